@@ -1,0 +1,70 @@
+# Recto. Every target makes what it needs first, so a fresh checkout needs nothing but `make run`.
+
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip --disable-pip-version-check --no-input
+PYTEST := .venv/bin/python -m pytest -q
+STEP := sh scripts/step.sh
+COMPILE := .venv/bin/uv pip compile --quiet --system-certs --universal --generate-hashes --no-emit-index-url \
+	--python-version 3.11 --custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test check fast full fuzz bench lock clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+run: .venv/.run ## Run the first example
+	@.venv/bin/python examples/01_fold.py
+
+test: fast full ## Run the fast tier, then the full tier
+
+check: .venv/.dev node_modules/.made ## Lint, check formatting, types and the house rules
+	@echo "ruff check" && .venv/bin/ruff check --quiet .
+	@echo "ruff format --check" && .venv/bin/ruff format --quiet --check . || \
+		{ echo "Formatting differs. Run: .venv/bin/ruff format ."; exit 1; }
+	@echo "pyright" && node_modules/.bin/pyright
+	@echo "house rules" && $(PYTEST) tests/test_house.py tests/test_docs.py
+
+fast: .venv/.dev ## Run the fast tier only (while working)
+	@echo "fast tier" && $(PYTEST) -m "not full" -n auto
+
+full: .venv/.dev ## Run the full tier only
+	@echo "full tier" && sh scripts/full.sh $(PYTEST) -m full -n auto
+
+fuzz: .venv/.dev ## Run the property tests with many random examples
+	@echo "property tests, random" && HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m hypothesis -n auto
+
+bench: .venv/.dev ## Measure the page
+	@.venv/bin/python bench/page.py
+
+lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer versions
+	@$(STEP) "Locking what runs" $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock
+	@$(STEP) "Locking what builds" $(COMPILE) $(LOCK_FLAGS) --group build -o requirements-build.lock
+	@$(STEP) "Locking what develops" $(COMPILE) $(LOCK_FLAGS) pyproject.toml --group dev \
+		-c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+	@command -v npm >/dev/null || { echo "package-lock.json needs npm: install Node.js 18 or newer."; exit 1; }
+	@$(STEP) "Locking pyright" npm install --package-lock-only --silent
+
+clean: ## Remove everything that make has made
+	@rm -rf .venv node_modules dist build .pytest_cache .ruff_cache .hypothesis
+	@find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+.venv/.made:
+	@$(STEP) "Making .venv" sh scripts/venv.sh $(PYTHON)
+	@touch $@
+
+.venv/.run: .venv/.made requirements.lock requirements-build.lock pyproject.toml
+	@$(STEP) "Installing what Recto needs to run" \
+		$(PIP) install --require-hashes -r requirements.lock -r requirements-build.lock
+	@$(STEP) "Installing Recto itself (editable)" $(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.dev: .venv/.run requirements-dev.lock
+	@$(STEP) "Installing the development tools" $(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+node_modules/.made: package.json package-lock.json
+	@command -v npm >/dev/null || { echo "make check needs pyright, and pyright needs node and npm: install Node.js 18 or newer."; exit 1; }
+	@$(STEP) "Installing pyright" npm ci
+	@touch $@

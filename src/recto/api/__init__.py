@@ -1,0 +1,1 @@
+"""HTTP only: routes, bodies, streams, problems, auth. Refuses SQL, models and decisions."""

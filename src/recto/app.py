@@ -1,0 +1,1 @@
+"""The composition root: the only file that wires rooms together. Refuses to hold any other logic."""

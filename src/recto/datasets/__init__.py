@@ -1,0 +1,1 @@
+"""Knowledge bases: ingest, index, search. Refuses to write what it finds into a page."""

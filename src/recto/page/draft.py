@@ -1,0 +1,36 @@
+"""A conversation on its way to a page: the messages after a step, where each came from, what the step noted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from recto.page.manifest import Note, merge_notes
+from recto.page.messages import Message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """`origins[i]` is the place `messages[i]` had before the step; `notes` go by those places too."""
+
+    messages: tuple[Message, ...]
+    origins: Sequence[int]
+    notes: Mapping[int, Note]
+
+
+def unchanged(messages: Sequence[Message]) -> Draft:
+    """A step that found nothing to do."""
+    return Draft(messages=tuple(messages), origins=range(len(messages)), notes={})
+
+
+def then(first: Draft, second: Draft) -> Draft:
+    """Both steps as one: the places of the result are those before the first."""
+    if isinstance(first.origins, range):
+        origins, notes = second.origins, second.notes
+    else:
+        origins = [first.origins[middle] for middle in second.origins]
+        notes = {first.origins[middle]: note for middle, note in second.notes.items()}
+    if first.notes:
+        merged = {origin: merge_notes(first.notes.get(origin), note) for origin, note in notes.items()}
+        notes = {**first.notes, **merged}
+    return Draft(messages=second.messages, origins=origins, notes=notes)

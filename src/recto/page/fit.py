@@ -1,0 +1,174 @@
+"""Fit a conversation to the model it goes to: what its format cannot carry is changed or left out, with a reason.
+
+After this, encoding refuses nothing. Roles for people only (reasoning, activity) never reach a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+from recto.page.canonical import dump, load_object
+from recto.page.draft import Draft, then, unchanged
+from recto.page.fit_order import fit_order, is_in_order
+from recto.page.growing import grow
+from recto.page.manifest import Note
+from recto.page.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    AssistantPart,
+    DeveloperMessage,
+    File,
+    Message,
+    Opaque,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    remember,
+)
+from recto.page.wire import anthropic, openai
+
+WireName: TypeAlias = Literal["openai", "anthropic"]
+
+RULE = "fit"
+FOR_PEOPLE = "shown to people, never to models"
+OTHER_STATE = "{name} of {maker} left out: it means nothing to another model"
+FILE_MARK = "[{kind} not shown: {name}]"
+FILE_LEFT_OUT = "the {wire} format cannot carry this {kind} here"
+CALLS_LAST = "words put before the calls, where the format has them"
+NO_OBJECT = "arguments of {name} were no JSON object"
+EMPTY_MARK = "(empty)"
+EMPTY_SAID = "an empty message is not allowed here, so it says that it is empty"
+NOTHING_CARRIED = "nothing in it that the {wire} format can carry"
+NO_NAME = "the {wire} format carries no name"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where a page goes: the format it speaks and the model it is for."""
+
+    wire: WireName = "openai"
+    model: str = ""
+
+
+Named: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage
+
+
+class _Fitted(NamedTuple):
+    """A message as the target can take it and why it changed. None with a reason is left out, without one it fits."""
+
+    message: Message | None
+    reasons: tuple[str, ...]
+
+
+AS_IS = _Fitted(None, ())
+
+
+def fit(messages: Sequence[Message], target: Target) -> Draft:
+    """The conversation as the target can take it, each change noted."""
+    if grow(messages, _all_fit, target) and grow(messages, is_in_order, target.wire).good:
+        return unchanged(messages)
+    fitted = _fit_each(messages, target)
+    return then(fitted, fit_order(fitted.messages, target.wire))
+
+
+def _all_fit(known: bool | None, messages: Sequence[Message], target: Target) -> bool:
+    if known is False:
+        return False
+    return all(remember(message, _fit_message, target.wire, target.model) is AS_IS for message in messages)
+
+
+def _fit_each(messages: Sequence[Message], target: Target) -> Draft:
+    shown: list[Message] = []
+    origins: list[int] = []
+    notes: dict[int, Note] = {}
+    for place, message in enumerate(messages):
+        changed, reasons = remember(message, _fit_message, target.wire, target.model)
+        if changed is not None or not reasons:
+            shown.append(changed or message)
+            origins.append(place)
+        if reasons:
+            decision = "dropped" if changed is None else "repaired"
+            notes[place] = Note(decision=decision, rule=RULE, reason="; ".join(dict.fromkeys(reasons)))
+    return Draft(messages=tuple(shown), origins=origins, notes=notes)
+
+
+def _fit_message(message: Message, wire: WireName, model: str) -> _Fitted:
+    match message:
+        case ReasoningMessage() | ActivityMessage():
+            return _Fitted(None, (FOR_PEOPLE,))
+        case SystemMessage() | DeveloperMessage():
+            return _without_name(message, wire, ())
+        case AssistantMessage():
+            return _fit_assistant(message, wire, model)
+        case ToolMessage() | UserMessage():
+            parts, reasons = _fit_parts(message, wire, model)
+            if wire == "anthropic" and not parts and isinstance(message, UserMessage):
+                parts, reasons = (Text(text=EMPTY_MARK),), (*reasons, EMPTY_SAID)
+            shown = tuple(part for part in parts if not isinstance(part, ToolCall))
+            changed = replace(message, parts=shown) if reasons else message
+            return _without_name(changed, wire, reasons)
+
+
+def _fit_assistant(message: AssistantMessage, wire: WireName, model: str) -> _Fitted:
+    parts, reasons = _fit_parts(message, wire, model)
+    if wire == "openai":
+        ordered = tuple(sorted(parts, key=lambda part: isinstance(part, ToolCall)))
+        reasons = (*reasons, CALLS_LAST) if ordered != parts else reasons
+        parts = ordered
+    if all(isinstance(part, Opaque) and part.is_thought for part in parts):
+        return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=wire)))
+    return _without_name(replace(message, parts=parts) if reasons else message, wire, reasons)
+
+
+def _without_name(message: Named, wire: WireName, reasons: tuple[str, ...]) -> _Fitted:
+    if wire == "anthropic" and not isinstance(message, ToolMessage) and message.name:
+        return _Fitted(replace(message, name=None), (*reasons, NO_NAME.format(wire=wire)))
+    return _Fitted(message, reasons) if reasons else AS_IS
+
+
+def _fit_parts(
+    message: UserMessage | AssistantMessage | ToolMessage, wire: WireName, model: str
+) -> tuple[tuple[AssistantPart, ...], tuple[str, ...]]:
+    fitted = [_fit_part(part, message.role, wire, model) for part in message.parts]
+    parts = tuple(part for part, _ in fitted if part is not None)
+    return parts, tuple(reason for _, reason in fitted if reason)
+
+
+def _fit_part(part: AssistantPart, role: str, wire: WireName, model: str) -> tuple[AssistantPart | None, str]:
+    match part:
+        case Text(text="") if wire == "anthropic":
+            return None, "an empty text is not allowed here"
+        case Text():
+            return part, ""
+        case File():
+            carries = openai.carries_file if wire == "openai" else anthropic.carries_file
+            if carries(part, role):
+                return part, ""
+            mark = FILE_MARK.format(kind=part.kind, name=part.name or part.id or part.mime_type or "no name")
+            return Text(text=mark), FILE_LEFT_OUT.format(wire=wire, kind=part.kind)
+        case Opaque():
+            if _may_return(part, wire, model):
+                return part, ""
+            return None, OTHER_STATE.format(name=part.name, maker=part.model or part.provider)
+        case ToolCall():
+            return _fit_call(part, wire, model)
+
+
+def _fit_call(call: ToolCall, wire: WireName, model: str) -> tuple[ToolCall, str]:
+    if call.state and not _may_return(call.state, wire, model):
+        reason = OTHER_STATE.format(name=call.state.name, maker=call.state.model or call.state.provider)
+        fitted, second = _fit_call(replace(call, state=None), wire, model)
+        return fitted, "; ".join(filter(None, (reason, second)))
+    if wire == "anthropic" and load_object(call.arguments) is None:
+        arguments = dump({"arguments": call.arguments}).decode()
+        return replace(call, arguments=arguments), NO_OBJECT.format(name=call.name)
+    return call, ""
+
+
+def _may_return(state: Opaque, wire: WireName, model: str) -> bool:
+    return state.provider == wire and (state.model is None or not model or state.model == model)

@@ -1,0 +1,100 @@
+"""The galley: tools and messages set in bytes, each with its part, before folds and notes are put in.
+
+It grows at the end with the conversation, so that a page costs what is new and what is folded, not what is old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from operator import add, itemgetter
+from typing import NamedTuple
+
+from recto.page.fit import WireName
+from recto.page.growing import grow
+from recto.page.manifest import Kind, Part
+from recto.page.messages import Message, remember
+from recto.page.setting import COMMA, FORMATS, START, TOOLS, Place, Segment, ToolOffer, lead, segment
+from recto.page.tokens import TokenCounter, count_new, tokens_of
+
+KEPT = "as the log has it"
+DATA = itemgetter(0)
+
+
+class Piece(NamedTuple):
+    """A part and its bytes, without the punctuation that leads up to them."""
+
+    part: Part
+    segment: Segment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Galley:
+    """Parts in order; for each its size and two segments, the punctuation that leads up to it and its own bytes."""
+
+    parts: tuple[Part, ...] = ()
+    sizes: tuple[int, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    last: Place = START
+
+
+def set_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> Galley:
+    """Tools at the start of a body."""
+    pieces = [remember(tool, set_tool, wire, counter) for tool in tools]
+    return _add(Galley(), pieces, [TOOLS] * len(tools))
+
+
+def set_messages(messages: Sequence[Message], before: Place, wire: WireName, counter: TokenCounter) -> Galley:
+    """A conversation as it stands in a body behind `before`."""
+    return grow(messages, _set_more, before, wire, counter)
+
+
+def _set_more(
+    known: Galley | None, messages: Sequence[Message], before: Place, wire: WireName, counter: TokenCounter
+) -> Galley:
+    count_new(messages, counter)
+    pieces = [remember(message, set_message, wire, counter) for message in messages]
+    places = FORMATS[wire].places
+    return _add(known or Galley(last=before), pieces, [places[type(message)] for message in messages])
+
+
+def _add(galley: Galley, pieces: Sequence[Piece], places: Sequence[Place]) -> Galley:
+    leads = [COMMA if before is here else lead(before, here) for before, here in pairwise((galley.last, *places))]
+    segments = [piece.segment for piece in pieces]
+    return Galley(
+        parts=(*galley.parts, *[piece.part for piece in pieces]),
+        sizes=(*galley.sizes, *map(add, _lengths(leads), _lengths(segments))),
+        segments=(*galley.segments, *chain.from_iterable(zip(leads, segments, strict=True))),
+        last=places[-1] if places else galley.last,
+    )
+
+
+def _lengths(segments: Sequence[Segment]) -> Iterator[int]:
+    return map(len, map(DATA, segments))
+
+
+def set_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> Piece:
+    """A tool as one piece."""
+    data = FORMATS[wire].encode_tool(tool.name, tool.description, tool.parameters)
+    return Piece(kept("tool", tool.name, None, counter.count((data.decode(),))[0]), segment(data))
+
+
+def set_message(message: Message, wire: WireName, counter: TokenCounter) -> Piece:
+    """A message as one piece."""
+    part = kept("message", message.id, message.role, tokens_of(message, counter))
+    return Piece(part, segment(FORMATS[wire].encode(message)))
+
+
+def kept(kind: Kind, source: str, role: str | None, tokens: int) -> Part:
+    """A part that is in the page as the log has it."""
+    return Part(
+        kind=kind,
+        source=source,
+        role=role,
+        tokens_before=tokens,
+        tokens_after=tokens,
+        decision="kept",
+        rule=None,
+        reason=KEPT,
+    )

@@ -1,0 +1,148 @@
+"""The manifest: of every part of a page where it came from, what it costs, and why it is in, folded or out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Literal, TypeAlias
+
+from recto.page.canonical import Json
+from recto.page.messages import Remembering
+from recto.page.tokens import TokenCount
+
+Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
+Kind: TypeAlias = Literal["envelope", "tool", "message"]
+Span: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall:
+    """How to get folded content back: the tool, its file if it has one, and n counted from the newest (X5)."""
+
+    tool: str
+    path: str | None
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """Proof of one fold: what was replaced, what that saved, what newer result stands for it, how to get it back.
+
+    `part` is the place of the folded part in a batch result; None when the whole result was folded.
+    """
+
+    rule: str
+    message: str
+    part: int | None
+    tool: str
+    paths: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    newer: tuple[str, ...]
+    recall: Recall
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note(Remembering):
+    """What a step did to one message, and why. A message with no note is as the log has it."""
+
+    decision: Decision
+    rule: str
+    reason: str
+    receipts: tuple[Receipt, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of a page, or one that was left out of it. `source` is a message id, a tool name, or the envelope."""
+
+    kind: Kind
+    source: str
+    role: str | None
+    tokens_before: int
+    tokens_after: int
+    decision: Decision
+    rule: str | None
+    reason: str
+    receipts: tuple[Receipt, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The parts in page order with the size of each in bytes; a part left out has size 0."""
+
+    parts: tuple[Part, ...]
+    sizes: tuple[int, ...]
+    tokens: TokenCount
+
+    @cached_property
+    def spans(self) -> tuple[Span | None, ...]:
+        """The bytes of the body each part stands in. They tile the body; None for a part left out."""
+        ends = list(accumulate(self.sizes))
+        return tuple((end - size, end) if size else None for size, end in zip(self.sizes, ends, strict=True))
+
+    @cached_property
+    def tokens_before(self) -> int:
+        """What the page would have cost with nothing folded, cut or left out, as we count."""
+        return sum(part.tokens_before for part in self.parts)
+
+    @cached_property
+    def tokens_after(self) -> int:
+        """What the page costs, as we count; `tokens` is the same, corrected by what the provider reported."""
+        return sum(part.tokens_after for part in self.parts)
+
+    @property
+    def receipts(self) -> Iterator[Receipt]:
+        """The receipt of every fold, in page order."""
+        return (receipt for part in self.parts for receipt in part.receipts)
+
+    def rows(self) -> list[dict[str, Json]]:
+        """The manifest as JSON objects, one for each part."""
+        return [_row(part, span) for part, span in zip(self.parts, self.spans, strict=True)]
+
+
+def _row(part: Part, span: Span | None) -> dict[str, Json]:
+    row: dict[str, Json] = {
+        "kind": part.kind,
+        "source": part.source,
+        "role": part.role,
+        "decision": part.decision,
+        "rule": part.rule,
+        "reason": part.reason,
+        "tokens": {"before": part.tokens_before, "after": part.tokens_after},
+        "span": list(span) if span else None,
+    }
+    return row | ({"receipts": [_receipt_row(receipt) for receipt in part.receipts]} if part.receipts else {})
+
+
+def _receipt_row(receipt: Receipt) -> dict[str, Json]:
+    return {
+        "rule": receipt.rule,
+        "part": receipt.part,
+        "tool": receipt.tool,
+        "paths": receipt.paths,
+        "tokens": {"before": receipt.tokens_before, "after": receipt.tokens_after},
+        "newer": receipt.newer,
+        "recall": {"tool": receipt.recall.tool, "path": receipt.recall.path, "n": receipt.recall.n},
+        "reason": receipt.reason,
+    }
+
+
+def merge_notes(first: Note | None, second: Note) -> Note:
+    """Two steps touched one message: the later decides, both reasons are told."""
+    if first is None:
+        return second
+    return Note(
+        decision=second.decision,
+        rule=second.rule,
+        reason=f"{first.reason}; {second.reason}",
+        receipts=(*first.receipts, *second.receipts),
+    )
+
+
+def count_receipts(receipts: Sequence[Receipt]) -> tuple[int, int]:
+    """The tokens these folds replaced, before and after."""
+    return sum(r.tokens_before for r in receipts), sum(r.tokens_after for r in receipts)

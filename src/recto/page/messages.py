@@ -1,0 +1,251 @@
+"""A conversation as values: messages and what they are made of.
+
+Frozen, free of any provider's format, free of storage. `id`, `seq`, `time` and `path` are the log's own
+knowledge of a message; no provider is ever sent them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Literal, TypeAlias, TypeVar, TypeVarTuple, cast
+
+Args = TypeVarTuple("Args")
+Known = TypeVar("Known")
+Memo: TypeAlias = dict[Hashable, object]
+UNKNOWN = object()
+# What providers call the blocks and fields that hold a model's thinking.
+THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details"})
+FileKind: TypeAlias = Literal["document", "image", "audio", "video"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remembering:
+    """A value that remembers what pure functions said of it, so that nothing is counted or parsed twice."""
+
+    memo: Memo = field(default_factory=dict[Hashable, object], init=False, repr=False, compare=False)
+
+
+Value = TypeVar("Value", bound=Remembering)
+
+
+def remember(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
+    """What `function(value, ...)` returns, worked out once in the life of the value. Arguments must be hashable."""
+    key = (function, args)
+    known = value.memo.get(key, UNKNOWN)
+    if known is UNKNOWN:
+        known = value.memo[key] = function(value, *args)
+    return known  # pyright: ignore[reportReturnType] - the key holds the function, so this is what it returned
+
+
+def remember_last(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
+    """As `remember`, for arguments that change as a conversation grows: only the newest answer is kept."""
+    known = value.memo.get(function)
+    last = cast("tuple[tuple[*Args], Known]", known) if known else None
+    if last is None or last[0] != args:
+        last = value.memo[function] = (args, function(value, *args))
+    return last[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """Words. `path` is set on a part of a batch read: the file this part answers for."""
+
+    text: str
+    path: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Url:
+    """A file somebody can fetch."""
+
+    url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """A file's bytes, in base64."""
+
+    base64: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """A file in our own storage. It becomes a url before a page is set."""
+
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderFile:
+    """A file that a provider holds under a handle of its own; nobody else can read it."""
+
+    provider: str
+    handle: str
+
+
+Source: TypeAlias = Url | Data | Key | ProviderFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file in a message, by where its bytes are; never its parsed text."""
+
+    kind: FileKind
+    source: Source
+    mime_type: str | None = None
+    name: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opaque:
+    """Provider state we carry and never read: signed thinking, encrypted reasoning, unknown blocks.
+
+    It goes back verbatim (`data` is its JSON text) to the provider and model that made it; `model` None means
+    any model of that provider. `place` says whether it was a content block or a field beside the content.
+    """
+
+    provider: str
+    model: str | None
+    place: Literal["block", "field"]
+    name: str
+    data: str
+
+    @property
+    def is_thought(self) -> bool:
+        """State of thinking, which says nothing by itself: a message of it alone is empty."""
+        return self.name in THOUGHTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall(Remembering):
+    """A call the model asked for. `arguments` is the text the model wrote, verbatim, valid JSON or not."""
+
+    id: str
+    name: str
+    arguments: str
+    encrypted_value: str | None = None
+    state: Opaque | None = None
+
+
+UserPart: TypeAlias = Text | File | Opaque
+AssistantPart: TypeAlias = Text | File | ToolCall | Opaque
+ToolPart: TypeAlias = Text | File | Opaque
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logged(Remembering):
+    """What the log knows of every message. `time` is aware; `seq` is its number in the thread."""
+
+    id: str = ""
+    seq: int | None = None
+    time: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.time is not None and self.time.tzinfo is None:
+            raise ValueError(f"Message {self.id!r} has a time without a zone: {self.time}. Give it one.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserMessage(Logged):
+    """What a person said, with files."""
+
+    parts: tuple[UserPart, ...] = ()
+    name: str | None = None
+    encrypted_value: str | None = None
+    role: Literal["user"] = "user"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssistantMessage(Logged):
+    """What the model said: text, calls and opaque state in the order it said them."""
+
+    parts: tuple[AssistantPart, ...] = ()
+    name: str | None = None
+    encrypted_value: str | None = None
+    role: Literal["assistant"] = "assistant"
+
+    @cached_property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls among the parts, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolMessage(Logged):
+    """What a tool answered. `error` is None when it went well; else the failure, or just "error"."""
+
+    tool_call_id: str
+    parts: tuple[ToolPart, ...] = ()
+    error: str | None = None
+    encrypted_value: str | None = None
+    role: Literal["tool"] = "tool"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemMessage(Logged):
+    """Instructions with the system's authority."""
+
+    text: str
+    name: str | None = None
+    encrypted_value: str | None = None
+    role: Literal["system"] = "system"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeveloperMessage(Logged):
+    """Instructions with the developer's authority."""
+
+    text: str
+    name: str | None = None
+    encrypted_value: str | None = None
+    role: Literal["developer"] = "developer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasoningMessage(Logged):
+    """Reasoning shown to people. Models get their own opaque state back instead."""
+
+    text: str
+    encrypted_value: str | None = None
+    role: Literal["reasoning"] = "reasoning"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivityMessage(Logged):
+    """Progress shown to people. `content` is a JSON object as text."""
+
+    activity_type: str
+    content: str
+    role: Literal["activity"] = "activity"
+
+
+Message: TypeAlias = (
+    UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage | ReasoningMessage | ActivityMessage
+)
+
+
+def texts_of(message: Message) -> tuple[str, ...]:
+    """Every text in a message that a model would read, calls included, in order."""
+    match message:
+        case UserMessage() | ToolMessage() | AssistantMessage():
+            return tuple(text for part in message.parts for text in _texts_of_part(part))
+        case ActivityMessage():
+            return (message.content,)
+        case _:
+            return (message.text,)
+
+
+def _texts_of_part(part: AssistantPart) -> tuple[str, ...]:
+    match part:
+        case Text():
+            return (part.text,)
+        case ToolCall():
+            return (part.name, part.arguments)
+        case Opaque():
+            return (part.data,)
+        case File():
+            return ()

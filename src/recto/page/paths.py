@@ -1,0 +1,85 @@
+"""Which file a path means (R4): two spellings of one file get one name. Text only, no disk is looked at."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+DRIVE = re.compile(r"[A-Za-z]:(?=/|$)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """Where relative paths start, and whether its disk tells `A` from `a`.
+
+    The form of the root, not of the host, decides what an absolute path is: `F:/work` makes it Windows.
+    """
+
+    root: str | None = None
+    case_sensitive: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Split:
+    anchor: str
+    steps: tuple[str, ...]
+
+
+@lru_cache(maxsize=65_536)
+def normalise(path: str, project: Project) -> str:
+    """The one name of a path: relative to the root where it is inside, else as given, without `.`, `..` and ends."""
+    name = _inside(path, project) if project.root else None
+    if name is None:
+        name = _join(_split(path, windows=project.root is None or _is_windows(project.root)))
+    return name if project.case_sensitive else name.casefold()
+
+
+def _inside(path: str, project: Project) -> str | None:
+    root_text = project.root or ""
+    windows = _is_windows(root_text)
+    root, given = _split(root_text, windows=windows), _split(path, windows=windows)
+    if not given.anchor:
+        given = _Split(anchor=root.anchor, steps=_walk(root.steps + given.steps, anchored=bool(root.anchor)))
+    elif windows and given.anchor == "/":
+        given = _Split(anchor=root.anchor, steps=given.steps)
+    depth = len(root.steps)
+    fold = str if project.case_sensitive else str.casefold
+    same_start = [fold(step) for step in given.steps[:depth]] == [fold(step) for step in root.steps]
+    if given.anchor != root.anchor or not same_start:
+        return None
+    return "/".join(given.steps[depth:]) or "."
+
+
+def _split(path: str, *, windows: bool) -> _Split:
+    text = path.replace("\\", "/")
+    drive = DRIVE.match(text) if windows else None
+    if drive:
+        anchor, rest = drive[0].upper() + "/", text[drive.end() :]
+    elif windows and text.startswith("//"):
+        anchor, rest = "//", text
+    else:
+        anchor, rest = ("/" if text.startswith("/") else ""), text
+    steps = tuple(step for step in rest.split("/") if step not in ("", "."))
+    return _Split(anchor=anchor, steps=_walk(steps, anchored=bool(anchor)))
+
+
+def _walk(steps: tuple[str, ...], *, anchored: bool) -> tuple[str, ...]:
+    walked: list[str] = []
+    for step in steps:
+        if step != "..":
+            walked.append(step)
+        elif walked and walked[-1] != "..":
+            walked.pop()
+        elif not anchored:
+            walked.append(step)
+    return tuple(walked)
+
+
+def _join(split: _Split) -> str:
+    return split.anchor + "/".join(split.steps) or "."
+
+
+def _is_windows(root: str) -> bool:
+    text = root.replace("\\", "/")
+    return bool(DRIVE.match(text)) or (root.startswith("\\\\"))

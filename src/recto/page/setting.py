@@ -1,0 +1,148 @@
+"""Setting a page: a fitted conversation becomes the exact bytes of a request, in segments, each with its part.
+
+A body is fields, each an array, the conversation last, so that a page that only grew begins with the whole of the one
+before. A segment is one message, one tool, or the punctuation between two of them; segments tile the body. A message's
+segment is the same wherever it stands, so a thread stores it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
+
+from recto.page.canonical import Json, dump
+from recto.page.messages import (
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    Remembering,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from recto.page.wire import anthropic, openai
+
+
+class Segment(NamedTuple):
+    """Some bytes of a body, and their SHA-256."""
+
+    data: bytes
+    sha256: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """The exact body of one model call. Its bytes are what the socket sends."""
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def body(self) -> bytes:
+        """The bytes of the request. Joined at each call: a page is kept as its segments only."""
+        return b"".join([segment.data for segment in self.segments])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the hashes of the segments, in order."""
+        return hashlib.sha256(b"".join([segment.sha256 for segment in self.segments])).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOffer(Remembering):
+    """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written."""
+
+    name: str
+    description: str
+    parameters: str
+
+
+class Place(NamedTuple):
+    """Where a thing stands in a body: the field, and the turn's role where the format groups by role."""
+
+    field: str
+    role: str | None = None
+
+
+class Format(NamedTuple):
+    """What setting has to know of a wire format."""
+
+    name: str
+    places: Mapping[type[Message], Place]
+    encode: Callable[[Message], bytes]
+    encode_tool: Callable[[str, str, str], bytes]
+
+
+def _encode_anthropic(message: Message) -> bytes:
+    return anthropic.encode(message)[1]
+
+
+START = Place("")
+TOOLS = Place("tools")
+SYSTEM = Place("system")
+MESSAGES = Place("messages")
+USER_TURN = Place("messages", "user")
+ASSISTANT_TURN = Place("messages", "assistant")
+OPENAI = Format(
+    name=openai.WIRE,
+    places=dict.fromkeys((SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage), MESSAGES),
+    encode=openai.encode,
+    encode_tool=openai.encode_tool,
+)
+ANTHROPIC = Format(
+    name=anthropic.WIRE,
+    places={
+        SystemMessage: SYSTEM,
+        DeveloperMessage: SYSTEM,
+        UserMessage: USER_TURN,
+        ToolMessage: USER_TURN,
+        AssistantMessage: ASSISTANT_TURN,
+    },
+    encode=_encode_anthropic,
+    encode_tool=anthropic.encode_tool,
+)
+FORMATS: Mapping[str, Format] = {OPENAI.name: OPENAI, ANTHROPIC.name: ANTHROPIC}
+
+
+def envelope(model: str, options: Mapping[str, Json]) -> bytes:
+    """How a body begins: the model, then the options in the order of their names."""
+    fields = {"model": model} | {name: options[name] for name in sorted(options)}
+    return dump(fields)[:-1]
+
+
+def segment(data: bytes) -> Segment:
+    """Bytes with their hash."""
+    return Segment(data, hashlib.sha256(data).digest())
+
+
+COMMA = segment(b",")
+
+
+@cache
+def lead(before: Place, here: Place) -> Segment:
+    """The punctuation between two neighbours in a body."""
+    if before == here:
+        return COMMA
+    if before.field == here.field:
+        return segment(b"]}," + _open_turn(here))
+    return segment(_close(before) + b',"' + here.field.encode() + b'":[' + _open_turn(here))
+
+
+@cache
+def finish(last: Place) -> Segment:
+    """How a body ends. A body without messages still says so."""
+    if last.field != MESSAGES.field:
+        return segment(_close(last) + b',"messages":[]}')
+    return segment(_close(last) + b"}")
+
+
+def _open_turn(place: Place) -> bytes:
+    return b'{"role":"' + place.role.encode() + b'","content":[' if place.role else b""
+
+
+def _close(last: Place) -> bytes:
+    if last == START:
+        return b""
+    return b"]}]" if last.role else b"]"

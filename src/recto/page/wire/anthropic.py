@@ -1,0 +1,206 @@
+"""Anthropic messages, both ways. Refuses by name what the format has no place for.
+
+A page groups neighbours of one role into one turn, so encoding gives the blocks of a message and the role they
+stand under; system and developer messages are blocks of the `system` field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+from recto.errors import CannotCarry, WireError
+from recto.page.canonical import Json, dump, load_object, verbatim
+from recto.page.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Data,
+    DeveloperMessage,
+    File,
+    Message,
+    Opaque,
+    ProviderFile,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+    UserPart,
+)
+from recto.page.wire.fields import Object, as_object, objects, optional_text, text_field
+
+WIRE = "anthropic"
+Role: TypeAlias = Literal["system", "user", "assistant"]
+
+
+def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
+    """Messages from a request body, or from the array of its `messages`. Signed state in it is `model`'s."""
+    if isinstance(body, dict):
+        return (*_decode_system(body.get("system")), *decode(body.get("messages", []), model=model))
+    turns = objects(body, "messages")
+    return tuple(message for where, turn in turns for message in _decode_turn(turn, where, model))
+
+
+def _decode_system(system: Json) -> Iterator[SystemMessage]:
+    if isinstance(system, str):
+        system = [{"type": "text", "text": system}]
+    if system is not None:
+        for where, block in objects(system, "system"):
+            yield SystemMessage(text=text_field(block, "text", where))
+
+
+def _decode_turn(turn: Object, where: str, model: str | None) -> Iterator[Message]:
+    role, content = text_field(turn, "role", where), turn.get("content")
+    blocks: Json = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    placed = list(objects(blocks, f"{where}.content"))
+    match role:
+        case "assistant":
+            yield AssistantMessage(parts=tuple(decode_block(block, place, model) for place, block in placed))
+        case "user":
+            results = [(place, block) for place, block in placed if block.get("type") == "tool_result"]
+            yield from (decode_result(block, place, model) for place, block in results)
+            rest = [(place, block) for place, block in placed if block.get("type") != "tool_result"]
+            if rest or not results:
+                parts = tuple(_decode_shown(block, place, model) for place, block in rest)
+                yield UserMessage(parts=parts)
+        case _:
+            raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of Anthropic messages")
+
+
+def decode_result(block: Object, where: str, model: str | None) -> ToolMessage:
+    """A tool_result block as the message it stands for."""
+    content = block.get("content")
+    blocks: Json = content if content is not None else []
+    if isinstance(blocks, str):
+        blocks = [{"type": "text", "text": blocks}] if blocks else []
+    shown = (_decode_shown(inner, place, model) for place, inner in objects(blocks, f"{where}.content"))
+    return ToolMessage(
+        tool_call_id=text_field(block, "tool_use_id", where),
+        parts=tuple(part for part in shown if part != Text(text="")),
+        error="error" if block.get("is_error") is True else None,
+    )
+
+
+def decode_block(block: Object, where: str, model: str | None) -> AssistantPart:
+    """A content block of an assistant: a call, or what anyone may show."""
+    if block.get("type") != "tool_use":
+        return _decode_shown(block, where, model)
+    arguments = as_object(block.get("input", {}), f"{where}.input")
+    name = text_field(block, "name", where)
+    return ToolCall(id=text_field(block, "id", where), name=name, arguments=dump(arguments).decode())
+
+
+def _decode_shown(block: Object, where: str, model: str | None) -> UserPart:
+    block = {name: value for name, value in block.items() if value is not None}
+    kind = text_field(block, "type", where)
+    if kind == "text" and not block.keys() - {"type", "text", "cache_control"}:
+        return Text(text=text_field(block, "text", where))
+    source = block.get("source")
+    if kind in ("image", "document") and isinstance(source, dict):
+        file = _decode_file(kind, source, optional_text(block, "title", where))
+        if file is not None:
+            return file
+    return Opaque(provider=WIRE, model=model, place="block", name=kind, data=dump(block).decode())
+
+
+def _decode_file(kind: Literal["image", "document"], source: Object, name: str | None) -> File | None:
+    match source:
+        case {"type": "url", "url": str(url)}:
+            return File(kind=kind, source=Url(url=url), name=name)
+        case {"type": "base64", "data": str(data), "media_type": str(mime)}:
+            return File(kind=kind, source=Data(base64=data), mime_type=mime, name=name)
+        case {"type": "file", "file_id": str(handle)}:
+            return File(kind=kind, source=ProviderFile(provider=WIRE, handle=handle), name=name)
+        case _:
+            return None
+
+
+def encode(message: Message) -> tuple[Role, bytes]:
+    """The role a message stands under and its blocks, joined. What does not fit raises CannotCarry."""
+    match message:
+        case SystemMessage() | DeveloperMessage():
+            return "system", dump({"type": "text", "text": message.text})
+        case UserMessage():
+            return "user", _encode_blocks(message.parts)
+        case AssistantMessage():
+            return "assistant", _encode_blocks(message.parts)
+        case ToolMessage():
+            return "user", dump(_encode_result(message))
+        case _:
+            raise CannotCarry(wire=WIRE, what=f"a message of role {message.role}")
+
+
+def _encode_blocks(parts: Sequence[AssistantPart]) -> bytes:
+    if not parts:
+        raise CannotCarry(wire=WIRE, what="a message with nothing in it")
+    return b",".join(dump(_encode_block(part)) for part in parts)
+
+
+def _encode_block(part: AssistantPart) -> object:
+    match part:
+        case Text(text=""):
+            raise CannotCarry(wire=WIRE, what="an empty text")
+        case Text():
+            return {"type": "text", "text": part.text}
+        case ToolCall():
+            return _encode_call(part)
+        case File():
+            return _encode_file(part)
+        case Opaque(provider="anthropic", place="block"):
+            return verbatim(part.data)
+        case Opaque():
+            raise CannotCarry(wire=WIRE, what=f"state of {part.provider} ({part.name})")
+
+
+def _encode_call(call: ToolCall) -> object:
+    if call.state is not None:
+        raise CannotCarry(wire=WIRE, what=f"state of {call.state.provider} on a tool call")
+    if load_object(call.arguments) is None:
+        raise CannotCarry(wire=WIRE, what=f"arguments of call {call.id} that are no JSON object")
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": verbatim(call.arguments)}
+
+
+def carries_file(part: File, role: str) -> bool:
+    """Whether a file has a place in a message of this role."""
+    return role != "assistant" and _file_block(part) is not None
+
+
+def _encode_file(part: File) -> object:
+    block = _file_block(part)
+    if block is None:
+        raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} by {type(part.source).__name__}")
+    return block
+
+
+def _file_block(part: File) -> object | None:
+    if part.kind not in ("image", "document"):
+        return None
+    match part.source:
+        case Url(url=url):
+            source = {"type": "url", "url": url}
+        case Data(base64=data) if part.mime_type:
+            source = {"type": "base64", "media_type": part.mime_type, "data": data}
+        case ProviderFile(provider="anthropic", handle=handle):
+            source = {"type": "file", "file_id": handle}
+        case _:
+            return None
+    title = {"title": part.name} if part.kind == "document" and part.name else {}
+    return {"type": part.kind, "source": source} | title
+
+
+def _encode_result(message: ToolMessage) -> object:
+    match message.parts:
+        case ():
+            content: object = ""
+        case (Text(text=text),):
+            content = text
+        case parts:
+            content = [_encode_block(part) for part in parts]
+    flag = {"is_error": True} if message.error is not None else {}
+    return {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content} | flag
+
+
+def encode_tool(name: str, description: str, parameters: str) -> bytes:
+    """A tool offered to the model; its JSON Schema goes as it was written."""
+    return dump({"name": name, "description": description, "input_schema": verbatim(parameters)})

@@ -1,0 +1,247 @@
+"""OpenAI chat completions, both ways. Refuses by name what the format has no place for.
+
+Beyond the format, decoding understands `timestamp` (milliseconds) and `messageStatus` of a message, `id`, and `path`
+of a text part of a tool result: facts of the log that encoding never sends to a provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from recto.errors import CannotCarry, WireError
+from recto.page.canonical import Json, dump, load, verbatim
+from recto.page.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    AssistantPart,
+    Data,
+    DeveloperMessage,
+    File,
+    Logged,
+    Message,
+    Opaque,
+    ProviderFile,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+    UserPart,
+)
+from recto.page.wire.fields import (
+    Object,
+    as_object,
+    data_url,
+    objects,
+    optional_text,
+    optional_time,
+    source_from_url,
+    text_field,
+)
+
+WIRE = "openai"
+# Fields beside an assistant's content that a provider wants back as they were.
+STATE_FIELDS = ("refusal", "audio", "reasoning", "reasoning_content", "reasoning_details")
+AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+AUDIO_FORMATS = {mime: name for name, mime in AUDIO_TYPES.items()}
+
+
+def decode(messages: Json, *, model: str | None = None) -> tuple[Message, ...]:
+    """Messages from an array in OpenAI form. Opaque state in it is taken to be made by `model`."""
+    return tuple(_decode_message(item, where, model) for where, item in objects(messages, "messages"))
+
+
+def _decode_message(item: Object, where: str, model: str | None) -> Message:
+    role = text_field(item, "role", where)
+    logged = Logged(id=optional_text(item, "id", where) or "", time=optional_time(item, "timestamp", where))
+    name = optional_text(item, "name", where)
+    match role:
+        case "user":
+            parts = tuple(_decode_parts(item.get("content"), where, model))
+            return UserMessage(id=logged.id, time=logged.time, name=name, parts=parts)
+        case "assistant":
+            parts = tuple(_decode_assistant(item, where, model))
+            return AssistantMessage(id=logged.id, time=logged.time, name=name, parts=parts)
+        case "tool":
+            return ToolMessage(
+                id=logged.id,
+                time=logged.time,
+                tool_call_id=text_field(item, "tool_call_id", where),
+                parts=tuple(_decode_parts(item.get("content"), where, model)),
+                error="error" if item.get("messageStatus") == "error" else None,
+            )
+        case "system":
+            return SystemMessage(id=logged.id, time=logged.time, name=name, text=_decode_text(item, where))
+        case "developer":
+            return DeveloperMessage(id=logged.id, time=logged.time, name=name, text=_decode_text(item, where))
+        case _:
+            raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of OpenAI chat")
+
+
+def _decode_text(item: Object, where: str) -> str:
+    parts = _decode_parts(item.get("content"), where, None)
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    return "\n".join(texts)
+
+
+def _decode_parts(content: Json, where: str, model: str | None) -> Iterator[UserPart]:
+    if content is None or content == "":
+        return
+    if isinstance(content, str):
+        yield Text(text=text_field({"content": content}, "content", where))
+        return
+    for place, block in objects(content, f"{where}.content"):
+        yield _decode_block(block, place, model)
+
+
+def _decode_block(block: Object, where: str, model: str | None) -> UserPart:
+    kind = text_field(block, "type", where)
+    match kind, block.get(kind):
+        case "text", str():
+            return Text(text=text_field(block, "text", where), path=optional_text(block, "path", where))
+        case "image_url", {"url": str(url), **rest} if not rest:
+            source, mime = source_from_url(url)
+            return File(kind="image", source=source, mime_type=mime)
+        case "input_audio", {"data": str(data), "format": str(form)} if form in AUDIO_TYPES:
+            return File(kind="audio", source=Data(base64=data), mime_type=AUDIO_TYPES[form])
+        case "file", {"file_data": str(url), "filename": str(name)}:
+            source, mime = source_from_url(url)
+            return File(kind="document", source=source, mime_type=mime, name=name)
+        case "file", {"file_id": str(handle), **rest} if not rest:
+            return File(kind="document", source=ProviderFile(provider=WIRE, handle=handle))
+        case _:
+            return Opaque(provider=WIRE, model=model, place="block", name=kind, data=dump(block).decode())
+
+
+def _decode_assistant(item: Object, where: str, model: str | None) -> Iterator[AssistantPart]:
+    for name in STATE_FIELDS:
+        state = item.get(name)
+        if state is not None:
+            yield Opaque(provider=WIRE, model=model, place="field", name=name, data=dump(state).decode())
+    yield from _decode_parts(item.get("content"), where, model)
+    calls = item.get("tool_calls")
+    if calls is not None:
+        for place, call in objects(calls, f"{where}.tool_calls"):
+            yield _decode_call(call, place, model)
+
+
+def _decode_call(call: Object, where: str, model: str | None) -> ToolCall:
+    kind = call.get("type", "function")
+    if kind != "function":
+        raise WireError(where=f"{where}.type", problem=f"{kind!r} is not supported; only function calls are")
+    function = as_object(call.get("function"), f"{where}.function")
+    extra = {key: value for key, value in call.items() if key not in ("id", "type", "function", "index")}
+    state = Opaque(provider=WIRE, model=model, place="field", name="call", data=dump(extra).decode()) if extra else None
+    return ToolCall(
+        id=text_field(call, "id", where),
+        name=text_field(function, "name", f"{where}.function"),
+        arguments=text_field(function, "arguments", f"{where}.function"),
+        state=state,
+    )
+
+
+def encode(message: Message) -> bytes:
+    """One message as the canonical bytes of a page. What does not fit raises CannotCarry."""
+    match message:
+        case UserMessage():
+            return dump(_named(message.role, _encode_content(message.parts, message.role), message.name))
+        case AssistantMessage():
+            return dump(_encode_assistant(message))
+        case ToolMessage():
+            content = _encode_content(message.parts, message.role)
+            return dump({"role": "tool", "tool_call_id": message.tool_call_id, "content": content})
+        case SystemMessage() | DeveloperMessage():
+            return dump(_named(message.role, message.text, message.name))
+        case ReasoningMessage() | ActivityMessage():
+            raise CannotCarry(wire=WIRE, what=f"a message of role {message.role}")
+
+
+def _named(role: str, content: object, name: str | None) -> dict[str, object]:
+    return {"role": role, "content": content} | ({"name": name} if name else {})
+
+
+def _encode_content(parts: Sequence[AssistantPart], role: str) -> object:
+    match parts:
+        case ():
+            return ""
+        case (Text(text=text),):
+            return text
+        case _:
+            return [_encode_block(part, role) for part in parts]
+
+
+def _encode_block(part: AssistantPart, role: str) -> object:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Opaque(provider="openai", place="block"):
+            return verbatim(part.data)
+        case File() if role == "user":
+            return _encode_file(part)
+        case File():
+            raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} in a message of role {role}")
+        case Opaque():
+            raise CannotCarry(wire=WIRE, what=f"state of {part.provider} ({part.name}) in a message of role {role}")
+        case ToolCall():
+            raise CannotCarry(wire=WIRE, what="text that follows a tool call in one message")
+
+
+def carries_file(part: File, role: str) -> bool:
+    """Whether a file has a place in a message of this role."""
+    return role == "user" and _file_block(part) is not None
+
+
+def _encode_file(part: File) -> object:
+    block = _file_block(part)
+    if block is None:
+        raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} by {type(part.source).__name__}")
+    return block
+
+
+def _file_block(part: File) -> object | None:
+    match part:
+        case File(kind="image", source=Url(url=url)):
+            return {"type": "image_url", "image_url": {"url": url}}
+        case File(kind="image", source=Data() as source):
+            return {"type": "image_url", "image_url": {"url": data_url(source, part.mime_type)}}
+        case File(kind="audio", source=Data(base64=data), mime_type=str(mime)) if mime in AUDIO_FORMATS:
+            return {"type": "input_audio", "input_audio": {"data": data, "format": AUDIO_FORMATS[mime]}}
+        case File(kind="document", source=Data() as source, name=str(name)):
+            return {"type": "file", "file": {"file_data": data_url(source, part.mime_type), "filename": name}}
+        case File(kind="document", source=ProviderFile(provider="openai", handle=handle)):
+            return {"type": "file", "file": {"file_id": handle}}
+        case _:
+            return None
+
+
+def _encode_assistant(message: AssistantMessage) -> dict[str, object]:
+    calls = message.tool_calls
+    rest = message.parts[: len(message.parts) - len(calls)]
+    fields = [part for part in rest if isinstance(part, Opaque) and part.place == "field"]
+    content = tuple(part for part in rest if not (isinstance(part, Opaque) and part.place == "field"))
+    body = _named("assistant", _encode_content(content, "assistant") if content else None, message.name)
+    for part in fields:
+        if part.provider != WIRE:
+            raise CannotCarry(wire=WIRE, what=f"state of {part.provider} ({part.name})")
+        body[part.name] = verbatim(part.data)
+    if calls:
+        body["tool_calls"] = [_encode_call(call) for call in calls]
+    return body
+
+
+def _encode_call(call: ToolCall) -> dict[str, object]:
+    body: dict[str, object] = {"id": call.id, "type": "function"}
+    body["function"] = {"name": call.name, "arguments": call.arguments}
+    if call.state is not None:
+        if call.state.provider != WIRE:
+            raise CannotCarry(wire=WIRE, what=f"state of {call.state.provider} on a tool call")
+        body |= as_object(load(call.state.data), "state")
+    return body
+
+
+def encode_tool(name: str, description: str, parameters: str) -> bytes:
+    """A tool offered to the model; its JSON Schema goes as it was written."""
+    function = {"name": name, "description": description, "parameters": verbatim(parameters)}
+    return dump({"type": "function", "function": function})

@@ -1,0 +1,331 @@
+"""Which files are conversations, how they are told apart, and what is said of those that are none."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.cli.sessions import Session, SessionTools, read_session
+from recto.errors import NotAConversation
+from recto.page.canonical import Json
+from recto.page.messages import (
+    AssistantMessage,
+    Data,
+    File,
+    Opaque,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+EXPECTED = "Recto reads an array of messages, an object with `messages`, and session files of pi, Claude Code and Codex"
+HELLO = {"role": "user", "content": "hello"}
+HELLO_SESSION = Session(format="openai", messages=(UserMessage(parts=(Text(text="hello"),)),))
+
+
+def read(value: object) -> Session:
+    return read_session(json.dumps(value).encode(), source="talk.json")
+
+
+def lines(*rows: object) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(NotAConversation) as caught:
+        read_session(data, source="talk.json")
+    return str(caught.value)
+
+
+def test_an_array_of_openai_messages_is_a_conversation():
+    assert read([HELLO]) == HELLO_SESSION
+
+
+def test_an_object_with_messages_is_a_conversation():
+    assert read({"title": "a talk", "messages": [HELLO]}) == HELLO_SESSION
+
+
+def test_openai_messages_line_by_line_are_a_conversation():
+    call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    data = lines(
+        HELLO | {"id": "u1", "timestamp": 1_700_000_000_000},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a.py", "messageStatus": "error"},
+    )
+    assert read_session(data, source="talk.jsonl") == Session(
+        format="openai",
+        messages=(
+            UserMessage(id="u1", time=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC), parts=(Text(text="hello"),)),
+            AssistantMessage(parts=(ToolCall(id="c1", name="ls", arguments="{}"),)),
+            ToolMessage(tool_call_id="c1", parts=(Text(text="a.py"),), error="error"),
+        ),
+    )
+
+
+def test_messages_have_no_id_but_their_own():
+    assert [message.id for message in read([HELLO, HELLO | {"id": "u2"}]).messages] == ["", "u2"]
+
+
+def test_a_request_body_with_a_system_field_is_read_as_anthropic():
+    assert read({"model": "claude", "system": "Be brief.", "messages": [HELLO]}) == Session(
+        format="openai", messages=(SystemMessage(text="Be brief."), UserMessage(parts=(Text(text="hello"),)))
+    )
+
+
+def test_messages_with_blocks_of_anthropic_are_read_as_anthropic():
+    thinking = {"type": "thinking", "thinking": "Look.", "signature": "sig"}
+    body = {
+        "model": "claude",
+        "messages": [
+            {
+                "role": "assistant",
+                "content": [thinking, {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}}],
+            },
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}]},
+        ],
+    }
+    signed = Opaque(
+        provider="anthropic",
+        model="claude",
+        place="block",
+        name="thinking",
+        data='{"type":"thinking","thinking":"Look.","signature":"sig"}',
+    )
+    assert read(body).messages == (
+        AssistantMessage(parts=(signed, ToolCall(id="t1", name="ls", arguments='{"path":"."}'))),
+        ToolMessage(tool_call_id="t1", parts=(Text(text="a.py"),)),
+    )
+
+
+def test_state_in_an_openai_body_belongs_to_its_model():
+    body = {"model": "gpt", "messages": [{"role": "assistant", "content": "hi", "reasoning_content": "hm"}]}
+    state = Opaque(provider="openai", model="gpt", place="field", name="reasoning_content", data='"hm"')
+    assert read(body).messages == (AssistantMessage(parts=(state, Text(text="hi"))),)
+
+
+def test_an_image_in_anthropic_form_is_an_image():
+    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    body = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    picture = File(kind="image", source=Data(base64="aGk="), mime_type="image/png")
+    assert read(body).messages == (UserMessage(parts=(picture,)),)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_byte_order_marks_change_nothing(encoding: str):
+    data = json.dumps([HELLO | {"content": "héllo 你好"}], ensure_ascii=False).encode(encoding)
+    assert read_session(data, source="talk.json").messages == (UserMessage(parts=(Text(text="héllo 你好"),)),)
+
+
+def test_halves_of_surrogate_pairs_become_replacement_characters():
+    data = rb'{"role": "user", "content": "a\ud83d"}' + b"\n" + rb'{"role": "user", "content": "\udc00b \ud83d\ude00"}'
+    texts = [message.parts for message in read_session(data, source="talk.jsonl").messages if message.role == "user"]
+    assert texts == [(Text(text="a\ufffd"),), (Text(text="\ufffdb \U0001f600"),)]
+
+
+def test_numbers_that_only_python_writes_do_not_spoil_a_conversation():
+    big = 2**200
+    data = json.dumps([HELLO | {"score": float("nan"), "big": big, "ids": [2**63, -(2**62)]}]).encode()
+    assert read_session(data, source="talk.json") == HELLO_SESSION
+
+
+def test_blank_lines_and_windows_line_ends_are_passed_over():
+    data = lines(HELLO, HELLO).replace(b"\n", b"\r\n\r\n")
+    assert len(read_session(data, source="talk.jsonl").messages) == 2
+
+
+def test_a_last_line_that_is_cut_off_is_left_out_with_a_note():
+    data = lines(HELLO) + b'{"role": "assistant", "content": "hel'
+    assert read_session(data, source="talk.jsonl") == Session(
+        format="openai", messages=HELLO_SESSION.messages, notes=("Line 2, the last one, is cut off and left out.",)
+    )
+
+
+def test_a_bad_line_between_good_ones_is_an_error_with_its_number():
+    data = lines(HELLO) + b"{oops}\n" + lines(HELLO)
+    assert refusal(data) == ("talk.json: line 2 cannot be read as JSON: it breaks at column 2; mend it or take it out")
+
+
+def test_a_line_that_is_no_object_is_an_error_with_its_number():
+    assert refusal(lines(HELLO, [HELLO])) == "talk.json: line 2 is an array; every line of a session is an object"
+
+
+def test_many_conversations_in_one_file_are_refused():
+    data = lines({"messages": [HELLO]}, {"messages": [HELLO]})
+    assert refusal(data) == "talk.json: it holds a conversation per line; give Recto one of them"
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "it is empty"),
+        (b"\xef\xbb\xbf \n\t\n", "it is empty"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "it is a binary file; a conversation is JSON text"),
+        (b"\x28\xb5\x2f\xfd\x00", "it is compressed (zstd); decompress it first"),
+        (b"\x1f\x8b\x08\x00", "it is compressed (gzip); decompress it first"),
+        (b"caf\xe9", "it cannot be read as JSON: it is not UTF-8 text"),
+        (b"# Notes", "it cannot be read as JSON: it breaks at column 1"),
+        (b'{\n  "messages": nothing\n}', "it cannot be read as JSON: it breaks at line 2, column 15"),
+        (b"42", f"it is JSON, but a number. {EXPECTED}"),
+        (b"null", f"it is JSON, but null. {EXPECTED}"),
+        (b'"hello"', f"it is JSON, but a string. {EXPECTED}"),
+        (b"[]", f"it holds no messages. {EXPECTED}"),
+        (b'{"messages": []}', f"it holds no messages. {EXPECTED}"),
+        (b'{"name": "recto", "version": 1}', f"it is JSON, but no conversation (its keys: name, version). {EXPECTED}"),
+        (b"{}", f"it is JSON, but no conversation (its keys: none). {EXPECTED}"),
+        (b"[1]", "it cannot be read as a conversation: messages[0]: must be an object, is a number"),
+        (b'{"messages": 3}', "it cannot be read as a conversation: messages: must be an array, is a number"),
+        (b"[{}]", "it cannot be read as a conversation: messages[0].role: is missing; a string is needed"),
+    ],
+)
+def test_what_is_no_conversation_is_said_in_one_line(data: bytes, problem: str):
+    assert refusal(data) == f"talk.json: {problem}"
+
+
+@pytest.mark.parametrize("levels", [300, 900, 100_000])
+@pytest.mark.parametrize("filler", [b"", rb'"\ud800", '])
+def test_nesting_too_deep_to_be_written_again_is_refused(levels: int, filler: bytes):
+    nested = b"[" * levels + filler + b"1" + b"]" * levels
+    problem = "it is nested more than 250 levels deep"
+    assert refusal(b'{"messages": ' + nested + b"}") == f"talk.json: it cannot be read as JSON: {problem}"
+    assert refusal(lines(HELLO) + nested + b"\n" + lines(HELLO)) == (
+        f"talk.json: line 2 cannot be read as JSON: {problem}; mend it or take it out"
+    )
+
+
+def test_a_problem_with_a_huge_value_is_still_one_short_line():
+    said = refusal(json.dumps([HELLO | {"timestamp": "soon\n" * 10_000}]).encode())
+    assert said.startswith("talk.json: it cannot be read as a conversation: messages[0].timestamp: must be millisecond")
+    assert len(said) < 500
+    assert "\n" not in said
+
+
+def test_a_session_without_messages_is_no_conversation():
+    header = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/app"}
+    assert refusal(lines(header)) == f"talk.json: it holds no messages. {EXPECTED}"
+
+
+def test_a_session_knows_no_tools_unless_its_agent_does():
+    assert HELLO_SESSION.tools == SessionTools(reads=(), path_args=(), terminal=(), search=())
+
+
+# A row of every kind, so that chance finds its way past the door: one node of one of them is damaged at a time.
+ROWS: tuple[Json, ...] = (
+    HELLO,
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "ls", "input": {}}]},
+    {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/app"},
+    {"kind": "header", "version": 4, "id": "s1", "createdAt": 1, "cwd": "/app"},
+    {"kind": "lane", "lane": "main", "leafId": "p1"},
+    {"type": "message", "id": "p1", "parentId": None, "message": {"role": "user", "content": "hello"}},
+    {
+        "type": "message",
+        "message": {
+            "role": "assistant",
+            "api": "anthropic-messages",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "thinkingSignature": "sig"},
+                {"type": "toolCall", "id": "c1", "name": "ls", "arguments": {"path": "."}},
+            ],
+            "usage": {"input": 1, "cacheRead": 2},
+        },
+    },
+    {"type": "message", "message": {"role": "bashExecution", "command": "ls", "output": "a", "exitCode": 1}},
+    {"type": "message", "message": {"role": "toolResult", "toolCallId": "c1", "content": [{"type": "image"}]}},
+    {
+        "type": "assistant",
+        "uuid": "a1",
+        "parentUuid": "u1",
+        "message": {
+            "id": "msg",
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t1", "name": "ls", "input": {}}],
+            "usage": {"input_tokens": 3},
+        },
+    },
+    {
+        "type": "user",
+        "uuid": "r1",
+        "parentUuid": "a1",
+        "message": {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "a"}]}],
+        },
+    },
+    {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "and now"}, "sessionId": "s"},
+    {"type": "system", "subtype": "compact_boundary", "uuid": "b1", "parentUuid": None, "logicalParentUuid": "r1"},
+    {
+        "type": "response_item",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "payload": {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]},
+    },
+    {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "f1"},
+    {"type": "function_call_output", "call_id": "f1", "output": '{"metadata": {"exit_code": 1}}'},
+    {"type": "local_shell_call", "id": "l1", "action": {"type": "exec", "command": ["ls"]}},
+    {
+        "type": "event_msg",
+        "payload": {
+            "type": "token_count",
+            "info": {"last_token_usage": {"input_tokens": 5}, "total_token_usage": {"total_tokens": 9}},
+        },
+    },
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+def places(value: Json) -> Iterator[tuple[str | int, ...]]:
+    """Where the nodes of a JSON value are."""
+    yield ()
+    match value:
+        case Mapping():
+            yield from ((key, *place) for key, inner in value.items() for place in places(inner))
+        case list():
+            yield from ((index, *place) for index, inner in enumerate(value) for place in places(inner))
+        case _:
+            return
+
+
+def damaged(value: Json, place: tuple[str | int, ...], new: Json) -> Json:
+    match place, value:
+        case (str(key), *rest), Mapping():
+            return {**value, key: damaged(value[key], tuple(rest), new)}
+        case (int(index), *rest), list():
+            return [*value[:index], damaged(value[index], tuple(rest), new), *value[index + 1 :]]
+        case _:
+            return new
+
+
+@st.composite
+def damaged_rows(draw: st.DrawFn) -> Json:
+    row = draw(st.sampled_from(ROWS))
+    place = draw(st.sampled_from(list(places(row))))
+    return damaged(row, place, draw(VALUES)) if draw(st.booleans()) else row
+
+
+def refused_or_read(data: bytes) -> bool:
+    try:
+        return bool(read_session(data, source="any").messages)
+    except NotAConversation as error:
+        return str(error).startswith("any: ") and "\n" not in str(error)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_raise_anything_but_not_a_conversation(data: bytes):
+    assert refused_or_read(data)
+
+
+@given(VALUES)
+def test_no_json_raises_anything_but_not_a_conversation(value: object):
+    assert refused_or_read(json.dumps(value).encode())
+
+
+@given(st.lists(damaged_rows(), min_size=1, max_size=8))
+def test_no_damaged_session_raises_anything_but_not_a_conversation(rows: list[Json]):
+    assert refused_or_read(lines(*rows))

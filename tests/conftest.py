@@ -1,0 +1,9 @@
+"""Hypothesis profiles: `ci` repeats the same examples on every run, `fuzz` looks for new ones (make fuzz)."""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("fuzz", derandomize=False, deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,0 +1,172 @@
+"""Documents cannot drift: links resolve, commands run, the two READMEs are in step."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.house import ROOT
+
+READMES = ("README.md", "README.zh-CN.md")
+GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
+RUNNABLE = [*READMES, *GUIDES]
+LINKED = [*RUNNABLE, "CONTRIBUTING.md", "SECURITY.md"]
+
+SHELLS = {"sh", "console"}
+COMMANDS = ("recto ", "python ")
+SECONDS = 120
+FENCE = re.compile(
+    r"^(?P<fence>```+|~~~+)(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One fenced block: its language and its text."""
+
+    language: str
+    text: str
+
+
+@pytest.mark.parametrize("document", LINKED)
+def test_every_relative_link_resolves(document: str):
+    wrong = [f"{document}: {link}: {reason}" for link in links(document) if (reason := broken(document, link))]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_flow_links_the_functions_it_tells_of():
+    linked = [link for link in links("docs/flow.md") if re.search(r"src/recto/.*\.py#", link)]
+    assert linked, "docs/flow.md links no function. Link each step as [name](../src/recto/<room>/<file>.py#name)."
+
+
+def test_both_readmes_have_the_same_headings_and_code():
+    english, chinese = map(read, READMES)
+    assert heading_levels(english) == heading_levels(chinese), "Give both READMEs the same headings, level by level."
+    assert list(blocks(english)) == list(blocks(chinese)), "Give both READMEs the same fenced blocks, letter by letter."
+
+
+@pytest.mark.parametrize("document", RUNNABLE)
+def test_every_command_in_a_document_runs(document: str, tmp_path: Path):
+    lay_out(tmp_path)
+    for command in commands(read(document)):
+        done = run(command, tmp_path)
+        said = f"{done.stdout}{done.stderr}"
+        assert done.returncode == 0, f"{document}: `{command}` ended with {done.returncode}:\n{said}"
+
+
+@pytest.mark.parametrize("document", LINKED)
+def test_every_make_target_named_exists(document: str):
+    targets = set(re.findall(r"^([a-z][\w-]*):", read("Makefile"), flags=re.MULTILINE))
+    wrong = sorted(set(made(read(document))) - targets)
+    assert not wrong, f"{document} names {wrong}, which the Makefile does not have."
+
+
+# What the tests above use, in that order
+
+
+def read(document: str) -> str:
+    path = ROOT / document
+    assert path.is_file(), f"{document} is missing. Write it."
+    return path.read_text(encoding="utf-8")
+
+
+def links(document: str) -> list[str]:
+    """Targets of links to files, outside code. Web and mail addresses and bare #anchors are left out."""
+    text = re.sub(r"`[^`\n]*`", "``", outside_blocks(read(document)))
+    targets: list[str] = re.findall(r"\[[^\]]*\]\(<?([^)\s>]+)", text)
+    return [target for target in targets if not re.match(r"[a-z]+:|#", target)]
+
+
+def broken(document: str, link: str) -> str | None:
+    """What is wrong with a link, or None."""
+    target, _, name = link.partition("#")
+    path = (ROOT / document).parent / target
+    if not path.exists():
+        return "no such file. Correct the link."
+    if path.suffix == ".py" and name and name not in defined_names(ast.parse(path.read_text(encoding="utf-8"))):
+        return f"{target} defines no {name} at its top level. Name a function, a class, a constant or Class.method."
+    return None
+
+
+def defined_names(tree: ast.Module | ast.ClassDef, prefix: str = "") -> set[str]:
+    names: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                names.add(prefix + node.name)
+            case ast.ClassDef():
+                names |= {prefix + node.name, *defined_names(node, f"{prefix}{node.name}.")}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(prefix + name)
+            case ast.Assign():
+                names |= {prefix + target.id for target in node.targets if isinstance(target, ast.Name)}
+            case _:
+                pass
+    return names
+
+
+def blocks(text: str) -> Iterator[Block]:
+    for found in FENCE.finditer(text):
+        yield Block(language=found["language"], text=found["text"])
+
+
+def outside_blocks(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+def heading_levels(text: str) -> list[int]:
+    return [len(marks) for marks in re.findall(r"^(#{1,6}) ", outside_blocks(text), flags=re.MULTILINE)]
+
+
+def lay_out(folder: Path) -> None:
+    """The folder a document's commands run in: the examples, and the session at hand as a reader has it."""
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    session = folder / "examples" / "session.json"
+    if session.exists():
+        shutil.copy(session, folder)
+
+
+def commands(text: str) -> list[str]:
+    """Commands of the shell blocks that call recto or python, in a pipe too."""
+    typed = (line for block in blocks(text) if block.language in SHELLS for line in shell_lines(block))
+    return [line for line in typed if any(part.strip().startswith(COMMANDS) for part in line.split("|"))]
+
+
+def shell_lines(block: Block) -> list[str]:
+    """Lines a reader types: in a console block those after `$ `; a trailing backslash joins the next."""
+    lines = [line.strip() for line in block.text.replace("\\\n", " ").splitlines()]
+    if block.language == "console":
+        lines = [line for line in lines if line.startswith("$ ")]
+    return [line.removeprefix("$ ") for line in lines]
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    environment = {**os.environ, "PATH": path}
+    return subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def made(text: str) -> Iterator[str]:
+    """Targets of every `make ...` in code, in a line or in a block."""
+    lines = [line for block in blocks(text) for line in shell_lines(block)]
+    lines += re.findall(r"`([^`\n]+)`", outside_blocks(text))
+    for line in lines:
+        words = line.split("#")[0].split()
+        if words[:1] == ["make"]:
+            yield from (word for word in words[1:] if re.fullmatch(r"[a-z][\w-]*", word))

@@ -1,0 +1,257 @@
+"""The house rules: which room imports which, what the page may do, how large things grow. See CONTRIBUTING.md."""
+
+import ast
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeGuard
+
+from tests import house
+from tests.house import ROOT, Module
+
+SOURCES = house.modules_under(ROOT / "src", base=ROOT / "src")
+TESTS = house.modules_under(ROOT / "tests", base=ROOT)
+
+# Today's exceptions to the size limits, as the failing test prints them: "lines src/recto/page/fold.py:fold": 52.
+# They may only fall: one that is larger than needed, or not needed any more, fails too.
+EXCEPTIONS: dict[str, int] = {}
+
+FACADE_NAMES = 10
+HEAVY = ("splintr", "typer", "rich", "prometheus_client")
+
+PURE_RUN = """
+import sys
+import recto.page
+from recto import decode, fold
+
+call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a.py"}'}}
+messages = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": None, "tool_calls": [call]},
+    {"role": "tool", "tool_call_id": "c1", "content": "print(1)"},
+]
+fold(decode(messages))
+
+def refuse(event, args):
+    if event == "open" or event.split(".")[0] in {"os", "shutil", "socket", "subprocess", "urllib"}:
+        raise SystemExit(f"recto.page is pure, but did {event} {args!r}")
+
+sys.addaudithook(refuse)
+fold(decode(messages))
+"""
+
+IMPORT_ONLY = f"""
+import sys
+import recto
+loaded = sorted(set({HEAVY!r}) & sys.modules.keys())
+if loaded:
+    raise SystemExit("import recto loads " + ", ".join(loaded) + ". Import it inside the function that uses it.")
+"""
+
+
+def test_imports_between_rooms_go_one_way():
+    assert_none(house.wrong_directions(SOURCES))
+
+
+def test_no_module_imports_itself_through_others():
+    assert_none(house.cycles(SOURCES))
+
+
+def test_the_page_is_pure_by_its_source():
+    assert_none(house.impurities(SOURCES))
+
+
+def test_the_page_is_pure_when_it_runs():
+    assert_runs(PURE_RUN)
+
+
+def test_importing_recto_loads_nothing_heavy():
+    assert_runs(IMPORT_ONLY)
+
+
+def test_sizes_keep_their_limits_and_exceptions_only_fall():
+    assert_none(house.oversized(house.measures([*SOURCES, *TESTS]), EXCEPTIONS))
+
+
+def test_modules_and_public_names_have_a_docstring():
+    assert_none(house.undocumented(SOURCES))
+
+
+def test_names_say_what_things_are():
+    assert_none(house.refused_names([*SOURCES, *TESTS]))
+
+
+def test_source_has_no_any():
+    assert_none(house.any_types(SOURCES))
+
+
+def test_every_ignore_has_a_code_and_a_reason():
+    assert_none(house.bare_ignores([*SOURCES, *TESTS]))
+
+
+def test_every_public_name_exists_and_is_documented():
+    described = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for package in ("recto", "recto.page"):
+        assert_none(wrong_exports(package, described))
+
+
+def test_the_package_exports_few_names_and_no_others():
+    facade = next(module for module in SOURCES if module.name == "recto")
+    listed = set(exported("recto"))
+    assert len(listed) <= FACADE_NAMES, f"recto.__all__ has {len(listed)} names. Leave {FACADE_NAMES}."
+    extra = sorted(name for name in bound_names(facade.tree) if not name.startswith("_") and name not in listed)
+    assert_none([f"src/recto/__init__.py binds {name}. List it in __all__, or import it as _{name}." for name in extra])
+
+
+def test_every_test_asserts_and_none_is_skipped():
+    tests = [module for module in TESTS if module.path.name.startswith("test_")]
+    assert_none([*silent_tests(tests), *skipped_tests(TESTS)])
+
+
+def test_spec_numbers_in_test_names_look_like_spec_numbers():
+    found: list[str] = []
+    for module in TESTS:
+        for name, _ in house.functions(module.tree):
+            words = [word for word in name.split("_") if re.fullmatch(r"[A-Z]\d+\w*|[psfdrxc]\d+", word)]
+            wrong = [word for word in words if not re.fullmatch(r"[PSFDRXC]\d+", word)]
+            found += [f"{module.where}: {name}: '{word}' is no SPEC number. They look like R5." for word in wrong]
+    assert_none(found)
+
+
+def test_no_file_names_this_machine_or_an_address_to_download_from():
+    found: list[str] = []
+    for path, text in text_files():
+        found += [f"{path}: holds {what}. Take it out." for what, pattern in machine_traces() if pattern.search(text)]
+        if path.endswith((".lock", "package-lock.json")) and "://" in text:
+            found.append(f"{path}: holds an address. Run make lock.")
+    assert_none(found)
+
+
+# What the tests above use, in that order
+
+
+def assert_none(found: Iterable[str]) -> None:
+    __tracebackhide__ = True
+    listed = list(found)
+    assert not listed, "\n" + "\n".join(listed)
+
+
+def assert_runs(script: str) -> None:
+    """Run it in a fresh interpreter. What it says on its way out is the message."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def exported(package: str) -> list[str]:
+    return list(getattr(importlib.import_module(package), "__all__", ()))
+
+
+def wrong_exports(package: str, described: str) -> Iterator[str]:
+    module = importlib.import_module(package)
+    if not exported(package):
+        yield f"{package} has no __all__. List its public names."
+    for name in exported(package):
+        if not hasattr(module, name):
+            yield f"{package}.__all__ names {name}, which does not exist. Define it or take it out."
+        if not re.search(rf"`(recto\.)?(page\.)?{re.escape(name)}\b", described):
+            yield f"{package}.{name} is public. Describe it in docs/api.md, named as `{name}`."
+
+
+def bound_names(tree: ast.Module) -> Iterator[str]:
+    """Names a module binds at its top level, under `if` too. Imports of __future__ bind nothing of use."""
+    for node in top_level(tree.body):
+        match node:
+            case ast.ImportFrom(module="__future__"):
+                pass
+            case ast.Import() | ast.ImportFrom():
+                yield from ((alias.asname or alias.name).split(".")[0] for alias in node.names)
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name
+            case ast.Assign() | ast.AnnAssign():
+                yield from (name.id for name in ast.walk(node) if is_stored(name))
+            case _:
+                pass
+
+
+def top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            yield from top_level([*node.body, *node.orelse])
+
+
+def is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def silent_tests(modules: Sequence[Module]) -> Iterator[str]:
+    for module in modules:
+        for name, function in house.functions(module.tree):
+            is_test = name.split(".")[-1].startswith("test_")
+            if is_test and not any(map(asserts, ast.walk(function))):
+                yield f"{module.where}:{function.lineno}: {name} asserts nothing. Assert what its name says."
+
+
+def asserts(node: ast.AST) -> bool:
+    match node:
+        case ast.Assert():
+            return True
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in {"raises", "warns"} or name.startswith(("assert_", "check", "expect"))
+        case _:
+            return False
+
+
+def skipped_tests(modules: Sequence[Module]) -> Iterator[str]:
+    ways = {"skip", "skipif", "xfail", "importorskip"}
+    for module in modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Attribute(attr=name, value=ast.Name(id="pytest" | "mark") | ast.Attribute(attr="mark")):
+                    names = {name}
+                case ast.ImportFrom(module="pytest"):
+                    names = {alias.name for alias in node.names}
+                case _:
+                    continue
+            if names & ways:
+                yield f"{module.where}:{node.lineno}: a test is skipped or expected to fail. Fix it or delete it."
+
+
+def text_files() -> Iterator[tuple[str, str]]:
+    """Every file that is, or is about to be, in the repository, if it is text."""
+    for name in project_files():
+        path = ROOT / name
+        if path.is_file() and not path.is_symlink():
+            raw = path.read_bytes()
+            if b"\0" not in raw:
+                yield name, raw.decode("utf-8", errors="replace")
+
+
+def project_files() -> list[str]:
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    if shutil.which("git") and (ROOT / ".git").exists():
+        done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
+        return sorted(filter(None, done.stdout.split("\0")))
+    # An unpacked source archive has no git: everything that no tool has made.
+    made = {".venv", "node_modules", "__pycache__", ".ruff_cache", ".pytest_cache", ".hypothesis", ".envs"}
+    paths = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
+    return sorted(path.as_posix() for path in paths if not made & set(path.parts))
+
+
+def machine_traces() -> list[tuple[str, re.Pattern[str]]]:
+    traces = [
+        ("a download address", re.compile(r'resolved": *"http')),
+        ("a package index", re.compile(r"index-url[ =]+\S*://")),
+    ]
+    shared = {Path("/"), Path(tempfile.gettempdir()).resolve()}
+    # At the start of a path only: neither `some/root` nor `F:/work` names this machine.
+    start = r"(?<![\w./-])(?<!\b[A-Za-z]:)"
+    for what, path in (("a home folder", Path.home()), ("the folder of the checkout", ROOT.parent)):
+        if path.resolve() not in shared:
+            traces.append((what, re.compile(rf"{start}{re.escape(str(path))}(?![\w-])")))
+    return traces
