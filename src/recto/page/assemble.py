@@ -55,7 +55,8 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     tools = set_tools(facts.tools, target.wire, counter)
     talk = set_messages(fitted.messages, tools.last, target.wire, counter)
     folded = fold(fitted.messages, settings=facts.fold, now=facts.now, counter=counter)
-    return _set_page(facts, tools, _set_changes(facts, talk, then(fitted, folded.draft)))
+    page, manifest = _set_page(facts, tools, _set_changes(facts, talk, then(fitted, folded.draft)))
+    return page, replace(manifest, left_alone=folded.left_alone)
 
 
 def _set_changes(facts: Facts, talk: Galley, draft: Draft) -> Galley:

@@ -29,7 +29,7 @@ class Folded:
     """A conversation after folding, with a receipt for each fold and what was left alone for want of a path (R6)."""
 
     draft: Draft
-    left_alone: Sequence[LeftAlone]
+    left_alone: tuple[LeftAlone, ...]
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from recto.page.canonical import Json
 from recto.page.messages import Remembering
+from recto.page.sightings import LeftAlone
 from recto.page.tokens import TokenCount
 
 Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
@@ -72,11 +73,15 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """The parts in page order with the size of each in bytes; a part left out has size 0."""
+    """The parts in page order with the size of each in bytes; a part left out has size 0.
+
+    `left_alone` are results that might have been folded, had their calls been readable (R6).
+    """
 
     parts: tuple[Part, ...]
     sizes: tuple[int, ...]
     tokens: TokenCount
+    left_alone: tuple[LeftAlone, ...] = ()
 
     @cached_property
     def spans(self) -> tuple[Span | None, ...]:
@@ -141,8 +146,3 @@ def merge_notes(first: Note | None, second: Note) -> Note:
         reason=f"{first.reason}; {second.reason}",
         receipts=(*first.receipts, *second.receipts),
     )
-
-
-def count_receipts(receipts: Sequence[Receipt]) -> tuple[int, int]:
-    """The tokens these folds replaced, before and after."""
-    return sum(r.tokens_before for r in receipts), sum(r.tokens_after for r in receipts)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from recto.errors import NotAConversation
+from recto.errors import NotAConversation, WireError
 from recto.page.canonical import Json, dump, load
 from recto.page.wire.fields import Object, kind_of
 
@@ -106,7 +106,7 @@ def _load(text: bytes) -> Json:
         return _load_leniently(text, error)
     try:
         dump(value)
-    except (RecursionError, TypeError) as error:
+    except WireError as error:
         raise ValueError(TOO_DEEP) from error
     return value
 
@@ -116,7 +116,7 @@ def _load_leniently(text: bytes, refusal: ValueError) -> Json:
     try:
         decoded = text.decode("utf-8", "surrogatepass")
         return load(dump(json.loads(decoded, parse_int=_integer, parse_constant=lambda _: None)))
-    except (RecursionError, TypeError) as error:
+    except (WireError, RecursionError) as error:
         raise ValueError(TOO_DEEP) from error
     except UnicodeDecodeError as error:
         raise ValueError("it is not UTF-8 text") from error

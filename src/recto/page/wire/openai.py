@@ -231,14 +231,16 @@ def _encode_assistant(message: AssistantMessage) -> dict[str, object]:
     return body
 
 
-def _encode_call(call: ToolCall) -> dict[str, object]:
-    body: dict[str, object] = {"id": call.id, "type": "function"}
-    body["function"] = {"name": call.name, "arguments": call.arguments}
-    if call.state is not None:
-        if call.state.provider != WIRE:
-            raise CannotCarry(wire=WIRE, what=f"state of {call.state.provider} on a tool call")
-        body |= as_object(load(call.state.data), "state")
-    return body
+def _encode_call(call: ToolCall) -> object:
+    function = {"name": call.name, "arguments": call.arguments}
+    body: dict[str, object] = {"id": call.id, "type": "function", "function": function}
+    if call.state is None:
+        return body
+    if call.state.provider != WIRE:
+        raise CannotCarry(wire=WIRE, what=f"state of {call.state.provider} on a tool call")
+    if not as_object(load(call.state.data), "state"):
+        return body
+    return verbatim(f"{dump(body).decode()[:-1]},{call.state.data.strip()[1:]}")
 
 
 def encode_tool(name: str, description: str, parameters: str) -> bytes:

@@ -1,0 +1,151 @@
+"""The commands of `recto`, their options and their exit codes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from prometheus_client import CollectorRegistry
+from rich.console import Console
+
+from recto import Facts, FoldSettings, Manifest, Page, assemble
+from recto.cli.config import load_config, with_config
+from recto.cli.report import report, tokens_of_messages
+from recto.cli.sessions import Session, read_session
+from recto.cli.settings import Wishes, settings_of, with_wishes
+from recto.errors import NotAConversation, RectoError, SettingsError
+from recto.page.canonical import dump, load_object
+from recto.page.wire.fields import parse_time
+from recto.telemetry import PageTelemetry
+
+WRONG_USE = 2
+STDIN = "-"
+
+app = typer.Typer(
+    name="recto",
+    help="Sets the page a language model is shown from a log that is never edited, and says why each part is there.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"recto {version('recto')}")
+        raise typer.Exit
+
+
+@app.callback()
+def recto(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Sets the page a language model is shown from a log that is never edited."""
+
+
+@app.command()
+def fold(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print messages, manifest and tokens as JSON.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List each fold, not each file.")] = False,
+    root: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Project root; paths of reads are taken relative to it.")
+    ] = None,
+    now: Annotated[
+        str | None, typer.Option(metavar="ISO", help="ISO time to fold as of.  [default: the newest timestamp]")
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option(metavar="N", help="Newest reads of a file that stay.  [default: 5]")
+    ] = None,
+    read_tool: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Name of a tool that reads files. Repeatable.")
+    ] = None,
+    path_arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Its argument that names the file. Repeatable.")
+    ] = None,
+    terminal_tool: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Name of a tool that runs commands. Repeatable.")
+    ] = None,
+    search_tool: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Name of a search tool; turns --search on. Repeatable.")
+    ] = None,
+    search: Annotated[bool, typer.Option("--search", help="Fold old search results too.")] = False,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")] = None,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
+    ] = 0,
+) -> None:
+    """Show what folding saves in a conversation: OpenAI-style JSON, or a session of pi, Claude Code or Codex.
+
+    Reads the file and writes nothing to it. Exit codes: 0 done, 1 failed, 2 wrong use.
+    """
+    _log_to_stderr(verbose)
+    wishes = Wishes(
+        root=root,
+        keep=keep,
+        read_tools=tuple(read_tool or ()),
+        path_args=tuple(path_arg or ()),
+        terminal_tools=tuple(terminal_tool or ()),
+        search_tools=tuple(search_tool or ()),
+        search=search,
+    )
+    try:
+        with Console(stderr=True).status("Folding"):
+            session = _read(file)
+            settings = _settings(session, config, wishes)
+            page, manifest = assemble(Facts(log=session.messages, fold=settings, now=_time(now)))
+    except RectoError as error:
+        typer.echo(f"recto fold: {error}", err=True)
+        raise typer.Exit(WRONG_USE) from error
+    PageTelemetry(CollectorRegistry()).record(manifest)
+    if as_json:
+        _print_json(page, manifest)
+    else:
+        Console(highlight=False).print(report(session, manifest, every=every))
+
+
+def _log_to_stderr(verbose: int) -> None:
+    if verbose:
+        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")
+        logging.getLogger("recto").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+
+
+def _read(file: str) -> Session:
+    name = "standard input" if file == STDIN else file
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+    except OSError as error:
+        raise NotAConversation(source=name, problem=f"it cannot be read ({error.strerror})") from error
+    return read_session(data, source=name)
+
+
+def _settings(session: Session, config: Path | None, wishes: Wishes) -> FoldSettings:
+    settings = settings_of(session)
+    if config is not None:
+        settings = with_config(settings, load_config(config))
+    return with_wishes(settings, wishes, session)
+
+
+def _time(text: str | None) -> datetime | None:
+    try:
+        return parse_time(text) if text is not None else None
+    except ValueError as error:
+        allowed = "it is an ISO 8601 time such as 2026-01-31T02:50:00Z"
+        raise SettingsError(name="--now", value=text, allowed=allowed) from error
+
+
+def _print_json(page: Page, manifest: Manifest) -> None:
+    before, after = tokens_of_messages(manifest)
+    messages = (load_object(page.body) or {}).get("messages")
+    result = {"messages": messages, "manifest": manifest.rows(), "tokens": {"before": before, "after": after}}
+    sys.stdout.buffer.write(dump(result) + b"\n")
+    sys.stdout.buffer.flush()
