@@ -1,19 +1,18 @@
-"""The commands of `recto`, their options and their exit codes."""
+"""The commands of `recto` and their exit codes."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from prometheus_client import CollectorRegistry
 from rich.console import Console
 
 from recto import Facts, FoldSettings, Manifest, Page, assemble
+from recto.cli import options
 from recto.cli.config import load_config, with_config
 from recto.cli.report import report, tokens_of_messages
 from recto.cli.sessions import Session, read_session
@@ -28,7 +27,6 @@ STDIN = "-"
 
 app = typer.Typer(
     name="recto",
-    help="Sets the page a language model is shown from a log that is never edited, and says why each part is there.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -36,53 +34,27 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"recto {version('recto')}")
-        raise typer.Exit
-
-
 @app.callback()
-def recto(
-    _version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Sets the page a language model is shown from a log that is never edited."""
+def recto(_version: options.Version = False) -> None:
+    """Sets the page a language model is shown from a log that is never edited, and says why each part is there."""
 
 
 @app.command()
 def fold(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")],
+    file: options.Source,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print messages, manifest and tokens as JSON.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="List each fold, not each file.")] = False,
-    root: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Project root; paths of reads are taken relative to it.")
-    ] = None,
-    now: Annotated[
-        str | None, typer.Option(metavar="ISO", help="ISO time to fold as of.  [default: the newest timestamp]")
-    ] = None,
-    keep: Annotated[
-        int | None, typer.Option(metavar="N", help="Newest reads of a file that stay.  [default: 5]")
-    ] = None,
-    read_tool: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Name of a tool that reads files. Repeatable.")
-    ] = None,
-    path_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Its argument that names the file. Repeatable.")
-    ] = None,
-    terminal_tool: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Name of a tool that runs commands. Repeatable.")
-    ] = None,
-    search_tool: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Name of a search tool; turns --search on. Repeatable.")
-    ] = None,
-    search: Annotated[bool, typer.Option("--search", help="Fold old search results too.")] = False,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")] = None,
-    verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
-    ] = 0,
+    as_json: options.AsJson = False,
+    every: options.Every = False,
+    root: options.Root = None,
+    now: options.Now = None,
+    keep: options.Keep = None,
+    read_tool: options.ReadTool = None,
+    path_arg: options.PathArg = None,
+    terminal_tool: options.TerminalTool = None,
+    search_tool: options.SearchTool = None,
+    search: options.Search = False,
+    config: options.Config = None,
+    verbose: options.Verbose = 0,
 ) -> None:
     """Show what folding saves in a conversation: OpenAI-style JSON, or a session of pi, Claude Code or Codex.
 
@@ -98,6 +70,14 @@ def fold(
         search_tools=tuple(search_tool or ()),
         search=search,
     )
+    session, page, manifest = _assemble(file, now, config, wishes)
+    if as_json:
+        _print_json(page, manifest)
+    else:
+        Console(highlight=False).print(report(session, manifest, every=every))
+
+
+def _assemble(file: str, now: str | None, config: Path | None, wishes: Wishes) -> tuple[Session, Page, Manifest]:
     try:
         with Console(stderr=True).status("Folding"):
             session = _read(file)
@@ -107,10 +87,7 @@ def fold(
         typer.echo(f"recto fold: {error}", err=True)
         raise typer.Exit(WRONG_USE) from error
     PageTelemetry(CollectorRegistry()).record(manifest)
-    if as_json:
-        _print_json(page, manifest)
-    else:
-        Console(highlight=False).print(report(session, manifest, every=every))
+    return session, page, manifest
 
 
 def _log_to_stderr(verbose: int) -> None:

@@ -67,7 +67,8 @@ def fold(
     for sighting, files in stale_reads(seen.reads, lens):
         folded = remember_last(sighting.message, _fold_read, sighting.call.name, files, lens)
         shown[sighting.place], notes[sighting.place] = folded
-    old = (*stale_results(seen.commands, settings.terminal, now), *stale_results(seen.searches, settings.search, now))
+    rules = lens.settings
+    old = (*stale_results(seen.commands, rules.terminal, now), *stale_results(seen.searches, rules.search, now))
     for sighting, rule, stale in old:
         folded = remember_last(sighting.message, _fold_result, sighting.call.name, rule, stale, lens)
         shown[sighting.place], notes[sighting.place] = folded
@@ -116,10 +117,15 @@ def _fold_parts(
         part = parts[index]
         if isinstance(part, Text):
             parts[index] = replace(part, text=placeholder)
-            before, after = lens.counter.count((part.text, placeholder))
             why = _Why(tool, "R5", _read_reason(stale), index)
-            receipts.append(_receipt(message, (stale,), why, (before, after)))
+            tokens = remember(message, _count_part, part.text, placeholder, lens)
+            receipts.append(_receipt(message, (stale,), why, tokens))
     return replace(message, parts=tuple(parts)), _note(*receipts)
+
+
+def _count_part(_: ToolMessage, text: str, placeholder: str, lens: Lens) -> tuple[int, int]:
+    before, after = lens.counter.count((text, placeholder))
+    return before, after
 
 
 def _read_reason(stale: Stale) -> str:

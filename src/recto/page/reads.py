@@ -39,11 +39,14 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def is_failure(message: ToolMessage) -> bool:
-    """An error result (R3): its status says so, or its text begins with `Error:`."""
+    """An error result (R3): its status says so, or its text begins with `Error:`.
+
+    A part of a batch read speaks only for its own file (R5).
+    """
     if message.error is not None:
         return True
-    first = next((part.text for part in message.parts if isinstance(part, Text) and part.text.strip()), "")
-    return is_error_text(first)
+    first = next((part for part in message.parts if isinstance(part, Text) and part.text.strip()), None)
+    return first is not None and not first.path and is_error_text(first.text)
 
 
 def is_error_text(text: str) -> bool:

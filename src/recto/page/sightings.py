@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from recto.page.folding import AgeRule, Lens
@@ -83,8 +84,8 @@ def _look_on(known: Sightings | None, messages: Sequence[Message], lens: Lens) -
         reads=reads,
         commands=_sort_in(known.commands, new, lens.settings.terminal, is_failed_command),
         searches=_sort_in(known.searches, new, lens.settings.search, is_failure),
-        left_alone=(*left_alone, *unnamed),
-        newest=max(known.newest, *[message.time or BEFORE_ALL for message in messages]),
+        left_alone=tuple(sorted((*left_alone, *unnamed), key=attrgetter("place"))),
+        newest=max([known.newest, *(message.time or BEFORE_ALL for message in messages)]),
         count=known.count + len(messages),
         time=time,
         calls=calls,
@@ -132,7 +133,9 @@ def files_read(message: ToolMessage, call: ToolCall, lens: Lens) -> tuple[str, .
         return None
     if remember(message, is_failure):
         return ()
-    return tuple(remember(message, parts_by_file, lens)) or paths
+    if any(isinstance(part, Text) and part.path for part in message.parts):
+        return tuple(remember(message, parts_by_file, lens))
+    return paths
 
 
 def parts_by_file(message: ToolMessage, lens: Lens) -> Mapping[str, tuple[int, ...]]:

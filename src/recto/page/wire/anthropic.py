@@ -32,6 +32,11 @@ from recto.page.wire.fields import Object, as_object, objects, optional_text, te
 
 WIRE = "anthropic"
 Role: TypeAlias = Literal["system", "user", "assistant"]
+# The types of a file that goes as bytes, by its kind.
+BASE64_TYPES = {
+    "image": frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}),
+    "document": frozenset({"application/pdf"}),
+}
 
 
 def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
@@ -92,12 +97,11 @@ def decode_block(block: Object, where: str, model: str | None) -> AssistantPart:
 
 
 def _decode_shown(block: Object, where: str, model: str | None) -> UserPart:
-    block = {name: value for name, value in block.items() if value is not None}
-    kind = text_field(block, "type", where)
-    if kind == "text" and not block.keys() - {"type", "text", "cache_control"}:
+    kind, source = text_field(block, "type", where), block.get("source")
+    given = {name for name, value in block.items() if value is not None} - {"type", "cache_control"}
+    if kind == "text" and given <= {"text"}:
         return Text(text=text_field(block, "text", where))
-    source = block.get("source")
-    if kind in ("image", "document") and isinstance(source, dict):
+    if kind in ("image", "document") and isinstance(source, dict) and given <= {"source", "title"}:
         file = _decode_file(kind, source, optional_text(block, "title", where))
         if file is not None:
             return file
@@ -174,12 +178,12 @@ def _encode_file(part: File) -> object:
 
 
 def _file_block(part: File) -> object | None:
-    if part.kind not in ("image", "document"):
+    if part.kind not in BASE64_TYPES:
         return None
     match part.source:
         case Url(url=url):
             source = {"type": "url", "url": url}
-        case Data(base64=data) if part.mime_type:
+        case Data(base64=data) if part.mime_type in BASE64_TYPES[part.kind]:
             source = {"type": "base64", "media_type": part.mime_type, "data": data}
         case ProviderFile(provider="anthropic", handle=handle):
             source = {"type": "file", "file_id": handle}

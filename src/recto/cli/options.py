@@ -1,0 +1,41 @@
+"""Options of the commands: their names, what they are for, what they take."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"recto {version('recto')}")
+        raise typer.Exit
+
+
+Names: TypeAlias = list[str] | None
+
+Version = Annotated[
+    bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+]
+Source = Annotated[str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print messages, manifest and tokens as JSON.")]
+Every = Annotated[bool, typer.Option("--all", help="List each fold, not each file.")]
+Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root; paths of reads are taken relative to it.")]
+Now = Annotated[
+    str | None, typer.Option(metavar="ISO", help="Time that ages are taken at.  [default: the newest timestamp]")
+]
+Keep = Annotated[int | None, typer.Option(metavar="N", help="Newest reads of a file that stay.  [default: 5]")]
+ReadTool = Annotated[Names, typer.Option(metavar="NAME", help="Name of a tool that reads files. Repeatable.")]
+PathArg = Annotated[Names, typer.Option(metavar="NAME", help="Its argument that names the file. Repeatable.")]
+TerminalTool = Annotated[Names, typer.Option(metavar="NAME", help="Name of a tool that runs commands. Repeatable.")]
+SearchTool = Annotated[
+    Names, typer.Option(metavar="NAME", help="Name of a search tool; turns --search on. Repeatable.")
+]
+Search = Annotated[bool, typer.Option("--search", help="Fold old search results too.")]
+Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
+]
