@@ -71,7 +71,8 @@ def _set_changes(facts: Facts, talk: Galley, draft: Draft) -> Galley:
             left_out.append(origin)
             continue
         place = places[origin]
-        setting = remember_last(note, _set_changed, parts[place], draft.messages[place], facts.log[origin], at)
+        before = tokens_of(facts.log[origin], facts.counter)
+        setting = remember_last(note, _set_changed, parts[place], draft.messages[place], before, at)
         sizes[place] += len(setting.segment.data) - len(segments[2 * place + 1].data)
         parts[place], segments[2 * place + 1] = setting
     for origin in sorted(left_out, reverse=True):
@@ -88,16 +89,16 @@ def _name_the_nameless(parts: list[Part], origins: Sequence[int]) -> None:
                 parts[place] = replace(part, source=f"messages[{origin}]")
 
 
-def _set_changed(note: Note, base: Part, shown: Message, logged: Message, at: _At) -> Piece:
+def _set_changed(note: Note, base: Part, shown: Message, tokens_before: int, at: _At) -> Piece:
     piece = remember(shown, set_message, at.wire, at.counter)
-    part = _changed(note, base, logged, at.counter)
+    part = _changed(note, base, tokens_before)
     return Piece(replace(part, tokens_after=piece.part.tokens_after), piece.segment)
 
 
-def _changed(note: Note, base: Part, logged: Message, counter: TokenCounter) -> Part:
+def _changed(note: Note, base: Part, tokens_before: int) -> Part:
     return replace(
         base,
-        tokens_before=tokens_of(logged, counter),
+        tokens_before=tokens_before,
         decision=note.decision,
         rule=note.rule,
         reason=note.reason,
@@ -108,7 +109,7 @@ def _changed(note: Note, base: Part, logged: Message, counter: TokenCounter) -> 
 def _left_out(facts: Facts, origin: int, note: Note) -> Part:
     message = facts.log[origin]
     nothing = kept("message", message.id or f"messages[{origin}]", message.role, 0)
-    return _changed(note, nothing, message, facts.counter)
+    return _changed(note, nothing, tokens_of(message, facts.counter))
 
 
 def _set_page(facts: Facts, tools: Galley, talk: Galley) -> tuple[Page, Manifest]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
+from recto.errors import SettingsError
 from recto.page.canonical import Json, dump
 from recto.page.messages import (
     AssistantMessage,
@@ -105,9 +106,13 @@ ANTHROPIC = Format(
 )
 FORMATS: Mapping[str, Format] = {OPENAI.name: OPENAI, ANTHROPIC.name: ANTHROPIC}
 
+OWN_FIELDS = frozenset({"model", "tools", "system", "messages"})
+
 
 def envelope(model: str, options: Mapping[str, Json]) -> bytes:
     """How a body begins: the model, then the options in the order of their names."""
+    for name in OWN_FIELDS & options.keys():
+        raise SettingsError(name=f"options.{name}", value=options[name], allowed="a page sets this field itself")
     fields = {"model": model} | {name: options[name] for name in sorted(options)}
     return dump(fields)[:-1]
 

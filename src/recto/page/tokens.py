@@ -87,8 +87,11 @@ def count_new(messages: Sequence[Message], counter: TokenCounter) -> None:
 
 def tokens_of(message: Message, counter: TokenCounter) -> int:
     """The tokens of a message, counted once in its life by each counter."""
-    count_new((message,), counter)
-    return cast("int", message.memo[_key(counter)])
+    known = message.memo.get(_key(counter))
+    if known is None:
+        count_new((message,), counter)
+        known = message.memo[_key(counter)]
+    return cast("int", known)
 
 
 def _key(counter: TokenCounter) -> tuple[str, str]:
