@@ -32,7 +32,7 @@ FAKES = "testing"
 PAGE_STDLIB = frozenset(
     {
         *("__future__", "array", "bisect", "collections", "collections.abc", "dataclasses", "datetime", "enum"),
-        *("functools", "hashlib", "itertools", "math", "operator", "re", "string", "typing"),
+        *("functools", "hashlib", "itertools", "json", "math", "operator", "re", "string", "typing", "urllib.parse"),
     }
 )
 # Third-party packages the page may import, and the one file of recto.page that may do so (None: any).

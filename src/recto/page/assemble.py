@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from recto.page.canonical import Json
-from recto.page.draft import Draft, then
-from recto.page.fit import Target, WireName, fit
+from recto.page.compact import compact
+from recto.page.draft import Draft, behind, then
+from recto.page.facts import Facts
+from recto.page.fit import WireName, fit
 from recto.page.fold import fold
-from recto.page.folding import FoldSettings
+from recto.page.front import Injected, front_of
 from recto.page.galley import Galley, Piece, kept, set_message, set_messages, set_tools
+from recto.page.log import View, view
 from recto.page.manifest import Manifest, Note, Part
 from recto.page.messages import Message, remember, remember_last
+from recto.page.prompted import as_prompted
+from recto.page.remind import files_shown, guard, remind
 from recto.page.repair import repair
-from recto.page.setting import Page, Segment, ToolOffer, envelope, finish, segment
-from recto.page.tokens import OFFLINE, Calibration, TokenCounter, calibrate, tokens_of
+from recto.page.setting import Page, Segment, envelope, finish, segment
+from recto.page.tokens import TokenCounter, calibrate, tokens_of
+from recto.page.window import window
 
 SOURCE, TOKENS_AFTER = attrgetter("source"), attrgetter("tokens_after")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """All that shapes a page. The same facts give the same bytes, on every platform and run (R1).
-
-    `options` are fields of the request beside the conversation (`stream`, `temperature` ...). `now` decides what is
-    old; where it is not given, the newest time in the log does. `last` is what the provider reported of the last page.
-    """
-
-    log: Sequence[Message]
-    target: Target = Target()
-    tools: tuple[ToolOffer, ...] = ()
-    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    fold: FoldSettings = FoldSettings()
-    now: datetime | None = None
-    counter: TokenCounter = OFFLINE
-    last: Calibration | None = None
 
 
 class _At(NamedTuple):
@@ -47,23 +33,51 @@ class _At(NamedTuple):
     counter: TokenCounter
 
 
+class _Base(NamedTuple):
+    """Everything a page may show, before any step: what was injected, then what is seen of the log."""
+
+    front: tuple[Injected, ...]
+    messages: tuple[Message, ...]
+
+
 def assemble(facts: Facts) -> tuple[Page, Manifest]:
-    """Set the page of one model call: repair, fit to the target, fold, and write it out with its manifest."""
-    target, counter = facts.target, facts.counter
-    repaired = repair(facts.log)
-    fitted = then(repaired, fit(repaired.messages, target))
-    tools = set_tools(facts.tools, target.wire, counter)
-    talk = set_messages(fitted.messages, tools.last, target.wire, counter)
-    folded = fold(fitted.messages, settings=facts.fold, now=facts.now, counter=counter)
-    page, manifest = _set_page(facts, tools, _set_changes(facts, talk, then(fitted, folded.draft)))
+    """Set the page of one model call.
+
+    View, compaction and window say what is shown of the log; repair, guard, reminders and fit make it fit to be sent;
+    folding makes it small; then it is written out with its manifest.
+    """
+    base, draft = _choose(facts, view(facts.log))
+    draft = then(draft, repair(draft.messages))
+    draft = then(draft, guard(draft.messages))
+    draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
+    draft = then(draft, fit(draft.messages, facts.target))
+    tools = set_tools(facts.tools if facts.tool_calling == "native" else (), facts.target.wire, facts.counter)
+    talk = set_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
+    folded = fold(draft.messages, settings=facts.fold, now=facts.now, counter=facts.counter)
+    draft = then(draft, folded.draft)
+    if facts.tool_calling == "prompt":
+        draft = then(draft, as_prompted(draft.messages))
+        talk = set_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
+    page, manifest = _set_page(facts, tools, _set_changes(facts, base, talk, draft))
     return page, replace(manifest, left_alone=folded.left_alone)
 
 
-def _set_changes(facts: Facts, talk: Galley, draft: Draft) -> Galley:
+def _choose(facts: Facts, seen: View) -> tuple[_Base, Draft]:
+    """What is shown of the log (R12-R14, S1, S2), behind what stands before it."""
+    compacted = compact(seen)
+    turn_start = bisect_left(compacted.origins, seen.turn_start)
+    chosen = then(compacted, window(compacted.messages, turn_start, facts.history))
+    front = front_of(facts, seen)
+    return _Base(front, (*[one.message for one in front], *seen.messages)), behind(
+        tuple([one.message for one in front]), chosen
+    )
+
+
+def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galley:
     """The conversation with what was noted of each message, its folded bytes, and those left out where they stood."""
     parts, sizes, segments = list(talk.parts), list(talk.sizes), list(talk.segments)
     origins = draft.origins
-    _name_the_nameless(parts, origins)
+    _name_the_nameless(parts, origins, len(base.front))
     places = origins if isinstance(origins, range) else dict(zip(origins, range(len(origins)), strict=True))
     at, left_out = _At(facts.target.wire, facts.counter), list[int]()
     for origin, note in draft.notes.items():
@@ -71,22 +85,34 @@ def _set_changes(facts: Facts, talk: Galley, draft: Draft) -> Galley:
             left_out.append(origin)
             continue
         place = places[origin]
-        before = tokens_of(facts.log[origin], facts.counter)
+        before = tokens_of(base.messages[origin], facts.counter)
         setting = remember_last(note, _set_changed, parts[place], draft.messages[place], before, at)
         sizes[place] += len(setting.segment.data) - len(segments[2 * place + 1].data)
         parts[place], segments[2 * place + 1] = setting
     for origin in sorted(left_out, reverse=True):
         place = bisect_left(origins, origin)
-        parts.insert(place, _left_out(facts, origin, draft.notes[origin]))
+        parts.insert(place, _left_out(facts, base, origin, draft.notes[origin]))
         sizes.insert(place, 0)
+    _tell_the_front(parts, sizes, base.front)
     return Galley(parts=tuple(parts), sizes=tuple(sizes), segments=tuple(segments), last=talk.last)
 
 
-def _name_the_nameless(parts: list[Part], origins: Sequence[int]) -> None:
+def _tell_the_front(parts: list[Part], sizes: list[int], front: Sequence[Injected]) -> None:
+    """Say of what was injected why it is there, and list behind it what its budget took from it."""
+    for place in range(len(front) - 1, -1, -1):
+        one, part = front[place], parts[place]
+        before = part.tokens_after if one.tokens_before is None else one.tokens_before
+        decision = "injected" if one.tokens_before is None else "cut"
+        told = replace(part, kind=one.kind, decision=decision, rule=one.rule, reason=one.reason, tokens_before=before)
+        parts[place : place + 1] = [told, *one.changes]
+        sizes[place + 1 : place + 1] = [0] * len(one.changes)
+
+
+def _name_the_nameless(parts: list[Part], origins: Sequence[int], front: int) -> None:
     if not all(map(SOURCE, parts)):
         for place, (part, origin) in enumerate(zip(parts, origins, strict=True)):
             if not part.source:
-                parts[place] = replace(part, source=f"messages[{origin}]")
+                parts[place] = replace(part, source=f"messages[{origin - front}]")
 
 
 def _set_changed(note: Note, base: Part, shown: Message, tokens_before: int, at: _At) -> Piece:
@@ -106,9 +132,9 @@ def _changed(note: Note, base: Part, tokens_before: int) -> Part:
     )
 
 
-def _left_out(facts: Facts, origin: int, note: Note) -> Part:
-    message = facts.log[origin]
-    nothing = kept("message", message.id or f"messages[{origin}]", message.role, 0)
+def _left_out(facts: Facts, base: _Base, origin: int, note: Note) -> Part:
+    message = base.messages[origin]
+    nothing = kept("message", message.id or f"messages[{origin - len(base.front)}]", message.role, 0)
     return _changed(note, nothing, tokens_of(message, facts.counter))
 
 

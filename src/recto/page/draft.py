@@ -34,3 +34,14 @@ def then(first: Draft, second: Draft) -> Draft:
         merged = {origin: merge_notes(first.notes.get(origin), note) for origin, note in notes.items()}
         notes = {**first.notes, **merged}
     return Draft(messages=second.messages, origins=origins, notes=notes)
+
+
+def behind(front: tuple[Message, ...], draft: Draft) -> Draft:
+    """The draft behind some messages of its own; places count from the first of those."""
+    if not front:
+        return draft
+    shift = len(front)
+    plain = isinstance(draft.origins, range)
+    moved = range(shift + len(draft.messages)) if plain else [*range(shift), *[shift + o for o in draft.origins]]
+    notes = {shift + origin: note for origin, note in draft.notes.items()}
+    return Draft(messages=(*front, *draft.messages), origins=moved, notes=notes)

@@ -37,10 +37,12 @@ WireName: TypeAlias = Literal["openai", "anthropic"]
 RULE = "fit"
 FOR_PEOPLE = "shown to people, never to models"
 OTHER_STATE = "{name} of {maker} left out: it means nothing to another model"
+STATE_LEFT_OUT = "{name} of {maker} left out: the {wire} format has no place for it here"
 FILE_MARK = "[{kind} not shown: {name}]"
 FILE_LEFT_OUT = "the {wire} format cannot carry this {kind} here"
 CALLS_LAST = "words put before the calls, where the format has them"
 NO_OBJECT = "arguments of {name} were no JSON object"
+EMPTY_TEXT = "an empty text is not allowed here"
 EMPTY_MARK = "(empty)"
 EMPTY_SAID = "an empty message is not allowed here, so it says that it is empty"
 NOTHING_CARRIED = "nothing in it that the {wire} format can carry"
@@ -49,10 +51,11 @@ NO_NAME = "the {wire} format carries no name"
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where a page goes: the format it speaks and the model it is for."""
+    """Where a page goes: the format it speaks, the model it is for, and whether that model sees pictures."""
 
     wire: WireName = "openai"
     model: str = ""
+    sees_images: bool = True
 
 
 Named: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage
@@ -101,6 +104,8 @@ def _fit_message(message: Message, wire: WireName, model: str) -> _Fitted:
     match message:
         case ReasoningMessage() | ActivityMessage():
             return _Fitted(None, (FOR_PEOPLE,))
+        case SystemMessage() | DeveloperMessage() if wire == "anthropic" and _is_blank(message.text):
+            return _Fitted(None, (EMPTY_TEXT,))
         case SystemMessage() | DeveloperMessage():
             return _without_name(message, wire, ())
         case AssistantMessage():
@@ -134,34 +139,37 @@ def _without_name(message: Named, wire: WireName, reasons: tuple[str, ...]) -> _
 def _fit_parts(
     message: UserMessage | AssistantMessage | ToolMessage, wire: WireName, model: str
 ) -> tuple[tuple[AssistantPart, ...], tuple[str, ...]]:
-    fitted = [_fit_part(part, message.role, wire, model) for part in message.parts]
+    # Anthropic takes nothing but words in a result that reports an error.
+    words_only = wire == "anthropic" and isinstance(message, ToolMessage) and message.error is not None
+    holder = "error" if words_only else message.role
+    fitted = [_fit_part(part, holder, wire, model) for part in message.parts]
     parts = tuple(part for part, _ in fitted if part is not None)
     return parts, tuple(reason for _, reason in fitted if reason)
 
 
-def _fit_part(part: AssistantPart, role: str, wire: WireName, model: str) -> tuple[AssistantPart | None, str]:
+def _fit_part(part: AssistantPart, holder: str, wire: WireName, model: str) -> tuple[AssistantPart | None, str]:
     match part:
-        case Text(text="") if wire == "anthropic":
-            return None, "an empty text is not allowed here"
+        case Text() if wire == "anthropic" and _is_blank(part.text):
+            return None, EMPTY_TEXT
         case Text():
             return part, ""
         case File():
             carries = openai.carries_file if wire == "openai" else anthropic.carries_file
-            if carries(part, role):
+            if carries(part, holder):
                 return part, ""
             mark = FILE_MARK.format(kind=part.kind, name=part.name or part.id or part.mime_type or "no name")
             return Text(text=mark), FILE_LEFT_OUT.format(wire=wire, kind=part.kind)
         case Opaque():
-            if _may_return(part, wire, model):
-                return part, ""
-            return None, OTHER_STATE.format(name=part.name, maker=part.model or part.provider)
+            carries = openai.carries_state if wire == "openai" else anthropic.carries_state
+            reason = _why_left_out(part, wire, model, has_place=carries(part, holder))
+            return (None, reason) if reason else (part, "")
         case ToolCall():
             return _fit_call(part, wire, model)
 
 
 def _fit_call(call: ToolCall, wire: WireName, model: str) -> tuple[ToolCall, str]:
-    if call.state and not _may_return(call.state, wire, model):
-        reason = OTHER_STATE.format(name=call.state.name, maker=call.state.model or call.state.provider)
+    reason = _why_left_out(call.state, wire, model, has_place=wire == "openai") if call.state else ""
+    if reason:
         fitted, second = _fit_call(replace(call, state=None), wire, model)
         return fitted, "; ".join(filter(None, (reason, second)))
     if wire == "anthropic" and load_object(call.arguments) is None:
@@ -170,5 +178,12 @@ def _fit_call(call: ToolCall, wire: WireName, model: str) -> tuple[ToolCall, str
     return call, ""
 
 
-def _may_return(state: Opaque, wire: WireName, model: str) -> bool:
-    return state.provider == wire and (state.model is None or not model or state.model == model)
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+def _why_left_out(state: Opaque, wire: WireName, model: str, *, has_place: bool) -> str:
+    maker = state.model or state.provider
+    if state.provider != wire or (state.model is not None and model and state.model != model):
+        return OTHER_STATE.format(name=state.name, maker=maker)
+    return "" if has_place else STATE_LEFT_OUT.format(name=state.name, maker=maker, wire=wire)

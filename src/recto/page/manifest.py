@@ -14,7 +14,7 @@ from recto.page.sightings import LeftAlone
 from recto.page.tokens import TokenCount
 
 Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
-Kind: TypeAlias = Literal["envelope", "tool", "message"]
+Kind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message"]
 Span: TypeAlias = tuple[int, int]
 
 

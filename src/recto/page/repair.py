@@ -67,8 +67,8 @@ def repair(messages: Sequence[Message]) -> Draft:
     left_out = {place for place, note in notes.items() if note.decision == "dropped"}
     order = [place for place in range(len(shown)) if place not in left_out]
     if pairs.moved:
-        callers = {result: caller for caller, results in pairs.results.items() for result in results}
-        order.sort(key=lambda place: (callers.get(place, place), place))
+        behind = _places_to_stand_behind(pairs)
+        order.sort(key=lambda place: (behind.get(place, place), place))
     return Draft(messages=tuple([shown[place] for place in order]), origins=order, notes=notes)
 
 
@@ -103,6 +103,15 @@ def _pair(known: _Pairs | None, messages: Sequence[Message]) -> _Pairs:
         orphans=known.orphans.union(orphans),
         moved=known.moved.union(moved),
     )
+
+
+def _places_to_stand_behind(pairs: _Pairs) -> dict[int, int]:
+    """Of each moved result the last of its caller and of the results that stayed with it."""
+    return {
+        result: max({caller, *results} - pairs.moved)
+        for caller, results in pairs.results.items()
+        for result in pairs.moved.intersection(results)
+    }
 
 
 def _say(message: Message, results: Sequence[Message]) -> tuple[Message | None, str]:

@@ -166,8 +166,13 @@ def _encode_call(call: ToolCall) -> object:
 
 
 def carries_file(part: File, role: str) -> bool:
-    """Whether a file has a place in a message of this role."""
-    return role != "assistant" and _file_block(part) is not None
+    """Whether a file has a place in a message of this role; `error` is that of a tool which failed."""
+    return role not in ("assistant", "error") and _file_block(part) is not None
+
+
+def carries_state(part: Opaque, role: str) -> bool:
+    """Whether provider state has a place in a message of this role; `error` is that of a tool which failed."""
+    return part.place == "block" and role != "error"
 
 
 def _encode_file(part: File) -> object:

@@ -193,6 +193,11 @@ def carries_file(part: File, role: str) -> bool:
     return role == "user" and _file_block(part) is not None
 
 
+def carries_state(part: Opaque, role: str) -> bool:
+    """Whether provider state has a place in a message of this role."""
+    return part.place == "block" or role == "assistant"
+
+
 def _encode_file(part: File) -> object:
     block = _file_block(part)
     if block is None:

@@ -1,0 +1,66 @@
+"""All that shapes a page. The same facts give the same bytes, on every platform and run (R1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Literal, TypeAlias
+
+from recto.page.canonical import Json
+from recto.page.fit import Target
+from recto.page.folding import FoldSettings
+from recto.page.log import Entry
+from recto.page.prompt import Prompt
+from recto.page.quote import Quoted
+from recto.page.reminder import ContextItem, Dataset
+from recto.page.setting import ToolOffer
+from recto.page.tokens import OFFLINE, Calibration, TokenCounter
+
+ToolCalling: TypeAlias = Literal["native", "prompt"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What is true of the current turn, from its admission to its end.
+
+    `response_id` is the id of its first assistant message and the prefix of its file ids. `admitted` is the time the
+    model is told, in `zone`; without it none is told.
+    """
+
+    response_id: str = ""
+    admitted: datetime | None = None
+    zone: tzinfo = UTC
+    datasets: tuple[Dataset, ...] = ()
+    context: tuple[ContextItem, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """All that shapes a page. Only `log` is needed.
+
+    `options` are fields of the request beside the conversation (`stream`, `temperature` ...). `now` decides what is
+    old; where it is not given, the newest time in the log does. `last` is what the provider reported of the last page.
+    `history` is how many messages before the current turn are shown, `budget` the tokens of the system prompt; None
+    sets no limit. With a `turn`, user messages carry reminders and files go by their ids; without one they are shown
+    as they are. `urls` has a signed url for each storage key.
+    """
+
+    log: Sequence[Entry]
+    target: Target = Target()
+    prompt: Prompt | None = None
+    budget: int | None = None
+    history: int | None = None
+    tools: tuple[ToolOffer, ...] = ()
+    tool_calling: ToolCalling = "native"
+    turn: Turn | None = None
+    quote: Quoted = ()
+    quote_budget: int = 20_000
+    urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    max_files: int = 10
+    locale: str = "zh"
+    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    fold: FoldSettings = FoldSettings()
+    now: datetime | None = None
+    counter: TokenCounter = OFFLINE
+    last: Calibration | None = None

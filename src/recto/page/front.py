@@ -1,0 +1,86 @@
+"""What stands before the conversation: the system prompt (S9), the quote (D2), the summary (R13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from recto.page.compact import summary_message
+from recto.page.facts import Facts
+from recto.page.log import View
+from recto.page.manifest import Kind, Part
+from recto.page.messages import Message, SystemMessage
+from recto.page.prompt import SystemPrompt, language, system_prompt
+from recto.page.quote import quote_message
+from recto.page.tools_prompt import tools_section
+
+PROMPT_REASON = "the system prompt"
+QUOTE_REASON = "the documents of this conversation"
+SUMMARY_REASON = "stands for what was compacted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Injected:
+    """A message that is not in the log, why it is in the page, and what was left out of it.
+
+    `tokens_before` is what it would have cost, where it was cut.
+    """
+
+    message: Message
+    kind: Kind
+    rule: str
+    reason: str
+    changes: tuple[Part, ...] = ()
+    tokens_before: int | None = None
+
+
+def front_of(facts: Facts, seen: View) -> tuple[Injected, ...]:
+    """The messages before the conversation, in order."""
+    return (*_prompt(facts), *_quote(facts), *_summary(facts, seen))
+
+
+def _prompt(facts: Facts) -> Iterator[Injected]:
+    told = SystemPrompt(text="")
+    if facts.prompt is not None:
+        told = system_prompt(facts.prompt, facts.locale, facts.budget, facts.counter)
+    tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
+    text = "\n\n".join(filter(None, (told.text, tools)))
+    if not text:
+        return
+    changes = tuple(
+        Part(
+            kind="prompt",
+            source=change.source,
+            role=None,
+            tokens_before=change.tokens_before - change.tokens_after,
+            tokens_after=0,
+            decision=change.decision,
+            rule="S1",
+            reason=change.reason,
+        )
+        for change in told.changes
+    )
+    reason = "; ".join(filter(None, (PROMPT_REASON, told.over)))
+    yield Injected(message=_system(text, "system prompt"), kind="system", rule="S9", reason=reason, changes=changes)
+
+
+def _quote(facts: Facts) -> Iterator[Injected]:
+    quote = quote_message(facts.quote, budget=facts.quote_budget, counter=facts.counter) if facts.quote else None
+    if quote is None or not quote.text:
+        return
+    before = quote.tokens_before if quote.cuts else None
+    message, reason = _system(quote.text, "quote"), quote.reason or QUOTE_REASON
+    yield Injected(message=message, kind="quote", rule="D2", reason=reason, tokens_before=before)
+
+
+def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
+    if seen.compaction is not None:
+        message = summary_message(seen.compaction, facts.locale)
+        yield Injected(message=message, kind="summary", rule="R13", reason=SUMMARY_REASON)
+
+
+@lru_cache(maxsize=256)
+def _system(text: str, source: str) -> SystemMessage:
+    # The same text is the same message, so that it is encoded and counted once.
+    return SystemMessage(id=source, text=text)

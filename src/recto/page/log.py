@@ -1,0 +1,152 @@
+"""The log: messages and markers, only ever added to; and the view of it that markers leave (R12, R13, S4).
+
+A marker changes what is seen, never what is stored. A view is worked out anew from the log, so rollback, undo and fork
+need no code of their own anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from recto.page.messages import Logged, Message, UserMessage
+
+Finish: TypeAlias = Literal["length", "refused", "filtered"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillChanged(Logged):
+    """From here on the thread works in this skill; None leaves it."""
+
+    skill: str | None
+    scenario: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolStarted(Logged):
+    """A tool is about to act. Written before it does, so that it is never started twice."""
+
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldStep(Logged):
+    """Folds up to this message are settled: they are not moved again until the next step."""
+
+    upto: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupted(Logged):
+    """A run was ended from outside while it wrote this message; what it wrote stays."""
+
+    message: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyEnded(Logged):
+    """A reply that did not end by itself: cut at its length, refused by the model, or filtered by the provider."""
+
+    message: str
+    finish: Finish
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolledBack(Logged):
+    """This user message and all that follows it are no longer seen."""
+
+    to: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undone(Logged):
+    """The last rollback is taken back, with what was said after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compacted(Logged):
+    """A summary stands for everything up to and including this message."""
+
+    upto: str
+    summary: str
+
+
+Marker: TypeAlias = SkillChanged | ToolStarted | FoldStep | Interrupted | ReplyEnded | RolledBack | Undone | Compacted
+Entry: TypeAlias = Message | Marker
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What is seen of a log: the messages and markers in force, and whether there is a rollback to take back."""
+
+    entries: tuple[Entry, ...] = ()
+    can_undo: bool = False
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation, in order."""
+        return tuple([entry for entry in self.entries if not isinstance(entry, Marker)])
+
+    @cached_property
+    def skill(self) -> SkillChanged | None:
+        """The skill the thread works in; None where it never had one or left it."""
+        last = next((entry for entry in reversed(self.entries) if isinstance(entry, SkillChanged)), None)
+        return last if last and last.skill else None
+
+    @cached_property
+    def compaction(self) -> Compacted | None:
+        """The newest summary whose messages are all still in view."""
+        ids = {message.id for message in self.messages}
+        found = (entry for entry in reversed(self.entries) if isinstance(entry, Compacted))
+        return next((entry for entry in found if entry.upto in ids), None)
+
+    @cached_property
+    def started(self) -> frozenset[str]:
+        """Ids of calls whose tools have begun to act."""
+        return frozenset(entry.call for entry in self.entries if isinstance(entry, ToolStarted))
+
+    @cached_property
+    def finishes(self) -> Mapping[str, Finish]:
+        """How replies ended that did not end by themselves, by message id."""
+        return {entry.message: entry.finish for entry in self.entries if isinstance(entry, ReplyEnded)}
+
+    @cached_property
+    def turn_start(self) -> int:
+        """The place of the current turn's user message among the messages; their number, where there is none."""
+        places = range(len(self.messages) - 1, -1, -1)
+        return next((place for place in places if self.messages[place].role == "user"), len(self.messages))
+
+
+def view(log: Sequence[Entry]) -> View:
+    """What is seen of a log after all its markers. A rollback to what is not seen changes nothing."""
+    if not any(isinstance(entry, (RolledBack, Undone)) for entry in log):
+        return View(entries=tuple(log))
+    entries: list[Entry] = []
+    hidden: list[tuple[Entry, ...]] = []
+    for entry in log:
+        match entry:
+            case RolledBack(to=to):
+                place = _place_of(entries, to)
+                if place is not None:
+                    hidden.append(tuple(entries))
+                    del entries[place:]
+            case Undone():
+                entries = list(hidden.pop()) if hidden else entries
+            case _:
+                entries.append(entry)
+    return View(entries=tuple(entries), can_undo=bool(hidden))
+
+
+def _place_of(entries: Sequence[Entry], user_message: str) -> int | None:
+    places = (place for place, entry in enumerate(entries) if isinstance(entry, UserMessage))
+    return next((place for place in places if entries[place].id == user_message), None)
+
+
+def fork(log: Sequence[Entry], *, before: str | None = None) -> tuple[Entry, ...]:
+    """The entries a new thread begins with: what is seen of this one, up to a user message where one is named."""
+    entries = view(log).entries
+    place = _place_of(entries, before) if before is not None else None
+    return entries[:place]

@@ -1,0 +1,145 @@
+"""What a run does next, told from the log and the run alone (DESIGN "The flow").
+
+Resuming after a crash, going on after tools and going on after a client's result are the same question, so they have
+the same answer. A tool that was started is never started again unless it says that it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from recto.page.log import Compacted, Entry, Finish, Interrupted, ToolStarted, View, view
+from recto.page.messages import AssistantMessage, Message, ToolCall, ToolMessage
+
+Outcome: TypeAlias = Literal[
+    "done", "cancelled", "deadline", "too_many_steps", "length", "refused", "filtered", "too_long", "model_failed"
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a run's row says. Everything else is in the log.
+
+    `client_tools` are answered by the client, `repeatable` may be started twice. `full` says that the next page would
+    not fit; `can_compact` is false once compacting has failed. Since the model's last reply, `too_long` counts how often
+    the provider found the page too long, `failures` how often the call failed.
+    """
+
+    cancel: bool = False
+    now: datetime | None = None
+    deadline: datetime | None = None
+    failures: int = 0
+    too_long: int = 0
+    full: bool = False
+    can_compact: bool = True
+    client_tools: frozenset[str] = frozenset()
+    repeatable: frozenset[str] = frozenset()
+    max_steps: int = 50
+    max_failures: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallModel:
+    """Set a page and call the model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTools:
+    """Start these calls; settle those that were started and lost, and those whose arguments were cut off."""
+
+    start: tuple[ToolCall, ...] = ()
+    interrupted: tuple[ToolCall, ...] = ()
+    cut_off: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compact:
+    """Summarise, then ask again what is next."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitForClient:
+    """These calls are the client's to answer; the run ends and the next one brings the results."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """The run is over."""
+
+    outcome: Outcome
+
+
+Step: TypeAlias = CallModel | RunTools | Compact | WaitForClient | Finished
+
+
+def next_step(log: Sequence[Entry], run: Run) -> Step:
+    """The one thing to do now."""
+    seen = view(log)
+    # Where no user spoke, all that was said is the turn: it ends as any other does.
+    turn = seen.messages[seen.turn_start :] or seen.messages
+    reply = next((message for message in reversed(turn) if isinstance(message, AssistantMessage)), None)
+    if run.cancel:
+        return Finished(outcome="cancelled")
+    if run.deadline is not None and run.now is not None and run.now >= run.deadline:
+        return Finished(outcome="deadline")
+    if reply is None:
+        return _call_model(seen, turn, run)
+    finish = seen.finishes.get(reply.id)
+    if finish in ("refused", "filtered"):
+        return Finished(outcome=finish)
+    after = _entries_after(seen, reply)
+    answered = {entry.tool_call_id for entry in after if isinstance(entry, ToolMessage)}
+    waiting = tuple(call for call in reply.tool_calls if call.id not in answered)
+    if waiting:
+        return _answer(waiting, after, half=_half_call(reply, after, finish), run=run)
+    if reply.tool_calls:
+        return _call_model(seen, turn, run)
+    return Finished(outcome=finish or "done")
+
+
+def _entries_after(seen: View, reply: AssistantMessage) -> tuple[Entry, ...]:
+    # Models re-use ids of calls from turn to turn, so only what follows the reply speaks of its calls.
+    place = max(place for place, entry in enumerate(seen.entries) if entry is reply)
+    return seen.entries[place + 1 :]
+
+
+def _half_call(reply: AssistantMessage, after: Sequence[Entry], finish: Finish | None) -> ToolCall | None:
+    """The last call of a reply that was cut at its length or interrupted: it may have ended inside it."""
+    interrupted = any(isinstance(entry, Interrupted) and entry.message == reply.id for entry in after)
+    return reply.tool_calls[-1] if interrupted or finish == "length" else None
+
+
+def _answer(waiting: tuple[ToolCall, ...], after: Sequence[Entry], *, half: ToolCall | None, run: Run) -> Step:
+    started = {entry.call for entry in after if isinstance(entry, ToolStarted)}
+    # Half a call is never run.
+    cut_off = tuple(call for call in waiting if call is half)
+    ours = [call for call in waiting if call not in cut_off and call.name not in run.client_tools]
+    lost = tuple(call for call in ours if call.id in started and call.name not in run.repeatable)
+    start = tuple(call for call in ours if call not in lost)
+    if start or lost or cut_off:
+        return RunTools(start=start, interrupted=lost, cut_off=cut_off)
+    return WaitForClient(calls=waiting)
+
+
+def _call_model(seen: View, turn: Sequence[Message], run: Run) -> Step:
+    replies = sum(1 for message in turn if isinstance(message, AssistantMessage))
+    if replies >= run.max_steps:
+        return Finished(outcome="too_many_steps")
+    if run.failures >= run.max_failures:
+        return Finished(outcome="model_failed")
+    may_compact = run.can_compact and not _is_just_compacted(seen)
+    if may_compact and (run.full or run.too_long):
+        return Compact()
+    # One compaction and one retry: a provider that finds the page too long even then ends the run.
+    return Finished(outcome="too_long") if run.too_long > (1 if run.can_compact else 0) else CallModel()
+
+
+def _is_just_compacted(seen: View) -> bool:
+    """Whether nothing was said since the last summary: a second one would win nothing."""
+    newest = next((entry for entry in reversed(seen.entries) if isinstance(entry, (Compacted, Message))), None)
+    return isinstance(newest, Compacted)

@@ -1,0 +1,146 @@
+"""The system prompt (S9) within its budget (S1): identity and SOP are never cut, cases go first, then user data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from recto.page.cut import cut_to
+from recto.page.tokens import TokenCounter
+
+HEADINGS = {
+    "zh": {
+        "tone": "## 语气",
+        "sop": "## SOP 执行规则",
+        "cases": "## 相关案例",
+        "data": "## 用户数据",
+        "rules": "## 工具调用规则",
+    },
+    "en": {
+        "tone": "## Tone",
+        "sop": "## SOP",
+        "cases": "## Related cases",
+        "data": "## User data",
+        "rules": "## Tool rules",
+    },
+}
+# A text alone and the same text among others differ by a few tokens at its ends.
+SLACK = 8
+CUT_MARK = {"zh": "\n[... 已截断 ...]", "en": "\n[... cut ...]"}
+BEST_FIRST = "over the budget of {budget} tokens; cases go first"
+SHORTENED = "shortened to keep the budget of {budget} tokens"
+OVER = "{tokens} tokens, over the budget of {budget}: identity and SOP are never cut"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A worked example, best first in a prompt."""
+
+    id: str
+    name: str
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Datum:
+    """Something known of the user, under a title of its own."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """What a system prompt is made of. A lean persona has only an identity; an expert has the rest (S1, S9)."""
+
+    identity: str
+    title: str = ""
+    tone: str = ""
+    sop: str = ""
+    cases: tuple[Case, ...] = ()
+    data: tuple[Datum, ...] = ()
+    rules: str = ""
+
+
+class Change(NamedTuple):
+    """What was left out of a prompt, or shortened, for its budget."""
+
+    source: str
+    decision: Literal["dropped", "cut"]
+    tokens_before: int
+    tokens_after: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemPrompt:
+    """A rendered prompt, what the budget took from it, and a line where it could not be kept."""
+
+    text: str
+    changes: tuple[Change, ...] = ()
+    over: str | None = None
+
+
+@lru_cache(maxsize=256)
+def system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: TokenCounter) -> SystemPrompt:
+    """The prompt as text, within `budget` tokens where it can be."""
+    whole = SystemPrompt(text=render(prompt, locale))
+    if budget is None or _tokens(whole.text, counter) <= budget:
+        return whole
+    fewer, changes = _with_fewer_cases(prompt, locale, budget, counter)
+    shorter, more = _with_shorter_data(fewer, locale, budget, counter)
+    text = render(shorter, locale)
+    tokens = _tokens(text, counter)
+    over = OVER.format(tokens=tokens, budget=budget) if tokens > budget else None
+    return SystemPrompt(text=text, changes=(*changes, *more), over=over)
+
+
+def render(prompt: Prompt, locale: str) -> str:
+    """The prompt as text, whatever its size. A section with nothing in it is absent."""
+    headings = HEADINGS[language(locale)]
+    cases = "\n\n".join(f"### {case.name}\n{case.content}" for case in prompt.cases)
+    data = "\n\n".join(f"### {datum.title}\n{datum.text}" for datum in prompt.data)
+    sections = {"tone": prompt.tone, "sop": prompt.sop, "cases": cases, "data": data, "rules": prompt.rules}
+    headed = [f"{headings[name]}\n{text}" for name, text in sections.items() if text]
+    return "\n\n".join(filter(None, (f"# {prompt.title}" if prompt.title else "", prompt.identity, *headed)))
+
+
+def language(locale: str) -> str:
+    """The wording a locale gets: Chinese unless it is English."""
+    return "en" if locale.lower().startswith("en") else "zh"
+
+
+def _with_fewer_cases(prompt: Prompt, locale: str, budget: int, counter: TokenCounter) -> tuple[Prompt, list[Change]]:
+    changes: list[Change] = []
+    while prompt.cases and _tokens(render(prompt, locale), counter) > budget:
+        last = prompt.cases[-1]
+        tokens = _tokens(last.content, counter)
+        changes.append(Change(f"case {last.id}", "dropped", tokens, 0, BEST_FIRST.format(budget=budget)))
+        prompt = replace(prompt, cases=prompt.cases[:-1])
+    return prompt, changes
+
+
+def _with_shorter_data(
+    prompt: Prompt, locale: str, budget: int, counter: TokenCounter
+) -> tuple[Prompt, Sequence[Change]]:
+    changes: list[Change] = []
+    for place in range(len(prompt.data) - 1, -1, -1):
+        excess = _tokens(render(prompt, locale), counter) - budget
+        if excess <= 0:
+            break
+        datum = prompt.data[place]
+        before = _tokens(datum.text, counter)
+        short = cut_to(datum.text, max(0, before - excess - SLACK), CUT_MARK[language(locale)], counter)
+        if short == datum.text:
+            continue
+        after = _tokens(short, counter)
+        changes.append(Change(f"data {datum.title}", "cut", before, after, SHORTENED.format(budget=budget)))
+        data = (*prompt.data[:place], replace(datum, text=short), *prompt.data[place + 1 :])
+        prompt = replace(prompt, data=data)
+    return prompt, changes
+
+
+def _tokens(text: str, counter: TokenCounter) -> int:
+    return counter.count((text,))[0] if text else 0

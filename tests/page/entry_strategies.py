@@ -1,0 +1,108 @@
+"""Hypothesis strategies for a log as the worker writes it: messages of every role between markers of every kind.
+
+Message ids are told once, as in a thread; calls re-use few ids, and markers speak of messages that are there, hidden
+or unknown.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeGuard
+
+from hypothesis import strategies as st
+
+from recto.page.log import (
+    Compacted,
+    Entry,
+    FoldStep,
+    Interrupted,
+    ReplyEnded,
+    RolledBack,
+    SkillChanged,
+    ToolStarted,
+    Undone,
+)
+from recto.page.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolMessage,
+    UserMessage,
+)
+from tests.page.talk import call, result
+
+CALL_IDS = ("c1", "c2", "c3")
+TOOLS = ("charge", "look", "ask")
+WORDS = ("", "hi", "one two three", "四 五")
+
+calls = st.builds(call, st.sampled_from(CALL_IDS), st.sampled_from(TOOLS))
+spoken = st.builds(Text, text=st.sampled_from(WORDS))
+users = st.builds(UserMessage, parts=st.tuples(spoken))
+texts = st.builds(AssistantMessage, parts=st.tuples(spoken))
+askers = st.lists(calls, min_size=1, max_size=3, unique_by=lambda one: one.id).map(
+    lambda asked: AssistantMessage(parts=tuple(asked))
+)
+results = st.builds(result, st.just(""), st.sampled_from(CALL_IDS), st.sampled_from(WORDS))
+others = st.sampled_from(
+    (
+        SystemMessage(text="Be kind."),
+        DeveloperMessage(text="Be brief."),
+        ReasoningMessage(text="hm"),
+        ActivityMessage(activity_type="PLAN", content="{}"),
+    )
+)
+any_message: st.SearchStrategy[Message] = st.one_of(users, texts, askers, askers, results, results, others)
+# Ids as `entry_logs` gives them, and one that nobody has.
+known = st.sampled_from((*(f"m{place}" for place in range(8)), "nobody"))
+any_marker: st.SearchStrategy[Entry] = st.one_of(
+    st.builds(SkillChanged, skill=st.sampled_from((None, "bazi", "tarot"))),
+    st.builds(ToolStarted, call=st.sampled_from(CALL_IDS)),
+    st.builds(FoldStep, upto=known),
+    st.builds(Interrupted, message=known, reason=st.just("cancelled")),
+    st.builds(ReplyEnded, message=known, finish=st.sampled_from(("length", "refused", "filtered"))),
+    st.builds(Compacted, upto=known, summary=st.just("so far")),
+    st.builds(RolledBack, to=known),
+    st.builds(RolledBack, to=st.just("any user")),
+    st.just(Undone()),
+)
+
+
+def talks(most: int = 14) -> st.SearchStrategy[tuple[Message, ...]]:
+    """Messages alone, numbered m0, m1 ..."""
+    return st.lists(any_message, max_size=most).map(
+        lambda found: tuple(replace(message, id=f"m{place}") for place, message in enumerate(found))
+    )
+
+
+def entry_logs(most: int = 16) -> st.SearchStrategy[tuple[Entry, ...]]:
+    """Messages and markers in any order, numbered m0, m1 ... One in three entries is a marker."""
+    return st.lists(any_message | any_message | any_marker, max_size=most).map(_numbered)
+
+
+def _numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    users = [place for place, entry in enumerate(entries) if isinstance(entry, UserMessage)]
+    log: list[Entry] = []
+    for place, entry in enumerate(entries):
+        before = [f"m{one}" for one in users if one < place]
+        known = replace(entry, to=before[place % len(before)]) if _wants_a_user(entry) and before else entry
+        log.append(replace(known, id=f"m{place}"))
+    return tuple(log)
+
+
+def _wants_a_user(entry: Entry) -> TypeGuard[RolledBack]:
+    return isinstance(entry, RolledBack) and entry.to == "any user"
+
+
+def answered_calls(messages: Sequence[Message]) -> set[tuple[int, int]]:
+    """Places of each caller with the place of each of its results, each result taken by the newest call of its id."""
+    callers: dict[str, int] = {}
+    pairs: set[tuple[int, int]] = set()
+    for place, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            callers |= {one.id: place for one in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in callers:
+            pairs.add((callers[message.tool_call_id], place))
+    return pairs

@@ -1,0 +1,171 @@
+"""Hypothesis strategies for any log: every role and part, orphans, ids used twice, odd arguments, no ids, no times."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from hypothesis import strategies as st
+
+from recto.page.folding import AgeRule, FoldSettings, ReadRule
+from recto.page.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    Data,
+    DeveloperMessage,
+    File,
+    FileKind,
+    Key,
+    Message,
+    Opaque,
+    ProviderFile,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+    UserPart,
+)
+from recto.page.paths import Project
+from recto.page.setting import ToolOffer
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MODELS = ("gpt-x", "claude-x", "")
+KINDS: tuple[FileKind, ...] = ("document", "image", "audio", "video")
+PLACES: tuple[Literal["block", "field"], ...] = ("block", "field")
+# Few of each, so that calls and results meet, ids come twice and reads name the same file.
+CALL_IDS = ("c1", "c2", "c3", "call|4", "x" * 70, "")
+TOOLS = ("read", "read", "bash", "search", "other")
+ARGUMENTS = (
+    '{"path":"a.py"}',
+    '{"path":"a.py"}',
+    '{"path":"/app/a.py"}',
+    '{ "path" : "./a.py", "n": 1.0e3 }',
+    '{"path":["a.py","b.py"]}',
+    "{}",
+    "",
+    '{"path": "unfin',
+    "[]",
+)
+FOLD = FoldSettings(
+    reads=ReadRule(tools=("read",), path_args=("path",), keep=1),
+    terminal=AgeRule(tools=("bash",), keep=0, max_age=timedelta(minutes=2), placeholder="old"),
+    search=AgeRule(tools=("search",), keep=1, max_age=timedelta(0), placeholder="older"),
+    project=Project(root="/app"),
+)
+OFFERS = (
+    ToolOffer(name="read", description="Read a file.", parameters='{"type": "object", "properties": {}}'),
+    ToolOffer(name="bash", description="", parameters='{"type":"object"}'),
+)
+
+texts = st.text(max_size=8) | st.sampled_from(
+    ("", " \n", "Error: no", "\ud800 half", "<|endoftext|>", '{"exitCode":1}')
+)
+parts_of_text = st.builds(Text, text=texts, path=st.sampled_from((None, None, None, "a.py", "/app/b.py")))
+sources = st.one_of(
+    st.just(Url(url="https://x.test/a")),
+    st.just(Data(base64="aGk=")),
+    st.just(Key(key="k")),
+    st.builds(ProviderFile, provider=st.sampled_from(("openai", "anthropic")), handle=st.just("f")),
+)
+files = st.builds(
+    File,
+    kind=st.sampled_from(KINDS),
+    source=sources,
+    mime_type=st.sampled_from((None, "image/png", "image/svg+xml", "audio/wav", "application/pdf", "text/csv")),
+    name=st.sampled_from((None, "a.pdf")),
+)
+
+
+@st.composite
+def states(draw: st.DrawFn) -> Opaque:
+    """State of any provider and model, as a block or a field."""
+    place = draw(st.sampled_from(PLACES))
+    name = draw(st.sampled_from(("thinking", "hologram") if place == "block" else ("reasoning_content", "refusal")))
+    data = f'{{"type":"{name}","n": 1.0e3}}' if place == "block" else '"so"'
+    provider = draw(st.sampled_from(("openai", "anthropic", "google")))
+    return Opaque(provider=provider, model=draw(st.sampled_from((None, *MODELS))), place=place, name=name, data=data)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> ToolCall:
+    """A call under one of few ids, to one of few tools."""
+    state = draw(st.none() | st.none() | states())
+    return ToolCall(
+        id=draw(st.sampled_from(CALL_IDS)),
+        name=draw(st.sampled_from(TOOLS)),
+        arguments=draw(st.sampled_from(ARGUMENTS)),
+        state=replace(state, data='{"extra_content": 1}') if state else None,
+    )
+
+
+def listed(parts: st.SearchStrategy[UserPart]) -> st.SearchStrategy[tuple[UserPart, ...]]:
+    """A few parts of one message."""
+    return st.lists(parts, max_size=3).map(tuple)
+
+
+shown = listed(parts_of_text | parts_of_text | files | states())
+said = st.lists(st.one_of(parts_of_text, calls(), calls(), states(), files), max_size=4)
+users = st.builds(UserMessage, parts=shown, name=st.sampled_from((None, None, "Ann")))
+assistants = st.builds(AssistantMessage, parts=said.map(tuple))
+results = st.builds(
+    ToolMessage,
+    tool_call_id=st.sampled_from(CALL_IDS),
+    parts=shown,
+    error=st.sampled_from((None, None, None, "error")),
+)
+others = st.one_of(
+    st.builds(SystemMessage, text=texts),
+    st.builds(DeveloperMessage, text=texts),
+    st.builds(ReasoningMessage, text=texts),
+    st.just(ActivityMessage(activity_type="x", content="{}")),
+)
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> list[Message]:
+    """Calls with their results, as most of a real log is; now and then something comes between, or one is missing."""
+    asked = [replace(draw(calls()), id=id) for id in draw(st.permutations(CALL_IDS[:4]))[: draw(st.integers(1, 2))]]
+    answers = [ToolMessage(tool_call_id=call.id, parts=(Text(text=draw(texts)),)) for call in asked]
+    between = draw(st.lists(users | others, max_size=1)) if draw(st.integers(0, 3)) == 0 else []
+    missing = 1 if draw(st.integers(0, 5)) == 0 else 0
+    return [AssistantMessage(parts=(*draw(st.lists(parts_of_text, max_size=1)), *asked)), *between, *answers[missing:]]
+
+
+@st.composite
+def repeats(draw: st.DrawFn) -> list[Message]:
+    """One call made again and again, each with its result, so that there is something to fold."""
+    call = draw(calls())
+    answers = draw(st.lists(texts.filter(str.strip), min_size=2, max_size=3))
+    pairs = [
+        (AssistantMessage(parts=(call,)), ToolMessage(tool_call_id=call.id, parts=(Text(text=a),))) for a in answers
+    ]
+    return [message for pair in pairs for message in pair]
+
+
+@st.composite
+def logs(draw: st.DrawFn, *, most: int = 12) -> tuple[Message, ...]:
+    """Any log. Times go up and down and are missing, and so do ids; an id that is there is there once."""
+    one = st.one_of(users, assistants, results, others).map(lambda message: [message])
+    first = draw(st.lists(users, max_size=1))
+    pieces = draw(st.lists(st.one_of(one, rounds(), repeats()), max_size=most))
+    minutes = st.none() | st.integers(0, 30)
+    messages = [*first, *(message for piece in pieces for message in piece)][:most]
+    return tuple(
+        stamped(message, place if draw(st.integers(0, 4)) else None, draw(minutes))
+        for place, message in enumerate(messages)
+    )
+
+
+def stamped(message: Message, number: int | None, minutes: int | None) -> Message:
+    """The message with an id and a time of the log, or without them."""
+    time = None if minutes is None else START + timedelta(minutes=minutes)
+    return replace(message, id="" if number is None else f"m{number}", time=time)
+
+
+def newest_user(log: Sequence[Message]) -> tuple[str, UserMessage] | None:
+    """The last user's message, and what the manifest calls it."""
+    found = [(place, message) for place, message in enumerate(log) if isinstance(message, UserMessage)]
+    return (found[-1][1].id or f"messages[{found[-1][0]}]", found[-1][1]) if found else None

@@ -1,0 +1,177 @@
+"""The providers' own packages as judges of a body: their types, read strictly, and a server their clients talk to.
+
+Their types are TypedDicts; pydantic reads those and lets unknown keys pass, so they are checked here, key by key.
+"""
+
+import json
+import types
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+
+import typing_extensions
+from anthropic.types import message_create_params
+from openai.types.chat import completion_create_params
+
+from recto.page.fit import WireName
+
+TYPES: dict[WireName, object] = {
+    "openai": completion_create_params.CompletionCreateParamsNonStreaming,
+    "anthropic": message_create_params.MessageCreateParamsNonStreaming,
+}
+STREAMED: dict[WireName, object] = {
+    "openai": completion_create_params.CompletionCreateParamsStreaming,
+    "anthropic": message_create_params.MessageCreateParamsStreaming,
+}
+UNIONS = (Union, types.UnionType)
+MARKS = (typing_extensions.Required, typing_extensions.NotRequired, Annotated)
+
+
+def breaches(body: Mapping[str, object], wire: WireName) -> list[str]:
+    """What the provider's package finds wrong with a body; nothing when it accepts it."""
+    hints = STREAMED if body.get("stream") is True else TYPES
+    return list(_check(body, hints[wire], "body"))
+
+
+def _check(value: object, hint: object, where: str) -> Iterator[str]:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in MARKS:
+        yield from _check(value, args[0], where)
+    elif typing_extensions.is_typeddict(cast("type", hint)):
+        yield from _check_fields(value, cast("type", hint), where)
+    elif origin in UNIONS:
+        yield from _check_any(value, args, where)
+    elif origin is Literal:
+        yield from () if value in args else (f"{where} is {value!r}, not one of {args}",)
+    elif isinstance(origin, type) and issubclass(origin, Mapping):
+        yield from _check_values(value, args[1], where)
+    elif isinstance(origin, type) and issubclass(origin, Iterable):
+        yield from _check_items(value, args[0], where)
+    elif not _is_a(value, hint):
+        yield f"{where} is {value!r}, no {hint}"
+
+
+def _check_any(value: object, hints: Sequence[object], where: str) -> Sequence[str]:
+    if any(next(_check(value, hint, where), None) is None for hint in hints):
+        return ()
+    return min([list(_check(value, hint, where)) for hint in hints], key=_distance)
+
+
+def _distance(found: Sequence[str]) -> tuple[int, int]:
+    """How far a value is from one type of a union: the type it agrees with deepest is the nearest."""
+    deepest = max(line.partition(" ")[0].count(".") + line.partition(" ")[0].count("[") for line in found)
+    return -deepest, len(found)
+
+
+def _check_fields(value: object, hint: type, where: str) -> Iterator[str]:
+    if not isinstance(value, Mapping):
+        yield f"{where} is {value!r}, no {hint.__name__}"
+        return
+    known, given = _hints(hint), cast("Mapping[str, object]", value)
+    yield from (f"{where}.{name} is no field of {hint.__name__}" for name in given.keys() - known.keys())
+    yield from (f"{where}.{name} is missing" for name in known if _is_required(known[name]) and name not in given)
+    for name in given.keys() & known.keys():
+        yield from _check(given[name], known[name], f"{where}.{name}")
+
+
+def _check_values(value: object, hint: object, where: str) -> Iterator[str]:
+    if not isinstance(value, Mapping):
+        yield f"{where} is {value!r}, no object"
+        return
+    for name, inner in cast("Mapping[str, object]", value).items():
+        yield from _check(inner, hint, f"{where}.{name}")
+
+
+def _check_items(value: object, hint: object, where: str) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield f"{where} is {value!r}, no array"
+        return
+    for index, item in enumerate(cast("list[object]", value)):
+        yield from _check(item, hint, f"{where}[{index}]")
+
+
+@cache
+def _hints(hint: type) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", typing_extensions.get_type_hints(hint, include_extras=True))
+
+
+def _is_required(hint: object) -> bool:
+    return get_origin(hint) is typing_extensions.Required
+
+
+def _is_a(value: object, hint: object) -> bool:
+    if hint is object or hint is Any:
+        return True
+    if hint is None:
+        return value is None
+    if isinstance(value, bool):
+        return hint is bool
+    allowed = (int, float) if hint is float else hint
+    return isinstance(allowed, (type, tuple)) and isinstance(value, cast("type", allowed))
+
+
+ANSWERS = {
+    "/v1/chat/completions": {
+        "id": "r1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}],
+    },
+    "/v1/messages": {
+        "id": "r1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": "ok"}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorder:
+    """A provider on this machine that answers `ok` and keeps every body it was sent."""
+
+    host: str
+    port: int
+    bodies: list[bytes] = field(default_factory=list[bytes])
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+
+@contextmanager
+def recording() -> Generator[Recorder]:
+    """Run a recorder on a free port for as long as the block lasts."""
+    bodies: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = json.dumps(ANSWERS[self.path.partition("?")[0]]).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        host, port = cast("Sequence[object]", server.server_address)[:2]
+        try:
+            yield Recorder(host=str(host), port=int(str(port)), bodies=bodies)
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,127 @@
+"""What every page must be, checked on the bytes that are sent: a line per breach, none when a rule holds."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeAlias, cast
+
+from recto.page.canonical import load
+from recto.page.fit import WireName
+from recto.page.manifest import Manifest
+from recto.page.messages import AssistantMessage, Message, ToolCall
+from recto.page.setting import Page
+
+Parsed: TypeAlias = Mapping[str, object]
+SHOWN = ("kept", "folded", "repaired")
+
+
+def parse(page: Page) -> Parsed:
+    """The body as a provider reads it."""
+    body = load(page.body)
+    assert isinstance(body, dict)
+    return body
+
+
+def fresh(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Equal messages that remember nothing."""
+    return tuple(replace(_fresh_calls(message)) for message in messages)
+
+
+def _fresh_calls(message: Message) -> Message:
+    if not isinstance(message, AssistantMessage):
+        return message
+    return replace(
+        message, parts=tuple(replace(part) if isinstance(part, ToolCall) else part for part in message.parts)
+    )
+
+
+def gaps(page: Page, manifest: Manifest) -> Iterator[str]:
+    """Where spans do not tile the body: from 0 to its end, each starting where the one before ended."""
+    end = 0
+    for part, span in zip(manifest.parts, manifest.spans, strict=True):
+        if span is not None:
+            if span[0] != end or span[1] <= span[0]:
+                yield f"{part.source} spans {span}, the one before ended at {end}"
+            end = span[1]
+    if end != len(page.body):
+        yield f"the last span ends at {end}, the body at {len(page.body)}"
+
+
+def lies(manifest: Manifest, log: Sequence[Message]) -> Iterator[str]:
+    """Decisions that are not what happened, and messages that are not in the manifest exactly once."""
+    for part, span in zip(manifest.parts, manifest.spans, strict=True):
+        if (part.decision in SHOWN) != (span is not None):
+            yield f"{part.source} is {part.decision} and spans {span}"
+        if part.decision == "kept" and (part.rule or part.receipts or part.tokens_before != part.tokens_after):
+            yield f"{part.source} is kept, by {part.rule}"
+        if part.decision != "kept" and not (part.rule and part.reason):
+            yield f"{part.source} is {part.decision} without a rule and a reason"
+        if part.decision == "dropped" and part.tokens_after:
+            yield f"{part.source} is dropped and costs {part.tokens_after}"
+        if (part.decision == "folded") != bool(part.receipts):
+            yield f"{part.source} is {part.decision} with {len(part.receipts)} receipts"
+    sources = sorted(part.source for part in manifest.parts if part.kind == "message")
+    logged = sorted(message.id or f"messages[{place}]" for place, message in enumerate(log))
+    if sources != logged:
+        yield f"the manifest tells of {sources}, the log has {logged}"
+
+
+def orphans(body: Parsed, wire: WireName) -> list[str]:
+    """Breaches of what the provider demands of calls, results and turns."""
+    messages = cast("Sequence[Parsed]", body["messages"])
+    return list(_openai_breaches(messages) if wire == "openai" else _anthropic_breaches(messages))
+
+
+def _openai_breaches(messages: Sequence[Parsed]) -> Iterator[str]:
+    waiting: list[object] = []
+    for place, message in enumerate(messages):
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in waiting:
+                yield f"messages[{place}] answers {message['tool_call_id']}, nobody asked"
+            else:
+                waiting.remove(message["tool_call_id"])
+            continue
+        if waiting:
+            yield f"messages[{place}] comes before the answers to {waiting}"
+        calls = cast("Sequence[Parsed]", message.get("tool_calls", ()))
+        waiting = [call["id"] for call in calls]
+        if len(set(waiting)) != len(waiting):
+            yield f"messages[{place}] calls twice under one id: {waiting}"
+        if message["role"] == "assistant" and not calls and not _says_something(message):
+            yield f"messages[{place}] says nothing"
+    if waiting:
+        yield f"nothing answers {waiting}"
+
+
+def _says_something(message: Parsed) -> bool:
+    return any(value for name, value in message.items() if name != "role")
+
+
+def _anthropic_breaches(turns: Sequence[Parsed]) -> Iterator[str]:
+    seen: list[object] = []
+    before: Parsed = {"role": "assistant", "content": []}
+    for place, (last, turn) in enumerate(pairwise((before, *turns))):
+        if turn["role"] == last["role"]:
+            yield f"messages[{place}] does not alternate: {turn['role']} again"
+        blocks = cast("Sequence[Parsed]", turn["content"])
+        if not blocks:
+            yield f"messages[{place}] is empty"
+        asked = _ids(last, "tool_use", "id")
+        answered = [block.get("tool_use_id") for block in blocks[: len(asked)]]
+        if (
+            sorted(map(str, answered)) != sorted(map(str, asked))
+            or _ids(turn, "tool_result", "tool_use_id") != answered
+        ):
+            yield f"messages[{place}] answers {answered}, asked was {asked}"
+        seen += _ids(turn, "tool_use", "id")
+        yield from (
+            f"messages[{place}] has a blank text" for block in blocks if not str(block.get("text", "x")).strip()
+        )
+    if turns and _ids(turns[-1], "tool_use", "id"):
+        yield f"nothing answers {_ids(turns[-1], 'tool_use', 'id')}"
+    if len(set(seen)) != len(seen):
+        yield f"ids are used twice: {seen}"
+
+
+def _ids(turn: Parsed, kind: str, name: str) -> list[object]:
+    return [block[name] for block in cast("Sequence[Parsed]", turn["content"]) if block["type"] == kind]

@@ -1,0 +1,26 @@
+"""Short ways to write the messages of a log, for tests that only care who spoke, who called and who answered."""
+
+from recto.page.messages import AssistantMessage, AssistantPart, Text, ToolCall, ToolMessage, UserMessage
+
+
+def user(id: str, text: str = "hi") -> UserMessage:
+    return UserMessage(id=id, parts=(Text(text=text),))
+
+
+def says(id: str, text: str = "Well.") -> AssistantMessage:
+    return AssistantMessage(id=id, parts=(Text(text=text),))
+
+
+def call(id: str, tool: str = "ls") -> ToolCall:
+    return ToolCall(id=id, name=tool, arguments="{}")
+
+
+def asks(id: str, *calls: str | ToolCall, text: str = "") -> AssistantMessage:
+    """A reply with calls; one named by its id alone is a call of `ls`."""
+    words: tuple[AssistantPart, ...] = (Text(text=text),) if text else ()
+    asked = tuple(call(one) if isinstance(one, str) else one for one in calls)
+    return AssistantMessage(id=id, parts=(*words, *asked))
+
+
+def result(id: str, call_id: str, text: str = "out") -> ToolMessage:
+    return ToolMessage(id=id, tool_call_id=call_id, parts=(Text(text=text),))

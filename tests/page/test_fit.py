@@ -1,0 +1,392 @@
+"""Fitting a conversation to its target: each change, whole, with the decision and the reason the manifest tells."""
+
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+import pytest
+
+from recto.page.fit import Target, fit
+from recto.page.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    Data,
+    DeveloperMessage,
+    File,
+    FileKind,
+    Key,
+    Message,
+    Opaque,
+    ProviderFile,
+    ReasoningMessage,
+    Source,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+)
+
+OPENAI = Target(wire="openai", model="gpt-x")
+ANTHROPIC = Target(wire="anthropic", model="claude-x")
+USER = UserMessage(id="u", parts=(Text(text="hello"),))
+SAID = AssistantMessage(id="a", parts=(Text(text="yes"),))
+CALL = ToolCall(id="c1", name="read", arguments="{}")
+EMPTY = "an empty text is not allowed here"
+NEW_IDS = "call ids rewritten to what the provider accepts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A log, what a target gets of it, and by place in the log why: decision, rule, reason."""
+
+    target: Target
+    log: tuple[Message, ...]
+    shown: tuple[Message, ...]
+    notes: dict[int, tuple[str, str, str]] = field(default_factory=dict[int, tuple[str, str, str]])
+
+
+def repaired(reason: str) -> tuple[str, str, str]:
+    return ("repaired", "fit", reason)
+
+
+def dropped(reason: str) -> tuple[str, str, str]:
+    return ("dropped", "fit", reason)
+
+
+def check(case: Case) -> None:
+    draft = fit(case.log, case.target)
+    assert draft.messages == case.shown
+    assert {place: (note.decision, note.rule, note.reason) for place, note in draft.notes.items()} == case.notes
+    assert fit(draft.messages, case.target).notes == {}, "what was fitted once fits"
+
+
+def state(provider: str, model: str | None, name: str = "thinking", place: str = "block") -> Opaque:
+    return Opaque(
+        provider=provider, model=model, place="field" if place == "field" else "block", name=name, data='{"a":1}'
+    )
+
+
+def said(*parts: Text | File | ToolCall | Opaque) -> AssistantMessage:
+    return AssistantMessage(id="a", parts=parts)
+
+
+STATES: dict[str, tuple[Target, Opaque, str | None]] = {
+    "its own goes back to a model": (ANTHROPIC, state("anthropic", "claude-x"), None),
+    "that of any model goes back": (ANTHROPIC, state("anthropic", None), None),
+    "a target without a name gets it": (Target(wire="anthropic"), state("anthropic", "claude-x"), None),
+    "that of another model": (
+        ANTHROPIC,
+        state("anthropic", "claude-y"),
+        "thinking of claude-y left out: it means nothing to another model",
+    ),
+    "that of another provider": (
+        ANTHROPIC,
+        state("openai", None, "reasoning_content", "field"),
+        "reasoning_content of openai left out: it means nothing to another model",
+    ),
+    "a field has no place in blocks": (
+        ANTHROPIC,
+        state("anthropic", None, "x", "field"),
+        "x of anthropic left out: the anthropic format has no place for it here",
+    ),
+    "OpenAI gets its own field": (OPENAI, state("openai", "gpt-x", "reasoning_content", "field"), None),
+    "OpenAI gets its own block": (OPENAI, state("openai", None, "hologram"), None),
+    "OpenAI gets nothing of Anthropic": (
+        OPENAI,
+        state("anthropic", "claude-x"),
+        "thinking of claude-x left out: it means nothing to another model",
+    ),
+}
+
+
+@pytest.mark.parametrize(("target", "opaque", "reason"), STATES.values(), ids=STATES.keys())
+def test_provider_state_goes_to_its_maker_only(target: Target, opaque: Opaque, reason: str | None):
+    message = said(opaque, Text(text="yes"))
+    shown = (USER, said(Text(text="yes"))) if reason else (USER, message)
+    check(Case(target=target, log=(USER, message), shown=shown, notes={1: repaired(reason)} if reason else {}))
+
+
+def file(kind: FileKind, source: Source, mime: str | None = None, name: str | None = None) -> File:
+    return File(kind=kind, source=source, mime_type=mime, name=name)
+
+
+BYTES = Data(base64="aGk=")
+# A file, and which wires carry it in a user's message.
+FILES: dict[str, tuple[File, str]] = {
+    "a picture by url": (file("image", Url(url="u")), "openai anthropic"),
+    "a picture by bytes": (file("image", BYTES, "image/png"), "openai anthropic"),
+    "a picture of no type": (file("image", BYTES), "openai"),
+    "a drawing": (file("image", BYTES, "image/svg+xml"), "openai"),
+    "a pdf with a name": (file("document", BYTES, "application/pdf", "a.pdf"), "openai anthropic"),
+    "a pdf without a name": (file("document", BYTES, "application/pdf"), "anthropic"),
+    "a table": (file("document", BYTES, "text/csv", "a.csv"), "openai"),
+    "a document by url": (file("document", Url(url="u"), None, "a.pdf"), "anthropic"),
+    "sound": (file("audio", BYTES, "audio/wav"), "openai"),
+    "sound of another type": (file("audio", BYTES, "audio/ogg"), ""),
+    "a film": (file("video", Url(url="u"), "video/mp4"), ""),
+    "a file in our storage": (file("image", Key(key="k"), None, "k.png"), ""),
+    "OpenAI's own": (file("document", ProviderFile(provider="openai", handle="f")), "openai"),
+    "Anthropic's own": (file("document", ProviderFile(provider="anthropic", handle="f")), "anthropic"),
+}
+
+
+@pytest.mark.parametrize("target", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+@pytest.mark.parametrize(("given", "wires"), FILES.values(), ids=FILES.keys())
+def test_a_file_the_wire_cannot_carry_becomes_a_mark(given: File, wires: str, target: Target):
+    message = UserMessage(id="u", parts=(given,))
+    if target.wire in wires:
+        return check(Case(target=target, log=(message,), shown=(message,)))
+    mark = Text(text=f"[{given.kind} not shown: {given.name or given.mime_type or 'no name'}]")
+    reason = f"the {target.wire} format cannot carry this {given.kind} here"
+    notes = {0: repaired(reason)}
+    return check(Case(target=target, log=(message,), shown=(replace(message, parts=(mark,)),), notes=notes))
+
+
+PICTURE = File(kind="image", source=Url(url="u"), id="f-0")
+MARK = Text(text="[image not shown: f-0]")
+NOT_HERE = "the {} format cannot carry this image here"
+CASES: dict[str, Case] = {
+    "what fits is left as it is": Case(
+        target=ANTHROPIC,
+        log=(SystemMessage(id="s", text="Be brief."), USER, said(CALL), ToolMessage(id="t", tool_call_id="c1"), SAID),
+        shown=(SystemMessage(id="s", text="Be brief."), USER, said(CALL), ToolMessage(id="t", tool_call_id="c1"), SAID),
+    ),
+    "nothing": Case(target=ANTHROPIC, log=(), shown=()),
+    "reasoning and activity are for people": Case(
+        target=OPENAI,
+        log=(USER, ReasoningMessage(id="r", text="so"), ActivityMessage(id="p", activity_type="x", content="{}"), SAID),
+        shown=(USER, SAID),
+        notes={
+            1: dropped("shown to people, never to models"),
+            2: dropped("shown to people, never to models"),
+        },
+    ),
+    "an assistant's picture": Case(
+        target=OPENAI,
+        log=(USER, said(PICTURE)),
+        shown=(USER, said(MARK)),
+        notes={1: repaired(NOT_HERE.format("openai"))},
+    ),
+    "an assistant's picture, for Anthropic": Case(
+        target=ANTHROPIC,
+        log=(USER, said(PICTURE)),
+        shown=(USER, said(MARK)),
+        notes={1: repaired(NOT_HERE.format("anthropic"))},
+    ),
+    "a tool's pictures: one reason for all": Case(
+        target=OPENAI,
+        log=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE, PICTURE))),
+        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(MARK, MARK))),
+        notes={2: repaired(NOT_HERE.format("openai"))},
+    ),
+    "Anthropic takes a tool's picture": Case(
+        target=ANTHROPIC,
+        log=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE,))),
+        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE,))),
+    ),
+    "but words only when the tool failed": Case(
+        target=ANTHROPIC,
+        log=(
+            USER,
+            said(CALL),
+            ToolMessage(
+                id="t", tool_call_id="c1", error="e", parts=(PICTURE, state("anthropic", None, "search_result"))
+            ),
+        ),
+        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", error="e", parts=(MARK,))),
+        notes={
+            2: repaired(
+                "the anthropic format cannot carry this image here; "
+                "search_result of anthropic left out: the anthropic format has no place for it here"
+            )
+        },
+    ),
+    "a field of state has no place in a user's message": Case(
+        target=OPENAI,
+        log=(UserMessage(id="u", parts=(Text(text="a"), state("openai", None, "refusal", "field"))),),
+        shown=(UserMessage(id="u", parts=(Text(text="a"),)),),
+        notes={0: repaired("refusal of openai left out: the openai format has no place for it here")},
+    ),
+    "words behind a call": Case(
+        target=OPENAI,
+        log=(USER, said(Text(text="1"), CALL, Text(text="2")), ToolMessage(id="t", tool_call_id="c1")),
+        shown=(USER, said(Text(text="1"), Text(text="2"), CALL), ToolMessage(id="t", tool_call_id="c1")),
+        notes={1: repaired("words put before the calls, where the format has them")},
+    ),
+    "words behind a call stand in Anthropic's blocks": Case(
+        target=ANTHROPIC,
+        log=(USER, said(CALL, Text(text="2")), ToolMessage(id="t", tool_call_id="c1")),
+        shown=(USER, said(CALL, Text(text="2")), ToolMessage(id="t", tool_call_id="c1")),
+    ),
+    "arguments nobody can parse": Case(
+        target=ANTHROPIC,
+        log=(USER, said(replace(CALL, arguments='{"a": ')), ToolMessage(id="t", tool_call_id="c1")),
+        shown=(
+            USER,
+            said(replace(CALL, arguments='{"arguments":"{\\"a\\": "}')),
+            ToolMessage(id="t", tool_call_id="c1"),
+        ),
+        notes={1: repaired("arguments of read were no JSON object")},
+    ),
+    "arguments that are no object": Case(
+        target=ANTHROPIC,
+        log=(USER, said(replace(CALL, arguments="[1]")), ToolMessage(id="t", tool_call_id="c1")),
+        shown=(USER, said(replace(CALL, arguments='{"arguments":"[1]"}')), ToolMessage(id="t", tool_call_id="c1")),
+        notes={1: repaired("arguments of read were no JSON object")},
+    ),
+    "state and arguments of one call": Case(
+        target=ANTHROPIC,
+        log=(
+            USER,
+            said(replace(CALL, arguments="", state=state("openai", "gpt-x", "call", "field"))),
+            ToolMessage(id="t", tool_call_id="c1"),
+        ),
+        shown=(USER, said(replace(CALL, arguments='{"arguments":""}')), ToolMessage(id="t", tool_call_id="c1")),
+        notes={
+            1: repaired(
+                "call of gpt-x left out: it means nothing to another model; arguments of read were no JSON object"
+            )
+        },
+    ),
+    "Anthropic has no state on calls": Case(
+        target=ANTHROPIC,
+        log=(USER, said(replace(CALL, state=state("anthropic", None, "call"))), ToolMessage(id="t", tool_call_id="c1")),
+        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1")),
+        notes={1: repaired("call of anthropic left out: the anthropic format has no place for it here")},
+    ),
+    "empty and blank texts": Case(
+        target=ANTHROPIC,
+        log=(
+            UserMessage(id="u", parts=(Text(text=""), Text(text="hello"))),
+            said(Text(text="\n\n"), CALL),
+            ToolMessage(id="t", tool_call_id="c1", parts=(Text(text=""),)),
+            SystemMessage(id="s", text=" "),
+            DeveloperMessage(id="d", text=""),
+        ),
+        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1")),
+        notes={0: repaired(EMPTY), 1: repaired(EMPTY), 2: repaired(EMPTY), 3: dropped(EMPTY), 4: dropped(EMPTY)},
+    ),
+    "OpenAI takes empty texts": Case(
+        target=OPENAI,
+        log=(
+            UserMessage(id="u"),
+            said(Text(text=""), CALL),
+            ToolMessage(id="t", tool_call_id="c1"),
+            SystemMessage(text=""),
+        ),
+        shown=(
+            UserMessage(id="u"),
+            said(Text(text=""), CALL),
+            ToolMessage(id="t", tool_call_id="c1"),
+            SystemMessage(text=""),
+        ),
+    ),
+    "an empty user": Case(
+        target=ANTHROPIC,
+        log=(UserMessage(id="u"), SAID, UserMessage(id="v", parts=(Text(text=" "),))),
+        shown=(
+            UserMessage(id="u", parts=(Text(text="(empty)"),)),
+            SAID,
+            UserMessage(id="v", parts=(Text(text="(empty)"),)),
+        ),
+        notes={
+            0: repaired("an empty message is not allowed here, so it says that it is empty"),
+            2: repaired(f"{EMPTY}; an empty message is not allowed here, so it says that it is empty"),
+        },
+    ),
+    "an assistant of foreign thoughts alone": Case(
+        target=OPENAI,
+        log=(USER, said(state("anthropic", "claude-x"))),
+        shown=(USER,),
+        notes={
+            1: dropped(
+                "thinking of claude-x left out: it means nothing to another model; "
+                "nothing in it that the openai format can carry"
+            )
+        },
+    ),
+    "an assistant of its own thoughts alone": Case(
+        target=ANTHROPIC,
+        log=(USER, said(state("anthropic", "claude-x"))),
+        shown=(USER,),
+        notes={1: dropped("nothing in it that the anthropic format can carry")},
+    ),
+    "names": Case(
+        target=ANTHROPIC,
+        log=(SystemMessage(id="s", text="a", name="house"), replace(USER, name="Ann"), replace(SAID, name="Bot")),
+        shown=(SystemMessage(id="s", text="a"), USER, SAID),
+        notes=dict.fromkeys((0, 1, 2), repaired("the anthropic format carries no name")),
+    ),
+    "names stay for OpenAI": Case(
+        target=OPENAI,
+        log=(SystemMessage(id="s", text="a", name="house"), replace(USER, name="Ann")),
+        shown=(SystemMessage(id="s", text="a", name="house"), replace(USER, name="Ann")),
+    ),
+    "S2 a window that begins with an assistant": Case(
+        target=ANTHROPIC,
+        log=(SystemMessage(id="s", text="a"), SAID, said(CALL), ToolMessage(id="t", tool_call_id="c1"), USER, SAID),
+        shown=(SystemMessage(id="s", text="a"), USER, SAID),
+        notes=dict.fromkeys(
+            (1, 2, 3),
+            ("dropped", "S2", "before the first user message, where this provider's conversations begin"),
+        ),
+    ),
+    "S2 is no trouble for OpenAI": Case(target=OPENAI, log=(SAID, USER), shown=(SAID, USER)),
+    "nobody said anything": Case(
+        target=ANTHROPIC,
+        log=(SAID,),
+        shown=(),
+        notes={0: ("dropped", "S2", "before the first user message, where this provider's conversations begin")},
+    ),
+    "late instructions": Case(
+        target=ANTHROPIC,
+        log=(SystemMessage(id="s", text="a"), USER, DeveloperMessage(id="d", text="b"), SAID),
+        shown=(SystemMessage(id="s", text="a"), DeveloperMessage(id="d", text="b"), USER, SAID),
+        notes={2: repaired("instructions stand before the conversation")},
+    ),
+    "late instructions stay where they are for OpenAI": Case(
+        target=OPENAI,
+        log=(USER, DeveloperMessage(id="d", text="b"), SAID),
+        shown=(USER, DeveloperMessage(id="d", text="b"), SAID),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_what_a_target_gets_and_why(case: Case):
+    before = repr(case.log)
+    check(case)
+    assert repr(case.log) == before
+
+
+def pair(*ids: str) -> tuple[Message, ...]:
+    calls = tuple(replace(CALL, id=id) for id in ids)
+    return (said(*calls), *(ToolMessage(id=f"t{n}", tool_call_id=id) for n, id in enumerate(ids)))
+
+
+def tail(id: str) -> str:
+    return sha256(f"{id}#0".encode()).hexdigest()[:8]
+
+
+# Targets, call ids of each round, and the ids each round is sent with.
+IDS: dict[str, tuple[Target, tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]] = {
+    "good ones stay": (ANTHROPIC, (("toolu_1-A", "x" * 64),), (("toolu_1-A", "x" * 64),)),
+    "a character Anthropic refuses": (ANTHROPIC, (("call|1", "ok"),), ((f"call_1_{tail('call|1')}", "ok"),)),
+    "none at all": (ANTHROPIC, (("",),), ((f"_{tail('')}",),)),
+    "too long for Anthropic": (ANTHROPIC, (("x" * 65,),), ((f"{'x' * 24}_{tail('x' * 65)}",),)),
+    "once more for Anthropic": (ANTHROPIC, (("c1",), ("c1",)), (("c1",), (f"c1_{tail('c1')}",))),
+    "once more for OpenAI": (OPENAI, (("c1",), ("c1",)), (("c1",), ("c1",))),
+    "any character for OpenAI": (OPENAI, (("call|1 ☂\n",),), (("call|1 ☂\n",),)),
+    "too long for OpenAI": (OPENAI, (("x" * 40,), ("x" * 41,)), (("x" * 40,), (f"{'x' * 24}_{tail('x' * 41)}",))),
+}
+
+
+@pytest.mark.parametrize(("target", "given", "sent"), IDS.values(), ids=IDS.keys())
+def test_call_ids_are_rewritten_in_calls_and_results_alike(
+    target: Target, given: tuple[tuple[str, ...], ...], sent: tuple[tuple[str, ...], ...]
+):
+    log = (USER, *(message for ids in given for message in pair(*ids)))
+    shown = (USER, *(message for ids in sent for message in pair(*ids)))
+    changed = {place: repaired(NEW_IDS) for place, (a, b) in enumerate(zip(log, shown, strict=True)) if a != b}
+    check(Case(target=target, log=log, shown=shown, notes=changed))

@@ -1,0 +1,190 @@
+"""R11, X5: every fold has a receipt: what, why, what it saved, what stands for it, how to ask for it again."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import recto
+from recto.page import AgeRule, Folded, ReadRule, Recall, Receipt
+from recto.page.folding import SEARCH
+from recto.page.manifest import Note
+from tests.page.conversations import Row, at, reads, runs, user
+from tests.page.counters import WordCounter
+
+KEEP_ONE = recto.FoldSettings(reads=ReadRule(keep=1))
+
+
+def fold(rows: list[Row], settings: recto.FoldSettings = KEEP_ONE) -> Folded:
+    return recto.fold(recto.decode(rows), settings=settings, counter=WordCounter())
+
+
+def path_part(path: str, text: str) -> Row:
+    return {"type": "text", "text": text, "path": path}
+
+
+def test_X5_a_folded_read_has_a_receipt():
+    rows = [row for n in range(4) for row in reads(f"r{n}", "./a.py", f"{n} one two three", n)]
+    settings = recto.FoldSettings(reads=ReadRule(keep=2))
+    stale = Receipt(
+        rule="R2",
+        message="r0",
+        part=None,
+        tool="filesystem-read",
+        paths=("a.py",),
+        tokens_before=8,
+        tokens_after=5,
+        newer=("r3",),
+        recall=Recall(tool="filesystem-read", path="a.py", n=4),
+        reason="a.py: read 4 counted from the newest, 2 stay",
+    )
+    less_stale = replace(
+        stale,
+        message="r1",
+        recall=Recall(tool="filesystem-read", path="a.py", n=3),
+        reason="a.py: read 3 counted from the newest, 2 stay",
+    )
+    assert fold(rows, settings).receipts == (stale, less_stale)
+
+
+def test_X5_messages_are_named_by_their_own_id_where_they_have_one():
+    rows = [*reads("r0", "a.py", "old words", 0), *reads("r1", "a.py", "new words", 1)]
+    rows[1]["id"], rows[3]["id"] = "m-old", "m-new"
+    (receipt,) = fold(rows).receipts
+    assert (receipt.message, receipt.newer) == ("m-old", ("m-new",))
+
+
+def test_X5_errors_are_not_among_those_counted_from_the_newest():
+    rows = [
+        *reads("r0", "a.py", "old", 0),
+        *reads("bad", "a.py", "Error: gone", 1),
+        *reads("r1", "a.py", "new", 2),
+        *reads("worse", "a.py", "Error: gone", 3),
+    ]
+    (receipt,) = fold(rows).receipts
+    assert (receipt.newer, receipt.recall) == (("r1",), Recall(tool="filesystem-read", path="a.py", n=2))
+
+
+def test_X5_a_folded_batch_in_one_piece_has_one_receipt_for_all_its_files():
+    rows = [
+        *reads("batch", ["a.py", "src\\b.py"], "all of a and b", 0),
+        *reads("a", "a.py", "a", 1),
+        *reads("b1", "src/b.py", "b", 2),
+        *reads("b2", "src/b.py", "b", 3),
+    ]
+    batch, single = fold(rows).receipts
+    assert batch == Receipt(
+        rule="R5",
+        message="batch",
+        part=None,
+        tool="filesystem-read",
+        paths=("a.py", "src/b.py"),
+        tokens_before=9,
+        tokens_after=5,
+        newer=("a", "b2"),
+        recall=Recall(tool="filesystem-read", path="a.py", n=2),
+        reason="a batch read, stale for each of its files: a.py, src/b.py",
+    )
+    assert (single.rule, single.message, single.newer) == ("R2", "b1", ("b2",))
+
+
+def test_X5_each_folded_part_of_a_batch_has_a_receipt():
+    parts = [path_part("a.py", "a in four words"), path_part("b.py", "Error: b"), path_part("c.py", "c in it")]
+    rows = [
+        *reads("batch", ["a.py", "b.py", "c.py"], parts, 0),
+        *reads("a", "a.py", "a", 1),
+        *reads("c1", "c.py", "c", 2),
+        *reads("c2", "c.py", "c", 3),
+    ]
+    first = Receipt(
+        rule="R5",
+        message="batch",
+        part=0,
+        tool="filesystem-read",
+        paths=("a.py",),
+        tokens_before=4,
+        tokens_after=1,
+        newer=("a",),
+        recall=Recall(tool="filesystem-read", path="a.py", n=2),
+        reason="a.py: read 2 counted from the newest, 1 stay",
+    )
+    third = replace(
+        first,
+        part=2,
+        paths=("c.py",),
+        tokens_before=3,
+        newer=("c2",),
+        recall=Recall(tool="filesystem-read", path="c.py", n=3),
+        reason="c.py: read 3 counted from the newest, 1 stay",
+    )
+    folded = fold(rows)
+    assert folded.receipts[:2] == (first, third)
+    assert folded.draft.notes[1] == Note(
+        decision="folded", rule="R5", reason=f"{first.reason}; {third.reason}", receipts=(first, third)
+    )
+
+
+def test_X5_a_folded_command_has_a_receipt():
+    rows = [row for n in range(6) for row in runs(f"t{n}", "three words out", n)]
+    rows.append(user("next", timestamp=at(16)))
+    assert fold(rows).receipts == (
+        Receipt(
+            rule="R8",
+            message="t0",
+            part=None,
+            tool="terminal-execute",
+            paths=(),
+            tokens_before=7,
+            tokens_after=5,
+            newer=("t5",),
+            recall=Recall(tool="terminal-execute", path=None, n=6),
+            reason="result 6 counted from the newest, 5 stay, and older than 15 minutes",
+        ),
+    )
+
+
+def test_X5_a_folded_search_has_a_receipt():
+    rows = [row for n in range(6) for row in runs(f"s{n}", "three words out", n, "ace-text_search")]
+    rows.append(user("next", timestamp=at(16)))
+    assert fold(rows, recto.FoldSettings(search=SEARCH)).receipts == (
+        Receipt(
+            rule="R9",
+            message="s0",
+            part=None,
+            tool="ace-text_search",
+            paths=(),
+            tokens_before=7,
+            tokens_after=5,
+            newer=("s5",),
+            recall=Recall(tool="ace-text_search", path=None, n=6),
+            reason="result 6 counted from the newest, 5 stay, and older than 10 minutes",
+        ),
+    )
+
+
+def test_X5_equal_settings_give_equal_receipts():
+    def own_settings() -> recto.FoldSettings:
+        rule = AgeRule(tools=("terminal-execute",), keep=1, max_age=timedelta(0), placeholder="(old)")
+        return recto.FoldSettings(terminal=rule)
+
+    rows = [*runs("t0", "out", 0), *runs("t1", "out", 1)]
+    counter = WordCounter()
+    first, second = (
+        recto.fold(recto.decode(rows), settings=own_settings(), counter=counter).receipts for _ in range(2)
+    )
+    assert [receipt.rule for receipt in first] == ["R8"]
+    assert first == second
+
+
+def test_X5_receipts_stand_in_the_order_of_the_conversation():
+    rows = [
+        *runs("t0", "out", 0),
+        *reads("late", "a.py", "x", 9),
+        *reads("early", "a.py", "x", 3),
+        *[row for n in range(5) for row in runs(f"t{n + 1}", "out", 10 + n)],
+        *reads("last", "a.py", "x", 20),
+    ]
+    assert [receipt.message for receipt in fold(rows).receipts] == ["t0", "late", "early"]
+
+
+def test_X5_a_conversation_with_nothing_to_fold_has_no_receipts():
+    folded = fold([user("hi"), *reads("r0", "a.py", "x", 0)])
+    assert (folded.receipts, dict(folded.draft.notes), folded.left_alone) == ((), {}, ())

@@ -1,0 +1,227 @@
+"""Bodies that the providers' own packages accept: field by field by their types, and over a socket by their clients."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from http.client import HTTPConnection
+from typing import cast
+
+import anthropic
+import openai
+import orjson
+import pytest
+from anthropic.types import Message as Answer
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletion
+
+from recto.page.assemble import Facts, assemble
+from recto.page.canonical import Json
+from recto.page.fit import Target, WireName
+from recto.page.messages import (
+    AssistantMessage,
+    Data,
+    DeveloperMessage,
+    File,
+    Message,
+    Opaque,
+    ProviderFile,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+)
+from recto.page.setting import Page
+from tests.page.log_strategies import FOLD, OFFERS, logs
+from tests.page.oracles import breaches, recording
+from tests.page.page_rules import parse
+
+WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
+OPTIONS: dict[WireName, dict[str, Json]] = {
+    "openai": {"temperature": 0.5, "max_completion_tokens": 64, "parallel_tool_calls": True},
+    "anthropic": {"stop_sequences": ["."], "max_tokens": 64, "tool_choice": {"type": "auto"}},
+}
+HELLO = Text(text="hello 北京")
+THINKING = '{"type":"thinking","thinking":"so","signature":"EqQB"}'
+CALLS = (
+    ToolCall(id="c1", name="read", arguments='{ "path": "a.py", "n": 1.0e3 }'),
+    ToolCall(id="c2", name="read", arguments="{broken"),
+)
+
+
+def state(provider: str, place: str, name: str, data: str) -> Opaque:
+    return Opaque(provider=provider, model=None, place="block" if place == "block" else "field", name=name, data=data)
+
+
+TALK: tuple[Message, ...] = (
+    SystemMessage(text="Be brief.", name="house"),
+    UserMessage(parts=(HELLO,), name="Ann"),
+    AssistantMessage(parts=(HELLO, *CALLS, Text(text="behind"))),
+    ToolMessage(tool_call_id="c1", parts=(Text(text="a"), Text(text="b"))),
+    ToolMessage(tool_call_id="c2", parts=(), error="gone"),
+    DeveloperMessage(text="In English."),
+    AssistantMessage(parts=(HELLO,)),
+)
+RICH: dict[str, tuple[Message, ...]] = {
+    "nothing": (),
+    "a talk with tools": TALK,
+    "files of every kind": (
+        UserMessage(
+            parts=(
+                HELLO,
+                File(kind="image", source=Url(url="https://x.test/a.png")),
+                File(kind="image", source=Data(base64="aGk="), mime_type="image/png"),
+                File(kind="image", source=Data(base64="aGk="), mime_type="image/svg+xml"),
+                File(kind="image", source=ProviderFile(provider="anthropic", handle="file_1")),
+                File(kind="document", source=Data(base64="aGk="), mime_type="application/pdf", name="a.pdf"),
+                File(kind="document", source=Data(base64="aGk="), mime_type="text/csv", name="a.csv"),
+                File(kind="document", source=Url(url="https://x.test/a.pdf"), name="a.pdf"),
+                File(kind="document", source=ProviderFile(provider="openai", handle="file-1")),
+                File(kind="audio", source=Data(base64="aGk="), mime_type="audio/mpeg"),
+                File(kind="video", source=Url(url="https://x.test/v.mp4")),
+            )
+        ),
+        AssistantMessage(parts=(CALLS[0],)),
+        ToolMessage(tool_call_id="c1", parts=(HELLO, File(kind="image", source=Url(url="https://x.test/a.png")))),
+    ),
+    "state of every provider": (
+        UserMessage(
+            parts=(
+                HELLO,
+                state("openai", "block", "image_url", '{"type":"image_url","image_url":{"url":"u","detail":"low"}}'),
+                state(
+                    "anthropic",
+                    "block",
+                    "document",
+                    '{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a"},"context":"c"}',
+                ),
+            )
+        ),
+        AssistantMessage(
+            parts=(
+                state("anthropic", "block", "thinking", THINKING),
+                state("anthropic", "block", "redacted_thinking", '{"type":"redacted_thinking","data":"x"}'),
+                state("openai", "field", "refusal", '"no"'),
+                state("openai", "field", "audio", '{"id":"audio_1"}'),
+                state("openai", "block", "refusal", '{"type":"refusal","refusal":"no"}'),
+                HELLO,
+                CALLS[0],
+            )
+        ),
+        ToolMessage(tool_call_id="c1", parts=(HELLO,)),
+    ),
+    "orphans and what is for people": (
+        AssistantMessage(parts=(HELLO,)),
+        ToolMessage(tool_call_id="nobody", parts=(HELLO,)),
+        UserMessage(),
+        ReasoningMessage(text="hm"),
+        AssistantMessage(parts=CALLS),
+        UserMessage(parts=(Text(text=" "),)),
+        ToolMessage(tool_call_id="c2", parts=(HELLO,)),
+    ),
+}
+LOGS = pytest.mark.parametrize("log", RICH.values(), ids=RICH.keys())
+
+
+def set_page(log: Sequence[Message], wire: WireName, **options: Json) -> Page:
+    target = Target(wire=wire, model="model-x")
+    return assemble(Facts(log=log, target=target, tools=OFFERS, options=OPTIONS[wire] | options, fold=FOLD))[0]
+
+
+@WIRES
+@LOGS
+def test_the_providers_types_accept_the_body(log: tuple[Message, ...], wire: WireName):
+    assert breaches(parse(set_page(log, wire)), wire) == []
+    assert breaches(parse(set_page(log, wire, stream=True)), wire) == []
+
+
+def without_state(message: Message) -> Message:
+    if not isinstance(message, (UserMessage, AssistantMessage, ToolMessage)):
+        return message
+    if isinstance(message, AssistantMessage):
+        parts = [replace(part, state=None) if isinstance(part, ToolCall) else part for part in message.parts]
+        return replace(message, parts=tuple(part for part in parts if not isinstance(part, Opaque)))
+    return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Opaque)))
+
+
+# State that strategies make up is in no provider's types; what providers really make is in RICH.
+@given(logs().map(lambda log: tuple(map(without_state, log))), st.sampled_from(("openai", "anthropic")))
+def test_the_providers_types_accept_the_body_of_any_log(log: tuple[Message, ...], wire: WireName):
+    assert breaches(parse(set_page(log, wire)), wire) == []
+
+
+BROKEN: dict[str, tuple[WireName, dict[str, object], list[str]]] = {
+    "a field nobody knows": (
+        "openai",
+        {"model": "m", "messages": [], "mood": 1},
+        ["body.mood is no field of CompletionCreateParamsNonStreaming"],
+    ),
+    "a field that is missing": ("anthropic", {"model": "m", "messages": []}, ["body.max_tokens is missing"]),
+    "a field deep inside": (
+        "anthropic",
+        {
+            "model": "m",
+            "max_tokens": 1,
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "a", "path": "b"}]}],
+        },
+        ["body.messages[0].content[0].path is no field of TextBlockParam"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("wire", "body", "found"), BROKEN.values(), ids=BROKEN.keys())
+def test_the_judge_sees_what_is_wrong(wire: WireName, body: dict[str, object], found: list[str]):
+    assert breaches(body, wire) == found
+
+
+def test_the_judge_sees_a_wrong_type():
+    message = {"role": "tool", "content": [{"type": "image_url"}], "tool_call_id": "c"}
+    assert len(breaches({"model": "m", "messages": [message]}, "openai")) > 0
+    assert len(breaches({"model": "m", "messages": [{"role": "user"}]}, "openai")) > 0
+    assert len(breaches({"model": 1, "messages": "x"}, "openai")) > 0
+
+
+PATHS: dict[WireName, str] = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+
+
+@WIRES
+def test_X1_the_bytes_of_a_page_are_what_arrives(wire: WireName):
+    pages = [set_page(log, wire) for log in RICH.values()]
+    with recording() as provider:
+        for page in pages:
+            connection = HTTPConnection(provider.host, provider.port, timeout=10)
+            connection.request("POST", PATHS[wire], body=page.body, headers={"Content-Type": "application/json"})
+            assert connection.getresponse().read().startswith(b'{"id": "r1"')
+            connection.close()
+    assert provider.bodies == [page.body for page in pages]
+
+
+def create_with_openai(url: str, body: dict[str, object]) -> str | None:
+    client = openai.DefaultHttpxClient(trust_env=False)
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client) as provider:
+        create = cast("type[object]", provider.chat.completions.create)
+        answer = cast("ChatCompletion", create(**body))
+    return answer.choices[0].message.content
+
+
+def create_with_anthropic(url: str, body: dict[str, object]) -> str | None:
+    client = anthropic.DefaultHttpxClient(trust_env=False)
+    with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, http_client=client) as provider:
+        create = cast("type[object]", provider.messages.create)
+        answer = cast("Answer", create(**body))
+    block = answer.content[0]
+    return block.text if block.type == "text" else None
+
+
+CREATE = {"openai": create_with_openai, "anthropic": create_with_anthropic}
+
+
+@WIRES
+def test_the_providers_clients_send_the_same_json(wire: WireName):
+    bodies = [parse(set_page(log, wire)) for log in RICH.values()]
+    with recording() as provider:
+        answers = [CREATE[wire](provider.url, dict(body)) for body in bodies]
+    assert answers == ["ok"] * len(bodies)
+    assert [orjson.loads(body) for body in provider.bodies] == bodies

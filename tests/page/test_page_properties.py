@@ -1,0 +1,108 @@
+"""Pages, for any log and both wires: nothing raises, nothing lies, nothing is lost, and memory changes nothing."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.page.assemble import Facts, assemble
+from recto.page.canonical import dump
+from recto.page.fit import Target, WireName
+from recto.page.manifest import Manifest
+from recto.page.messages import Message, Text
+from recto.page.setting import Page, ToolOffer
+from tests.page.log_strategies import FOLD, OFFERS, logs, newest_user
+from tests.page.page_rules import fresh, gaps, lies, orphans, parse
+
+WIRES: tuple[WireName, ...] = ("openai", "anthropic")
+TARGETS = (
+    Target(wire="openai", model="gpt-x"),
+    Target(wire="anthropic", model="claude-x"),
+    Target(wire="openai", model="gpt-y"),
+)
+wires = st.sampled_from(WIRES)
+offers = st.sampled_from(((), OFFERS))
+
+
+def set_page(log: Sequence[Message], target: Target, tools: tuple[ToolOffer, ...] = ()) -> tuple[Page, Manifest]:
+    return assemble(Facts(log=log, target=target, tools=tools, options={"stream": True}, fold=replace(FOLD)))
+
+
+@given(logs(), wires, offers)
+def test_R10_no_orphan_reaches_a_page_and_the_body_has_exactly_its_fields(
+    log: tuple[Message, ...], wire: WireName, tools: tuple[ToolOffer, ...]
+):
+    page, manifest = set_page(log, Target(wire=wire, model="gpt-x"), tools)
+    body = parse(page)
+    assert orphans(body, wire) == []
+    roles = {part.role for part, span in zip(manifest.parts, manifest.spans, strict=True) if span}
+    instructed = wire == "anthropic" and bool(roles & {"system", "developer"})
+    expected = ["model", "stream", *(["tools"] if tools else []), *(["system"] if instructed else []), "messages"]
+    assert list(body) == expected
+    assert len(cast("Sequence[object]", body.get("tools", ()))) == len(tools)
+
+
+@given(logs(), wires, offers)
+def test_spans_tile_the_body_and_every_decision_is_what_happened(
+    log: tuple[Message, ...], wire: WireName, tools: tuple[ToolOffer, ...]
+):
+    page, manifest = set_page(log, Target(wire=wire, model="claude-x"), tools)
+    assert list(gaps(page, manifest)) == []
+    assert list(lies(manifest, log)) == []
+    kinds = [part.kind for part in manifest.parts]
+    assert kinds == ["envelope", *["tool"] * len(tools), *["message"] * len(log), "envelope"]
+
+
+@given(logs().filter(newest_user), wires)
+def test_the_newest_user_message_is_in_the_page_with_all_its_words(log: tuple[Message, ...], wire: WireName):
+    source, message = newest_user(log) or ("", None)
+    page, manifest = set_page(log, Target(wire=wire, model="gpt-x"))
+    ((_, span),) = [
+        found for found in zip(manifest.parts, manifest.spans, strict=True) if found[0].source == source and found[1]
+    ]
+    assert span and message
+    shown = page.body[span[0] : span[1]]
+    words = [part.text for part in message.parts if isinstance(part, Text)]
+    assert [text for text in words if text.strip() and dump(text) not in shown] == []
+
+
+@given(logs(), st.sampled_from(TARGETS))
+def test_R1_the_log_is_not_changed_by_a_page(log: tuple[Message, ...], target: Target):
+    before = deepcopy(log)
+    set_page(log, target)
+    assert log == before
+    assert repr(log) == repr(before)
+
+
+@given(logs(), logs(most=4))
+def test_R1_a_page_of_messages_that_remember_is_that_of_messages_that_do_not(
+    log: tuple[Message, ...], other_end: tuple[Message, ...]
+):
+    retried = (*log[: len(log) // 2], *(replace(message, id="") for message in other_end))
+    growing = [log[:length] for length in range(len(log) + 1)]
+    for view in (*growing, retried, log, log[1:], retried[:-1]):
+        for target in TARGETS:
+            assert set_page(view, target, OFFERS) == set_page(fresh(view), target, OFFERS)
+
+
+@given(logs(), wires)
+def test_R1_the_same_facts_give_the_same_page(log: tuple[Message, ...], wire: WireName):
+    target = Target(wire=wire, model="gpt-x")
+    first, second = set_page(fresh(log), target), set_page(fresh(log), target)
+    assert first == second
+    assert first[0].digest == second[0].digest
+
+
+@given(logs(), wires)
+def test_a_page_that_only_grew_begins_with_the_one_before(log: tuple[Message, ...], wire: WireName):
+    target = Target(wire=wire, model="gpt-x")
+    page, manifest = set_page(log, target)
+    said = next((message for message in reversed(log) if message.role == "user"), None)
+    if said is None:
+        return
+    longer, _ = set_page((*log, replace(said, id="new")), target)
+    tail = manifest.sizes[-1]
+    assert longer.body.startswith(page.body[:-tail])

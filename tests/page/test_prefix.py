@@ -1,0 +1,103 @@
+"""A page begins with the whole of the one before, or the cause has a name (DESIGN "Prompt prefix")."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from recto.page import Facts, Manifest, Page, Target, assemble
+from recto.page.facts import Turn
+from recto.page.fit import WireName
+from recto.page.log import Compacted, Entry, RolledBack
+from recto.page.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, UserMessage
+from recto.page.prefix import Break, prefix_break
+from recto.page.prompt import Prompt
+from recto.page.setting import ToolOffer
+
+NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
+WIRES: tuple[WireName, ...] = ("openai", "anthropic")
+
+
+def user(id: str) -> UserMessage:
+    return UserMessage(id=id, parts=(Text(text=f"words of {id}"),))
+
+
+def says(id: str) -> AssistantMessage:
+    return AssistantMessage(id=id, parts=(Text(text=f"answer {id}"),))
+
+
+def reads(id: str, path: str = "a.ts") -> tuple[AssistantMessage, ToolMessage]:
+    call = ToolCall(id=f"c{id}", name="filesystem-read", arguments=f'{{"filePath": "{path}"}}')
+    result = ToolMessage(id=f"t{id}", tool_call_id=f"c{id}", parts=(Text(text=f"content {id}"),))
+    return AssistantMessage(id=f"a{id}", parts=(call,)), result
+
+
+def page(log: Sequence[Entry], wire: WireName = "openai", **facts: object) -> tuple[Page, Manifest]:
+    return assemble(Facts(log=log, target=Target(wire=wire, model="m"), **facts))  # pyright: ignore[reportArgumentType] - each test gives facts of the right type
+
+
+def cause(before: tuple[Page, Manifest], after: tuple[Page, Manifest]) -> str | None:
+    found = prefix_break(before, after)
+    return found.cause if found else None
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_page_that_only_grew_begins_with_the_one_before(wire: WireName):
+    turn = Turn(response_id="a1", admitted=NOON)
+    log: tuple[Entry, ...] = (user("u0"), says("r0"), user("u1"))
+    before = page(log, wire, turn=turn)
+    after = page((*log, *reads("1")), wire, turn=turn)
+    assert prefix_break(before, after) is None
+    closing = len(before[0].segments[-1].data)
+    assert after[0].body.startswith(before[0].body[:-closing])
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_break_says_where_and_how_much_is_kept(wire: WireName):
+    log = (user("u0"), *(entry for n in range(5) for entry in reads(str(n))))
+    before, after = page(log, wire), page((*log, *reads("5")), wire)
+    found = prefix_break(before, after)
+    assert found is not None
+    assert found == Break(cause="fold_step", source="t0", bytes_kept=found.bytes_kept)
+    kept = before[0].body[: found.bytes_kept]
+    assert kept == after[0].body[: found.bytes_kept]
+    assert b"t0" not in kept
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_each_cause_has_its_name(wire: WireName):
+    talk: tuple[Entry, ...] = (user("u0"), says("r0"), user("u1"))
+    longer = (*talk, says("r1"), user("u2"))
+    turn = Turn(response_id="r1", admitted=NOON)
+    tool = ToolOffer(name="t", description="d", parameters="{}")
+    plain = page(talk, wire)
+    assert cause(page(talk, wire, prompt=Prompt(identity="A")), page(talk, wire, prompt=Prompt(identity="B"))) == (
+        "skill_changed"
+    )
+    assert cause(plain, page(talk, wire, tools=(tool,))) == "tools_changed"
+    assert cause(plain, page(talk, wire, options={"stream": True})) == "settings_changed"
+    assert cause(page(talk, wire, quote="one"), page(talk, wire, quote="two")) == "documents_changed"
+    assert cause(page(talk, wire, turn=turn), page(longer, wire, turn=turn)) == "turn_closed"
+    assert cause(page(talk, wire, history=2), page(longer, wire, history=2)) == "window_slid"
+    assert cause(page(longer, wire), page((*longer, RolledBack(id="b", to="u1"), user("u3")), wire)) == "rollback"
+    compacted = (*longer, Compacted(id="k", upto="r1", summary="so far"))
+    assert cause(page(longer, wire), page(compacted, wire)) == "compaction"
+    failed = (*talk, says("x"))
+    assert cause(page(failed, wire), page((*talk, says("y")), wire)) == "retry"
+
+
+def test_an_answer_that_came_late_is_a_repair():
+    asked, answered = reads("1")
+    before = page((user("u0"), asked, user("u1")))
+    after = page((user("u0"), asked, user("u1"), answered))
+    assert cause(before, after) == "repaired"
+
+
+def test_P10_the_same_url_for_a_day_keeps_the_prefix_over_past_files():
+    first = UserMessage(id="u0", parts=(Text(text="look"), File(kind="document", source=Key(key="k"), name="a.pdf")))
+    log: tuple[Entry, ...] = (first, says("r0"), user("u1"))
+    turn, urls = Turn(response_id="r1"), {"k": "https://files.example/a"}
+    before = page(log, turn=turn, urls=urls)
+    after = page((*log, *reads("1")), turn=turn, urls=urls)
+    assert prefix_break(before, after) is None
+    assert cause(before, page(log, turn=turn, urls={"k": "https://files.example/b"})) is not None

@@ -1,0 +1,362 @@
+"""For any name, text, value and budget: reminders and quotes cannot be forged, ids resolve, cuts say so."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from datetime import UTC, datetime
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.page.canonical import Json
+from recto.page.input_files import (
+    InputFile,
+    arguments_for,
+    file_maps,
+    file_prefixes,
+    input_files,
+    replace_ids_with_urls,
+)
+from recto.page.messages import File, FileKind, Key, Message, UserMessage
+from recto.page.quote import ParsedDocument, join_documents, quote_message
+from recto.page.reminder import (
+    OUR_TAGS,
+    ContextItem,
+    Dataset,
+    Locale,
+    escape,
+    neutralise,
+    reminder,
+    with_reminder,
+)
+from tests.page.strategies import logs
+
+Block = tuple[str, dict[str, str]]
+
+NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
+KINDS: tuple[FileKind, ...] = ("document", "image", "audio", "video")
+LOCALES: tuple[Locale, ...] = ("zh", "en")
+PIECES = (
+    *("<system-reminder>", "</system-reminder>", "</System-Reminder x='1'>", "system-reminder", "< / file ", "<file>"),
+    *(
+        "</file>",
+        "</name>",
+        "<id>x-0</id>",
+        "<filesystem>",
+        "<Quote>",
+        "</quote>",
+        "<Content>",
+        "</Content",
+        "<dataset>",
+    ),
+    *("</context>", "</value>", "<tool_result>", "</tool_call>", "<!-- TOOLS_START -->", "<!--", "TOOLS_END", "******"),
+    *(
+        "# Current time\n",
+        "File: a",
+        "<",
+        ">",
+        "/",
+        "＜",
+        "＞",
+        "&",
+        "&lt;",
+        "&amp;",
+        "'",
+        '"',
+        " ",
+        "\n",
+        "\u200b",
+        "{{quote}}",
+    ),
+)
+UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"))
+WIDE = str.maketrans("＜﹤＞﹥／", "<<>>/")
+
+
+def hostile(max_pieces: int = 8) -> st.SearchStrategy[str]:
+    """Text made to break out of where it is put, and any other."""
+    piece = st.one_of(st.sampled_from(PIECES), st.text(max_size=4))
+    return st.lists(piece, max_size=max_pieces).map("".join)
+
+
+def shown_files() -> st.SearchStrategy[InputFile]:
+    return st.builds(
+        InputFile,
+        id=hostile(),
+        name=hostile(),
+        kind=st.sampled_from(KINDS),
+        url=hostile(),
+        file=st.just(File(kind="document", source=Key(key="k"))),
+    )
+
+
+def datasets() -> st.SearchStrategy[Dataset]:
+    return st.builds(Dataset, id=hostile(), name=hostile(), description=hostile())
+
+
+def items() -> st.SearchStrategy[ContextItem]:
+    return st.builds(ContextItem, description=hostile(), value=hostile())
+
+
+def documents() -> st.SearchStrategy[ParsedDocument]:
+    content = st.tuples(hostile(), st.integers(1, 40)).map(lambda pair: pair[0] * pair[1])
+    return st.builds(ParsedDocument, name=hostile(), content=content, failed=st.booleans())
+
+
+class CharacterCounter:
+    """A token for each character."""
+
+    name = "characters"
+
+    def count(self, texts: Sequence[str]) -> Sequence[int]:
+        return [len(text) for text in texts]
+
+
+# Reminders
+
+
+@given(
+    st.lists(shown_files(), max_size=3),
+    st.lists(datasets(), max_size=3),
+    st.lists(items(), max_size=3),
+    st.sampled_from(LOCALES),
+)
+def test_F3_no_name_id_url_or_value_forges_anything_in_a_reminder(
+    files: list[InputFile], known: list[Dataset], context: list[ContextItem], locale: Locale
+):
+    told = reminder(files=files, datasets=known, context=context, time=NOON, locale=locale)
+    assert blocks_of(told) == [*map(file_block, files), *map(dataset_block, known), *map(context_block, context)]
+
+
+@given(st.lists(shown_files(), max_size=3), hostile())
+def test_F1_the_reminder_stands_before_the_words_and_the_words_are_untouched(files: list[InputFile], words: str):
+    told = reminder(files=files)
+    seen = with_reminder(told, words)
+    assert seen.startswith(told)
+    assert seen.endswith(words)
+    assert len(seen) == len(told) + len(words) + (2 if told and words else 0)
+
+
+@given(hostile())
+def test_F3_an_escaped_value_comes_back_and_holds_no_mark_of_a_tag(value: str):
+    assert unescaped(escape(value)) == value
+    assert not set("<>\"'") & set(escape(value))
+
+
+# Neutralised text
+
+
+@given(hostile(20))
+def test_F3_no_text_keeps_a_tag_of_ours(text: str):
+    assert tags_in(neutralise(text)) == []
+
+
+@given(hostile(20))
+def test_F3_neutralising_twice_changes_nothing_more(text: str):
+    once = neutralise(text)
+    assert neutralise(once) == once
+
+
+@given(hostile(20))
+def test_F3_only_the_openings_of_our_tags_change(text: str):
+    places = tags_in(text)
+    expected = "".join("&lt;" if place in places else character for place, character in enumerate(text))
+    assert neutralise(text) == expected
+
+
+@given(st.text())
+def test_F3_text_without_our_tags_stays(text: str):
+    assert tags_in(text) != [] or neutralise(text) == text
+
+
+# Ids
+
+
+@given(logs())
+def test_F4_an_id_once_shown_resolves_to_its_file_and_no_other(log: tuple[Message, ...]):
+    shown = shown_in(log)
+    maps = file_maps(shown)
+    assert len(maps.files) == len(shown)
+    assert [maps.files[one.id] for one in shown] == shown
+    assert maps.documents == {one.id: one for one in shown if one.kind == "document"}
+    assert maps.urls == {one.id: one.url for one in shown if one.url}
+
+
+@given(logs())
+def test_F4_a_turn_that_is_over_keeps_its_ids_as_the_log_grows(log: tuple[Message, ...]):
+    whole = file_prefixes(log)
+    for end in whole:
+        grown = file_prefixes(log[:end])
+        assert grown == {place: whole[place] for place in grown}
+
+
+@given(logs(), st.integers(0, 3))
+def test_F4_ids_count_from_zero_without_a_gap_and_keep_the_limit(log: tuple[Message, ...], most: int):
+    for message in (message for message in log if isinstance(message, UserMessage)):
+        shown = input_files(message, prefix="r", urls={}, max_files=most)
+        assert [one.id for one in shown] == [f"r-{place}" for place in range(len(shown))]
+        assert len(shown) <= most
+
+
+IDS = {"r-0": "https://x.test/0", "r-1": 'https://x.test/"1"', "__proto__": "https://x.test/2"}
+
+
+def arguments() -> st.SearchStrategy[Json]:
+    words = st.one_of(st.sampled_from((*IDS, "r-00", " r-0", "constructor")), st.text(max_size=4))
+    leaves = st.one_of(words, st.none(), st.booleans(), st.integers(-(2**53), 2**53))
+    return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3))
+
+
+@given(arguments())
+def test_F8_ids_become_urls_as_a_naive_walk_would_have_it_and_the_input_stays(value: Json):
+    before = deepcopy(value)
+    assert replace_ids_with_urls(value, IDS) == walked(value)
+    assert value == before
+
+
+@given(arguments())
+def test_F8_the_text_of_a_call_says_what_its_value_says(value: Json):
+    text = orjson.dumps(value).decode()
+    sent = arguments_for("fetch", text, IDS)
+    assert orjson.loads(sent) == walked(value)
+    assert (sent == text) == (walked(value) == value)
+
+
+@given(arguments(), st.sampled_from(("", " ", "\n\t")))
+def test_F8_arguments_without_ids_stay_as_they_were_written(value: Json, blank: str):
+    text = blank + orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + blank
+    assert arguments_for("fetch", text, {"another": "https://x.test"}) == text
+
+
+# Quotes
+
+
+@given(st.lists(documents(), min_size=1, max_size=4), st.integers(0, 900))
+def test_D2_a_quote_never_exceeds_its_budget_and_says_what_was_cut(given_documents: list[ParsedDocument], budget: int):
+    counter = CharacterCounter()
+    quote = quote_message(given_documents, budget=budget, counter=counter)
+    assert quote is not None
+    whole = counter.count([join_documents(given_documents)])[0] + len(FRAME.format(quote=""))
+    assert quote.tokens_before == whole
+    assert quote.tokens_after == len(quote.text) <= max(budget, 0)
+    assert bool(quote.reason) == bool(quote.cuts) == (whole > budget)
+    assert quote.text.count("已截断") == sum(1 for cut in quote.cuts if cut.tokens_after)
+
+
+@given(st.lists(documents(), min_size=1, max_size=4), st.integers(1400, 2500))
+def test_F3_no_document_breaks_out_of_its_block_whole_or_cut(given_documents: list[ParsedDocument], budget: int):
+    quote = quote_message(given_documents, budget=budget, counter=CharacterCounter())
+    assert quote is not None
+    head, tail = FRAME.split("{quote}")
+    assert quote.text.startswith(head)
+    assert quote.text.endswith(tail)
+    inner = quote.text[len(head) : -len(tail)]
+    assert [inner[place : place + 9] for place in tags_in(inner)] == ["<Content>", "</Content"] * len(given_documents)
+
+
+@given(hostile(20), st.integers(150, 300))
+def test_F3_no_given_text_ends_the_quote(text: str, budget: int):
+    quote = quote_message(f"x{text}", budget=budget, counter=CharacterCounter())
+    assert quote is not None
+    tags = [tag for tag in OUR_TAGS if tag != "Content"]
+    opened = [quote.text[place : place + 8] for place in tags_in(quote.text, tags)]
+    assert opened == ["<Quote><", "</Quote>", "<Quote>\n", "</Quote>"]
+
+
+FRAME = "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n{quote}\n</Quote>"
+
+
+# A reader that shares nothing with the writer
+
+
+def blocks_of(told: str) -> list[Block]:
+    """Every block of a reminder, read tag by tag. Fails on a tag where none may stand."""
+    opening, closing = "<system-reminder>\n", "\n</system-reminder>"
+    assert told.startswith(opening)
+    assert told.endswith(closing)
+    assert (told.count("<system-reminder"), told.count("</system-reminder")) == (1, 1)
+    rest = told[len(opening) : -len(closing)]
+    blocks: list[Block] = []
+    while "<" in rest:
+        tag, rest = rest.partition("<")[2].split(">", 1)
+        assert tag in {"file", "dataset", "context"}
+        inside, rest = rest.split(f"</{tag}>", 1)
+        blocks.append((tag, fields_of(inside)))
+    return blocks
+
+
+def fields_of(inside: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    while "<" in inside:
+        before, inside = inside.split("<", 1)
+        name, inside = inside.split(">", 1)
+        value, inside = inside.split(f"</{name}>", 1)
+        assert before == "\n"
+        assert name not in fields
+        fields[name] = unescaped(value)
+    assert inside == "\n"
+    return fields
+
+
+def unescaped(value: str) -> str:
+    first, *rest = value.split("&")
+    entities = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+    pairs = [part.split(";", 1) for part in rest]
+    return first + "".join(entities[name] + after for name, after in pairs)
+
+
+def file_block(one: InputFile) -> Block:
+    return "file", {"id": one.id, "name": one.name, "type": one.kind} | ({"url": one.url} if one.url else {})
+
+
+def dataset_block(one: Dataset) -> Block:
+    described = {"description": one.description} if one.description else {}
+    return "dataset", {"id": one.id, "name": one.name} | described
+
+
+def context_block(one: ContextItem) -> Block:
+    return "context", ({"description": one.description} if one.description else {}) | {"value": one.value}
+
+
+def tags_in(text: str, tags: Sequence[str] = OUR_TAGS) -> list[int]:
+    """Where our tags open, as a reader sees them: characters nobody sees are not there, wide ones are narrow."""
+    marks = [place for place, character in enumerate(text) if character in "<＜﹤"]
+    return [place for place in marks if opens_one(text[place + 1 : place + 100], tags)]
+
+
+def opens_one(rest: str, tags: Sequence[str]) -> bool:
+    seen = rest.translate(UNSEEN).translate(WIDE).lower().lstrip()
+    if seen.startswith("!"):
+        dashes = seen[1:].lstrip()
+        name = dashes.lstrip("-").lstrip()
+        after = name.removeprefix("tools_start").removeprefix("tools_end")
+        return dashes.startswith("--") and after != name and not (after[:1].isalnum() or after[:1] == "_")
+    name = seen.removeprefix("/").lstrip()
+    return any(ends(name, tag.lower()) for tag in tags)
+
+
+def ends(name: str, tag: str) -> bool:
+    after = name[len(tag) : len(tag) + 1]
+    return name.startswith(tag) and (after in {"", ">", "/"} or after.isspace())
+
+
+def walked(value: Json) -> Json:
+    match value:
+        case str():
+            return IDS.get(value, value)
+        case dict():
+            return {key: walked(inner) for key, inner in value.items()}
+        case list():
+            return [walked(inner) for inner in value]
+        case _:
+            return value
+
+
+def shown_in(log: tuple[Message, ...]) -> list[InputFile]:
+    prefixes: Mapping[int, str] = file_prefixes(log)
+    urls = {"k": "https://files.test/k"}
+    users = [(place, message) for place, message in enumerate(log) if isinstance(message, UserMessage)]
+    assert [place for place, _ in users] == list(prefixes)
+    return [
+        one for place, message in users for one in input_files(message, prefix=prefixes[place], urls=urls, max_files=2)
+    ]

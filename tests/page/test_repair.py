@@ -1,0 +1,288 @@
+"""R10: no call without its result and no result without its call reaches a model, and no words are lost."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recto
+from recto.page import (
+    ActivityMessage,
+    AssistantMessage,
+    Data,
+    DeveloperMessage,
+    File,
+    Message,
+    Opaque,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from recto.page.draft import Draft
+from recto.page.manifest import Note
+from recto.page.messages import AssistantPart
+from tests.page.strategies import afresh, logs, messages
+
+Log = tuple[Message, ...]
+
+NO_CALL = Note(decision="dropped", rule="R10", reason="no call before it waits for this result")
+MOVED = Note(decision="repaired", rule="R10", reason="moved up to its call, as providers demand")
+SILENT = Note(decision="dropped", rule="R10", reason="nothing is said in it")
+SIGNED = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"signature": "s"}')
+REFUSAL = Opaque(provider="openai", model=None, place="field", name="refusal", data='"I will not."')
+
+hi = UserMessage(parts=(Text(text="hi"),))
+go_on = UserMessage(parts=(Text(text="go on"),))
+done = AssistantMessage(parts=(Text(text="Done."),))
+thought = ReasoningMessage(text="hm")
+progress = ActivityMessage(activity_type="PLAN", content="{}")
+
+
+def call(id: str) -> ToolCall:
+    return ToolCall(id=id, name="ls", arguments="{}")
+
+
+def asks(*ids: str, text: str | None = None) -> AssistantMessage:
+    said: tuple[AssistantPart, ...] = () if text is None else (Text(text=text),)
+    return AssistantMessage(parts=(*said, *map(call, ids)))
+
+
+def result(id: str, text: str = "out") -> ToolMessage:
+    return ToolMessage(tool_call_id=id, parts=(Text(text=text),))
+
+
+def lost(count: int, total: int, then: str = "") -> Note:
+    reason = f"{count} of {total} calls never got a result"
+    return Note(decision="dropped" if then else "repaired", rule="R10", reason=reason + then)
+
+
+def assert_repairs(log: Log, shown: Log, origins: Sequence[int], notes: Mapping[int, Note]) -> None:
+    """The log becomes exactly that, and that stays as it is."""
+    __tracebackhide__ = True
+    draft = recto.repair(log)
+    assert draft.messages == shown
+    assert list(draft.origins) == list(origins)
+    assert dict(draft.notes) == dict(notes)
+    assert recto.repair(shown).messages == shown
+
+
+def assert_untouched(*log: Message) -> None:
+    __tracebackhide__ = True
+    assert_repairs(log, log, range(len(log)), {})
+
+
+# Calls without a result
+
+
+def test_R10_a_whole_conversation_stays_as_it_is():
+    system, developer = SystemMessage(text="Be brief."), DeveloperMessage(text="In English.")
+    assert_untouched(system, developer, hi, asks("a", "b", text="I look."), result("b"), result("a"), done, go_on)
+    assert_untouched()
+
+
+def test_R10_an_unanswered_call_goes_and_its_text_stays():
+    shown = AssistantMessage(parts=(Text(text="I look."),))
+    assert_repairs((hi, asks("a", text="I look."), go_on), (hi, shown, go_on), [0, 1, 2], {1: lost(1, 1)})
+
+
+def test_R10_an_unanswered_call_without_text_takes_its_message_along():
+    notes = {1: lost(1, 1, "; nothing is said in it")}
+    assert_repairs((hi, asks("a"), go_on), (hi, go_on), [0, 2], notes)
+    assert_repairs((hi, asks("a", text=" \n"), go_on), (hi, go_on), [0, 2], notes)
+
+
+def test_R10_of_two_calls_the_answered_one_stays():
+    log = (hi, asks("a", "b", text="I look."), result("b"), done)
+    assert_repairs(log, (hi, asks("b", text="I look."), result("b"), done), [0, 1, 2, 3], {1: lost(1, 2)})
+
+
+def test_R10_the_call_at_the_end_of_a_log_that_waits_for_its_result_goes_too():
+    log = (hi, asks("a"), result("a"), asks("b", "c"))
+    assert_repairs(log, log[:3], [0, 1, 2], {3: lost(2, 2, "; nothing is said in it")})
+
+
+# Results without a call
+
+
+def test_R10_a_result_without_a_call_goes():
+    assert_repairs((hi, result("a"), done), (hi, done), [0, 2], {1: NO_CALL})
+
+
+def test_R10_a_result_before_its_call_goes_and_so_does_the_call():
+    log = (hi, result("a"), asks("a", text="I look."))
+    shown = AssistantMessage(parts=(Text(text="I look."),))
+    assert_repairs(log, (hi, shown), [0, 2], {1: NO_CALL, 2: lost(1, 1)})
+
+
+def test_R10_a_second_result_of_a_call_goes():
+    log = (hi, asks("a"), result("a", "first"), result("a", "second"), done)
+    assert_repairs(log, (hi, asks("a"), result("a", "first"), done), [0, 1, 2, 4], {3: NO_CALL})
+
+
+# Order
+
+
+@pytest.mark.parametrize("between", [go_on, done, SystemMessage(text="Be brief."), DeveloperMessage(text="x")])
+def test_R10_a_result_is_moved_up_to_its_call(between: Message):
+    log = (hi, asks("a"), between, result("a"), done)
+    assert_repairs(log, (hi, asks("a"), result("a"), between, done), [0, 1, 3, 2, 4], {3: MOVED})
+
+
+def test_R10_one_of_two_results_may_be_late():
+    log = (asks("a", "b"), result("a"), go_on, result("b"))
+    assert_repairs(log, (asks("a", "b"), result("a"), result("b"), go_on), [0, 1, 3, 2], {3: MOVED})
+
+
+def test_R10_results_of_two_turns_each_go_to_their_own_call():
+    log = (asks("a"), go_on, asks("b"), result("a"), result("b"))
+    shown = (asks("a"), result("a"), go_on, asks("b"), result("b"))
+    assert_repairs(log, shown, [0, 3, 1, 2, 4], {3: MOVED})
+
+
+@pytest.mark.parametrize("between", [thought, progress])
+def test_R10_what_only_people_see_may_stand_between_call_and_result(between: Message):
+    assert_untouched(hi, asks("a", "b"), between, result("a"), between, result("b"), between, done)
+
+
+def test_R10_a_late_result_moves_nothing_but_itself():
+    log = (asks("a"), thought, result("a"), hi, asks("b", "c"), progress, result("b"), go_on, result("c"))
+    shown = (asks("a"), thought, result("a"), hi, asks("b", "c"), progress, result("b"), result("c"), go_on)
+    assert_repairs(log, shown, [0, 1, 2, 3, 4, 5, 6, 8, 7], {8: MOVED})
+
+
+def test_R10_a_dropped_message_is_not_in_the_way():
+    log = (asks("a", "b"), result("a"), result("x"), result("b"))
+    assert_repairs(log, (asks("a", "b"), result("a"), result("b")), [0, 1, 3], {2: NO_CALL})
+
+
+def test_R10_a_silent_message_between_call_and_result_goes():
+    log = (asks("a"), AssistantMessage(), result("a"))
+    draft = recto.repair(log)
+    assert (draft.messages, list(draft.origins)) == ((asks("a"), result("a")), [0, 2])
+    assert draft.notes[1] == SILENT
+
+
+# Ids used twice
+
+
+def test_R10_a_call_id_used_again_in_a_later_turn_is_another_call():
+    assert_untouched(hi, asks("a"), result("a", "one"), go_on, asks("a"), result("a", "two"), done)
+
+
+def test_R10_a_result_answers_the_newest_call_of_its_id():
+    log = (hi, asks("a", text="First."), go_on, asks("a", text="Again."), result("a"))
+    first = AssistantMessage(parts=(Text(text="First."),))
+    shown = (hi, first, go_on, asks("a", text="Again."), result("a"))
+    assert_repairs(log, shown, range(5), {1: lost(1, 1)})
+
+
+def test_R10_of_two_calls_of_one_id_in_a_message_one_stays():
+    log = (asks("a", "a"), result("a", "one"), result("a", "two"), done)
+    assert_repairs(log, (asks("a"), result("a", "one"), done), [0, 1, 3], {0: lost(1, 2), 2: NO_CALL})
+    log = (asks("a", "a", text="I look."), done)
+    shown = AssistantMessage(parts=(Text(text="I look."),))
+    assert_repairs(log, (shown, done), [0, 1], {0: lost(2, 2)})
+
+
+# Messages that say nothing
+
+
+@pytest.mark.parametrize("parts", [(), (Text(text=""),), (Text(text=" \n\t"),), (SIGNED,), (SIGNED, Text(text=" "))])
+def test_R10_an_assistant_message_that_says_nothing_goes(parts: tuple[AssistantPart, ...]):
+    assert_repairs((hi, AssistantMessage(parts=parts), go_on), (hi, go_on), [0, 2], {1: SILENT})
+
+
+@pytest.mark.parametrize("parts", [(REFUSAL,), (SIGNED, Text(text="x")), (File(kind="image", source=Data(base64="")),)])
+def test_R10_an_assistant_message_that_says_anything_stays(parts: tuple[AssistantPart, ...]):
+    assert_untouched(hi, AssistantMessage(parts=parts), go_on)
+
+
+def test_R10_thinking_stays_with_the_call_it_led_to_and_goes_with_it():
+    answered = AssistantMessage(parts=(SIGNED, call("a")))
+    assert_untouched(hi, answered, result("a"))
+    assert_repairs((hi, answered), (hi,), [0], {1: lost(1, 1, "; nothing is said in it")})
+
+
+def test_R10_silent_messages_of_others_stay():
+    assert_untouched(UserMessage(), SystemMessage(text=""), asks("a"), ToolMessage(tool_call_id="a"), done)
+
+
+# Whatever the log
+
+
+@given(log=logs())
+def test_R10_after_repair_every_call_is_followed_at_once_by_exactly_its_results(log: Log):
+    sent = [message for message in recto.repair(log).messages if message.role not in ("reasoning", "activity")]
+    place = 0
+    while place < len(sent):
+        message = sent[place]
+        assert message.role != "tool"
+        expected = [one.id for one in message.tool_calls] if message.role == "assistant" else []
+        answers = sent[place + 1 : place + 1 + len(expected)]
+        answered = [one.tool_call_id for one in answers if isinstance(one, ToolMessage)]
+        assert sorted(answered) == sorted(expected)
+        assert len(set(expected)) == len(expected)
+        place += 1 + len(expected)
+
+
+@given(log=logs())
+def test_R10_no_words_of_people_or_models_are_lost(log: Log):
+    shown = recto.repair(log).messages
+    kept_roles = ("user", "system", "developer", "reasoning", "activity")
+    assert [one for one in shown if one.role in kept_roles] == [one for one in log if one.role in kept_roles]
+    assert spoken(shown) == spoken(log)
+
+
+def spoken(log: Log) -> list[str]:
+    """What the model said, in order."""
+    parts = [part for message in log if isinstance(message, AssistantMessage) for part in message.parts]
+    return [part.text for part in parts if isinstance(part, Text) and part.text.strip()]
+
+
+@given(log=logs())
+def test_R10_the_newest_user_message_is_never_lost(log: Log):
+    people = [place for place, message in enumerate(log) if message.role == "user"]
+    draft = recto.repair(log)
+    assert not people or draft.messages[list(draft.origins).index(people[-1])] is log[people[-1]]
+
+
+@given(log=logs())
+def test_R10_a_result_right_behind_its_only_call_stays(log: Log):
+    ask = AssistantMessage(parts=(ToolCall(id="only", name="ls", arguments="{}"),))
+    pair = (ask, result("only"))
+    shown = recto.repair((*log, *pair)).messages
+    assert shown[-2:] == pair
+
+
+@given(log=logs())
+def test_R10_repairing_what_was_repaired_changes_nothing(log: Log):
+    shown = recto.repair(log).messages
+    again = recto.repair(shown)
+    assert again == Draft(messages=shown, origins=range(len(shown)), notes={})
+
+
+@given(log=logs())
+def test_R10_places_and_notes_account_for_every_message(log: Log):
+    draft = recto.repair(log)
+    dropped = {place for place, note in draft.notes.items() if note.decision == "dropped"}
+    assert sorted([*draft.origins, *dropped]) == list(range(len(log)))
+    stayed = [origin for origin in draft.origins if draft.notes.get(origin) != MOVED]
+    assert stayed == sorted(stayed)
+    for origin, message in zip(draft.origins, draft.messages, strict=True):
+        assert message == log[origin] or draft.notes[origin].decision == "repaired"
+        assert (message.id, message.time, message.role) == (log[origin].id, log[origin].time, log[origin].role)
+
+
+@given(log=logs(), tail=logs(max_pieces=4), other=messages(), cut=st.integers(0, 20))
+def test_R10_a_log_that_grew_or_changed_is_repaired_like_one_never_seen(log: Log, tail: Log, other: Message, cut: int):
+    for length in range(len(log) + 1):
+        recto.repair(log[:length])
+    assert recto.repair(log) == recto.repair(afresh(log))
+    retried, changed = (*log[: len(log) - cut], *tail), (*log[:cut], other, *log[cut + 1 :])
+    assert recto.repair(retried) == recto.repair(afresh(retried))
+    assert recto.repair(changed) == recto.repair(afresh(changed))
+    assert recto.repair(log) == recto.repair(afresh(log))

@@ -1,0 +1,210 @@
+"""Counting: as text, never twice, and honest about what is an estimate."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from types import FrameType
+
+import pytest
+
+import recto
+from recto.errors import SettingsError
+from recto.page import (
+    AgeRule,
+    Calibration,
+    Data,
+    Facts,
+    File,
+    Message,
+    OfflineCounter,
+    ReadRule,
+    Text,
+    TokenCount,
+    ToolMessage,
+    UserMessage,
+)
+from recto.page.reads import is_failed_command, read_paths
+from recto.page.tokens import calibrate, count_new, tokens_of
+from tests.page.conversations import Row, answers, asks, at, reads, runs, user
+from tests.page.counters import WordCounter
+
+OFFLINE = OfflineCounter()
+COMMANDS = AgeRule(tools=("terminal-execute",), keep=1, max_age=timedelta(0), placeholder="(old)")
+KEEP_ONE = recto.FoldSettings(reads=ReadRule(keep=1, placeholder="(stale)"), terminal=COMMANDS)
+
+
+# The offline counter
+
+
+def test_texts_count_as_their_vocabulary_has_them():
+    texts = ["hello world", "", "tiktoken is great!", "你好,世界", " ", "a" * 8]
+    assert OfflineCounter("o200k_base").count(texts) == [2, 0, 6, 3, 1, 1]
+    assert OfflineCounter("cl100k_base").count(["hello world", "tiktoken is great!"]) == [2, 6]
+
+
+@pytest.mark.parametrize("text", ["<|endoftext|>", "a <|endoftext|> b", "<|fim_prefix|><|endofprompt|>", "<|nothing|>"])
+def test_a_control_token_spelled_out_counts_as_text(text: str):
+    (alone,) = OFFLINE.count([text])
+    assert OFFLINE.count(["before", text, "<|endoftext|>", text]) == [1, alone, 7, alone]
+    assert alone >= 5
+
+
+def test_halves_of_surrogate_pairs_count_as_the_mark_they_are_written_as():
+    assert OFFLINE.count(["a \ud800 b", "\udfff"]) == OFFLINE.count(["a � b", "�"])
+
+
+def test_no_texts_have_no_counts():
+    assert OFFLINE.count([]) == []
+
+
+def test_an_unknown_vocabulary_is_refused():
+    refusal = r"^Setting tokenizer is 'gpt2'; it is one of o200k_base, cl100k_base\.$"
+    with pytest.raises(SettingsError, match=refusal):
+        OfflineCounter("gpt2")  # pyright: ignore[reportArgumentType] - a value from outside
+
+
+# Messages
+
+
+def test_a_message_costs_its_texts_its_frame_and_its_files():
+    counter = WordCounter()
+    picture = File(kind="image", source=Data(base64="aGk="))
+    said = UserMessage(parts=(Text(text="two words"), picture, Text(text=""), Text(text="one")))
+    assert tokens_of(said, counter) == 4 + 2 + 1_300 + 1
+    assert counter.asked == ["two words", "one"]
+
+
+def test_a_call_costs_its_name_and_its_arguments():
+    counter = WordCounter()
+    (asked,) = recto.decode([asks("c", "tool", '{"a": 1, "b": 2}')])
+    assert tokens_of(asked, counter) == 4 + 1 + 4
+
+
+def test_each_message_is_counted_once_by_each_counter():
+    counter, same_name = WordCounter(), WordCounter()
+    message = UserMessage(parts=(Text(text="two words"),))
+    count_new((message,), counter)
+    assert [tokens_of(message, counter), tokens_of(message, same_name), tokens_of(message, OFFLINE)] == [6, 6, 6]
+    assert (counter.asked, same_name.asked) == (["two words"], [])
+
+
+# Nothing is done again
+
+
+def long_talk() -> list[Row]:
+    parts = [
+        {"type": "text", "text": "part a", "path": "a.py"},
+        {"type": "text", "text": "part b", "path": "b.py"},
+    ]
+    return [
+        user("first words", timestamp=at(0)),
+        *reads("batch", ["a.py", "b.py"], parts, 1),
+        *reads("whole", ["a.py", "b.py"], "both in one", 2),
+        *[row for n in range(3) for row in reads(f"a{n}", "a.py", f"a {n}", 3 + n)],
+        *[row for n in range(3) for row in reads(f"b{n}", "b.py", f"b {n}", 3 + n)],
+        *[row for n in range(3) for row in runs(f"t{n}", f"out {n}", 3 + n)],
+        *[asks("lost", "filesystem-read", "{broken"), answers("lost", "lost")],
+    ]
+
+
+def one_more() -> tuple[Message, ...]:
+    return recto.decode([*reads("new", ["a.py", "b.py"], "new in both", 60), *runs("t9", "new out", 61)])
+
+
+def test_folding_a_longer_conversation_counts_nothing_again():
+    counter = WordCounter()
+    log = recto.decode(long_talk())
+    recto.fold(log, settings=KEEP_ONE, counter=counter)
+    before = Counter(counter.asked)
+    assert {"part a", "part b", "both in one", "a 0", "b 1", "out 1", "(stale)", "(old)"} <= set(before)
+    recto.fold((*log, *one_more()), settings=KEEP_ONE, counter=counter)
+    # What was newest is folded now, so it and what stands in its place are counted for the first time.
+    news = ["a 2", "(stale)", "b 2", "(stale)", "out 2", "(old)"]
+    assert sorted((Counter(counter.asked) - before).elements()) == sorted(news)
+
+
+def test_setting_the_page_of_a_longer_conversation_counts_only_what_is_new():
+    counter = WordCounter()
+    log = recto.decode(long_talk())
+    recto.assemble(Facts(log=log, fold=KEEP_ONE, counter=counter))
+    before = set(counter.asked)
+    told = len(counter.asked)
+    recto.assemble(Facts(log=(*log, UserMessage(parts=(Text(text="next words"),))), fold=KEEP_ONE, counter=counter))
+    new = [text for text in counter.asked[told:] if text not in before]
+    assert new == ["next words"]
+    assert not {"first words", "part a", "both in one", "a 0", "out 0"} & set(counter.asked[told:])
+
+
+def test_folding_a_longer_conversation_parses_nothing_again():
+    log = recto.decode(long_talk())
+    recto.fold(log, settings=KEEP_ONE)
+    longer = (*log, *one_more())
+    again = calls_during(lambda: recto.fold(log, settings=KEEP_ONE))
+    assert (again[read_paths.__name__], again[is_failed_command.__name__]) == (0, 0)
+    more = calls_during(lambda: recto.fold(longer, settings=KEEP_ONE))
+    assert (more[read_paths.__name__], more[is_failed_command.__name__]) == (1, 1)
+
+
+def test_a_first_fold_parses_each_call_and_command_once():
+    log = recto.decode(long_talk())
+    first = calls_during(lambda: recto.fold(log, settings=KEEP_ONE))
+    assert (first[read_paths.__name__], first[is_failed_command.__name__]) == (9, 3)
+
+
+def calls_during(work: Callable[[], object]) -> Counter[str]:
+    """How often each function of recto.page was called, by name."""
+    found = Counter[str]()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and "recto" in frame.f_code.co_filename:
+            found[frame.f_code.co_name] += 1
+
+    previous = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(previous)
+    return found
+
+
+def test_a_folded_message_costs_what_its_placeholder_does():
+    log = recto.decode(long_talk())
+    folded = recto.fold(log, settings=KEEP_ONE, counter=WordCounter()).messages[4]
+    assert isinstance(folded, ToolMessage)
+    assert tokens_of(folded, WordCounter()) == 4 + 1
+
+
+# Calibration
+
+
+def test_without_a_report_our_count_is_an_estimate():
+    assert calibrate(counted=100, digest="d", last=None) == TokenCount(tokens=100, estimated=True)
+    nothing = Calibration(digest="d", counted=0, reported=7)
+    assert calibrate(counted=100, digest="d", last=nothing) == TokenCount(tokens=100, estimated=True)
+
+
+def test_the_report_of_the_very_same_page_is_exact():
+    last = Calibration(digest="d", counted=100, reported=123)
+    assert calibrate(counted=100, digest="d", last=last) == TokenCount(tokens=123, estimated=False)
+
+
+@pytest.mark.parametrize(
+    ("counted", "reported_of_100", "tokens"),
+    [
+        (200, 120, 240),
+        (50, 120, 60),
+        (100, 120, 120),
+        (200, 80, 160),
+        (200, 1_000, 1_200),
+        (200, 200, 400),
+        (200, 10, 60),
+        (200, 0, 50),
+        (10, 10, 0),
+        (0, 30, 0),
+    ],
+)
+def test_the_difference_to_the_last_page_is_priced_by_a_bounded_ratio(counted: int, reported_of_100: int, tokens: int):
+    last = Calibration(digest="before", counted=100, reported=reported_of_100)
+    assert calibrate(counted=counted, digest="after", last=last) == TokenCount(tokens=tokens, estimated=True)

@@ -1,0 +1,175 @@
+"""A real coding session, replayed call by call: no orphan, no gap, bodies the providers take, counts that come true."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from recto.cli.sessions import Session, read_session
+from recto.page.assemble import Facts, assemble
+from recto.page.canonical import load_object
+from recto.page.fit import Target, WireName
+from recto.page.folding import TERMINAL, AgeRule, FoldSettings, ReadRule
+from recto.page.manifest import Manifest
+from recto.page.messages import AssistantMessage, Message, Text, ToolMessage
+from recto.page.paths import Project
+from recto.page.setting import Page
+from recto.page.tokens import Calibration
+from tests.page.oracles import breaches
+from tests.page.page_rules import gaps, lies, orphans, parse
+
+TRACE = Path(__file__).resolve().parents[2].parent / "shared" / "traces" / "pi_before-compaction.jsonl"
+MODEL = "claude-opus-4-5"
+WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
+WHOLE = FoldSettings(reads=None, terminal=None)
+
+
+@cache
+def session() -> Session:
+    assert TRACE.is_file(), f"The recorded session {TRACE} is missing. It is handed out with the project, not in it."
+    return read_session(TRACE.read_bytes(), source=TRACE.name)
+
+
+def fold_settings() -> FoldSettings:
+    tools = session().tools
+    return FoldSettings(
+        reads=ReadRule(tools=tools.reads, path_args=tools.path_args),
+        terminal=AgeRule(tools=tools.terminal, keep=5, max_age=TERMINAL.max_age, placeholder=TERMINAL.placeholder),
+        project=Project(root=session().root),
+    )
+
+
+def set_page(log: Sequence[Message], wire: WireName, fold: FoldSettings) -> tuple[Page, Manifest]:
+    options = {"max_tokens": 64} if wire == "anthropic" else {}
+    return assemble(Facts(log=log, target=Target(wire=wire, model=MODEL), options=options, fold=fold))
+
+
+def calls(messages: Sequence[Message]) -> Iterator[tuple[AssistantMessage, tuple[Message, ...]]]:
+    """Every answer of the model, with all that came before it."""
+    for place, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            yield message, tuple(messages[:place])
+
+
+def test_the_session_is_the_one_we_know():
+    # 55 messages of the user, and 3 commands the user ran, which its agent told the model as the user's words.
+    roles = Counter(message.role for message in session().messages)
+    assert roles == {"assistant": 484, "tool": 448, "user": 55 + 3}
+    assert session().root == "/Users/badlogic/workspaces/pi-mono"
+    assert (session().tools.reads, session().tools.path_args, session().tools.terminal) == (
+        ("read",),
+        ("path",),
+        ("bash",),
+    )
+
+
+@WIRES
+def test_R10_no_orphan_reaches_any_page_and_the_providers_types_take_them(wire: WireName):
+    fold, found = fold_settings(), list[str]()
+    views = [log for _, log in calls(session().messages)]
+    for number, log in enumerate((*views, session().messages)):
+        page, manifest = set_page(log, wire, fold)
+        body = parse(page)
+        found += [*orphans(body, wire), *gaps(page, manifest)]
+        if number % 10 == 0 or log is session().messages:
+            found += [*lies(manifest, log), *breaches(body, wire)]
+    assert len(views) == 484
+    assert found == []
+
+
+def unanswered(messages: Sequence[Message]) -> Counter[str]:
+    """How many calls of each message never got a result."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    asking = (message for message in messages if isinstance(message, AssistantMessage))
+    return Counter(message.id for message in asking for call in message.tool_calls if call.id not in answered)
+
+
+@WIRES
+def test_R10_each_of_the_six_calls_that_never_got_a_result_is_told(wire: WireName):
+    _, manifest = set_page(session().messages, wire, fold_settings())
+    told: Counter[str] = Counter()
+    for part in manifest.parts:
+        lost = re.search(r"(\d+) of \d+ calls never got a result", part.reason)
+        if lost and part.rule == "R10":
+            told[part.source] += int(lost[1])
+    assert told == unanswered(session().messages)
+    assert told.total() == 6
+
+
+def successes(tool: str) -> Iterator[tuple[Mapping[str, object], ToolMessage]]:
+    """Results of a tool that went well, each with the arguments of its call, told the plain way."""
+    asked: dict[str, Mapping[str, object]] = {}
+    for message in session().messages:
+        if isinstance(message, AssistantMessage):
+            named = [call for call in message.tool_calls if call.name == tool]
+            asked |= {call.id: load_object(call.arguments) or {} for call in named}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in asked and not failed(message):
+            yield asked[message.tool_call_id], message
+
+
+def failed(message: ToolMessage) -> bool:
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    return message.error is not None or "".join(texts[:1]).lstrip().startswith("Error:")
+
+
+@WIRES
+def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(wire: WireName):
+    _, manifest = set_page(session().messages, wire, fold_settings())
+    receipts = list(manifest.receipts)
+    folded = Counter(path for receipt in receipts if receipt.rule == "R2" for path in receipt.paths)
+    reads = Counter(str(arguments["path"]).removeprefix(f"{session().root}/") for arguments, _ in successes("read"))
+    assert folded == {path: count - 5 for path, count in reads.items() if count > 5}
+    assert folded.total() == 64
+
+    now = max(message.time for message in session().messages if message.time)
+    commands = [message for _, message in successes("bash")][:-5]
+    old = {message.id for message in commands if message.time and now - message.time > timedelta(minutes=15)}
+    assert {receipt.message for receipt in receipts if receipt.rule == "R8"} == old
+    assert len(old) == 175
+    assert manifest.tokens_after < manifest.tokens_before * 0.75
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """One call: what the provider reported, what we counted, and what we expected after the call before."""
+
+    reported: int
+    counted: int
+    expected: int
+
+
+def guesses(wire: WireName) -> Iterator[Guess]:
+    """Every call but the first, up to the first compaction, where the real agent's page was cut and ours is not."""
+    last: Calibration | None = None
+    target = Target(wire=wire, model=MODEL)
+    for answer, log in calls(session().messages):
+        reported = session().reported.get(answer.id)
+        if int(answer.id.removeprefix("m")) > first_compaction() or reported is None:
+            continue
+        page, manifest = assemble(Facts(log=log, target=target, fold=WHOLE, last=last))
+        if last is not None:
+            assert manifest.tokens.estimated
+            yield Guess(reported=reported, counted=manifest.tokens_after, expected=manifest.tokens.tokens)
+        last = Calibration(digest=page.digest, counted=manifest.tokens_after, reported=reported)
+
+
+def first_compaction() -> int:
+    """The line of the session where its agent first cut its own page."""
+    lines = TRACE.read_bytes().splitlines()
+    return next(number for number, line in enumerate(lines, start=1) if b'"type":"compaction"' in line[:40])
+
+
+@WIRES
+def test_an_estimate_is_nearer_to_what_the_provider_reports_than_the_bare_count(wire: WireName):
+    found = list(guesses(wire))
+    calibrated = [abs(guess.expected - guess.reported) for guess in found]
+    bare = [abs(guess.counted - guess.reported) for guess in found]
+    relative = [error / guess.reported for error, guess in zip(calibrated, found, strict=True)]
+    assert len(found) == 170
+    assert sum(calibrated) / len(found) < sum(bare) / len(found)
+    assert sum(relative) / len(found) < 0.10

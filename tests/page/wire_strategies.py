@@ -1,0 +1,288 @@
+"""Hypothesis strategies: for each wire the messages it can carry whole, and JSON for its decoder to refuse.
+
+What a wire has no place for is not in its strategy: seq, time and the path of a part in all of them; ids where the
+provider has none; the type and name of a file where its format has no field for them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from hypothesis import strategies as st
+
+from recto.page.canonical import Json, dump, load
+from recto.page.formats import FormatName
+from recto.page.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    AssistantPart,
+    Data,
+    DeveloperMessage,
+    File,
+    Message,
+    Opaque,
+    ProviderFile,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    ToolPart,
+    Url,
+    UserMessage,
+    UserPart,
+)
+from recto.page.wire import agui, anthropic, openai
+
+MODEL = "model-x"
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+words = texts.filter(bool)
+names = st.none() | words
+urls = words.map(lambda text: f"https://x.test/{text}")
+base64s = st.sampled_from(("", "aGk=", "AAAA"))
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | texts
+# JSON as any parser may give it: huge numbers, halves of surrogate pairs, the words our decoders look for.
+KEYS = (
+    *("role", "content", "type", "text", "id", "name", "source", "url", "tool_calls", "toolCalls", "function"),
+    *("arguments", "tool_call_id", "toolCallId", "input", "tool_use_id", "system", "messages", "timestamp", "path"),
+    *(
+        "mimeType",
+        "data",
+        "value",
+        "activityType",
+        "reasoning_content",
+        "image_url",
+        "file",
+        "file_id",
+        "encryptedValue",
+    ),
+)
+VALUES = (
+    *("user", "assistant", "tool", "system", "developer", "reasoning", "activity", "text", "image", "document"),
+    *("binary", "image_url", "file", "input_audio", "tool_use", "tool_result", "thinking", "url", "data", "base64"),
+)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(VALUES),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), inner),
+    max_leaves=12,
+)
+
+
+@st.composite
+def json_texts(draw: st.DrawFn) -> str:
+    """A JSON value as the canonical text that decoding makes of provider state."""
+    nested = st.recursive(
+        scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+    )
+    return dump(draw(nested)).decode()
+
+
+@st.composite
+def objects(draw: st.DrawFn, *, without: Sequence[str] = (), **fields: Json) -> str:
+    """A JSON object as text: the fields given, then any others not named."""
+    more = draw(
+        st.dictionaries(texts.filter(lambda key: key not in without and key not in fields), scalars, max_size=3)
+    )
+    return dump(fields | more).decode()
+
+
+def listed(parts: st.SearchStrategy[UserPart]) -> st.SearchStrategy[tuple[UserPart, ...]]:
+    """Content of a message. A lone empty text and no content are the same on these wires."""
+    return st.lists(parts, max_size=4).map(tuple).filter(lambda found: found != (Text(text=""),))
+
+
+# OpenAI
+
+openai_texts = st.builds(Text, text=texts)
+openai_files = st.one_of(
+    st.builds(File, kind=st.just("image"), source=st.builds(Url, url=urls)),
+    st.builds(
+        File,
+        kind=st.just("image"),
+        source=st.builds(Data, base64=base64s),
+        mime_type=st.sampled_from(("image/png", "image/jpeg")),
+    ),
+    st.builds(
+        File,
+        kind=st.just("audio"),
+        source=st.builds(Data, base64=base64s),
+        mime_type=st.sampled_from(("audio/wav", "audio/mpeg")),
+    ),
+    st.builds(
+        File,
+        kind=st.just("document"),
+        source=st.builds(Data, base64=base64s),
+        mime_type=st.just("application/pdf"),
+        name=texts,
+    ),
+    st.builds(File, kind=st.just("document"), source=st.builds(ProviderFile, provider=st.just("openai"), handle=texts)),
+)
+
+
+@st.composite
+def openai_states(draw: st.DrawFn) -> tuple[Opaque, ...]:
+    """Fields beside the content, in the order the decoder reads them. Null is no state."""
+    order = ("refusal", "audio", "reasoning", "reasoning_content", "reasoning_details")
+    chosen = draw(st.sets(st.sampled_from(order), max_size=2))
+    data = json_texts().filter(lambda text: text != "null")
+    return tuple(
+        Opaque(provider="openai", model=MODEL, place="field", name=name, data=draw(data))
+        for name in order
+        if name in chosen
+    )
+
+
+@st.composite
+def openai_blocks(draw: st.DrawFn) -> Opaque:
+    """A block of a type this version of Recto does not know."""
+    data = draw(objects(type="hologram"))
+    return Opaque(provider="openai", model=MODEL, place="block", name="hologram", data=data)
+
+
+@st.composite
+def openai_calls(draw: st.DrawFn) -> ToolCall:
+    """A call, with state of its own now and then."""
+    extra = draw(st.none() | objects(without=("id", "type", "function", "index"), extra_content=1))
+    state = Opaque(provider="openai", model=MODEL, place="field", name="call", data=extra) if extra else None
+    return ToolCall(id=draw(texts), name=draw(texts), arguments=draw(texts), state=state)
+
+
+@st.composite
+def openai_assistants(draw: st.DrawFn) -> AssistantMessage:
+    """State first, then words, then calls: the order the format has."""
+    content = draw(listed(openai_texts | openai_blocks()))
+    parts: tuple[AssistantPart, ...] = (
+        *draw(openai_states()),
+        *content,
+        *draw(st.lists(openai_calls(), max_size=2)),
+    )
+    return AssistantMessage(name=draw(names), parts=parts)
+
+
+openai_messages: st.SearchStrategy[Message] = st.one_of(
+    st.builds(UserMessage, name=names, parts=listed(openai_texts | openai_files | openai_blocks())),
+    openai_assistants(),
+    st.builds(ToolMessage, tool_call_id=texts, parts=listed(openai_texts | openai_blocks())),
+    st.builds(SystemMessage, text=texts, name=names),
+    st.builds(DeveloperMessage, text=texts, name=names),
+)
+
+# Anthropic
+
+anthropic_files = st.one_of(
+    st.builds(File, kind=st.just("image"), source=st.builds(Url, url=urls)),
+    st.builds(File, kind=st.just("document"), source=st.builds(Url, url=urls), name=names),
+    st.builds(
+        File, kind=st.just("image"), source=st.builds(Data, base64=base64s), mime_type=st.sampled_from(("image/png",))
+    ),
+    st.builds(
+        File,
+        kind=st.just("document"),
+        source=st.builds(Data, base64=base64s),
+        mime_type=st.just("application/pdf"),
+        name=names,
+    ),
+    st.builds(File, kind=st.just("image"), source=st.builds(ProviderFile, provider=st.just("anthropic"), handle=texts)),
+)
+anthropic_texts = st.builds(Text, text=words)
+
+
+@st.composite
+def anthropic_blocks(draw: st.DrawFn) -> Opaque:
+    """Thinking, signed or redacted, and blocks nobody knows."""
+    name = draw(st.sampled_from(("thinking", "redacted_thinking", "hologram")))
+    return Opaque(provider="anthropic", model=MODEL, place="block", name=name, data=draw(objects(type=name)))
+
+
+@st.composite
+def anthropic_calls(draw: st.DrawFn) -> ToolCall:
+    """A call whose arguments are an object as the decoder writes it."""
+    return ToolCall(id=draw(texts), name=draw(texts), arguments=draw(objects()))
+
+
+anthropic_shown = anthropic_texts | anthropic_files | anthropic_blocks()
+anthropic_said: st.SearchStrategy[AssistantPart] = st.one_of(anthropic_texts, anthropic_blocks(), anthropic_calls())
+anthropic_messages: st.SearchStrategy[Message] = st.one_of(
+    st.builds(UserMessage, parts=st.lists(anthropic_shown, min_size=1, max_size=4).map(tuple)),
+    st.builds(AssistantMessage, parts=st.lists(anthropic_said, min_size=1, max_size=4).map(tuple)),
+    st.builds(
+        ToolMessage,
+        tool_call_id=texts,
+        parts=st.lists(anthropic_shown, max_size=4).map(tuple),
+        error=st.sampled_from((None, "error")),
+    ),
+)
+
+# AG-UI
+
+agui_sources = st.one_of(
+    st.builds(Url, url=texts), st.builds(ProviderFile, provider=st.sampled_from(("", "openai")), handle=texts)
+)
+kinds = st.sampled_from(("document", "image", "audio", "video"))
+agui_files = st.one_of(
+    st.builds(File, kind=kinds, source=agui_sources, mime_type=st.none() | texts, name=st.none() | texts, id=names),
+    st.builds(File, kind=kinds, source=st.builds(Data, base64=base64s), mime_type=words, name=st.none() | texts),
+)
+agui_parts: st.SearchStrategy[tuple[ToolPart, ...]] = listed(st.builds(Text, text=texts) | agui_files)
+agui_calls = st.builds(ToolCall, id=texts, name=texts, arguments=texts, encrypted_value=st.none() | texts)
+agui_said = st.tuples(st.lists(st.builds(Text, text=words), max_size=1), st.lists(agui_calls, max_size=2)).map(
+    lambda pair: cast("tuple[AssistantPart, ...]", (*pair[0], *pair[1]))
+)
+sealed = st.none() | texts
+agui_messages: st.SearchStrategy[Message] = st.one_of(
+    st.builds(UserMessage, id=texts, name=st.none() | texts, encrypted_value=sealed, parts=agui_parts),
+    st.builds(AssistantMessage, id=texts, name=st.none() | texts, encrypted_value=sealed, parts=agui_said),
+    st.builds(ToolMessage, id=texts, tool_call_id=texts, error=sealed, encrypted_value=sealed, parts=agui_parts),
+    st.builds(SystemMessage, id=texts, text=texts, name=st.none() | texts, encrypted_value=sealed),
+    st.builds(DeveloperMessage, id=texts, text=texts, name=st.none() | texts, encrypted_value=sealed),
+    st.builds(ReasoningMessage, id=texts, text=texts, encrypted_value=sealed),
+    st.builds(ActivityMessage, id=texts, activity_type=texts, content=objects()),
+)
+
+
+# JSON for a decoder to refuse
+
+
+def anthropic_turn(message: Message) -> Json:
+    """A message as a turn of its own."""
+    role, blocks = anthropic.encode(message)
+    return {"role": role, "content": load(b"[" + blocks + b"]")}
+
+
+WRITTEN: dict[FormatName, st.SearchStrategy[Json]] = {
+    "openai": openai_messages.map(lambda message: load(openai.encode(message))),
+    "anthropic": anthropic_messages.map(anthropic_turn),
+    "ag-ui": agui_messages.map(lambda message: load(agui.encode(message))),
+}
+
+
+@st.composite
+def damaged(draw: st.DrawFn, wire: FormatName) -> object:
+    """Good messages of a wire with one value in them, at any depth, replaced by anything."""
+    good = draw(st.lists(WRITTEN[wire], min_size=1, max_size=2))
+    return replaced(good, draw(st.sampled_from(list(places(good)))), draw(anything))
+
+
+def places(value: Json) -> Iterator[tuple[str | int, ...]]:
+    """The way to every value inside a JSON value, itself included."""
+    yield ()
+    match value:
+        case dict():
+            yield from ((key, *way) for key, inner in value.items() for way in places(inner))
+        case list():
+            yield from ((index, *way) for index, inner in enumerate(value) for way in places(inner))
+        case _:
+            return
+
+
+def replaced(value: Json, way: tuple[str | int, ...], new: object) -> object:
+    """The value with the one at the end of the way replaced."""
+    match value, way:
+        case _, ():
+            return new
+        case dict(), (key, *rest):
+            return {name: replaced(inner, tuple(rest), new) if name == key else inner for name, inner in value.items()}
+        case list(), (index, *rest):
+            return [replaced(inner, tuple(rest), new) if at == index else inner for at, inner in enumerate(value)]
+        case _:
+            return value
