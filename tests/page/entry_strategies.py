@@ -59,7 +59,7 @@ any_message: st.SearchStrategy[Message] = st.one_of(users, texts, askers, askers
 known = st.sampled_from((*(f"m{place}" for place in range(8)), "nobody"))
 any_marker: st.SearchStrategy[Entry] = st.one_of(
     st.builds(SkillChanged, skill=st.sampled_from((None, "bazi", "tarot"))),
-    st.builds(ToolStarted, call=st.sampled_from(CALL_IDS)),
+    st.builds(ToolStarted, message=known, call=st.sampled_from(CALL_IDS)),
     st.builds(FoldStep, upto=known),
     st.builds(Interrupted, message=known, reason=st.just("cancelled")),
     st.builds(ReplyEnded, message=known, finish=st.sampled_from(("length", "refused", "filtered"))),

@@ -73,6 +73,8 @@ OUTSIDE = [
     (POSIX, "../x.py", "../x.py"),
     (POSIX, "src/../../x.py", "../x.py"),
     (POSIX, "/etc//hosts", "/etc/hosts"),
+    (POSIX, "//etc/hosts", "/etc/hosts"),
+    (POSIX, "c:/../../x.py", "../x.py"),
     (POSIX, "/etc/./ssh/../hosts/", "/etc/hosts"),
     (POSIX, "/srv/application/a.py", "/srv/application/a.py"),
     (POSIX, "/srv", "/srv"),

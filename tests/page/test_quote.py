@@ -221,7 +221,7 @@ def test_D2_a_budget_that_holds_just_the_marks_shows_them():
 
 def test_D2_a_document_no_longer_than_a_mark_is_never_cut():
     short = [document(f"{number}", "y" * 60) for number in range(5)]
-    quote = quote_message([document("long", "x" * 5000), *short], budget=800, counter=CharacterCounter())
+    quote = quote_message([document("long", "x" * 5000), *short], budget=640, counter=CharacterCounter())
     assert quote is not None
     assert [cut.name for cut in quote.cuts] == ["long"]
 

@@ -136,6 +136,12 @@ def test_P11_arguments_stay_as_the_model_wrote_them():
     assert parse_tool_calls(reply) == Parsed(words="", calls=(PromptCall(name="a", arguments=arguments),))
 
 
+def test_P11_a_number_may_have_any_number_of_digits():
+    arguments = f'{{"n": {"9" * 10_000}}}'
+    reply = f'<tool_call>{{"name": "a", "arguments": {arguments}}}</tool_call>'
+    assert parse_tool_calls(reply) == Parsed(words="", calls=(PromptCall(name="a", arguments=arguments),))
+
+
 @pytest.mark.parametrize("reply", [CALL.removesuffix("</tool_call>"), f"{CALL.removesuffix('</tool_call>')} \n"])
 def test_P11_a_call_whose_end_tag_is_missing_at_the_end_is_read(reply: str):
     assert parse_tool_calls(reply) == Parsed(words="", calls=(WEATHER_CALL,))
@@ -183,8 +189,8 @@ def test_P11_a_fence_that_never_ends_hides_no_call():
     assert parse_tool_calls(f"```python\nx = 1\n{CALL}").calls == (WEATHER_CALL,)
 
 
-def test_P11_a_tag_that_is_only_talked_about_is_words():
-    reply = "I would need a <tool_call> for that."
+@pytest.mark.parametrize("reply", ["I would need a <tool_call> for that.", f"One writes `{CALL}` for that."])
+def test_P11_a_tag_that_is_only_talked_about_is_words(reply: str):
     assert parse_tool_calls(reply) == Parsed(words=reply)
 
 

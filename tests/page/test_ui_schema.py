@@ -326,6 +326,7 @@ def test_P14_a_small_hint_makes_no_large_table():
 
 def test_P14_long_texts_and_many_values_are_cut():
     assert root_of({"title": "x" * 1_000_000}) == said("x" * 20_000 + "…")
+    assert root_of({"items": [f"{number:020000}" for number in range(20)]}) == said("0" * 20_000 + "…")
     assert root_of({"fields": {str(number): number for number in range(20_000)}}) == said(
         ("\n".join(map(str, range(9_998))))[:20_000] + "…"
     )
@@ -364,6 +365,8 @@ def test_P14_text_is_shown_as_no_html_and_no_script(text: str, shown: str):
         ("[a](< javascript:x>)", "a"),
         ("[[a](javascript:x)](javascript:y)", r"[a]\(javascript:y)"),
         ("[a](https://x.test](javascript:x)", r"[a]\(https://x.test]\(javascript:x)"),
+        ("[a](https://x.test](javascript:x))", "a"),
+        ("[[b] a](https://x.test](javascript:x))", r"[[b] a]\(https://x.test]\(javascript:x))"),
         ("[a][b]\n\n[b]: javascript:x", "[a][b]\n\n[b]\\: javascript:x"),
         ("> - [b]:\n  javascript:x", "> - [b]\\:\n  javascript:x"),
         ("[b]: https://x.test", "[b]: https://x.test"),

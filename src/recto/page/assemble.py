@@ -34,9 +34,10 @@ class _At(NamedTuple):
 
 
 class _Base(NamedTuple):
-    """Everything a page may show, before any step: what was injected, then what is seen of the log."""
+    """Everything a page may show, before any step: what was injected, then what is seen of the log, from `first` on."""
 
     front: tuple[Injected, ...]
+    first: int
     messages: tuple[Message, ...]
 
 
@@ -68,16 +69,15 @@ def _choose(facts: Facts, seen: View) -> tuple[_Base, Draft]:
     turn_start = bisect_left(compacted.origins, seen.turn_start)
     chosen = then(compacted, window(compacted.messages, turn_start, facts.history))
     front = front_of(facts, seen)
-    return _Base(front, (*[one.message for one in front], *seen.messages)), behind(
-        tuple([one.message for one in front]), chosen
-    )
+    injected = tuple([one.message for one in front if one.message])
+    return _Base(front, len(injected), (*injected, *seen.messages)), behind(injected, chosen)
 
 
 def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galley:
     """The conversation with what was noted of each message, its folded bytes, and those left out where they stood."""
     parts, sizes, segments = list(talk.parts), list(talk.sizes), list(talk.segments)
     origins = draft.origins
-    _name_the_nameless(parts, origins, len(base.front))
+    _name_the_nameless(parts, origins, base.first)
     places = origins if isinstance(origins, range) else dict(zip(origins, range(len(origins)), strict=True))
     at, left_out = _At(facts.target.wire, facts.counter), list[int]()
     for origin, note in draft.notes.items():
@@ -99,13 +99,21 @@ def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galle
 
 def _tell_the_front(parts: list[Part], sizes: list[int], front: Sequence[Injected]) -> None:
     """Say of what was injected why it is there, and list behind it what its budget took from it."""
-    for place in range(len(front) - 1, -1, -1):
-        one, part = front[place], parts[place]
+    told: list[Part] = []
+    told_sizes: list[int] = []
+    shown = 0
+    for one in front:
+        part = parts[shown] if one.message else kept(one.kind, one.kind, "system", 0)
         before = part.tokens_after if one.tokens_before is None else one.tokens_before
-        decision = "injected" if one.tokens_before is None else "cut"
-        told = replace(part, kind=one.kind, decision=decision, rule=one.rule, reason=one.reason, tokens_before=before)
-        parts[place : place + 1] = [told, *one.changes]
-        sizes[place + 1 : place + 1] = [0] * len(one.changes)
+        decision = "dropped" if one.message is None else "injected" if one.tokens_before is None else "cut"
+        told.append(
+            replace(part, kind=one.kind, decision=decision, rule=one.rule, reason=one.reason, tokens_before=before)
+        )
+        told_sizes.append(sizes[shown] if one.message else 0)
+        told += one.changes
+        told_sizes += [0] * len(one.changes)
+        shown += 1 if one.message else 0
+    parts[:shown], sizes[:shown] = told, told_sizes
 
 
 def _name_the_nameless(parts: list[Part], origins: Sequence[int], front: int) -> None:
@@ -134,7 +142,7 @@ def _changed(note: Note, base: Part, tokens_before: int) -> Part:
 
 def _left_out(facts: Facts, base: _Base, origin: int, note: Note) -> Part:
     message = base.messages[origin]
-    nothing = kept("message", message.id or f"messages[{origin - len(base.front)}]", message.role, 0)
+    nothing = kept("message", message.id or f"messages[{origin - base.first}]", message.role, 0)
     return _changed(note, nothing, tokens_of(message, facts.counter))
 
 

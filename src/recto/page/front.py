@@ -24,10 +24,10 @@ SUMMARY_REASON = "stands for what was compacted"
 class Injected:
     """A message that is not in the log, why it is in the page, and what was left out of it.
 
-    `tokens_before` is what it would have cost, where it was cut.
+    `tokens_before` is what it would have cost, where it was cut; no message is left where nothing of it fits.
     """
 
-    message: Message
+    message: Message | None
     kind: Kind
     rule: str
     reason: str
@@ -67,10 +67,11 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
 
 def _quote(facts: Facts) -> Iterator[Injected]:
     quote = quote_message(facts.quote, budget=facts.quote_budget, counter=facts.counter) if facts.quote else None
-    if quote is None or not quote.text:
+    if quote is None:
         return
     before = quote.tokens_before if quote.cuts else None
-    message, reason = _system(quote.text, "quote"), quote.reason or QUOTE_REASON
+    message = _system(quote.text, "quote") if quote.text else None
+    reason = quote.reason or QUOTE_REASON
     yield Injected(message=message, kind="quote", rule="D2", reason=reason, tokens_before=before)
 
 

@@ -26,8 +26,9 @@ class SkillChanged(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolStarted(Logged):
-    """A tool is about to act. Written before it does, so that it is never started twice."""
+    """A tool is about to act for a call of this message. Written before it does, so that it is never started twice."""
 
+    message: str
     call: str
 
 

@@ -24,8 +24,8 @@ class Run:
     """What a run's row says. Everything else is in the log.
 
     `client_tools` are answered by the client, `repeatable` may be started twice. `full` says that the next page would
-    not fit; `can_compact` is false once compacting has failed. Since the model's last reply, `too_long` counts how often
-    the provider found the page too long, `failures` how often the call failed.
+    not fit; `can_compact` is false once compacting has failed. `too_long` counts how often the provider found the page
+    too long, `failures` how often a call of the model failed, both since the model last replied.
     """
 
     cancel: bool = False
@@ -96,16 +96,21 @@ def next_step(log: Sequence[Entry], run: Run) -> Step:
     answered = {entry.tool_call_id for entry in after if isinstance(entry, ToolMessage)}
     waiting = tuple(call for call in reply.tool_calls if call.id not in answered)
     if waiting:
-        return _answer(waiting, after, half=_half_call(reply, after, finish), run=run)
+        return _answer(waiting, _started(log, reply), half=_half_call(reply, after, finish), run=run)
     if reply.tool_calls:
         return _call_model(seen, turn, run)
     return Finished(outcome=finish or "done")
 
 
 def _entries_after(seen: View, reply: AssistantMessage) -> tuple[Entry, ...]:
-    # Models re-use ids of calls from turn to turn, so only what follows the reply speaks of its calls.
+    # Models re-use ids of calls, so only what follows the reply answers its calls.
     place = max(place for place, entry in enumerate(seen.entries) if entry is reply)
     return seen.entries[place + 1 :]
+
+
+def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
+    # An undo hides what came after the rollback, but not what a tool did then: the whole log is asked, not the view.
+    return {entry.call for entry in log if isinstance(entry, ToolStarted) and entry.message == reply.id}
 
 
 def _half_call(reply: AssistantMessage, after: Sequence[Entry], finish: Finish | None) -> ToolCall | None:
@@ -114,8 +119,7 @@ def _half_call(reply: AssistantMessage, after: Sequence[Entry], finish: Finish |
     return reply.tool_calls[-1] if interrupted or finish == "length" else None
 
 
-def _answer(waiting: tuple[ToolCall, ...], after: Sequence[Entry], *, half: ToolCall | None, run: Run) -> Step:
-    started = {entry.call for entry in after if isinstance(entry, ToolStarted)}
+def _answer(waiting: tuple[ToolCall, ...], started: set[str], *, half: ToolCall | None, run: Run) -> Step:
     # Half a call is never run.
     cut_off = tuple(call for call in waiting if call is half)
     ours = [call for call in waiting if call not in cut_off and call.name not in run.client_tools]
