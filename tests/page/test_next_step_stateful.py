@@ -14,7 +14,7 @@ from tests.page.walk import ROW, Walk
 
 SEEDS = range(20)
 STEPS = 500
-RUNS_PER_THREAD = 8
+RUNS_PER_THREAD = 20
 
 
 def walks(seed: int) -> list[Walk]:

@@ -85,6 +85,7 @@ def test_each_message_is_counted_once_by_each_counter():
     counter, same_name = WordCounter(), WordCounter()
     message = UserMessage(parts=(Text(text="two words"),))
     count_new((message,), counter)
+    count_new((message, message), counter)
     assert [tokens_of(message, counter), tokens_of(message, same_name), tokens_of(message, OFFLINE)] == [6, 6, 6]
     assert (counter.asked, same_name.asked) == (["two words"], [])
 

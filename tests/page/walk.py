@@ -50,9 +50,10 @@ class Walk:
     # Between runs
 
     def happen(self) -> None:
-        """Something comes from outside: words, results of the client, a rollback, an undo, or nothing but a resume."""
-        things: tuple[Callable[[], None], ...] = (self.ask, self.ask, self.answer, self.answer, self.back, self.undo)
-        self.random.choice((*things, lambda: None))()
+        """Things come from outside: words, results of the client, rollbacks, undos; or nothing, and the turn goes on."""
+        things: tuple[Callable[[], None], ...] = (self.ask, self.answer, self.answer, self.back, self.back, self.undo)
+        for thing in self.random.choices(things, k=self.random.randint(0, 2)):
+            thing()
         if not self.naive.turns:
             self.ask()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from recto.page.fit import WireName, fit
 from recto.page.fold import fold
 from recto.page.front import Injected, front_of
 from recto.page.galley import Galley, Piece, kept, set_message, set_messages, set_tools
+from recto.page.growing import grow
 from recto.page.log import View, view
 from recto.page.manifest import Manifest, Note, Part
 from recto.page.messages import Message, remember, remember_last
@@ -22,6 +24,7 @@ from recto.page.prompted import as_prompted
 from recto.page.remind import files_shown, guard, remind
 from recto.page.repair import repair
 from recto.page.setting import Page, Segment, envelope, finish, segment
+from recto.page.sightings import BEFORE_ALL
 from recto.page.tokens import TokenCounter, calibrate, tokens_of
 from recto.page.window import window
 
@@ -47,20 +50,27 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     View, compaction and window say what is shown of the log; repair, guard, reminders and fit make it fit to be sent;
     folding makes it small; then it is written out with its manifest.
     """
-    base, draft = _choose(facts, view(facts.log))
+    seen = view(facts.log)
+    base, draft = _choose(facts, seen)
     draft = then(draft, repair(draft.messages))
     draft = then(draft, guard(draft.messages))
     draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
     draft = then(draft, fit(draft.messages, facts.target))
     tools = set_tools(facts.tools if facts.tool_calling == "native" else (), facts.target.wire, facts.counter)
     talk = set_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
-    folded = fold(draft.messages, settings=facts.fold, now=facts.now, counter=facts.counter)
+    folded = fold(
+        draft.messages, settings=facts.fold, now=facts.now or grow(seen.messages, _newest), counter=facts.counter
+    )
     draft = then(draft, folded.draft)
     if facts.tool_calling == "prompt":
         draft = then(draft, as_prompted(draft.messages))
         talk = set_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
     page, manifest = _set_page(facts, tools, _set_changes(facts, base, talk, draft))
     return page, replace(manifest, left_alone=folded.left_alone)
+
+
+def _newest(known: datetime | None, messages: Sequence[Message]) -> datetime:
+    return max([known or BEFORE_ALL, *[message.time for message in messages if message.time]])
 
 
 def _choose(facts: Facts, seen: View) -> tuple[_Base, Draft]:

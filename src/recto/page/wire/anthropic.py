@@ -69,6 +69,8 @@ def _decode_turn(turn: Object, where: str, model: str | None) -> Iterator[Messag
             if rest or not results:
                 parts = tuple(_decode_shown(block, place, model) for place, block in rest)
                 yield UserMessage(parts=parts)
+        case "system":
+            yield from (SystemMessage(text=text_field(block, "text", place)) for place, block in placed)
         case _:
             raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of Anthropic messages")
 
