@@ -103,16 +103,14 @@ class Naive:
     # What is next
 
     def expects(self, run: Run) -> Step:
+        turn = self.turns[-1]
+        if turn.replies and self.reply.finish in ("refused", "filtered"):
+            return Finished(outcome=self.reply.finish)
+        if turn.replies and not self.reply.calls and not self.reply.stopped:
+            return Finished(outcome=self.reply.finish or "done")
         if run.cancel:
             return Finished(outcome="cancelled")
-        turn = self.turns[-1]
-        if not turn.replies:
-            return self._model(turn, run)
-        if self.reply.finish in ("refused", "filtered"):
-            return Finished(outcome=self.reply.finish)
-        if self.reply.open:
-            return self._tools()
-        return self._model(turn, run) if self.reply.calls else Finished(outcome=self.reply.finish or "done")
+        return self._tools() if turn.replies and self.reply.open else self._model(turn, run)
 
     def _tools(self) -> Step:
         start: list[ToolCall] = []

@@ -217,6 +217,7 @@ def test_calls_of_a_refused_or_filtered_reply_are_not_run(log: Log, finish: Lite
 
 CUT = ended("a", "length")
 STOPPED = Interrupted(id="stop", message="a", reason="cancelled")
+STOPPED_A1 = Interrupted(id="stop", message=a1.id, reason="the worker died")
 
 
 @pytest.mark.parametrize("mark", [CUT, STOPPED], ids=["cut at its length", "interrupted"])
@@ -255,12 +256,24 @@ def test_a_reply_cut_before_this_one_says_nothing_of_this_one():
     assert next_step(log, RUN) == RunTools(start=(look,))
 
 
+def test_an_answer_that_was_interrupted_is_asked_for_again():
+    assert next_step((u1, a1, STOPPED_A1), RUN) == CallModel()
+
+
 # The end from outside
 
 
 @pytest.mark.parametrize(
     "log",
-    [(), (u1,), (u1, a1), asked(charge), (*asked(charge), started(charge)), asked(ask), (*asked(look), answer(look))],
+    [
+        (),
+        (u1,),
+        (u1, a1, STOPPED_A1),
+        asked(charge),
+        (*asked(charge), started(charge)),
+        asked(ask),
+        (*asked(look), answer(look)),
+    ],
 )
 @pytest.mark.parametrize(
     ("run", "outcome"),
@@ -273,6 +286,12 @@ def test_a_reply_cut_before_this_one_says_nothing_of_this_one():
 )
 def test_a_cancel_or_a_deadline_ends_a_run_wherever_it_is(log: Log, run: Run, outcome: Outcome):
     assert next_step(log, run) == Finished(outcome=outcome)
+
+
+@pytest.mark.parametrize("run", [Run(cancel=True), Run(now=NOW, deadline=NOW)])
+def test_what_is_complete_stays_complete(run: Run):
+    assert next_step((u1, a1), run) == Finished(outcome="done")
+    assert next_step((u1, a1, ended(a1.id, "length")), run) == Finished(outcome="length")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ class Walk:
     # Between runs
 
     def happen(self) -> None:
-        """Things come from outside: words, results of the client, rollbacks, undos; or nothing, and the turn goes on."""
+        """Words, results of the client, rollbacks and undos come from outside; or nothing, and the turn goes on."""
         things: tuple[Callable[[], None], ...] = (self.ask, self.answer, self.answer, self.back, self.back, self.undo)
         for thing in self.random.choices(things, k=self.random.randint(0, 2)):
             thing()

@@ -96,7 +96,7 @@ def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galle
             continue
         place = places[origin]
         before = tokens_of(base.messages[origin], facts.counter)
-        setting = remember_last(note, _set_changed, parts[place], draft.messages[place], before, at)
+        setting = remember_last(draft.messages[place], _set_changed, note, parts[place], before, at)
         sizes[place] += len(setting.segment.data) - len(segments[2 * place + 1].data)
         parts[place], segments[2 * place + 1] = setting
     for origin in sorted(left_out, reverse=True):
@@ -133,7 +133,7 @@ def _name_the_nameless(parts: list[Part], origins: Sequence[int], front: int) ->
                 parts[place] = replace(part, source=f"messages[{origin - front}]")
 
 
-def _set_changed(note: Note, base: Part, shown: Message, tokens_before: int, at: _At) -> Piece:
+def _set_changed(shown: Message, note: Note, base: Part, tokens_before: int, at: _At) -> Piece:
     piece = remember(shown, set_message, at.wire, at.counter)
     part = _changed(note, base, tokens_before)
     return Piece(replace(part, tokens_after=piece.part.tokens_after), piece.segment)

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
+from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from recto.page.canonical import Json, dump, load
+from recto.page.growing import grow
 from recto.page.messages import (
-    AssistantMessage,
     Data,
     File,
     FileKind,
@@ -158,7 +159,7 @@ def file_prefixes(messages: Sequence[Message]) -> Mapping[int, str]:
     """
     prefixes: dict[int, str] = {}
     taken: set[str] = set()
-    for place, reply in _first_replies(messages).items():
+    for place, reply in grow(messages, _first_replies).ids.items():
         known = (reply, messages[place].id, str(place))
         free = (one for one in chain(known, (f"{place}.{n}" for n in count(1))) if one and one not in taken)
         prefixes[place] = next(free)
@@ -166,18 +167,25 @@ def file_prefixes(messages: Sequence[Message]) -> Mapping[int, str]:
     return prefixes
 
 
-def _first_replies(messages: Sequence[Message]) -> Mapping[int, str]:
+class _Replies(NamedTuple):
     """By the place of each user message: the id of the first assistant message of its turn, or nothing."""
-    replies: dict[int, str] = {}
-    waiting: int | None = None
-    for place, message in enumerate(messages):
-        if isinstance(message, UserMessage):
+
+    seen: int
+    waiting: int | None
+    ids: Mapping[int, str]
+
+
+def _first_replies(known: _Replies | None, messages: Sequence[Message]) -> _Replies:
+    seen, waiting, before = known or _Replies(0, None, {})
+    ids = dict(before)
+    for place, message in enumerate(messages, start=seen):
+        if message.role == "user":
             waiting = place
-            replies[place] = ""
-        elif isinstance(message, AssistantMessage) and waiting is not None:
-            replies[waiting] = message.id
+            ids[place] = ""
+        elif waiting is not None and message.role == "assistant":
+            ids[waiting] = message.id
             waiting = None
-    return replies
+    return _Replies(seen + len(messages), waiting, ids)
 
 
 def file_maps(shown: Iterable[InputFile]) -> FileMaps:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
 from recto.page.messages import Logged, Message, UserMessage
 
@@ -77,6 +77,8 @@ class Compacted(Logged):
 
 Marker: TypeAlias = SkillChanged | ToolStarted | FoldStep | Interrupted | ReplyEnded | RolledBack | Undone | Compacted
 Entry: TypeAlias = Message | Marker
+MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))
+TURNS_BACK: frozenset[type[Entry]] = frozenset({RolledBack, Undone})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,7 @@ class View:
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         """The conversation, in order."""
-        return tuple([entry for entry in self.entries if not isinstance(entry, Marker)])
+        return messages_of(self.entries)
 
     @cached_property
     def skill(self) -> SkillChanged | None:
@@ -100,14 +102,9 @@ class View:
     @cached_property
     def compaction(self) -> Compacted | None:
         """The newest summary whose messages are all still in view."""
-        ids = {message.id for message in self.messages}
-        found = (entry for entry in reversed(self.entries) if isinstance(entry, Compacted))
+        found = [entry for entry in reversed(self.entries) if type(entry) is Compacted]
+        ids = {message.id for message in self.messages} if found else set[str]()
         return next((entry for entry in found if entry.upto in ids), None)
-
-    @cached_property
-    def started(self) -> frozenset[str]:
-        """Ids of calls whose tools have begun to act."""
-        return frozenset(entry.call for entry in self.entries if isinstance(entry, ToolStarted))
 
     @cached_property
     def finishes(self) -> Mapping[str, Finish]:
@@ -121,9 +118,16 @@ class View:
         return next((place for place in places if self.messages[place].role == "user"), len(self.messages))
 
 
+def messages_of(entries: Sequence[Entry]) -> tuple[Message, ...]:
+    """The messages among some entries."""
+    if MARKERS.isdisjoint(map(type, entries)):
+        return cast("tuple[Message, ...]", tuple(entries))
+    return tuple([entry for entry in entries if not isinstance(entry, Marker)])
+
+
 def view(log: Sequence[Entry]) -> View:
     """What is seen of a log after all its markers. A rollback to what is not seen changes nothing."""
-    if not any(isinstance(entry, (RolledBack, Undone)) for entry in log):
+    if TURNS_BACK.isdisjoint(map(type, log)):
         return View(entries=tuple(log))
     entries: list[Entry] = []
     hidden: list[tuple[Entry, ...]] = []

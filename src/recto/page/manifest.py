@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from recto.page.canonical import Json
-from recto.page.messages import Remembering
 from recto.page.sightings import LeftAlone
 from recto.page.tokens import TokenCount
 
@@ -47,7 +46,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Note(Remembering):
+class Note:
     """What a step did to one message, and why. A message with no note is as the log has it."""
 
     decision: Decision

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from recto.page.log import Compacted, Entry, Finish, Interrupted, ToolStarted, View, view
+from recto.page.log import Compacted, Entry, Interrupted, ToolStarted, View, view
 from recto.page.messages import AssistantMessage, Message, ToolCall, ToolMessage
 
 Outcome: TypeAlias = Literal[
@@ -78,28 +78,29 @@ Step: TypeAlias = CallModel | RunTools | Compact | WaitForClient | Finished
 
 
 def next_step(log: Sequence[Entry], run: Run) -> Step:
-    """The one thing to do now."""
+    """The one thing to do now. What is complete stays complete, whatever was asked or is due since."""
     seen = view(log)
     # Where no user spoke, all that was said is the turn: it ends as any other does.
     turn = seen.messages[seen.turn_start :] or seen.messages
     reply = next((message for message in reversed(turn) if isinstance(message, AssistantMessage)), None)
+    finish = seen.finishes.get(reply.id) if reply else None
+    after = _entries_after(seen, reply) if reply else ()
+    cut_short = any(isinstance(entry, Interrupted) and reply and entry.message == reply.id for entry in after)
+    if finish in ("refused", "filtered"):
+        return Finished(outcome=finish)
+    if reply and not reply.tool_calls and not cut_short:
+        return Finished(outcome=finish or "done")
     if run.cancel:
         return Finished(outcome="cancelled")
     if run.deadline is not None and run.now is not None and run.now >= run.deadline:
         return Finished(outcome="deadline")
-    if reply is None:
-        return _call_model(seen, turn, run)
-    finish = seen.finishes.get(reply.id)
-    if finish in ("refused", "filtered"):
-        return Finished(outcome=finish)
-    after = _entries_after(seen, reply)
     answered = {entry.tool_call_id for entry in after if isinstance(entry, ToolMessage)}
-    waiting = tuple(call for call in reply.tool_calls if call.id not in answered)
-    if waiting:
-        return _answer(waiting, _started(log, reply), half=_half_call(reply, after, finish), run=run)
-    if reply.tool_calls:
-        return _call_model(seen, turn, run)
-    return Finished(outcome=finish or "done")
+    waiting = tuple(call for call in reply.tool_calls if call.id not in answered) if reply else ()
+    if reply and waiting:
+        # A reply that was cut may have ended inside its last call.
+        half = reply.tool_calls[-1] if cut_short or finish == "length" else None
+        return _answer(waiting, _started(log, reply), half=half, run=run)
+    return _call_model(seen, turn, run)
 
 
 def _entries_after(seen: View, reply: AssistantMessage) -> tuple[Entry, ...]:
@@ -111,12 +112,6 @@ def _entries_after(seen: View, reply: AssistantMessage) -> tuple[Entry, ...]:
 def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
     # An undo hides what came after the rollback, but not what a tool did then: the whole log is asked, not the view.
     return {entry.call for entry in log if isinstance(entry, ToolStarted) and entry.message == reply.id}
-
-
-def _half_call(reply: AssistantMessage, after: Sequence[Entry], finish: Finish | None) -> ToolCall | None:
-    """The last call of a reply that was cut at its length or interrupted: it may have ended inside it."""
-    interrupted = any(isinstance(entry, Interrupted) and entry.message == reply.id for entry in after)
-    return reply.tool_calls[-1] if interrupted or finish == "length" else None
 
 
 def _answer(waiting: tuple[ToolCall, ...], started: set[str], *, half: ToolCall | None, run: Run) -> Step:

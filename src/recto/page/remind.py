@@ -9,7 +9,7 @@ from recto.page.draft import Draft, unchanged
 from recto.page.facts import Facts, Turn
 from recto.page.growing import grow
 from recto.page.input_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
-from recto.page.log import Marker
+from recto.page.log import messages_of
 from recto.page.manifest import Note
 from recto.page.messages import (
     File,
@@ -26,15 +26,15 @@ from recto.page.messages import (
 from recto.page.prompt import language
 from recto.page.reminder import FRAME_TAGS, Locale, neutralise, reminder, with_reminder
 
-CURRENT = "what the user has at hand in this turn"
-PAST = "files of a past turn, by their ids"
-NEUTRALISED = "text in it that looks like ours is made harmless"
+CURRENT = Note(decision="injected", rule="F1", reason="what the user has at hand in this turn")
+PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by their ids")
+NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
 
 
 def guard(messages: Sequence[Message]) -> Draft:
     """The conversation with tool results in which our own tags mean nothing (F3)."""
     forged = grow(messages, _find_forged)
-    return _replaced(messages, forged.shown, Note(decision="repaired", rule="F3", reason=NEUTRALISED))
+    return _replaced(messages, forged.shown, NEUTRALISED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +75,10 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[str, tuple[
         if isinstance(message, UserMessage) and (files or place == current):
             text = _reminder(facts, files) if place == current else reminder(files=files, locale=_locale(facts))
             changed[place] = remember_last(message, _with_reminder, text, files, facts.target.sees_images)
-    past = _replaced(messages, changed, Note(decision="injected", rule="F2", reason=PAST))
+    past = _replaced(messages, changed, PAST)
     if current not in past.notes:
         return past
-    return replace(past, notes={**past.notes, current: Note(decision="injected", rule="F1", reason=CURRENT)})
+    return replace(past, notes={**past.notes, current: CURRENT})
 
 
 def _reminder(facts: Facts, files: Sequence[InputFile]) -> str:
@@ -122,12 +122,12 @@ def _replaced(messages: Sequence[Message], changed: Mapping[int, Message], note:
 
 def files_shown(facts: Facts) -> Mapping[str, tuple[InputFile, ...]]:
     """The files of every user message of the log, by its id: also of those a rollback hides (F4)."""
-    messages = [entry for entry in facts.log if not isinstance(entry, Marker)]
-    with_files = [place for place, message in enumerate(messages) if _has_files(message)]
+    messages = messages_of(facts.log)
+    with_files = [place for place, message in enumerate(messages) if message.role == "user" and _has_files(message)]
     if not with_files:
         return {}
     prefixes = file_prefixes(messages)
-    last_user = max(place for place, message in enumerate(messages) if message.role == "user")
+    last_user = max(prefixes)
     found: dict[str, tuple[InputFile, ...]] = {}
     for place in with_files:
         message = messages[place]
@@ -142,5 +142,5 @@ def maps_of(facts: Facts) -> FileMaps:
     return file_maps(one for files in files_shown(facts).values() for one in files)
 
 
-def _has_files(message: Message) -> bool:
-    return isinstance(message, UserMessage) and any(isinstance(part, File) for part in message.parts)
+def _has_files(message: UserMessage) -> bool:
+    return any(isinstance(part, File) for part in message.parts)
