@@ -287,3 +287,21 @@ def test_a_real_pi_session_is_told_by_its_own_tools_and_folder():
     assert "2 compactions are ignored: the whole log is read." in said
     folds = [row for row in folded_json(str(TRACE))["manifest"] if row["decision"] == "folded"]
     assert {row["rule"] for row in folds} == {"R2", "R8"}
+
+
+@pytest.mark.parametrize("minutes", ["1e300", "inf", "nan", "-1"])
+def test_C2_minutes_that_mean_nothing_are_named_in_one_line(tmp_path: Path, minutes: str):
+    config = tmp_path / "recto.toml"
+    config.write_text(f"[fold.terminal]\nminutes = {minutes}\n", encoding="utf-8")
+    done = run("-", "--config", str(config), stdin=b'[{"role": "user", "content": "hi"}]', code=2)
+    assert done.stderr.decode().startswith("recto fold: Setting fold.terminal.minutes is ")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_what_openai_form_no_longer_has_is_refused_by_name():
+    old = b'[{"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}}]'
+    said = run("-", stdin=old, code=2).stderr.decode()
+    assert "messages[0].function_call: is not supported; write it as tool_calls" in said
+    picture = b'[{"role": "system", "content": [{"type": "image_url", "image_url": {"url": "https://x.example/p"}}]}]'
+    said = run("-", stdin=picture, code=2).stderr.decode()
+    assert "messages[0].content: instructions are text; other blocks have no place in them" in said

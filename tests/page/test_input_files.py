@@ -216,6 +216,16 @@ def test_F4_no_two_turns_share_a_prefix_even_when_imported_ids_repeat():
     assert file_prefixes(log) == {0: "3", 1: "m", 2: "2", 3: "3.1", 4: "4"}
 
 
+def test_F4_the_response_a_message_was_admitted_with_is_its_prefix_whatever_was_replied():
+    log = (UserMessage(id="u1", response_id="r1"), UserMessage(id="u2", response_id="r2"), AssistantMessage(id="a"))
+    assert file_prefixes(log) == {0: "r1", 1: "r2"}
+
+
+def test_F4_messages_admitted_with_one_response_and_later_imports_share_no_prefix():
+    log = (UserMessage(response_id="r"), UserMessage(response_id="r"), UserMessage(id="u"), AssistantMessage(id="r"))
+    assert file_prefixes(log) == {0: "r", 1: "r.1", 2: "u"}
+
+
 # F7: the maps
 
 

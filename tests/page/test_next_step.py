@@ -94,12 +94,12 @@ def test_a_turn_goes_from_question_to_calls_to_results_to_an_answer(log: Log, st
 @pytest.mark.parametrize(
     ("log", "step"),
     [
-        pytest.param((), CallModel(), id="nothing"),
+        pytest.param((), Finished(outcome="done"), id="nothing"),
         pytest.param((SystemMessage(text="Be kind."),), CallModel(), id="a system prompt"),
         pytest.param((a1,), Finished(outcome="done"), id="an answer"),
         pytest.param((asks("a", charge),), RunTools(start=(charge,)), id="a call"),
         pytest.param((asks("a", charge), started(charge)), RunTools(interrupted=(charge,)), id="a lost tool"),
-        pytest.param((u1, a1, RolledBack(to="u1")), CallModel(), id="everything was rolled back"),
+        pytest.param((u1, a1, RolledBack(to="u1")), Finished(outcome="done"), id="everything was rolled back"),
     ],
 )
 def test_a_log_without_a_question_is_one_turn_and_ends_like_any_other(log: Log, step: Step):

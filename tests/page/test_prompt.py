@@ -214,21 +214,21 @@ def test_S1_data_before_the_last_is_shortened_only_when_that_is_not_enough():
 def test_S1_a_budget_that_cannot_be_kept_is_told_and_identity_sop_and_rules_stay_whole():
     found = in_english(10)
     assert found.text == f"{REST}## User data\n### Birth\n\n\n### Life\n{RULES}"
-    assert found.over == "27 tokens, over the budget of 10: identity and SOP are never cut"
+    assert found.over == "27 tokens, over the budget of 10: identity, SOP and tools are never cut"
 
 
 def test_S1_nothing_is_told_as_shortened_that_is_as_it_was():
     empty = Prompt(identity="I am an expert.", data=(Datum(title="Birth", text=""),))
     assert in_english(3, empty) == SystemPrompt(
         text="I am an expert.\n\n## User data\n### Birth\n",
-        over="9 tokens, over the budget of 3: identity and SOP are never cut",
+        over="9 tokens, over the budget of 3: identity, SOP and tools are never cut",
     )
 
 
 def test_S1_a_persona_over_its_budget_is_sent_whole_and_told():
     found = system_prompt(SELECT, "zh", 5, OFFLINE)
     tokens = OFFLINE.count((found.text,))[0]
-    over = f"{tokens} tokens, over the budget of 5: identity and SOP are never cut"
+    over = f"{tokens} tokens, over the budget of 5: identity, SOP and tools are never cut"
     assert found == SystemPrompt(text=render(SELECT, "zh"), over=over)
 
 
@@ -258,7 +258,7 @@ def test_S1_a_prompt_is_within_its_budget_or_says_that_it_is_not(
 ):
     found = system_prompt(prompt, locale, budget, counter)
     tokens = counter.count((found.text,))[0]
-    over = f"{tokens} tokens, over the budget of {budget}: identity and SOP are never cut"
+    over = f"{tokens} tokens, over the budget of {budget}: identity, SOP and tools are never cut"
     assert found.over == (None if tokens <= budget else over)
 
 

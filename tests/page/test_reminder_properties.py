@@ -1,5 +1,6 @@
 """For any name, text, value and budget: reminders and quotes cannot be forged, ids resolve, cuts say so."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -68,9 +69,13 @@ PIECES = (
         "\u200b",
         "{{quote}}",
     ),
+    *("<system\u2066-reminder", "<\u202dfile", "</system\u2011reminder", "<file\ufe0f", "<\x00/file", '<file"x">'),
+    *("\u061c", "\u180e", "\ufe0f", "\U000e0041", "\x00", "\x9f", "\u2010", "\u2212", "-", ".", "x", "<!--TOOLS_END"),
 )
-UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"))
+# Unseen although Unicode calls them letters, marks or nothing yet.
+ALSO_UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065\u3164\uffa0"
 WIDE = str.maketrans("＜﹤＞﹥／", "<<>>/")
+DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"))
 
 
 def hostile(max_pieces: int = 8) -> st.SearchStrategy[str]:
@@ -325,9 +330,9 @@ def tags_in(text: str, tags: Sequence[str] = OUR_TAGS) -> list[int]:
 
 
 def opens_one(rest: str, tags: Sequence[str]) -> bool:
-    seen = rest.translate(UNSEEN).translate(WIDE).lower().lstrip()
+    seen = "".join(filter(is_seen, rest)).translate(WIDE).lower().lstrip()
     if seen.startswith("!"):
-        dashes = seen[1:].lstrip()
+        dashes = seen[1:].lstrip().translate(DASHES)
         name = dashes.lstrip("-").lstrip()
         after = name.removeprefix("tools_start").removeprefix("tools_end")
         return dashes.startswith("--") and after != name and not (after[:1].isalnum() or after[:1] == "_")
@@ -337,7 +342,16 @@ def opens_one(rest: str, tags: Sequence[str]) -> bool:
 
 def ends(name: str, tag: str) -> bool:
     after = name[len(tag) : len(tag) + 1]
-    return name.startswith(tag) and (after in {"", ">", "/"} or after.isspace())
+    return name[: len(tag)].translate(DASHES) == tag and not (after.isalnum() or after in {"_", "-"})
+
+
+def is_seen(character: str) -> bool:
+    code = ord(character)
+    if character in "\t\n\v\f\r\x85":
+        return True
+    if character in ALSO_UNSEEN or 0xFE00 <= code <= 0xFE0F or 0xFFF0 <= code <= 0xFFF8 or 0xE0000 <= code <= 0xE0FFF:
+        return False
+    return unicodedata.category(character) not in {"Cf", "Cc"} and not 0x13439 <= code <= 0x1343F
 
 
 def walked(value: Json) -> Json:

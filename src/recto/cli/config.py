@@ -13,6 +13,8 @@ from recto.errors import SettingsError
 from recto.page import AgeRule, FoldSettings, Project, ReadRule
 from recto.page.folding import SEARCH, TERMINAL
 
+# A hundred years: no session is older.
+LONGEST_MINUTES = 60 * 24 * 365 * 100
 Names = Annotated[list[str], Field(min_length=1)]
 Step = Annotated[list[int], Field(min_length=2, max_length=2)]
 
@@ -38,7 +40,7 @@ class ByAge(_Table):
     on: bool = True
     tools: Names | None = None
     keep: Annotated[int, Field(ge=0)] | None = None
-    minutes: Annotated[float, Field(ge=0)] | None = None
+    minutes: Annotated[float, Field(ge=0, le=LONGEST_MINUTES, allow_inf_nan=False)] | None = None
     placeholder: str | None = None
 
 

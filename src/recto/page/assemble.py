@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
@@ -99,31 +99,38 @@ def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galle
         setting = remember_last(draft.messages[place], _set_changed, note, parts[place], before, at)
         sizes[place] += len(setting.segment.data) - len(segments[2 * place + 1].data)
         parts[place], segments[2 * place + 1] = setting
-    for origin in sorted(left_out, reverse=True):
-        place = bisect_left(origins, origin)
-        parts.insert(place, _left_out(facts, base, origin, draft.notes[origin]))
-        sizes.insert(place, 0)
-    _tell_the_front(parts, sizes, base.front)
+    asides = _tell_the_front(parts, places, base.front)
+    ordered = origins if isinstance(origins, range) else sorted(origins)
+    for origin in sorted(left_out):
+        smaller = bisect_left(ordered, origin) - 1
+        beside = places[ordered[smaller]] if smaller >= 0 else -1
+        asides.setdefault(beside, []).append(_left_out(facts, base, origin, draft.notes[origin]))
+    for place in sorted(asides, reverse=True):
+        parts[place + 1 : place + 1] = asides[place]
+        sizes[place + 1 : place + 1] = [0] * len(asides[place])
     return Galley(parts=tuple(parts), sizes=tuple(sizes), segments=tuple(segments), last=talk.last)
 
 
-def _tell_the_front(parts: list[Part], sizes: list[int], front: Sequence[Injected]) -> None:
-    """Say of what was injected why it is there, and list behind it what its budget took from it."""
-    told: list[Part] = []
-    told_sizes: list[int] = []
-    shown = 0
+def _tell_the_front(
+    parts: list[Part], places: Sequence[int] | Mapping[int, int], front: Sequence[Injected]
+) -> dict[int, list[Part]]:
+    """Say of what was injected why it is there. Returns what its budget took from it, by the place it stands behind."""
+    asides: dict[int, list[Part]] = {}
+    origin, place = 0, -1
     for one in front:
-        part = parts[shown] if one.message else kept(one.kind, one.kind, "system", 0)
-        before = part.tokens_after if one.tokens_before is None else one.tokens_before
-        decision = "dropped" if one.message is None else "injected" if one.tokens_before is None else "cut"
-        told.append(
-            replace(part, kind=one.kind, decision=decision, rule=one.rule, reason=one.reason, tokens_before=before)
-        )
-        told_sizes.append(sizes[shown] if one.message else 0)
-        told += one.changes
-        told_sizes += [0] * len(one.changes)
-        shown += 1 if one.message else 0
-    parts[:shown], sizes[:shown] = told, told_sizes
+        if one.message is None:
+            nothing = kept(one.kind, one.kind, "system", 0)
+            lost = replace(nothing, decision="dropped", rule=one.rule, reason=one.reason)
+            asides.setdefault(place, []).append(replace(lost, tokens_before=one.tokens_before or 0))
+            continue
+        place = places[origin]
+        part, before = parts[place], one.tokens_before
+        told = replace(part, kind=one.kind, rule=one.rule, reason=one.reason)
+        whole = replace(told, decision="injected", tokens_before=part.tokens_after)
+        parts[place] = whole if before is None else replace(told, decision="cut", tokens_before=before)
+        asides.setdefault(place, []).extend(one.changes)
+        origin += 1
+    return asides
 
 
 def _name_the_nameless(parts: list[Part], origins: Sequence[int], front: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from recto.page.compact import summary_message
@@ -11,11 +11,13 @@ from recto.page.facts import Facts
 from recto.page.log import View
 from recto.page.manifest import Kind, Part
 from recto.page.messages import Message, SystemMessage
-from recto.page.prompt import SystemPrompt, language, system_prompt
+from recto.page.prompt import OVER, Prompt, SystemPrompt, language, system_prompt
 from recto.page.quote import quote_message
 from recto.page.tools_prompt import tools_section
 
 PROMPT_REASON = "the system prompt"
+# The blank line between the prompt and its tools.
+JOINT = 2
 QUOTE_REASON = "the documents of this conversation"
 SUMMARY_REASON = "stands for what was compacted"
 
@@ -41,10 +43,8 @@ def front_of(facts: Facts, seen: View) -> tuple[Injected, ...]:
 
 
 def _prompt(facts: Facts) -> Iterator[Injected]:
-    told = SystemPrompt(text="")
-    if facts.prompt is not None:
-        told = system_prompt(facts.prompt, facts.locale, facts.budget, facts.counter)
     tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
+    told = _told(facts, tools)
     text = "\n\n".join(filter(None, (told.text, tools)))
     if not text:
         return
@@ -63,6 +63,16 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
     )
     reason = "; ".join(filter(None, (PROMPT_REASON, told.over)))
     yield Injected(message=_system(text, "system prompt"), kind="system", rule="S9", reason=reason, changes=changes)
+
+
+def _told(facts: Facts, tools: str) -> SystemPrompt:
+    """The prompt within what the tools leave of its budget."""
+    prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
+    if budget is None or not tools:
+        return system_prompt(prompt, facts.locale, budget, counter)
+    told = system_prompt(prompt, facts.locale, max(0, budget - counter.count((tools,))[0] - JOINT), counter)
+    tokens = counter.count((told.text + tools,))[0] + JOINT
+    return replace(told, over=OVER.format(tokens=tokens, budget=budget) if tokens > budget else None)
 
 
 def _quote(facts: Facts) -> Iterator[Injected]:

@@ -11,6 +11,8 @@ from itertools import chain, pairwise
 from operator import add, itemgetter
 from typing import NamedTuple
 
+from recto.errors import WireError
+from recto.page.canonical import load_object
 from recto.page.fit import WireName
 from recto.page.growing import grow
 from recto.page.manifest import Kind, Part
@@ -75,7 +77,9 @@ def _lengths(segments: Sequence[Segment]) -> Iterator[int]:
 
 
 def set_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> Piece:
-    """A tool as one piece."""
+    """A tool as one piece. Its schema goes as it is written, so it has to be JSON."""
+    if load_object(tool.parameters) is None:
+        raise WireError(where=f"tools.{tool.name}.parameters", problem="must be a JSON Schema: an object, as JSON text")
     data = FORMATS[wire].encode_tool(tool.name, tool.description, tool.parameters)
     return Piece(kept("tool", tool.name, None, counter.count((data.decode(),))[0]), segment(data))
 

@@ -126,6 +126,8 @@ def _answer(waiting: tuple[ToolCall, ...], started: set[str], *, half: ToolCall 
 
 
 def _call_model(seen: View, turn: Sequence[Message], run: Run) -> Step:
+    if not turn:
+        return Finished(outcome="done")
     replies = sum(1 for message in turn if isinstance(message, AssistantMessage))
     if replies >= run.max_steps:
         return Finished(outcome="too_many_steps")

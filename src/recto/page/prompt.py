@@ -31,7 +31,7 @@ SLACK = 8
 CUT_MARK = {"zh": "\n[... 已截断 ...]", "en": "\n[... cut ...]"}
 BEST_FIRST = "over the budget of {budget} tokens; cases go first"
 SHORTENED = "shortened to keep the budget of {budget} tokens"
-OVER = "{tokens} tokens, over the budget of {budget}: identity and SOP are never cut"
+OVER = "{tokens} tokens, over the budget of {budget}: identity, SOP and tools are never cut"
 
 
 @dataclass(frozen=True, kw_only=True)

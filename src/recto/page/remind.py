@@ -17,6 +17,7 @@ from recto.page.messages import (
     Opaque,
     Text,
     ToolMessage,
+    ToolPart,
     Url,
     UserMessage,
     UserPart,
@@ -53,11 +54,15 @@ def _find_forged(known: _Forged | None, messages: Sequence[Message]) -> _Forged:
 
 
 def _neutralised(message: ToolMessage) -> ToolMessage:
-    parts = tuple(
-        replace(part, text=neutralise(part.text, FRAME_TAGS)) if isinstance(part, Text) else part
-        for part in message.parts
-    )
+    parts = tuple([_neutral_part(part) for part in message.parts])
     return message if parts == message.parts else replace(message, parts=parts)
+
+
+def _neutral_part(part: ToolPart) -> ToolPart:
+    if not isinstance(part, Text):
+        return part
+    text = neutralise(part.text, FRAME_TAGS)
+    return part if text == part.text else replace(part, text=text)
 
 
 def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[str, tuple[InputFile, ...]]) -> Draft:

@@ -40,14 +40,21 @@ FRAME_TAGS = ("system-reminder", "tool_call", "tool_result")
 OUR_TAGS = (*FRAME_TAGS, "file", "dataset", "context", "Quote", "Content")
 OUR_COMMENTS = ("TOOLS_START", "TOOLS_END")
 NEUTRAL_OPENING = "&lt;"
-# Characters nobody sees: a tag with one inside reads like the tag.
-_UNSEEN = r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*+"
-_GAP = r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*+"
+# Characters nobody sees: a tag with one inside reads like the tag. Controls that are no blanks, Unicode's Cf, variation
+# selectors, the tags block, fillers, and what Unicode keeps free for more of the kind.
+_UNSEEN_CHARACTERS = (
+    r"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
+    r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_UNSEEN = rf"[{_UNSEEN_CHARACTERS}]*+"
+_GAP = rf"[\s{_UNSEEN_CHARACTERS}]*+"
+_DASH = r"[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]"
 # Every repetition is possessive: a text of nothing but beginnings of tags costs linear time too.
 _OPENING = (
     r"[<＜﹤](?={gap}(?:"
-    r"[/／]?+{gap}(?:{tags}){unseen}(?:[\s/／>＞﹥]|\Z)|"
-    r"!{gap}(?:-{unseen}){{2,}}+{gap}(?:{comments}){unseen}(?!\w)))"
+    r"[/／]?+{gap}(?:{tags}){unseen}(?![\w-])|"
+    r"!{gap}(?:{dash}{unseen}){{2,}}+{gap}(?:{comments}){unseen}(?!\w)))"
 )
 
 
@@ -145,8 +152,8 @@ def escape(value: str) -> str:
 def neutralise(text: str, tags: tuple[str, ...] = OUR_TAGS) -> str:
     """The text of a document, a tool or a file, in which our tags are no tags any more (F3).
 
-    Only the `<` that opens one becomes `&lt;`, in any case and with blanks or attributes; doing it twice changes
-    nothing more, and text without our tags stays byte for byte.
+    Only the `<` that opens one becomes `&lt;`, in any case and with blanks, attributes or characters nobody sees;
+    doing it twice changes nothing more, and text without our tags stays byte for byte.
     """
     return _openings(tags).sub(NEUTRAL_OPENING, text)
 
@@ -156,6 +163,7 @@ def _openings(tags: tuple[str, ...]) -> re.Pattern[str]:
     pattern = _OPENING.format(
         gap=_GAP,
         unseen=_UNSEEN,
+        dash=_DASH,
         tags="|".join(map(_spelled, tags)),
         comments="|".join(map(_spelled, OUR_COMMENTS)),
     )
@@ -163,4 +171,4 @@ def _openings(tags: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _spelled(name: str) -> str:
-    return _UNSEEN.join(map(re.escape, name))
+    return _UNSEEN.join(_DASH if letter == "-" else re.escape(letter) for letter in name)

@@ -119,6 +119,8 @@ def envelope(model: str, options: Mapping[str, Json]) -> bytes:
 
 def segment(data: bytes) -> Segment:
     """Bytes with their hash."""
+    # A copy: what orjson returns keeps the larger buffer it was written in.
+    data = bytes(memoryview(data))
     return Segment(data, hashlib.sha256(data).digest())
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
 
@@ -26,6 +26,8 @@ CONTROL_MARK = "<|"
 TOKENS_PER_MESSAGE = 4
 # A picture's price differs by provider and size; this is the usual one for about a megapixel.
 TOKENS_PER_FILE = 1_300
+# Texts up to this length are counted once for all messages that have them.
+SHORT = 100
 # A first page is mostly system prompt and tools we may not have counted, so its ratio says nothing of text.
 RATIO_BOUNDS = (0.5, 2.0)
 
@@ -89,9 +91,20 @@ def tokens_of(message: Message, counter: TokenCounter) -> int:
     """The tokens of a message, counted once in its life by each counter."""
     known = message.memo.get(_key(counter))
     if known is None:
-        count_new((message,), counter)
-        known = message.memo[_key(counter)]
+        tokens = sum([_count_one(text, counter) for text in texts_of(message) if text])
+        known = TOKENS_PER_MESSAGE + TOKENS_PER_FILE * _files_in(message) + tokens
+        message.memo[_key(counter)] = known
     return cast("int", known)
+
+
+def _count_one(text: str, counter: TokenCounter) -> int:
+    return _count_short(text, counter) if len(text) <= SHORT else counter.count((text,))[0]
+
+
+@lru_cache(maxsize=4096)
+def _count_short(text: str, counter: TokenCounter) -> int:
+    # Placeholders and marks: few, and the same in every page.
+    return counter.count((text,))[0]
 
 
 def _key(counter: TokenCounter) -> tuple[str, str]:

@@ -81,8 +81,13 @@ def _decode_message(item: Object, where: str, model: str | None) -> Message:
 
 
 def _decode_text(item: Object, where: str) -> str:
-    parts = _decode_parts(item.get("content"), where, None)
-    texts = [part.text for part in parts if isinstance(part, Text)]
+    texts: list[str] = []
+    for part in _decode_parts(item.get("content"), where, None):
+        if not isinstance(part, Text):
+            raise WireError(
+                where=f"{where}.content", problem="instructions are text; other blocks have no place in them"
+            )
+        texts.append(part.text)
     return "\n".join(texts)
 
 
@@ -116,6 +121,8 @@ def _decode_block(block: Object, where: str, model: str | None) -> UserPart:
 
 
 def _decode_assistant(item: Object, where: str, model: str | None) -> Iterator[AssistantPart]:
+    if item.get("function_call") is not None:
+        raise WireError(where=f"{where}.function_call", problem="is not supported; write it as tool_calls")
     for name in STATE_FIELDS:
         state = item.get(name)
         if state is not None:
