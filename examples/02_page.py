@@ -18,7 +18,7 @@ expert = Prompt(
     data=(Datum(title="Project", text="shop, TypeScript, two themes"),),
 )
 facts = Facts(
-    log=(*past, SkillChanged(id="s1", skill="front-end"), question),
+    log=(*past, question, SkillChanged(id="s1", skill="front-end")),
     target=Target(wire="openai", model="gpt"),
     prompt=expert,
     budget=8_000,

@@ -1,4 +1,4 @@
-"""File ids in whole pages: what a reminder shows resolves for the life of the thread (F4, F7); models that are blind (D2)."""
+"""File ids in whole pages: what a reminder shows resolves for the life of the thread (F4, F7). Blind models (D2)."""
 
 import json
 import re
@@ -14,7 +14,6 @@ from recto.page import (
     Entry,
     Facts,
     File,
-    FileKind,
     Key,
     Page,
     RolledBack,
@@ -30,12 +29,11 @@ from recto.page import (
     maps_of,
     view,
 )
+from recto.page.messages import FileKind
 
 SHOWN = re.compile(r"<file>\n<id>(.*?)</id>\n<name>(.*?)</name>")
 ZH_BLIND = "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。"
-EN_BLIND = (
-    "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show."
-)
+EN_BLIND = "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show."
 
 
 def a_file(name: str, kind: FileKind = "document") -> File:
@@ -82,7 +80,7 @@ def test_F4_a_message_that_knows_its_response_keeps_its_ids_though_the_turn_was_
 def test_F4_the_current_turn_is_that_of_the_last_message_seen_and_not_of_one_rolled_back():
     log = (asks(a_file("a"), id="u1"), asks(a_file("b"), id="u2"), RolledBack(id="b", to="u2"))
     assert ids_shown(log, "r1") == [("r1-0", "a")]
-    assert names_by_id(log, "r1") == {"r1-0": "a", "u2-0": "b"}
+    assert names_by_id(log, "r1") == {"r1-0": "a", "u1-0": "a", "u2-0": "b"}, "u1-0 is what pages of u2 showed"
 
 
 def test_F4_the_id_of_another_messages_response_is_not_taken_by_the_current_turn():
@@ -130,8 +128,11 @@ class Thread:
         facts = Facts(log=tuple(self.log), turn=Turn(response_id=response_id))
         for id, name in ids_in(assemble(facts)[0]):
             assert self.shown.setdefault(id, name) == name, "one id, one file"
-        resolved = {id: one.name for id, one in maps_of(facts).files.items()}
-        assert {id: resolved.get(id) for id in self.shown} == self.shown
+        assert self.resolved(response_id) == self.shown
+
+    def resolved(self, response_id: str) -> dict[str, str | None]:
+        known = names_by_id(tuple(self.log), response_id)
+        return {id: known.get(id) for id in self.shown}
 
 
 Act = tuple[Literal["turn", "back", "undo", "run on"], int, bool, bool]
@@ -165,6 +166,7 @@ def test_F4_F7_every_id_a_page_ever_showed_resolves_to_its_file(past: list[tuple
                 # A message of the past is no turn of ours: nothing runs on from it.
                 if seen and seen[-1].response_id:
                     thread.look("a response of its own")
+    assert thread.resolved("a later response") == thread.shown
 
 
 # D2: models that do not see

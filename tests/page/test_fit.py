@@ -188,7 +188,11 @@ CASES: dict[str, Case] = {
     ),
     "D2 a model that does not see": Case(
         target=BLIND,
-        log=(UserMessage(id="u", parts=(PICTURE,)), said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE,))),
+        log=(
+            UserMessage(id="u", parts=(PICTURE,)),
+            said(CALL),
+            ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE,)),
+        ),
         shown=(UserMessage(id="u", parts=(MARK,)), said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(MARK,))),
         notes=dict.fromkeys((0, 2), repaired("this model sees no images")),
     ),

@@ -8,10 +8,11 @@ import pytest
 from recto.page import Facts, Manifest, Page, Target, assemble
 from recto.page.facts import Turn
 from recto.page.fit import WireName
-from recto.page.log import Compacted, Entry, RolledBack
+from recto.page.log import Compacted, Entry, RolledBack, SkillChanged
 from recto.page.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, UserMessage
 from recto.page.prefix import Break, prefix_break
 from recto.page.prompt import Prompt
+from recto.page.reminder import Dataset
 from recto.page.setting import ToolOffer
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
@@ -71,17 +72,23 @@ def test_each_cause_has_its_name(wire: WireName):
     turn = Turn(response_id="r1", admitted=NOON)
     tool = ToolOffer(name="t", description="d", parameters="{}")
     plain = page(talk, wire)
-    assert cause(page(talk, wire, prompt=Prompt(identity="A")), page(talk, wire, prompt=Prompt(identity="B"))) == (
-        "skill_changed"
-    )
+    lean, expert = page(talk, wire, prompt=Prompt(identity="A")), Prompt(identity="B")
+    assert cause(lean, page(talk, wire, prompt=expert)) == "prompt_changed"
+    assert cause(lean, page((*talk, SkillChanged(id="s", skill="bazi")), wire, prompt=expert)) == "skill_changed"
+    prompted = page(talk, wire, prompt=expert, tool_calling="prompt")
+    assert cause(prompted, page(talk, wire, prompt=expert, tool_calling="prompt", tools=(tool,))) == "prompt_changed"
     assert cause(plain, page(talk, wire, tools=(tool,))) == "tools_changed"
     assert cause(plain, page(talk, wire, options={"stream": True})) == "settings_changed"
     assert cause(page(talk, wire, quote="one"), page(talk, wire, quote="two")) == "documents_changed"
     assert cause(page(talk, wire, turn=turn), page(longer, wire, turn=turn)) == "turn_closed"
     assert cause(page(talk, wire, history=2), page(longer, wire, history=2)) == "window_slid"
     assert cause(page(longer, wire), page((*longer, RolledBack(id="b", to="u1"), user("u3")), wire)) == "rollback"
+    other = Turn(response_id="r1", admitted=NOON, datasets=(Dataset(id="d", name="kb"),))
+    assert cause(page(talk, wire, turn=turn), page(talk, wire, turn=other)) == "reminder_changed"
     compacted = (*longer, Compacted(id="k", upto="r1", summary="so far"))
     assert cause(page(longer, wire), page(compacted, wire)) == "compaction"
+    back = (*compacted, RolledBack(id="b", to="u0"), user("u4"))
+    assert cause(page(compacted, wire), page(back, wire)) == "rollback"
     failed = (*talk, says("x"))
     assert cause(page(failed, wire), page((*talk, says("y")), wire)) == "retry"
 
@@ -100,4 +107,4 @@ def test_P10_the_same_url_for_a_day_keeps_the_prefix_over_past_files():
     before = page(log, turn=turn, urls=urls)
     after = page((*log, *reads("1")), turn=turn, urls=urls)
     assert prefix_break(before, after) is None
-    assert cause(before, page(log, turn=turn, urls={"k": "https://files.example/b"})) is not None
+    assert cause(before, page(log, turn=turn, urls={"k": "https://files.example/b"})) == "reminder_changed"

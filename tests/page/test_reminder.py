@@ -332,7 +332,9 @@ def test_F3_code_in_a_tool_result_keeps_its_generics_when_only_frames_are_neutra
     )
 
 
-@pytest.mark.parametrize("hostile", ["<", "< ", "</", "<!--", "<system-reminde", "<s\u200b", "<file", "<! -- ", "<\x00"])
+@pytest.mark.parametrize(
+    "hostile", ["<", "< ", "</", "<!--", "<system-reminde", "<s\u200b", "<file", "<! -- ", "<\x00"]
+)
 def test_F3_half_a_million_beginnings_of_tags_are_read_in_one_go(hostile: str):
     text = hostile * (500_000 // len(hostile))
     assert neutralise(text).replace("&lt;", "<") == text

@@ -143,6 +143,14 @@ def test_S2_calls_and_results_are_kept_whole_if_any_falls_into_the_window(
     assert replace(found, origins=list(found.origins)) == without(messages, dropped, limit)
 
 
+LATE: Talk = (user("u0"), says("a0"), asks("a1", "c1", "c2"), result("r1", "c1"), user("u2"), result("r2", "c2"))
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_S2_a_call_of_history_answered_in_the_current_turn_stays_with_its_other_results(limit: int):
+    assert set_window(LATE, limit) == without(LATE, (0, 1), limit)
+
+
 ORPHANS: Talk = (result("r0", "never"), user("u0"), asks("a0", "lost"), says("b0"), result("r1", "unknown"), *now)
 
 
@@ -178,13 +186,18 @@ def test_S2_only_user_assistant_and_tool_messages_count():
     messages = (user("u0"), says("a0"), *QUIET, user("u1"), *QUIET, says("a1"), *now)
     assert set_window(messages, 4) == whole(messages)
     assert set_window(messages, 3) == without(messages, (0,), 3)
-    assert set_window(messages, 2) == without(messages, range(6), 2)
+    assert set_window(messages, 2) == without(messages, (0, 1, 4, 5), 2)
 
 
 def test_S2_what_does_not_count_stays_where_it_stands_in_the_window():
     messages = (user("u0"), *QUIET, says("a0"), *QUIET, *now)
-    assert set_window(messages, 1) == without(messages, range(5), 1)
-    assert set_window(messages, 0) == without(messages, range(10), 0)
+    assert set_window(messages, 1) == without(messages, (0, 3, 4), 1)
+
+
+def test_S2_system_and_developer_messages_before_the_window_are_not_dropped():
+    messages = (QUIET[0], user("u0"), *QUIET, says("a0"), *QUIET, *now)
+    assert set_window(messages, 0).messages == (QUIET[0], *QUIET[:2], *QUIET[:2], *now)
+    assert set_window(messages, 0) == without(messages, (1, 4, 5, 6, 9, 10), 0)
 
 
 def test_S2_history_is_read_from_the_view_that_rollback_leaves():
@@ -199,9 +212,8 @@ limits = st.integers(0, 6)
 
 @given(talks(), limits)
 def test_S2_no_call_in_the_window_loses_its_result_nor_a_result_its_call(messages: Talk, limit: int):
-    start = View(entries=messages).turn_start
     kept = set(set_window(messages, limit).origins)
-    for caller, answer in answered_calls(messages[:start]):
+    for caller, answer in answered_calls(messages):
         assert (caller in kept) == (answer in kept)
 
 
@@ -211,10 +223,12 @@ def test_S2_the_newest_are_in_and_beyond_them_only_groups_they_belong_to(message
     kept = set(set_window(messages, limit).origins)
     counted = [place for place in range(start) if messages[place].role in {"user", "assistant", "tool"}]
     newest = set(counted[len(counted) - min(limit, len(counted)) :])
-    assert newest <= kept
-    pairs = answered_calls(messages[:start])
-    callers = newest | {caller for caller, answer in pairs if answer in newest}
-    assert kept.intersection(counted) == callers | {answer for caller, answer in pairs if caller in callers}
+    certain = newest | set(range(start, len(messages)))
+    assert certain <= kept
+    pairs = answered_calls(messages)
+    callers = certain | {caller for caller, answer in pairs if answer in certain}
+    grouped = callers | {answer for caller, answer in pairs if caller in callers}
+    assert kept.intersection(counted) == grouped.intersection(counted)
 
 
 @given(talks(), limits | st.none())

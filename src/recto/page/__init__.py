@@ -1,13 +1,23 @@
 """The pure heart: log and facts in, page and manifest out. No I/O, no clock, no randomness, no async."""
 
 from recto.page.assemble import assemble
-from recto.page.compact import CompactSettings, is_full, place_to_cut
+from recto.page.compact import CompactSettings, is_full, place_to_cut, to_summarise
 from recto.page.facts import Facts, Turn
 from recto.page.fit import Target, fit
 from recto.page.fold import Folded, fold
 from recto.page.folding import AgeRule, FoldSettings, ReadRule
 from recto.page.formats import decode, encode
-from recto.page.input_files import FileMaps, InputFile, arguments_for, file_kind, replace_ids_with_urls
+from recto.page.input_files import (
+    EXEMPT_TOOLS,
+    FileMaps,
+    InputFile,
+    arguments_for,
+    display_name,
+    file_kind,
+    file_maps,
+    file_prefixes,
+    replace_ids_with_urls,
+)
 from recto.page.log import (
     Compacted,
     Entry,
@@ -44,20 +54,40 @@ from recto.page.messages import (
 )
 from recto.page.next_step import CallModel, Compact, Finished, Run, RunTools, Step, WaitForClient, next_step
 from recto.page.paths import Project
+from recto.page.phase import Phase, phase_of
 from recto.page.prefix import Break, prefix_break
 from recto.page.prompt import Case, Datum, Prompt, SystemPrompt, system_prompt
-from recto.page.quote import ParsedDocument, Quote, choose_documents, join_documents, quote_message
+from recto.page.quote import (
+    READ_DOCUMENTS_DESCRIPTION,
+    Cut,
+    ParsedDocument,
+    Quote,
+    choose_documents,
+    join_documents,
+    quote_message,
+)
 from recto.page.remind import maps_of
-from recto.page.reminder import ContextItem, Dataset, neutralise, reminder, with_reminder
+from recto.page.reminder import FRAME_TAGS, OUR_TAGS, ContextItem, Dataset, escape, neutralise, reminder, with_reminder
 from recto.page.repair import repair
 from recto.page.setting import Page, Segment, ToolOffer
 from recto.page.summarise import SummarySettings, summary_pieces, summary_request
 from recto.page.tokens import Calibration, OfflineCounter, TokenCount, TokenCounter
-from recto.page.tools_prompt import Parsed, PromptCall, build_tools_prompt, parse_tool_calls, tool_result_text
+from recto.page.tools_prompt import (
+    Parsed,
+    PromptCall,
+    build_tools_prompt,
+    parse_tool_calls,
+    tool_result_text,
+    tools_section,
+)
 from recto.page.ui_schema import compile_ui
 from recto.page.window import window
 
 __all__ = [
+    "EXEMPT_TOOLS",
+    "FRAME_TAGS",
+    "OUR_TAGS",
+    "READ_DOCUMENTS_DESCRIPTION",
     "ActivityMessage",
     "AgeRule",
     "AssistantMessage",
@@ -69,6 +99,7 @@ __all__ = [
     "CompactSettings",
     "Compacted",
     "ContextItem",
+    "Cut",
     "Data",
     "Dataset",
     "Datum",
@@ -93,6 +124,7 @@ __all__ = [
     "Parsed",
     "ParsedDocument",
     "Part",
+    "Phase",
     "Project",
     "Prompt",
     "PromptCall",
@@ -132,8 +164,12 @@ __all__ = [
     "choose_documents",
     "compile_ui",
     "decode",
+    "display_name",
     "encode",
+    "escape",
     "file_kind",
+    "file_maps",
+    "file_prefixes",
     "fit",
     "fold",
     "fork",
@@ -143,6 +179,7 @@ __all__ = [
     "neutralise",
     "next_step",
     "parse_tool_calls",
+    "phase_of",
     "place_to_cut",
     "prefix_break",
     "quote_message",
@@ -152,7 +189,9 @@ __all__ = [
     "summary_pieces",
     "summary_request",
     "system_prompt",
+    "to_summarise",
     "tool_result_text",
+    "tools_section",
     "view",
     "window",
     "with_reminder",

@@ -66,7 +66,7 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
         draft = then(draft, as_prompted(draft.messages))
         talk = set_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
     page, manifest = _set_page(facts, tools, _set_changes(facts, base, talk, draft))
-    return page, replace(manifest, left_alone=folded.left_alone)
+    return page, replace(manifest, left_alone=folded.left_alone, skill=seen.skill.skill if seen.skill else None)
 
 
 def _newest(known: datetime | None, messages: Sequence[Message]) -> datetime:

@@ -13,6 +13,7 @@ from recto.page.log import Compacted, View
 from recto.page.manifest import Note
 from recto.page.messages import Message, Text, UserMessage, remember
 from recto.page.prompt import language
+from recto.page.reminder import OUR_TAGS, neutralise
 from recto.page.tokens import TokenCounter, tokens_of
 
 # What may follow a call before the next words: results, and what is shown to people meanwhile.
@@ -22,6 +23,7 @@ SUMMARY = {
     "zh": "以下是此前对话的摘要，原文已不在上下文中:\n<summary>\n{summary}\n</summary>",
     "en": "A summary of the conversation so far, which is no longer in context:\n<summary>\n{summary}\n</summary>",
 }
+SUMMARY_TAGS = (*OUR_TAGS, "summary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +49,13 @@ def is_full(tokens: int, settings: CompactSettings) -> bool:
 def place_to_cut(seen: View, *, least: int, counter: TokenCounter) -> int | None:
     """The place of the last message a summary would stand for, or None where compacting would win nothing.
 
-    The trailing tool chain stays out of it, and so does the user message of the turn that is going on. What a summary
-    already stands for does not count as won: that is what keeps compaction from running in circles.
+    The trailing tool chain stays out of it, and no cut comes right behind the user message of the current turn. A cut
+    inside the turn stands for that message too, and the summary tells of it; the page keeps it until the next turn, so
+    it does not count as won. Nor does what a summary already stands for: that is what keeps compaction from running in
+    circles.
     """
     messages = seen.messages
-    done = _place(messages, seen.compaction.upto) if seen.compaction else -1
+    done = _done(seen)
     last = _tail_start(messages) - 1
     if last == seen.turn_start:
         last -= 1
@@ -59,6 +63,19 @@ def place_to_cut(seen: View, *, least: int, counter: TokenCounter) -> int | None
     if sum(tokens_of(message, counter) for message in won) < max(least, 1):
         return None
     return last
+
+
+def to_summarise(seen: View, upto: int) -> tuple[Message, ...]:
+    """The messages a summary up to this place is made of, next to the words of the summary in force.
+
+    Where the cut is inside the current turn, its user message is among them: the next turn drops it from the page.
+    """
+    return seen.messages[_done(seen) + 1 : upto + 1]
+
+
+def _done(seen: View) -> int:
+    """The place of the last message the summary in force stands for; -1 without one."""
+    return _place(seen.messages, seen.compaction.upto) if seen.compaction else -1
 
 
 def _tail_start(messages: tuple[Message, ...]) -> int:
@@ -92,5 +109,6 @@ def summary_message(compaction: Compacted, locale: str) -> UserMessage:
 
 
 def _summary_message(compaction: Compacted, locale: str) -> UserMessage:
-    text = SUMMARY[language(locale)].format(summary=compaction.summary)
-    return UserMessage(id=compaction.id, seq=compaction.seq, time=compaction.time, parts=(Text(text=text),))
+    text = SUMMARY[language(locale)].format(summary=neutralise(compaction.summary, SUMMARY_TAGS))
+    # No time: it is newer than what stands behind it, and messages without one would take it (R7).
+    return UserMessage(id=compaction.id, seq=compaction.seq, parts=(Text(text=text),))

@@ -13,6 +13,7 @@ from recto.page.canonical import dump, load_object
 from recto.page.draft import Draft, then, unchanged
 from recto.page.fit_order import fit_order, is_in_order
 from recto.page.growing import grow
+from recto.page.input_files import one_line
 from recto.page.manifest import Note
 from recto.page.messages import (
     ActivityMessage,
@@ -30,6 +31,7 @@ from recto.page.messages import (
     UserMessage,
     remember,
 )
+from recto.page.reminder import neutralise
 from recto.page.wire import anthropic, openai
 
 WireName: TypeAlias = Literal["openai", "anthropic"]
@@ -39,6 +41,7 @@ FOR_PEOPLE = "shown to people, never to models"
 OTHER_STATE = "{name} of {maker} left out: it means nothing to another model"
 STATE_LEFT_OUT = "{name} of {maker} left out: the {wire} format has no place for it here"
 FILE_MARK = "[{kind} not shown: {name}]"
+NO_IMAGES = "this model sees no images"
 FILE_LEFT_OUT = "the {wire} format cannot carry this {kind} here"
 CALLS_LAST = "words put before the calls, where the format has them"
 NO_OBJECT = "arguments of {name} were no JSON object"
@@ -59,6 +62,14 @@ class Target:
 
 
 Named: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage
+
+
+class _To(NamedTuple):
+    """A target as something that is quick to look up by."""
+
+    wire: WireName
+    model: str
+    sees_images: bool
 
 
 class _Fitted(NamedTuple):
@@ -82,15 +93,17 @@ def fit(messages: Sequence[Message], target: Target) -> Draft:
 def _all_fit(known: bool | None, messages: Sequence[Message], target: Target) -> bool:
     if known is False:
         return False
-    return all(remember(message, _fit_message, target.wire, target.model) is AS_IS for message in messages)
+    to = _To(target.wire, target.model, target.sees_images)
+    return all(remember(message, _fit_message, to) is AS_IS for message in messages)
 
 
 def _fit_each(messages: Sequence[Message], target: Target) -> Draft:
+    to = _To(target.wire, target.model, target.sees_images)
     shown: list[Message] = []
     origins: list[int] = []
     notes: dict[int, Note] = {}
     for place, message in enumerate(messages):
-        changed, reasons = remember(message, _fit_message, target.wire, target.model)
+        changed, reasons = remember(message, _fit_message, to)
         if changed is not None or not reasons:
             shown.append(changed or message)
             origins.append(place)
@@ -100,7 +113,8 @@ def _fit_each(messages: Sequence[Message], target: Target) -> Draft:
     return Draft(messages=tuple(shown), origins=origins, notes=notes)
 
 
-def _fit_message(message: Message, wire: WireName, model: str) -> _Fitted:
+def _fit_message(message: Message, to: _To) -> _Fitted:
+    wire = to.wire
     match message:
         case ReasoningMessage() | ActivityMessage():
             return _Fitted(None, (FOR_PEOPLE,))
@@ -109,9 +123,9 @@ def _fit_message(message: Message, wire: WireName, model: str) -> _Fitted:
         case SystemMessage() | DeveloperMessage():
             return _without_name(message, wire, ())
         case AssistantMessage():
-            return _fit_assistant(message, wire, model)
+            return _fit_assistant(message, to)
         case ToolMessage() | UserMessage():
-            parts, reasons = _fit_parts(message, wire, model)
+            parts, reasons = _fit_parts(message, to)
             if wire == "anthropic" and not parts and isinstance(message, UserMessage):
                 parts, reasons = (Text(text=EMPTY_MARK),), (*reasons, EMPTY_SAID)
             shown = tuple(part for part in parts if not isinstance(part, ToolCall))
@@ -119,15 +133,15 @@ def _fit_message(message: Message, wire: WireName, model: str) -> _Fitted:
             return _without_name(changed, wire, reasons)
 
 
-def _fit_assistant(message: AssistantMessage, wire: WireName, model: str) -> _Fitted:
-    parts, reasons = _fit_parts(message, wire, model)
-    if wire == "openai":
+def _fit_assistant(message: AssistantMessage, to: _To) -> _Fitted:
+    parts, reasons = _fit_parts(message, to)
+    if to.wire == "openai":
         ordered = tuple(sorted(parts, key=lambda part: isinstance(part, ToolCall)))
         reasons = (*reasons, CALLS_LAST) if ordered != parts else reasons
         parts = ordered
     if all(isinstance(part, Opaque) and part.is_thought for part in parts):
-        return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=wire)))
-    return _without_name(replace(message, parts=parts) if reasons else message, wire, reasons)
+        return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire)))
+    return _without_name(replace(message, parts=parts) if reasons else message, to.wire, reasons)
 
 
 def _without_name(message: Named, wire: WireName, reasons: tuple[str, ...]) -> _Fitted:
@@ -137,34 +151,45 @@ def _without_name(message: Named, wire: WireName, reasons: tuple[str, ...]) -> _
 
 
 def _fit_parts(
-    message: UserMessage | AssistantMessage | ToolMessage, wire: WireName, model: str
+    message: UserMessage | AssistantMessage | ToolMessage, to: _To
 ) -> tuple[tuple[AssistantPart, ...], tuple[str, ...]]:
     # Anthropic takes nothing but words in a result that reports an error.
-    words_only = wire == "anthropic" and isinstance(message, ToolMessage) and message.error is not None
+    words_only = to.wire == "anthropic" and isinstance(message, ToolMessage) and message.error is not None
     holder = "error" if words_only else message.role
-    fitted = [_fit_part(part, holder, wire, model) for part in message.parts]
+    fitted = [_fit_part(part, holder, to) for part in message.parts]
     parts = tuple(part for part, _ in fitted if part is not None)
     return parts, tuple(reason for _, reason in fitted if reason)
 
 
-def _fit_part(part: AssistantPart, holder: str, wire: WireName, model: str) -> tuple[AssistantPart | None, str]:
+def _fit_part(part: AssistantPart, holder: str, to: _To) -> tuple[AssistantPart | None, str]:
+    wire, model = to.wire, to.model
     match part:
         case Text() if wire == "anthropic" and _is_blank(part.text):
             return None, EMPTY_TEXT
         case Text():
             return part, ""
         case File():
-            carries = openai.carries_file if wire == "openai" else anthropic.carries_file
-            if carries(part, holder):
-                return part, ""
-            mark = FILE_MARK.format(kind=part.kind, name=part.name or part.id or part.mime_type or "no name")
-            return Text(text=mark), FILE_LEFT_OUT.format(wire=wire, kind=part.kind)
+            reason = _why_not_shown(part, holder, to)
+            return (Text(text=file_mark(part)), reason) if reason else (part, "")
         case Opaque():
             carries = openai.carries_state if wire == "openai" else anthropic.carries_state
             reason = _why_left_out(part, wire, model, has_place=carries(part, holder))
             return (None, reason) if reason else (part, "")
         case ToolCall():
             return _fit_call(part, wire, model)
+
+
+def _why_not_shown(file: File, holder: str, to: _To) -> str:
+    if file.kind == "image" and not to.sees_images:
+        return NO_IMAGES
+    carries = openai.carries_file if to.wire == "openai" else anthropic.carries_file
+    return "" if carries(file, holder) else FILE_LEFT_OUT.format(wire=to.wire, kind=file.kind)
+
+
+def file_mark(file: File) -> str:
+    """What stands for a file that is not shown. Its name is one line, in which our own tags mean nothing (F3)."""
+    names = (one_line(name) for name in (file.name, file.id, file.mime_type) if name)
+    return FILE_MARK.format(kind=file.kind, name=neutralise(next(filter(None, names), "no name")))
 
 
 def _fit_call(call: ToolCall, wire: WireName, model: str) -> tuple[ToolCall, str]:

@@ -152,19 +152,26 @@ def _decoded(name: str) -> str:
 
 
 def file_prefixes(messages: Sequence[Message]) -> Mapping[int, str]:
-    """The prefix of file ids for each user message of imported history, by the message's place (F4).
+    """The prefix of file ids for each user message, by the message's place (F4); no two are equal.
 
-    It is the id of the turn's first assistant message, else the user message's own, else its place; no two are equal.
-    Give it the whole log: a place in a window would change as the window slides.
+    It is the response id the message was admitted with. In imported history it is the id of the turn's first assistant
+    message, else the user message's own, else its place. Give it the whole log, also what a rollback hides: a place in
+    a window would change as the window slides.
     """
     prefixes: dict[int, str] = {}
     taken: set[str] = set()
     for place, reply in grow(messages, _first_replies).ids.items():
-        known = (reply, messages[place].id, str(place))
-        free = (one for one in chain(known, (f"{place}.{n}" for n in count(1))) if one and one not in taken)
+        known = _known_prefixes(messages[place], reply, place)
+        free = (one for one in chain(known, (f"{known[-1]}.{n}" for n in count(1))) if one and one not in taken)
         prefixes[place] = next(free)
         taken.add(prefixes[place])
     return prefixes
+
+
+def _known_prefixes(message: Message, reply: str, place: int) -> tuple[str, ...]:
+    if isinstance(message, UserMessage) and message.response_id:
+        return (message.response_id,)
+    return (reply, message.id, str(place))
 
 
 class _Replies(NamedTuple):

@@ -13,12 +13,17 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from recto.page.messages import Logged, Message, UserMessage
 
+# `core` is what a client calls having no skill.
+NO_SKILL = (None, "", "core")
 Finish: TypeAlias = Literal["length", "refused", "filtered"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillChanged(Logged):
-    """From here on the thread works in this skill; None leaves it."""
+    """From here on the thread works in this skill; None, or `core`, leaves it.
+
+    One that comes with a request follows its user message, so that a rollback to that message takes it back (S4).
+    """
 
     skill: str | None
     scenario: str | None = None
@@ -97,7 +102,7 @@ class View:
     def skill(self) -> SkillChanged | None:
         """The skill the thread works in; None where it never had one or left it."""
         last = next((entry for entry in reversed(self.entries) if isinstance(entry, SkillChanged)), None)
-        return last if last and last.skill else None
+        return last if last and last.skill not in NO_SKILL else None
 
     @cached_property
     def compaction(self) -> Compacted | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -14,6 +14,8 @@ from recto.page.tokens import TokenCount
 
 Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
 Kind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message"]
+# Which of two decisions on one message tells more.
+WEIGHT: Mapping[Decision, int] = {"kept": 0, "repaired": 1, "injected": 2, "cut": 3, "folded": 4, "dropped": 5}
 Span: TypeAlias = tuple[int, int]
 
 
@@ -74,13 +76,15 @@ class Part:
 class Manifest:
     """The parts in page order with the size of each in bytes; a part left out has size 0.
 
-    `left_alone` are results that might have been folded, had their calls been readable (R6).
+    `left_alone` are results that might have been folded, had their calls been readable (R6); `skill` is the one the
+    thread works in.
     """
 
     parts: tuple[Part, ...]
     sizes: tuple[int, ...]
     tokens: TokenCount
     left_alone: tuple[LeftAlone, ...] = ()
+    skill: str | None = None
 
     @cached_property
     def spans(self) -> tuple[Span | None, ...]:
@@ -136,12 +140,13 @@ def _receipt_row(receipt: Receipt) -> dict[str, Json]:
 
 
 def merge_notes(first: Note | None, second: Note) -> Note:
-    """Two steps touched one message: the later decides, both reasons are told."""
+    """Two steps touched one message: the weightier decides, both reasons are told."""
     if first is None:
         return second
+    decides = max(second, first, key=lambda note: WEIGHT[note.decision])
     return Note(
-        decision=second.decision,
-        rule=second.rule,
+        decision=decides.decision,
+        rule=decides.rule,
         reason=f"{first.reason}; {second.reason}",
         receipts=(*first.receipts, *second.receipts),
     )

@@ -151,8 +151,13 @@ class Logged(Remembering):
 
 @dataclass(frozen=True, kw_only=True)
 class UserMessage(Logged):
-    """What a person said, with files."""
+    """What a person said, with files.
 
+    `response_id` is allocated when its turn is admitted and stored with it: its files go by it for good (F4).
+    Imported history has none.
+    """
+
+    response_id: str = ""
     parts: tuple[UserPart, ...] = ()
     name: str | None = None
     encrypted_value: str | None = None

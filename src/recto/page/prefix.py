@@ -5,7 +5,6 @@ A provider's prompt cache is worth money only while this holds, so every break o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -16,16 +15,17 @@ Cause: TypeAlias = Literal[
     "settings_changed",
     "tools_changed",
     "skill_changed",
+    "prompt_changed",
     "documents_changed",
     "compaction",
     "window_slid",
     "fold_step",
     "turn_closed",
+    "reminder_changed",
     "repaired",
     "rollback",
     "retry",
 ]
-BY_RULE: Mapping[str | None, Cause] = {"S2": "window_slid", "R13": "compaction", "R10": "repaired", "fit": "repaired"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,31 +55,40 @@ def _part_at(manifest: Manifest, segment: int) -> Part:
 
 
 def _cause(lost: Part, come: Part, before: tuple[Page, Manifest], after: tuple[Page, Manifest]) -> Cause:
+    old, new = before[1], after[1]
     kinds = {lost.kind, come.kind}
     if "tool" in kinds or "system" in kinds:
-        return "skill_changed" if _system(*before) != _system(*after) else "tools_changed"
+        if old.skill != new.skill:
+            return "skill_changed"
+        return "prompt_changed" if _system(*before) != _system(*after) else "tools_changed"
     if lost.kind == "envelope":
         return "settings_changed"
-    if "summary" in kinds:
-        return "compaction"
     if "quote" in kinds:
         return "documents_changed"
-    return _cause_between_messages(lost, come, before[1], after[1])
+    if any(user not in _sources(new) for user in _users(old)):
+        return "rollback"
+    return "compaction" if "summary" in kinds else _cause_between_messages(lost, come, old, new)
 
 
 def _cause_between_messages(lost: Part, come: Part, old: Manifest, new: Manifest) -> Cause:
     now = next((part for part in new.parts if part.source == lost.source and part.kind == "message"), None)
     if now is None:
-        said = {part.source for part in new.parts}
-        users = [part for part in old.parts if part.role == "user" and part.kind == "message"]
-        return "rollback" if any(user.source not in said for user in users) else "retry"
+        return "retry"
     if now.decision == "dropped":
-        return BY_RULE.get(now.rule, "repaired")
-    if now.source != come.source:
-        return "repaired"
-    if now.decision == "folded" and now.receipts != lost.receipts:
+        return "window_slid" if now.rule == "S2" else "compaction" if now.rule == "R13" else "repaired"
+    if now.source == come.source and now.decision == "folded" and now.receipts != lost.receipts:
         return "fold_step"
-    return "turn_closed" if lost.rule == "F1" else "repaired"
+    if now.source == come.source and now.role == "user":
+        return "turn_closed" if lost.source == _users(old)[-1] != _users(new)[-1] else "reminder_changed"
+    return "repaired"
+
+
+def _users(manifest: Manifest) -> list[str]:
+    return [part.source for part in manifest.parts if part.role == "user" and part.kind == "message"]
+
+
+def _sources(manifest: Manifest) -> frozenset[str]:
+    return frozenset(part.source for part in manifest.parts)
 
 
 def _system(page: Page, manifest: Manifest) -> tuple[bytes, ...]:

@@ -7,32 +7,56 @@ from dataclasses import replace
 
 from recto.page.canonical import dump
 from recto.page.draft import Draft
+from recto.page.fit import file_mark
+from recto.page.manifest import Note
 from recto.page.messages import (
     AssistantMessage,
     AssistantPart,
+    File,
     Message,
+    Opaque,
     Text,
     ToolCall,
     ToolMessage,
+    ToolPart,
     UserMessage,
     remember,
 )
 from recto.page.tools_prompt import CLOSE, OPEN, tool_result_text
 
+RULE = "P11"
+CALLS = "calls written as text, for a model without native ones"
+RESULT = "result written as text, for a model without native calls"
+STATE_LEFT_OUT = "{name} of {maker} left out: words cannot carry it"
+# Words have no flag for a failure.
+FAILED = "Error: "
+
 
 def as_prompted(messages: Sequence[Message]) -> Draft:
-    """The conversation with calls written out as text and results as user messages. Nothing is left out."""
+    """The conversation with calls written out as text and results as user messages, each noted.
+
+    Files in results leave their mark; provider state of calls and results is left out, and the note says so.
+    """
     names: dict[str, str] = {}
     shown: list[Message] = []
-    for message in messages:
-        if isinstance(message, AssistantMessage):
+    notes: dict[int, Note] = {}
+    for place, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
             names |= {call.id: call.name for call in message.tool_calls}
-            shown.append(remember(message, _with_calls_in_words) if message.tool_calls else message)
+            shown.append(remember(message, _with_calls_in_words))
+            notes[place] = _note(CALLS, [call.state for call in message.tool_calls])
         elif isinstance(message, ToolMessage):
             shown.append(remember(message, _result_in_words, names.get(message.tool_call_id, "")))
+            notes[place] = _note(RESULT, message.parts)
         else:
             shown.append(message)
-    return Draft(messages=tuple(shown), origins=range(len(shown)), notes={})
+    return Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
+
+
+def _note(reason: str, parts: Sequence[ToolPart | None]) -> Note:
+    states = [part for part in parts if isinstance(part, Opaque)]
+    lost = [STATE_LEFT_OUT.format(name=state.name, maker=state.model or state.provider) for state in states]
+    return Note(decision="repaired", rule=RULE, reason="; ".join(dict.fromkeys((reason, *lost))))
 
 
 def _with_calls_in_words(message: AssistantMessage) -> AssistantMessage:
@@ -46,6 +70,16 @@ def _in_words(part: AssistantPart) -> AssistantPart:
 
 
 def _result_in_words(message: ToolMessage, name: str) -> UserMessage:
-    content = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-    text = tool_result_text(name, content)
+    text = tool_result_text(name, _content(message))
     return UserMessage(id=message.id, seq=message.seq, time=message.time, parts=(Text(text=text),))
+
+
+def _content(message: ToolMessage) -> str:
+    content = "\n".join(_words(part) for part in message.parts if not isinstance(part, Opaque))
+    if message.error is None or content.startswith(FAILED):
+        return content
+    return f"{FAILED}{content or message.error}"
+
+
+def _words(part: Text | File) -> str:
+    return part.text if isinstance(part, Text) else file_mark(part)

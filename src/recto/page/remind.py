@@ -9,7 +9,7 @@ from recto.page.draft import Draft, unchanged
 from recto.page.facts import Facts, Turn
 from recto.page.growing import grow
 from recto.page.input_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
-from recto.page.log import messages_of
+from recto.page.log import messages_of, view
 from recto.page.manifest import Note
 from recto.page.messages import (
     File,
@@ -25,11 +25,16 @@ from recto.page.messages import (
     remember_last,
 )
 from recto.page.prompt import language
-from recto.page.reminder import FRAME_TAGS, Locale, neutralise, reminder, with_reminder
+from recto.page.reminder import FRAME_TAGS, Locale, files_section, neutralise, reminder, with_reminder
 
 CURRENT = Note(decision="injected", rule="F1", reason="what the user has at hand in this turn")
 PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by their ids")
 NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
+# The last line of the files section, for a model that gets no image parts (D2).
+BLIND: Mapping[Locale, str] = {
+    "zh": "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。",
+    "en": "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show.",
+}
 
 
 def guard(messages: Sequence[Message]) -> Draft:
@@ -65,9 +70,9 @@ def _neutral_part(part: ToolPart) -> ToolPart:
     return part if text == part.text else replace(part, text=text)
 
 
-def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[str, tuple[InputFile, ...]]) -> Draft:
+def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[InputFile, ...]]) -> Draft:
     """The conversation with each user message as the model sees it: the current one with all that is at hand (F1),
-    past ones with their files only (F2). `shown` has the files of each user message by its id.
+    past ones with their files only (F2). `shown` is what `files_shown` says of the log these very messages are from.
     """
     if facts.turn is None:
         return unchanged(messages)
@@ -76,9 +81,10 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[str, tuple[
     changed: dict[int, Message] = {}
     for place in users:
         message = messages[place]
-        files = shown.get(message.id, ())
+        files = shown.get(id(message), ())
         if isinstance(message, UserMessage) and (files or place == current):
-            text = _reminder(facts, files) if place == current else reminder(files=files, locale=_locale(facts))
+            turn = facts.turn if place == current else Turn()
+            text = _told_if_blind(_reminder(turn, files, _locale(facts)), files, facts)
             changed[place] = remember_last(message, _with_reminder, text, files, facts.target.sees_images)
     past = _replaced(messages, changed, PAST)
     if current not in past.notes:
@@ -86,16 +92,23 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[str, tuple[
     return replace(past, notes={**past.notes, current: CURRENT})
 
 
-def _reminder(facts: Facts, files: Sequence[InputFile]) -> str:
-    turn = facts.turn or Turn()
+def _reminder(turn: Turn, files: Sequence[InputFile], locale: Locale) -> str:
     return reminder(
         files=files,
         datasets=turn.datasets,
         context=turn.context,
         time=turn.admitted,
         zone=turn.zone,
-        locale=_locale(facts),
+        locale=locale,
     )
+
+
+def _told_if_blind(text: str, files: Sequence[InputFile], facts: Facts) -> str:
+    """The reminder, which says of images that the model cannot see them where it cannot (D2)."""
+    if facts.target.sees_images or all(one.kind != "image" for one in files):
+        return text
+    section = files_section(files, _locale(facts))
+    return text.replace(section, f"{section}\n{BLIND[_locale(facts)]}", 1)
 
 
 def _locale(facts: Facts) -> Locale:
@@ -125,26 +138,47 @@ def _replaced(messages: Sequence[Message], changed: Mapping[int, Message], note:
     return Draft(messages=tuple(shown), origins=range(len(shown)), notes=dict.fromkeys(differing, note))
 
 
-def files_shown(facts: Facts) -> Mapping[str, tuple[InputFile, ...]]:
-    """The files of every user message of the log, by its id: also of those a rollback hides (F4)."""
+def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
+    """The files of every user message of the log, also of those a rollback hides (F4).
+
+    They go by the identity of the message (`id(message)`), for imported messages may have no ids or the same ones.
+    """
     messages = messages_of(facts.log)
     with_files = [place for place, message in enumerate(messages) if message.role == "user" and _has_files(message)]
     if not with_files:
         return {}
-    prefixes = file_prefixes(messages)
-    last_user = max(prefixes)
-    found: dict[str, tuple[InputFile, ...]] = {}
+    prefixes = _prefixes(messages, facts)
+    found: dict[int, tuple[InputFile, ...]] = {}
     for place in with_files:
         message = messages[place]
-        prefix = (facts.turn.response_id if facts.turn and place == last_user else "") or prefixes[place]
-        if isinstance(message, UserMessage):
-            found[message.id] = input_files(message, prefix=prefix, urls=facts.urls, max_files=facts.max_files)
+        # A message that is in the log twice was first shown under its first ids.
+        if isinstance(message, UserMessage) and id(message) not in found:
+            prefix = prefixes[place]
+            found[id(message)] = input_files(message, prefix=prefix, urls=facts.urls, max_files=facts.max_files)
     return found
 
 
+def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
+    """The prefix of each user message. The turn's is for the last one seen, where that has none of its own."""
+    prefixes = file_prefixes(messages)
+    seen = view(facts.log)
+    current = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
+    given = facts.turn.response_id if facts.turn else ""
+    if not isinstance(current, UserMessage) or current.response_id or given in ("", *prefixes.values()):
+        return prefixes
+    place = max(place for place in prefixes if messages[place] is current)
+    return {**prefixes, place: given}
+
+
 def maps_of(facts: Facts) -> FileMaps:
-    """What every file id ever shown in this thread stands for (F7)."""
-    return file_maps(one for files in files_shown(facts).values() for one in files)
+    """What every file id ever shown in this thread stands for (F7).
+
+    A rollback can make a past message the last one again: what it was shown as before resolves as well.
+    """
+    newest = next((message for message in reversed(messages_of(facts.log)) if message.role == "user"), None)
+    past = files_shown(replace(facts, turn=None))
+    known = (*(files for key, files in past.items() if key != id(newest)), *files_shown(facts).values())
+    return file_maps(one for files in known for one in files)
 
 
 def _has_files(message: UserMessage) -> bool:

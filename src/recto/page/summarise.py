@@ -1,6 +1,7 @@
 """Asking a model for a summary (R13): the conversation as one text, in as many requests as it takes.
 
-Each request carries the summary so far and the next piece, so that no request overflows.
+Each request carries the summary so far and the next piece, and none is larger than the settings say. What was said
+stands in frames it cannot end: no text passes for another message.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from recto.errors import SettingsError
+from recto.page.cut import cut_to
 from recto.page.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -20,8 +23,9 @@ from recto.page.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.page.prompt import language
-from recto.page.tokens import TokenCounter
+from recto.page.prompt import CUT_MARK, SLACK, language
+from recto.page.reminder import OUR_TAGS, neutralise
+from recto.page.tokens import TokenCounter, tokens_of
 
 INSTRUCTIONS = {
     "zh": (
@@ -35,45 +39,115 @@ INSTRUCTIONS = {
         "on with it."
     ),
 }
-SO_FAR = {"zh": "此前的摘要:\n{summary}\n\n", "en": "The summary so far:\n{summary}\n\n"}
+SO_FAR = {
+    "zh": "此前的摘要:\n<summary>\n{summary}\n</summary>\n\n",
+    "en": "The summary so far:\n<summary>\n{summary}\n</summary>\n\n",
+}
 PIECE = {"zh": "对话:\n{text}", "en": "The conversation:\n{text}"}
-BETWEEN = "\n\n"
+MESSAGE = '<message role="{role}">\n{text}\n</message>'
+BETWEEN = "\n"
 CUT = "\n[... {count} characters left out ...]\n"
+# No text in a request ends its own frame or begins another's.
+TAGS = (*OUR_TAGS, "message", "summary")
+ROLES = ("system", "developer", "user", "assistant", "tool", "reasoning", "activity")
+# More characters than any message has.
+MANY = 10**12
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummarySettings:
-    """How large a request for a summary may be, and how much of one message it shows."""
+    """The tokens of a whole request for a summary, those of the summary so far in it, and how much a message shows."""
 
     tokens: int = 100_000
+    summary_tokens: int = 4_000
     characters_per_message: int = 20_000
     locale: str = "zh"
 
+    def __post_init__(self) -> None:
+        numbers = {
+            "tokens": self.tokens,
+            "summary_tokens": self.summary_tokens,
+            "characters_per_message": self.characters_per_message,
+        }
+        for name, value in numbers.items():
+            if value < 1:
+                raise SettingsError(name=f"summary.{name}", value=value, allowed="it is a number, 1 or more")
+
 
 def summary_pieces(messages: Sequence[Message], *, settings: SummarySettings, counter: TokenCounter) -> tuple[str, ...]:
-    """The conversation as texts, each within the tokens of one request."""
-    texts = [_within(_transcript(message), settings, counter) for message in messages]
+    """The conversation as texts, each for one request. A request too small for any text is refused."""
+    whole = _room(settings, counter)
+    most = settings.characters_per_message
+    texts = [_within(message, most, whole, counter) for message in messages]
     pieces: list[list[str]] = [[]]
-    room = settings.tokens
-    for text, tokens in zip(texts, counter.count([BETWEEN + text for text in texts]), strict=True):
+    room = whole
+    for text, tokens in zip(texts, counter.count([text + BETWEEN for text in texts]), strict=True):
         if tokens > room and pieces[-1]:
             pieces.append([])
-            room = settings.tokens
+            room = whole
         pieces[-1].append(text)
         room -= tokens
     return tuple(BETWEEN.join(piece) for piece in pieces if piece)
 
 
-def summary_request(piece: str, *, so_far: str | None, locale: str = "zh") -> tuple[SystemMessage, UserMessage]:
-    """The conversation to send for one piece; its answer is the summary so far of the next."""
+def summary_request(
+    piece: str, *, so_far: str | None, settings: SummarySettings, counter: TokenCounter
+) -> tuple[SystemMessage, UserMessage]:
+    """The conversation to send for one piece; its answer is the summary so far of the next.
+
+    The summary so far is cut where it is longer than the settings say.
+    """
+    room = settings.summary_tokens
+    request = _request(piece, _cut(so_far or "", room, settings.locale, counter), settings.locale)
+    # A text among others may count for more than alone.
+    while room and (over := _tokens(request, counter) - settings.tokens) > 0:
+        room = max(room - over, 0)
+        request = _request(piece, _cut(so_far or "", room, settings.locale, counter), settings.locale)
+    return request
+
+
+def _room(settings: SummarySettings, counter: TokenCounter) -> int:
+    """The tokens a piece may have: what instructions and the summary so far leave of a request."""
+    wording = language(settings.locale)
+    empty = _request("", "", settings.locale)
+    taken = _tokens(empty, counter) + counter.count((SO_FAR[wording].format(summary=""),))[0] + SLACK
+    shortest = [_framed(role, CUT.format(count=MANY)) + BETWEEN for role in ROLES]
+    least = taken + settings.summary_tokens + max(counter.count(shortest))
+    if settings.tokens < least:
+        allowed = f"with {settings.summary_tokens} of them for the summary so far, it is {least} or more"
+        raise SettingsError(name="summary.tokens", value=settings.tokens, allowed=allowed)
+    return settings.tokens - taken - settings.summary_tokens
+
+
+def _request(piece: str, summary: str, locale: str) -> tuple[SystemMessage, UserMessage]:
     wording = language(locale)
-    before = SO_FAR[wording].format(summary=so_far) if so_far else ""
+    before = SO_FAR[wording].format(summary=summary) if summary else ""
     words = before + PIECE[wording].format(text=piece)
     return SystemMessage(text=INSTRUCTIONS[wording]), UserMessage(parts=(Text(text=words),))
 
 
-def _transcript(message: Message) -> str:
-    return f"[{message.role}] " + "\n".join(_lines(message))
+def _tokens(request: Sequence[Message], counter: TokenCounter) -> int:
+    return sum(tokens_of(message, counter) for message in request)
+
+
+def _cut(so_far: str, tokens: int, locale: str, counter: TokenCounter) -> str:
+    shown = cut_to(neutralise(so_far, TAGS), tokens, CUT_MARK[language(locale)], counter)
+    # Again: the cut may have made a tag of the beginning of a longer word.
+    return neutralise(shown, TAGS)
+
+
+def _within(message: Message, most: int, room: int, counter: TokenCounter) -> str:
+    """A message as a piece tells it: of its text as many characters as the room allows, halving."""
+    text = "\n".join(_lines(message))
+    told = _framed(message.role, _shorten(text, most))
+    while most and counter.count((told + BETWEEN,))[0] > room:
+        most //= 2
+        told = _framed(message.role, _shorten(text, most))
+    return told
+
+
+def _framed(role: str, text: str) -> str:
+    return MESSAGE.format(role=role, text=neutralise(text, TAGS))
 
 
 def _lines(message: Message) -> Iterator[str]:
@@ -96,15 +170,6 @@ def _part_lines(part: Text | File | ToolCall | Opaque) -> Iterator[str]:
             yield f"[{part.kind}: {part.name or part.id or 'no name'}]"
         case Opaque():
             return
-
-
-def _within(text: str, settings: SummarySettings, counter: TokenCounter) -> str:
-    most = settings.characters_per_message
-    shown = _shorten(text, most)
-    while most and counter.count((shown,))[0] > settings.tokens:
-        most //= 2
-        shown = _shorten(text, most)
-    return shown
 
 
 def _shorten(text: str, most: int) -> str:

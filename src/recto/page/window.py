@@ -9,14 +9,16 @@ from recto.page.manifest import Note
 from recto.page.messages import AssistantMessage, Message, ToolMessage
 
 COUNTED = ("user", "assistant", "tool")
+# What the agent is told to be is no history: it holds however long ago it was said.
+KEPT = ("system", "developer")
 OUTSIDE = "outside the newest {limit} messages of history"
 
 
 def window(messages: Sequence[Message], turn_start: int, limit: int | None) -> Draft:
     """The conversation with only the newest `limit` messages of history; None keeps all.
 
-    Counts messages of user, assistant and tool. An assistant's calls and their results are kept whole if any of them
-    falls into the window.
+    Counts messages of user, assistant and tool; those of system and developer all stay. An assistant's calls and their
+    results are kept whole if any of them falls into the window or into the current turn.
     """
     if limit is None:
         return unchanged(messages)
@@ -24,8 +26,8 @@ def window(messages: Sequence[Message], turn_start: int, limit: int | None) -> D
     if len(counted) <= limit:
         return unchanged(messages)
     first = counted[-limit] if limit else turn_start
-    kept = set(range(first, len(messages)))
-    for group in _groups(messages[:turn_start]):
+    kept = {place for place, message in enumerate(messages) if place >= first or message.role in KEPT}
+    for group in _groups(messages):
         if not kept.isdisjoint(group):
             kept.update(group)
     origins = sorted(kept)

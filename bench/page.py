@@ -1,0 +1,254 @@
+"""How long a page takes and what it holds, beside a peer. A missed goal is told, not raised."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from conversation import Row, Step, converse, more_commands, more_questions, more_reads
+from peer import Peer, PeerMissing, PeerRun, start_langchain
+
+from recto.page import Facts, Manifest, Message, Target, assemble
+from recto.page.canonical import dump, load
+from recto.page.messages import texts_of
+from recto.page.paths import normalise
+from recto.page.tokens import OFFLINE
+from recto.page.tokens import _tokenizer as tokenizer  # pyright: ignore[reportPrivateUsage] - to empty its cache
+from recto.page.wire import openai
+from recto.page.wire.fields import as_object
+
+MESSAGES, TIMES = 1_640, 10
+TARGET = Target(wire="openai", model="bench")
+WARM_MS, GROWTH, MEMORY = 4.0, 12.0, 2.0
+# How many steps a warm conversation goes on before it begins again, so that it stays as long as it is said to be.
+STEPS_ON = 10
+# Waiting processes for each core from which on times mean little.
+BUSY = 0.5
+GROWS_BY: dict[str, Callable[[Sequence[Row], int], Sequence[Step]]] = {
+    "one message added": more_questions,
+    "a file read again": more_reads,
+    "a command run": more_commands,
+}
+PEER_DOES_LESS = """\
+The peer is LangChain's ClearToolUsesEdit().apply() with the same token counter. It does less: it writes no request
+bytes, keeps no manifest and repairs nothing. It changes the messages it is given, so its middleware copies them first;
+and it counts all of them at each call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One thing measured. Without a goal it is told for comparison."""
+
+    name: str
+    value: float
+    unit: str
+    goal: float | None = None
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the goal was met."""
+        if self.goal is None:
+            return ""
+        return "met" if self.value <= self.goal else "MISSED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """How often each thing is measured."""
+
+    cold: int
+    warm: int
+    cold_long: int
+
+
+class Options(argparse.Namespace):
+    """What the command line says."""
+
+    quick: bool
+    no_peer: bool
+    json: Path | None
+
+
+def main() -> None:
+    """Measure, print, and write the figures down where asked."""
+    options = _options()
+    rounds = Rounds(cold=7, warm=50, cold_long=3) if options.quick else Rounds(cold=21, warm=100, cold_long=9)
+    print(_machine(), flush=True)
+    rows = converse(MESSAGES)
+    cold_run(converse(MESSAGES, seed=8))  # loads the vocabulary and the code
+    figures = [*measure_times(rows, rounds, with_peer=not options.no_peer), *measure_memory(rows)]
+    print("\n".join(_line(figure) for figure in figures))
+    missed = [figure.name for figure in figures if figure.verdict == "MISSED"]
+    print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
+    if options.json:
+        written = [asdict(figure) | {"verdict": figure.verdict} for figure in figures]
+        options.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+
+
+def _machine() -> str:
+    facts = f"Python {platform.python_version()}, {os.cpu_count()} cores. Times are medians."
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if busy <= BUSY * (os.cpu_count() or 1):
+        return facts
+    return f"{facts} The machine is busy (load {busy:.1f}): these are not its best, ratios are safer than times."
+
+
+def _options() -> Options:
+    parser = argparse.ArgumentParser(description="Measure the page: time, growth and memory, beside a peer.")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--no-peer", action="store_true", help="leave the peer out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as JSON")
+    return parser.parse_args(namespace=Options())
+
+
+def measure_times(rows: Sequence[Row], rounds: Rounds, *, with_peer: bool) -> list[Figure]:
+    """Cold and warm, of a conversation and of one ten times as long."""
+    cold, figures = measure_cold(rows, rounds.cold, with_peer=with_peer)
+    warm = {name: warm_runs(rows, more(rows, rounds.warm)) for name, more in GROWS_BY.items()}
+    print(f"Measuring {TIMES} times the messages ...", flush=True)
+    long = converse(TIMES * MESSAGES)
+    growth = [_growth("cold", cold, [cold_run(long) for _ in range(rounds.cold_long)])]
+    for name, more in GROWS_BY.items():
+        figures.append(_figure(f"warm, {name}", warm[name], goal=WARM_MS))
+        growth.append(_growth(f"warm, {name}", warm[name], warm_runs(long, more(long, rounds.warm))))
+    return [*figures, *growth]
+
+
+def measure_cold(rows: Sequence[Row], count: int, *, with_peer: bool) -> tuple[list[float], list[Figure]]:
+    """Seconds of each cold run, and the figures beside the peer's. Run in turns, so that noise falls on both."""
+    _, manifest = assemble(Facts(log=openai.decode(rows), target=TARGET))
+    _describe(manifest)
+    peer = _start_peer(rows, manifest) if with_peer else None
+    ours, theirs = list[float](), list[PeerRun]()
+    for _ in range(count):
+        ours.append(cold_run(rows))
+        theirs += [peer.run("cold")] if peer else []
+    if not peer:
+        return ours, [_figure("cold", ours)]
+    _describe_peer(theirs[0], manifest)
+    more = {kind: [peer.run(kind).seconds for _ in range(count)] for kind in ("again", "copied")}
+    peer.stop()
+    beside = _figure("peer, cold", [run.seconds for run in theirs])
+    return ours, [
+        _figure("cold", ours, goal=beside.value),
+        beside,
+        _figure("peer, again", more["again"]),
+        _figure("peer, cold, as its middleware runs", more["copied"]),
+    ]
+
+
+def cold_run(rows: Sequence[Row]) -> float:
+    """Seconds of the first page of messages nobody has seen, with no table that remembers their words."""
+    log = openai.decode(rows)
+    tokenizer(OFFLINE.name).clear_cache()
+    normalise.cache_clear()
+    gc.collect()
+    return _seconds(log)
+
+
+def warm_runs(rows: Sequence[Row], steps: Sequence[Step]) -> list[float]:
+    """Seconds of each page of a conversation that grows by a step at a time, and begins again before it grew much."""
+    begun = log = openai.decode(rows)
+    seconds: list[float] = []
+    for number, step in enumerate(steps):
+        if number % STEPS_ON == 0:
+            log = begun
+            assemble(Facts(log=log, target=TARGET))
+        log = (*log, *openai.decode(step))
+        seconds.append(_seconds(log))
+    return seconds
+
+
+def _seconds(log: Sequence[Message]) -> float:
+    begin = time.perf_counter()
+    made = assemble(Facts(log=log, target=TARGET))
+    seconds = time.perf_counter() - begin
+    del made  # freed outside the clock, as the peer's messages are
+    return seconds
+
+
+def measure_memory(rows: Sequence[Row]) -> list[Figure]:
+    """What one cold page leaves alive: with all that its log remembers, with its body joined, and by itself."""
+    log = openai.decode(load(dump(rows)))  # texts of its own, which nobody else keeps alive or has counted before
+    gc.collect()
+    tracemalloc.start()
+    page, manifest = assemble(Facts(log=log, target=TARGET))
+    held = _held()
+    body = page.body
+    with_body, text = _held(), _text_bytes(body)
+    del log, body
+    alone = _held()
+    tracemalloc.stop()
+    note = f"{alone / 1e6:.2f} MB for {text / 1e6:.2f} MB of text in {len(manifest.parts):,} parts"
+    return [
+        Figure(name="memory, page and manifest", value=alone / text, unit="x", goal=MEMORY, note=note),
+        Figure(name="memory, with what the log remembers", value=held / text, unit="x", goal=MEMORY),
+        Figure(name="memory, and with the body joined", value=with_body / text, unit="x"),
+    ]
+
+
+def _held() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def _text_bytes(body: bytes) -> int:
+    messages = openai.decode(as_object(load(body), "body")["messages"])
+    return sum(len(text.encode()) for message in messages for text in texts_of(message))
+
+
+def _describe(manifest: Manifest) -> None:
+    folded = sum(1 for part in manifest.parts if part.decision == "folded")
+    messages = sum(1 for part in manifest.parts if part.kind == "message")
+    before, after = manifest.tokens_before, manifest.tokens_after
+    print(f"{messages:,} messages, {before:,} tokens; {folded} folded, {after:,} tokens stay.", flush=True)
+
+
+def _start_peer(rows: Sequence[Row], manifest: Manifest) -> Peer | None:
+    kept = sum(1 for part in manifest.parts if part.role == "tool" and part.decision in ("kept", "repaired"))
+    try:
+        peer = start_langchain(rows, keep=kept)
+    except PeerMissing as missing:
+        print(f"Without the peer: {missing}", flush=True)
+        return None
+    print(PEER_DOES_LESS)
+    return peer
+
+
+def _describe_peer(run: PeerRun, manifest: Manifest) -> None:
+    ours = sum(part.tokens_before for part in manifest.parts if part.kind == "message")
+    counts = "the same tokens" if run.tokens == ours else f"OTHER TOKENS ({run.tokens:,}, ours {ours:,})"
+    print(f"The peer cleared {run.cleared} results and counted {counts}.", flush=True)
+
+
+def _figure(name: str, seconds: Sequence[float], *, goal: float | None = None) -> Figure:
+    middle, late = 1000 * statistics.median(seconds), 1000 * statistics.quantiles(seconds, n=20)[-1]
+    note = f"p95 {late:.2f}, least {1000 * min(seconds):.2f}, of {len(seconds)}"
+    return Figure(name=name, value=middle, unit="ms", goal=goal, note=note)
+
+
+def _growth(name: str, short: Sequence[float], long: Sequence[float]) -> Figure:
+    less, more = statistics.median(short), statistics.median(long)
+    note = f"{1000 * more:.2f} ms to {1000 * less:.2f} ms"
+    return Figure(name=f"{TIMES}x messages, {name}", value=more / less, unit="x", goal=GROWTH, note=note)
+
+
+def _line(figure: Figure) -> str:
+    goal = "" if figure.goal is None else f"goal <= {figure.goal:.4g} {figure.unit}"
+    return (
+        f"{figure.name:<36}{figure.value:>9.2f} {figure.unit:<3} {goal:<17} {figure.verdict:<8}{figure.note}".rstrip()
+    )
+
+
+if __name__ == "__main__":
+    main()
