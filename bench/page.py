@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from conversation import Row, Step, converse, more_commands, more_questions, more_reads
+from full import full_facts, with_files
 from peer import Peer, PeerMissing, PeerRun, start_langchain
 
 from recto.page import Facts, Manifest, Message, Target, assemble
@@ -28,7 +29,7 @@ from recto.page.wire.fields import as_object
 
 MESSAGES, TIMES = 1_640, 10
 TARGET = Target(wire="openai", model="bench")
-WARM_MS, GROWTH, MEMORY = 4.0, 12.0, 2.0
+WARM_MS, FULL_MS, GROWTH, MEMORY = 4.0, 5.0, 12.0, 2.0
 # How many steps a warm conversation goes on before it begins again, so that it stays as long as it is said to be.
 STEPS_ON = 10
 # Waiting processes for each core from which on times mean little.
@@ -87,6 +88,7 @@ def main() -> None:
     rows = converse(MESSAGES)
     cold_run(converse(MESSAGES, seed=8))  # loads the vocabulary and the code
     figures = [*measure_times(rows, rounds, with_peer=not options.no_peer), *measure_memory(rows)]
+    figures += measure_full(rows, rounds)
     print("\n".join(_line(figure) for figure in figures))
     missed = [figure.name for figure in figures if figure.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
@@ -175,6 +177,20 @@ def _seconds(log: Sequence[Message]) -> float:
     seconds = time.perf_counter() - begin
     del made  # freed outside the clock, as the peer's messages are
     return seconds
+
+
+def measure_full(rows: Sequence[Row], rounds: Rounds) -> list[Figure]:
+    """A whole agent's page, warm: 200 skills, 500 cases, 50 files, a quote, reminders, and the whole history."""
+    log = with_files(openai.decode(rows))
+    seconds: list[float] = []
+    assemble(full_facts(log))
+    for step in more_questions(rows, rounds.warm):
+        log = (*log, *openai.decode(step))
+        begin = time.perf_counter()
+        made = assemble(full_facts(log))
+        seconds.append(time.perf_counter() - begin)
+        del made
+    return [_figure("full assembly, warm", seconds, goal=FULL_MS)]
 
 
 def measure_memory(rows: Sequence[Row]) -> list[Figure]:

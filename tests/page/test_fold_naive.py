@@ -13,6 +13,8 @@ from tests.page import naive
 from tests.page.counters import WordCounter
 from tests.page.random_conversations import Case, make_case
 
+pytestmark = pytest.mark.full
+
 CHUNKS, CHUNK = 10, 500
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -12,6 +12,8 @@ from recto.page.next_step import Finished, RunTools, Step, WaitForClient, next_s
 from tests.page.naive_turns import CLIENT, REPEATABLE
 from tests.page.walk import ROW, Walk
 
+pytestmark = pytest.mark.full
+
 SEEDS = range(20)
 STEPS = 500
 RUNS_PER_THREAD = 20

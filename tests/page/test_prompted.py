@@ -79,6 +79,6 @@ def test_P11_a_result_that_is_also_folded_keeps_its_receipt_in_the_manifest():
     _, manifest = assembled(Facts(log=log, tool_calling="prompt", fold=settings, target=Target()))
     parts = {part.source: part for part in manifest.parts}
     assert (parts["a"].decision, parts["a"].rule, parts["a"].reason) == CALL_NOTE
-    assert (parts["t"].decision, parts["t"].rule) == ("repaired", "P11")
+    assert (parts["t"].decision, parts["t"].rule) == ("folded", "R8")
     assert parts["t"].reason.endswith(f"; {RESULT_NOTE[2]}")
     assert len(parts["t"].receipts) == 1

@@ -23,6 +23,8 @@ from recto.page.tokens import Calibration
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, lies, orphans, parse
 
+pytestmark = pytest.mark.full
+
 TRACE = Path(__file__).resolve().parents[2].parent / "shared" / "traces" / "pi_before-compaction.jsonl"
 MODEL = "claude-opus-4-5"
 WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])

@@ -142,14 +142,17 @@ def _name_the_nameless(parts: list[Part], origins: Sequence[int], front: int) ->
 
 def _set_changed(shown: Message, note: Note, base: Part, tokens_before: int, at: _At) -> Piece:
     piece = remember(shown, set_message, at.wire, at.counter)
-    part = _changed(note, base, tokens_before)
-    return Piece(replace(part, tokens_after=piece.part.tokens_after), piece.segment)
+    return Piece(_changed(note, base, tokens_before, piece.part.tokens_after), piece.segment)
 
 
-def _changed(note: Note, base: Part, tokens_before: int) -> Part:
-    return replace(
-        base,
+def _changed(note: Note, base: Part, tokens_before: int, tokens_after: int) -> Part:
+    # Written out, because `replace` costs as much as all the rest, and a page may have hundreds of folds.
+    return Part(
+        kind=base.kind,
+        source=base.source,
+        role=base.role,
         tokens_before=tokens_before,
+        tokens_after=tokens_after,
         decision=note.decision,
         rule=note.rule,
         reason=note.reason,
@@ -160,7 +163,7 @@ def _changed(note: Note, base: Part, tokens_before: int) -> Part:
 def _left_out(facts: Facts, base: _Base, origin: int, note: Note) -> Part:
     message = base.messages[origin]
     nothing = kept("message", message.id or f"messages[{origin - base.first}]", message.role, 0)
-    return _changed(note, nothing, tokens_of(message, facts.counter))
+    return _changed(note, nothing, tokens_of(message, facts.counter), 0)
 
 
 def _set_page(facts: Facts, tools: Galley, talk: Galley) -> tuple[Page, Manifest]:

@@ -103,7 +103,15 @@ def _fold_whole(
 
 
 def _placeheld(message: ToolMessage, placeholder: str) -> ToolMessage:
-    return replace(message, parts=(Text(text=placeholder),))
+    return ToolMessage(
+        id=message.id,
+        seq=message.seq,
+        time=message.time,
+        tool_call_id=message.tool_call_id,
+        parts=(Text(text=placeholder),),
+        error=message.error,
+        encrypted_value=message.encrypted_value,
+    )
 
 
 def _fold_parts(

@@ -19,7 +19,7 @@ WEIGHT: Mapping[Decision, int] = {"kept": 0, "repaired": 1, "injected": 2, "cut"
 Span: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Recall:
     """How to get folded content back: the tool, its file if it has one, and n counted from the newest (X5)."""
 
@@ -28,7 +28,7 @@ class Recall:
     n: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Receipt:
     """Proof of one fold: what was replaced, what that saved, what newer result stands for it, how to get it back.
 
@@ -57,7 +57,7 @@ class Note:
     receipts: tuple[Receipt, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
     """One part of a page, or one that was left out of it. `source` is a message id, a tool name, or the envelope."""
 

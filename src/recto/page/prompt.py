@@ -113,13 +113,19 @@ def language(locale: str) -> str:
 
 
 def _with_fewer_cases(prompt: Prompt, locale: str, budget: int, counter: TokenCounter) -> tuple[Prompt, list[Change]]:
-    changes: list[Change] = []
-    while prompt.cases and _tokens(render(prompt, locale), counter) > budget:
-        last = prompt.cases[-1]
-        tokens = _tokens(last.content, counter)
-        changes.append(Change(f"case {last.id}", "dropped", tokens, 0, BEST_FIRST.format(budget=budget)))
-        prompt = replace(prompt, cases=prompt.cases[:-1])
-    return prompt, changes
+    fits, fails = 0, len(prompt.cases)
+    while fits < fails:
+        middle = (fits + fails + 1) // 2
+        shorter = replace(prompt, cases=prompt.cases[:middle])
+        if _tokens(render(shorter, locale), counter) <= budget:
+            fits = middle
+        else:
+            fails = middle - 1
+    lost = prompt.cases[fits:][::-1]
+    reason = BEST_FIRST.format(budget=budget)
+    counts = counter.count([case.content for case in lost])
+    changes = [Change(f"case {case.id}", "dropped", n, 0, reason) for case, n in zip(lost, counts, strict=True)]
+    return replace(prompt, cases=prompt.cases[:fits]), changes
 
 
 def _with_shorter_data(
