@@ -43,6 +43,7 @@ lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer
 	@$(STEP) "Locking what builds" $(COMPILE) $(LOCK_FLAGS) --group build -o requirements-build.lock
 	@$(STEP) "Locking what develops" $(COMPILE) $(LOCK_FLAGS) pyproject.toml --group dev \
 		-c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+	@$(STEP) "Locking the peer of the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/langchain.in -o bench/peers/langchain.lock
 	@command -v npm >/dev/null || { echo "package-lock.json needs npm: install Node.js 18 or newer."; exit 1; }
 	@$(STEP) "Locking pyright" npm install --package-lock-only --silent
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -170,7 +171,7 @@ def _set_page(facts: Facts, tools: Galley, talk: Galley) -> tuple[Page, Manifest
     head, tail = segment(envelope(facts.target.model, facts.options)), finish(talk.last)
     page = Page(segments=(head, *tools.segments, *talk.segments, tail))
     parts = (_envelope(head, facts.counter), *tools.parts, *talk.parts, _envelope(tail, facts.counter))
-    sizes = (len(head.data), *tools.sizes, *talk.sizes, len(tail.data))
+    sizes = array("I", (len(head.data), *tools.sizes, *talk.sizes, len(tail.data)))
     tokens = calibrate(counted=sum(map(TOKENS_AFTER, parts)), digest=page.digest, last=facts.last)
     return page, Manifest(parts=parts, sizes=sizes, tokens=tokens)
 

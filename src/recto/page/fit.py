@@ -94,7 +94,18 @@ def _all_fit(known: bool | None, messages: Sequence[Message], target: Target) ->
     if known is False:
         return False
     to = _To(target.wire, target.model, target.sees_images)
-    return all(remember(message, _fit_message, to) is AS_IS for message in messages)
+    return all(_is_plain(message, to.wire) or remember(message, _fit_message, to) is AS_IS for message in messages)
+
+
+def _is_plain(message: Message, wire: WireName) -> bool:
+    """Whether a message surely fits: words, or calls without state, in the format that takes them as they are."""
+    if wire != "openai" or not isinstance(message, (UserMessage, AssistantMessage, ToolMessage)):
+        return False
+    match message.parts:
+        case (Text(),) | (ToolCall(state=None),) | (Text(), ToolCall(state=None)):
+            return True
+        case _:
+            return False
 
 
 def _fit_each(messages: Sequence[Message], target: Target) -> Draft:

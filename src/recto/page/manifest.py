@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -81,7 +81,7 @@ class Manifest:
     """
 
     parts: tuple[Part, ...]
-    sizes: tuple[int, ...]
+    sizes: Sequence[int]
     tokens: TokenCount
     left_alone: tuple[LeftAlone, ...] = ()
     skill: str | None = None

@@ -237,7 +237,7 @@ def texts_of(message: Message) -> tuple[str, ...]:
     """Every text in a message that a model would read, calls included, in order."""
     match message:
         case UserMessage() | ToolMessage() | AssistantMessage():
-            return tuple(text for part in message.parts for text in _texts_of_part(part))
+            return tuple([text for part in message.parts for text in _texts_of_part(part)])
         case ActivityMessage():
             return (message.content,)
         case _:
