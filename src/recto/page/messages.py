@@ -33,7 +33,7 @@ Value = TypeVar("Value", bound=Remembering)
 
 def remember(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
     """What `function(value, ...)` returns, worked out once in the life of the value. Arguments must be hashable."""
-    key = (function, args)
+    key = (function, *args)
     known = value.memo.get(key, UNKNOWN)
     if known is UNKNOWN:
         known = value.memo[key] = function(value, *args)

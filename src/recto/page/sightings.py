@@ -15,6 +15,7 @@ from recto.page.paths import normalise
 from recto.page.reads import is_error_text, is_failed_command, is_failure, read_paths
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+NO_PARTS: Mapping[str, tuple[int, ...]] = {}
 NO_CALL = "no tool call before it has its id"
 NO_PATH = "the arguments of its call name no file"
 
@@ -109,9 +110,12 @@ def _sort_in_reads(
             files = files_read(sighting.message, sighting.call, lens)
             if files is None:
                 unnamed.append(LeftAlone(sighting.place, sighting.message, NO_PATH))
-            by_part = bool(files) and bool(remember(sighting.message, parts_by_file, lens))
-            for path in files or ():
-                more.setdefault(path, []).append(sighting._replace(files=files or (), by_part=by_part))
+            if not files:
+                continue
+            by_part = bool(remember(sighting.message, parts_by_file, lens))
+            told = Sighting(sighting.time, sighting.place, sighting.call, sighting.message, files, by_part)
+            for path in files:
+                more.setdefault(path, []).append(told)
     for path, found in more.items():
         reads[path] = sorted((*reads.get(path, ()), *found))
     return reads, unnamed
@@ -145,4 +149,4 @@ def parts_by_file(message: ToolMessage, lens: Lens) -> Mapping[str, tuple[int, .
         if isinstance(part, Text) and part.path and not is_error_text(part.text):
             path = normalise(part.path, lens.settings.project)
             found[path] = (*found.get(path, ()), index)
-    return found
+    return found or NO_PARTS
