@@ -28,7 +28,8 @@ def then(first: Draft, second: Draft) -> Draft:
     if isinstance(first.origins, range):
         origins, notes = second.origins, second.notes
     else:
-        origins = [first.origins[middle] for middle in second.origins]
+        plain = isinstance(second.origins, range)
+        origins = first.origins if plain else [first.origins[middle] for middle in second.origins]
         notes = {first.origins[middle]: note for middle, note in second.notes.items()}
     if first.notes:
         merged = {origin: merge_notes(first.notes.get(origin), note) for origin, note in notes.items()}

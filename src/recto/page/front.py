@@ -10,9 +10,10 @@ from recto.page.compact import summary_message
 from recto.page.facts import Facts
 from recto.page.log import View
 from recto.page.manifest import Kind, Part
-from recto.page.messages import Message, SystemMessage
+from recto.page.messages import Message, SystemMessage, remember
 from recto.page.prompt import OVER, Prompt, SystemPrompt, language, system_prompt
-from recto.page.quote import quote_message
+from recto.page.quote import ParsedDocument, Quote, quote_message
+from recto.page.tokens import TokenCounter
 from recto.page.tools_prompt import tools_section
 
 PROMPT_REASON = "the system prompt"
@@ -48,7 +49,14 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
     text = "\n\n".join(filter(None, (told.text, tools)))
     if not text:
         return
-    changes = tuple(
+    changes = remember(told, _parts_taken)
+    reason = "; ".join(filter(None, (PROMPT_REASON, told.over)))
+    yield Injected(message=_system(text, "system prompt"), kind="system", rule="S9", reason=reason, changes=changes)
+
+
+def _parts_taken(told: SystemPrompt) -> tuple[Part, ...]:
+    """What the budget took from a prompt, as parts without bytes of their own."""
+    return tuple(
         Part(
             kind="prompt",
             source=change.source,
@@ -61,8 +69,6 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
         )
         for change in told.changes
     )
-    reason = "; ".join(filter(None, (PROMPT_REASON, told.over)))
-    yield Injected(message=_system(text, "system prompt"), kind="system", rule="S9", reason=reason, changes=changes)
 
 
 def _told(facts: Facts, tools: str) -> SystemPrompt:
@@ -76,7 +82,8 @@ def _told(facts: Facts, tools: str) -> SystemPrompt:
 
 
 def _quote(facts: Facts) -> Iterator[Injected]:
-    quote = quote_message(facts.quote, budget=facts.quote_budget, counter=facts.counter) if facts.quote else None
+    given = facts.quote if isinstance(facts.quote, str) else tuple(facts.quote)
+    quote = _quoted(given, facts.quote_budget, facts.counter) if given else None
     if quote is None:
         return
     before = quote.tokens_before if quote.cuts else None
@@ -89,6 +96,11 @@ def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
     if seen.compaction is not None:
         message = summary_message(seen.compaction, facts.locale)
         yield Injected(message=message, kind="summary", rule="R13", reason=SUMMARY_REASON)
+
+
+@lru_cache(maxsize=64)
+def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter) -> Quote | None:
+    return quote_message(quote, budget=budget, counter=counter)
 
 
 @lru_cache(maxsize=256)

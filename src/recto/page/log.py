@@ -99,22 +99,29 @@ class View:
         return messages_of(self.entries)
 
     @cached_property
+    def markers(self) -> tuple[Marker, ...]:
+        """The markers in force, in order."""
+        if MARKERS.isdisjoint(map(type, self.entries)):
+            return ()
+        return tuple([entry for entry in self.entries if isinstance(entry, Marker)])
+
+    @cached_property
     def skill(self) -> SkillChanged | None:
         """The skill the thread works in; None where it never had one or left it."""
-        last = next((entry for entry in reversed(self.entries) if isinstance(entry, SkillChanged)), None)
+        last = next((entry for entry in reversed(self.markers) if isinstance(entry, SkillChanged)), None)
         return last if last and last.skill not in NO_SKILL else None
 
     @cached_property
     def compaction(self) -> Compacted | None:
         """The newest summary whose messages are all still in view."""
-        found = [entry for entry in reversed(self.entries) if type(entry) is Compacted]
+        found = [entry for entry in reversed(self.markers) if isinstance(entry, Compacted)]
         ids = {message.id for message in self.messages} if found else set[str]()
         return next((entry for entry in found if entry.upto in ids), None)
 
     @cached_property
     def finishes(self) -> Mapping[str, Finish]:
         """How replies ended that did not end by themselves, by message id."""
-        return {entry.message: entry.finish for entry in self.entries if isinstance(entry, ReplyEnded)}
+        return {entry.message: entry.finish for entry in self.markers if isinstance(entry, ReplyEnded)}
 
     @cached_property
     def turn_start(self) -> int:

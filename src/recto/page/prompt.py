@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from recto.page.cut import cut_to
+from recto.page.messages import Remembering, remember
 from recto.page.tokens import TokenCounter
 
 HEADINGS = {
@@ -52,7 +52,7 @@ class Datum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompt:
+class Prompt(Remembering):
     """What a system prompt is made of. A lean persona has only an identity; an expert has the rest (S1, S9)."""
 
     identity: str
@@ -75,7 +75,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SystemPrompt:
+class SystemPrompt(Remembering):
     """A rendered prompt, what the budget took from it, and a line where it could not be kept."""
 
     text: str
@@ -83,9 +83,12 @@ class SystemPrompt:
     over: str | None = None
 
 
-@lru_cache(maxsize=256)
 def system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: TokenCounter) -> SystemPrompt:
     """The prompt as text, within `budget` tokens where it can be."""
+    return remember(prompt, _system_prompt, locale, budget, counter)
+
+
+def _system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: TokenCounter) -> SystemPrompt:
     whole = SystemPrompt(text=render(prompt, locale))
     if budget is None or _tokens(whole.text, counter) <= budget:
         return whole

@@ -29,6 +29,7 @@ from recto.page.reminder import FRAME_TAGS, Locale, files_section, neutralise, r
 
 CURRENT = Note(decision="injected", rule="F1", reason="what the user has at hand in this turn")
 PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by their ids")
+PAST_TURN = Turn()
 NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
 # The last line of the files section, for a model that gets no image parts (D2).
 BLIND: Mapping[Locale, str] = {
@@ -83,17 +84,18 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
         message = messages[place]
         files = shown.get(id(message), ())
         if isinstance(message, UserMessage) and (files or place == current):
-            turn = facts.turn if place == current else Turn()
-            text = _told_if_blind(_reminder(turn, files, _locale(facts)), files, facts)
-            changed[place] = remember_last(message, _with_reminder, text, files, facts.target.sees_images)
+            turn = facts.turn if place == current else PAST_TURN
+            changed[place] = remember_last(message, _reminded, turn, files, _locale(facts), facts.target.sees_images)
     past = _replaced(messages, changed, PAST)
     if current not in past.notes:
         return past
     return replace(past, notes={**past.notes, current: CURRENT})
 
 
-def _reminder(turn: Turn, files: Sequence[InputFile], locale: Locale) -> str:
-    return reminder(
+def _reminded(
+    message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, sees_images: bool
+) -> UserMessage:
+    told = reminder(
         files=files,
         datasets=turn.datasets,
         context=turn.context,
@@ -101,14 +103,14 @@ def _reminder(turn: Turn, files: Sequence[InputFile], locale: Locale) -> str:
         zone=turn.zone,
         locale=locale,
     )
+    blind = not sees_images and any(one.kind == "image" for one in files)
+    return _with_reminder(message, _told_blind(told, files, locale) if blind else told, files, sees_images)
 
 
-def _told_if_blind(text: str, files: Sequence[InputFile], facts: Facts) -> str:
-    """The reminder, which says of images that the model cannot see them where it cannot (D2)."""
-    if facts.target.sees_images or all(one.kind != "image" for one in files):
-        return text
-    section = files_section(files, _locale(facts))
-    return text.replace(section, f"{section}\n{BLIND[_locale(facts)]}", 1)
+def _told_blind(text: str, files: Sequence[InputFile], locale: Locale) -> str:
+    """The reminder, which says of images that the model cannot see them (D2)."""
+    section = files_section(files, locale)
+    return text.replace(section, f"{section}\n{BLIND[locale]}", 1)
 
 
 def _locale(facts: Facts) -> Locale:
@@ -153,9 +155,12 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
         message = messages[place]
         # A message that is in the log twice was first shown under its first ids.
         if isinstance(message, UserMessage) and id(message) not in found:
-            prefix = prefixes[place]
-            found[id(message)] = input_files(message, prefix=prefix, urls=facts.urls, max_files=facts.max_files)
+            found[id(message)] = remember_last(message, _files_of, prefixes[place], facts.urls, facts.max_files)
     return found
+
+
+def _files_of(message: UserMessage, prefix: str, urls: Mapping[str, str], max_files: int) -> tuple[InputFile, ...]:
+    return input_files(message, prefix=prefix, urls=urls, max_files=max_files)
 
 
 def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
