@@ -1,0 +1,89 @@
+"""Facts reach the part of the page they are for, each of them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from recto.page import (
+    AgeRule,
+    AssistantMessage,
+    Compacted,
+    Entry,
+    Facts,
+    File,
+    FoldSettings,
+    Key,
+    Opaque,
+    ParsedDocument,
+    ReasoningMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Turn,
+    UserMessage,
+    assemble,
+    maps_of,
+)
+
+NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
+DOCUMENTS = tuple(File(kind="document", source=Key(key=f"k{n}"), name=f"{n}.pdf") for n in range(3))
+
+
+def said(facts: Facts) -> list[str]:
+    return [str(message["content"]) for message in json.loads(assemble(facts)[0].body)["messages"]]
+
+
+def test_F4_a_message_shows_no_more_files_than_the_agent_takes():
+    asked = UserMessage(id="u1", parts=(Text(text="look"), *DOCUMENTS))
+    facts = Facts(log=(asked,), turn=Turn(response_id="r1"), max_files=2)
+    assert said(facts)[0].count("<file>") == 2
+    assert list(maps_of(facts).files) == ["r1-0", "r1-1"]
+
+
+def test_F1_the_locale_reaches_past_reminders_and_summaries():
+    past = UserMessage(id="u1", parts=(Text(text="look"), DOCUMENTS[0]))
+    log: tuple[Entry, ...] = (past, AssistantMessage(id="r1", parts=(Text(text="ok"),)))
+    log = (*log, UserMessage(id="u2", parts=(Text(text="on"),)))
+    english = said(Facts(log=log, turn=Turn(response_id="r2"), locale="en-GB"))
+    assert "Files available to the user in this turn:" in english[0]
+    compacted = (*log, Compacted(id="c", upto="r1", summary="so far"))
+    assert said(Facts(log=compacted, locale="en"))[0].startswith("A summary of the conversation so far")
+    assert said(Facts(log=compacted))[0].startswith("以下是此前对话的摘要")
+
+
+def test_P11_a_result_in_words_names_its_tool():
+    call = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="look", arguments="{}"),))
+    result = ToolMessage(id="t1", tool_call_id="c1", parts=(Text(text="seen"),))
+    log = (UserMessage(id="u1", parts=(Text(text="go"),)), call, result)
+    assert said(Facts(log=log, tool_calling="prompt"))[2] == '<tool_result name="look">\nseen\n</tool_result>'
+
+
+def test_R8_without_a_now_the_newest_time_of_the_whole_log_decides():
+    rule = AgeRule(tools=("run",), keep=0, max_age=timedelta(minutes=15), placeholder="old")
+    call = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="run", arguments="{}"),))
+    result = ToolMessage(id="t1", time=NOON, tool_call_id="c1", parts=(Text(text="out"),))
+    log: tuple[Entry, ...] = (UserMessage(id="u1", parts=(Text(text="go"),)), call, result)
+    later = ReasoningMessage(id="x", time=NOON + timedelta(hours=1), text="never shown to a model")
+    settings = FoldSettings(terminal=rule)
+    assert said(Facts(log=log, fold=settings))[2] == "out"
+    assert said(Facts(log=(*log, later), fold=settings))[2] == "old"
+    assert said(Facts(log=(*log, later), fold=settings, now=NOON))[2] == "out"
+
+
+def test_D2_the_manifest_says_which_documents_were_cut_and_by_how_much():
+    quote = (ParsedDocument(name="a.txt", content="text " * 500), ParsedDocument(name="b.txt", content="short"))
+    log = (UserMessage(id="u1", parts=(Text(text="hi"),)),)
+    _, manifest = assemble(Facts(log=log, quote=quote, quote_budget=200))
+    part = next(part for part in manifest.parts if part.kind == "quote")
+    assert part.decision == "cut"
+    assert "a.txt" in part.reason
+    assert "b.txt" not in part.reason
+    assert part.tokens_before > 500
+    assert part.tokens_after <= 204
+
+
+def test_provider_state_in_a_user_message_survives_its_reminder():
+    block = Opaque(provider="openai", model=None, place="block", name="video_url", data='{"type":"video_url"}')
+    asked = UserMessage(id="u1", parts=(Text(text="look"), block))
+    body = assemble(Facts(log=(asked,), turn=Turn(response_id="r1", admitted=NOON)))[0].body
+    assert b'{"type":"video_url"}' in body
+    assert b"# Current time" in body
