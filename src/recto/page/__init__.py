@@ -80,7 +80,8 @@ from recto.page.tools_prompt import (
     tool_result_text,
     tools_section,
 )
-from recto.page.ui_schema import compile_ui
+from recto.page.ui_json_schema import UI_SCHEMA
+from recto.page.ui_schema import UiLimits, compile_ui
 from recto.page.window import window
 
 __all__ = [
@@ -88,6 +89,7 @@ __all__ = [
     "FRAME_TAGS",
     "OUR_TAGS",
     "READ_DOCUMENTS_DESCRIPTION",
+    "UI_SCHEMA",
     "ActivityMessage",
     "AgeRule",
     "AssistantMessage",
@@ -153,6 +155,7 @@ __all__ = [
     "ToolOffer",
     "ToolStarted",
     "Turn",
+    "UiLimits",
     "Undone",
     "Url",
     "UserMessage",

@@ -37,7 +37,7 @@ from recto.page.wire import anthropic, openai
 WireName: TypeAlias = Literal["openai", "anthropic"]
 
 RULE = "fit"
-FOR_PEOPLE = "shown to people, never to models"
+NOT_FOR_MODELS = "shown to people, never to models"
 OTHER_STATE = "{name} of {maker} left out: it means nothing to another model"
 STATE_LEFT_OUT = "{name} of {maker} left out: the {wire} format has no place for it here"
 FILE_MARK = "[{kind} not shown: {name}]"
@@ -128,7 +128,7 @@ def _fit_message(message: Message, to: _To) -> _Fitted:
     wire = to.wire
     match message:
         case ReasoningMessage() | ActivityMessage():
-            return _Fitted(None, (FOR_PEOPLE,))
+            return _Fitted(None, (NOT_FOR_MODELS,))
         case SystemMessage() | DeveloperMessage() if wire == "anthropic" and _is_blank(message.text):
             return _Fitted(None, (EMPTY_TEXT,))
         case SystemMessage() | DeveloperMessage():

@@ -110,7 +110,7 @@ def render(prompt: Prompt, locale: str) -> str:
     return "\n\n".join(filter(None, (f"# {prompt.title}" if prompt.title else "", prompt.identity, *headed)))
 
 
-def language(locale: str) -> str:
+def language(locale: str) -> Literal["zh", "en"]:
     """The wording a locale gets: Chinese unless it is English."""
     return "en" if locale.lower().startswith("en") else "zh"
 

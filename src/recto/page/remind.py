@@ -79,13 +79,16 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
         return unchanged(messages)
     users = [place for place, message in enumerate(messages) if message.role == "user"]
     current = users[-1] if users else -1
+    locale, sees_images = language(facts.locale), facts.target.sees_images
     changed: dict[int, Message] = {}
     for place in users:
         message = messages[place]
         files = shown.get(id(message), ())
         if isinstance(message, UserMessage) and (files or place == current):
             turn = facts.turn if place == current else PAST_TURN
-            changed[place] = remember_last(message, _reminded, turn, files, _locale(facts), facts.target.sees_images)
+            changed[place] = remember_last(
+                message, _reminded, turn, files, language(facts.locale), facts.target.sees_images
+            )
     past = _replaced(messages, changed, PAST)
     if current not in past.notes:
         return past
@@ -111,10 +114,6 @@ def _told_blind(text: str, files: Sequence[InputFile], locale: Locale) -> str:
     """The reminder, which says of images that the model cannot see them (D2)."""
     section = files_section(files, locale)
     return text.replace(section, f"{section}\n{BLIND[locale]}", 1)
-
-
-def _locale(facts: Facts) -> Locale:
-    return "en" if language(facts.locale) == "en" else "zh"
 
 
 def _with_reminder(message: UserMessage, text: str, files: tuple[InputFile, ...], sees_images: bool) -> UserMessage:
