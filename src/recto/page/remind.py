@@ -86,9 +86,7 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
         files = shown.get(id(message), ())
         if isinstance(message, UserMessage) and (files or place == current):
             turn = facts.turn if place == current else PAST_TURN
-            changed[place] = remember_last(
-                message, _reminded, turn, files, language(facts.locale), facts.target.sees_images
-            )
+            changed[place] = remember_last(message, _reminded, turn, files, locale, sees_images)
     past = _replaced(messages, changed, PAST)
     if current not in past.notes:
         return past
