@@ -4,7 +4,20 @@ RectoError
 ├── WireError        text from outside is not the format it claims to be
 ├── CannotCarry      a wire format has no place for what it was asked to carry
 ├── SettingsError    a setting has a value that means nothing
-└── NotAConversation a file holds no conversation Recto can read
+├── NotAConversation a file holds no conversation Recto can read
+├── ToolError        a tool cannot do what it was asked; the model is told why
+├── ModelError       a model call gave no whole reply
+│   ├── ModelBusy        the provider asks to wait
+│   ├── ModelUnreachable no connection, a failing server, or no sign of life in time
+│   ├── ModelCutOff      the stream ended before the reply did
+│   ├── PageTooLong      the page does not fit into the model's window
+│   └── ModelRefused     the provider will not take this request, however often it is sent
+└── StoreError       the store could not do what it was asked
+    ├── NotFound         there is no such thing, or it is somebody else's
+    ├── Conflict         the same name already stands for something else
+    ├── LeaseLost        another worker has this run now: nothing may be written for it
+    ├── StoreBusy        more writes are waiting than the store will hold
+    └── StoreDown        the database cannot be written
 """
 
 from __future__ import annotations
@@ -47,4 +60,89 @@ class NotAConversation(RectoError):
     def __init__(self, *, source: str, problem: str) -> None:
         super().__init__(f"{source}: {problem}")
         self.source = source
+        self.problem = problem
+
+
+class ToolError(RectoError):
+    """A tool cannot do what it was asked. Its text is the result the model sees; `status` names the kind of failure."""
+
+    def __init__(self, problem: str, *, status: str = "error") -> None:
+        super().__init__(problem)
+        self.status = status
+
+
+class ModelError(RectoError):
+    """A model call gave no whole reply. `may_retry`: the same page may do better later, after `retry_after` seconds."""
+
+    may_retry = True
+
+    def __init__(self, *, model: str, problem: str, retry_after: float | None = None) -> None:
+        super().__init__(f"Model {model}: {problem}")
+        self.model = model
+        self.problem = problem
+        self.retry_after = retry_after
+
+
+class ModelBusy(ModelError):
+    """The provider asks to wait (429)."""
+
+
+class ModelUnreachable(ModelError):
+    """No connection, a failing server (5xx), or no sign of life in time."""
+
+
+class ModelCutOff(ModelError):
+    """The stream ended before the reply did, or was no stream of the protocol."""
+
+
+class PageTooLong(ModelError):
+    """The page does not fit into the model's window."""
+
+    may_retry = False
+
+
+class ModelRefused(ModelError):
+    """The provider will not take this request, however often it is sent: a wrong key, model or field."""
+
+    may_retry = False
+
+
+class StoreError(RectoError):
+    """The store could not do what it was asked."""
+
+
+class NotFound(StoreError):
+    """There is no such thing, or it is somebody else's."""
+
+    def __init__(self, *, what: str, id: str) -> None:
+        super().__init__(f"There is no {what} {id!r}.")
+        self.what = what
+        self.id = id
+
+
+class Conflict(StoreError):
+    """The same name already stands for something else."""
+
+
+class LeaseLost(StoreError):
+    """Another worker has this run now: nothing may be written for it."""
+
+    def __init__(self, *, run: str, fence: int) -> None:
+        super().__init__(f"Run {run} is no longer ours (fence {fence}). Whoever has it now goes on.")
+        self.run = run
+        self.fence = fence
+
+
+class StoreBusy(StoreError):
+    """More writes are waiting than the store will hold."""
+
+    def __init__(self, *, waiting: int) -> None:
+        super().__init__(f"{waiting} writes are waiting already. Try again in a moment.")
+
+
+class StoreDown(StoreError):
+    """The database cannot be written."""
+
+    def __init__(self, *, problem: str) -> None:
+        super().__init__(f"The database cannot be written: {problem}. Free space or repair it; nothing stored is lost.")
         self.problem = problem

@@ -1,0 +1,94 @@
+"""What a model is to the rest: a page goes in, deltas come out. Always a stream; who wants the whole collects it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from recto.page import Opaque, Target
+from recto.page.canonical import Json
+
+Ending: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "filtered"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextDelta:
+    """More words of the answer. Never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasoningDelta:
+    """More of what the model thinks, for people to read. Never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallStarted:
+    """The model begins a tool call. `index` tells calls of one reply apart; `id` is unique within the reply."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallDelta:
+    """More of a call's arguments, as the model writes them. Never empty."""
+
+    index: int
+    arguments: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Tokens as the provider reports them. `input` holds `cached` (read from its cache) and `cache_written`;
+    `output` holds `reasoning`."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cache_written: int = 0
+    reasoning: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cached=self.cached + other.cached,
+            cache_written=self.cache_written + other.cache_written,
+            reasoning=self.reasoning + other.reasoning,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """The reply is whole. `state` goes back to the provider with it; `usage` is None where none was reported."""
+
+    finish: Ending
+    usage: Usage | None = None
+    state: tuple[Opaque, ...] = ()
+
+
+Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Ended
+
+
+class Model(Protocol):
+    """A model somewhere. `options` are the fields its pages need beside the conversation, `window` its size in tokens.
+
+    `stream` sends these very bytes. It ends with exactly one `Ended`, or raises a ModelError; closing it ends the call.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def target(self) -> Target: ...
+    @property
+    def options(self) -> Mapping[str, Json]: ...
+    @property
+    def window(self) -> int: ...
+
+    def stream(self, body: bytes) -> AsyncIterator[Delta]: ...
