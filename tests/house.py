@@ -15,9 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 # Low to high. A room imports lower layers and itself; rooms of one layer meet only through `ports.py`.
-# `recto` is the package's own __init__.py, `errors`, `telemetry` and `app` are single files.
+# `recto` is the package's own __init__.py, `errors`, `ids`, `telemetry` and `app` are single files.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "ids"),
     ("page",),
     ("recto", "telemetry"),
     ("skills", "agents"),

@@ -1,0 +1,24 @@
+"""What a database is to the store: work on a connection, in a transaction of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, TypeVar
+
+from sqlalchemy import Connection
+
+Result = TypeVar("Result")
+Work: TypeAlias = Callable[[Connection], Result]
+
+
+class Database(Protocol):
+    """A database. What `write` returns is committed; what it raises left nothing behind."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why writes fail at present; None while they succeed."""
+        ...
+
+    async def write(self, work: Work[Result]) -> Result: ...
+    async def read(self, work: Work[Result]) -> Result: ...
+    async def close(self) -> None: ...

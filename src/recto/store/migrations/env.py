@@ -1,0 +1,11 @@
+"""Where Alembic enters: it migrates on the connection it is given, in the transaction that is open there."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from recto.store.schema import METADATA
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA, render_as_batch=True)
+with context.begin_transaction():
+    context.run_migrations()

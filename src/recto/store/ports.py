@@ -1,0 +1,213 @@
+"""What the store is to the rest: values in and out, each method one transaction. No caller sees SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, Protocol, TypeAlias
+
+from recto.page import Entry, Segment
+
+Status: TypeAlias = Literal["queued", "running", "ended"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """A run to be admitted. `id` is the server's, `name` the client's; `input` is the request, kept as it came."""
+
+    id: str
+    name: str
+    owner: str
+    thread: str
+    agent: str
+    input: bytes
+    response_id: str
+    created: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """A run's row. `fence` rises with each claim; `entered` says that the input is in the log.
+
+    `cancel` is the reason it is to end; `usage` is a JSON object; `last_event` the number of its newest event.
+    """
+
+    id: str
+    name: str
+    owner: str
+    thread: str
+    agent: str
+    input: bytes
+    response_id: str
+    created: datetime
+    status: Status
+    entered: bool
+    fence: int
+    started: datetime | None
+    ended: datetime | None
+    cancel: str | None
+    failures: int
+    too_long: int
+    can_compact: bool
+    calls: int
+    last_event: int
+    outcome: str | None
+    error: str | None
+    usage: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted:
+    """The run, and whether this request made it: the same request again finds the run it made before."""
+
+    run: StoredRun
+    is_new: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimant:
+    """Who claims: the node keeps its name over restarts, the boot does not. A lease holds until it is not renewed."""
+
+    node: str
+    boot: str
+    lease: timedelta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """The right to write for a run. It ends when somebody else claims the run: their fence is higher."""
+
+    run: str
+    thread: str
+    fence: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel:
+    """A wish to end a run. `events` are what its readers get if nobody has begun it yet."""
+
+    reason: str
+    now: datetime
+    events: Sequence[bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a run ended, for good."""
+
+    outcome: str
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallBegun:
+    """A model call about to be made: what the page was made of. `segments` are those the store may not have yet.
+
+    `shared` counts the leading segments it has in common with the run's call before it; `hashes` are the rest.
+    """
+
+    number: int
+    purpose: Literal["reply", "summary"]
+    model: str
+    digest: str
+    shared: int
+    hashes: bytes
+    segments: Sequence[Segment]
+    manifest: bytes
+    started: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallEnded:
+    """How a model call went."""
+
+    number: int
+    ended: datetime
+    first_token: datetime | None = None
+    finish: str | None = None
+    usage: bytes | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """All that a worker writes at once: it happens whole or not at all. None leaves a field of the run as it is."""
+
+    entries: Sequence[Entry] = ()
+    events: Sequence[bytes] = ()
+    call: CallBegun | None = None
+    call_ended: CallEnded | None = None
+    entered: bool | None = None
+    failures: int | None = None
+    too_long: int | None = None
+    can_compact: bool | None = None
+    usage: bytes | None = None
+    ending: Ending | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What the store made of a change: the numbers of the last event and the last entry, and a wish to end the run."""
+
+    last_event: int
+    last_seq: int
+    cancel: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredEvent:
+    """An event as every reader gets it."""
+
+    number: int
+    body: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredCall:
+    """A model call as it was made: the exact body, put together from its segments, and the manifest's JSON."""
+
+    number: int
+    purpose: str
+    model: str
+    digest: str
+    body: bytes
+    manifest: bytes
+    started: datetime
+    first_token: datetime | None
+    ended: datetime | None
+    finish: str | None
+    usage: bytes | None
+    error: str | None
+
+
+class Runs(Protocol):
+    """Runs and their leases: what an engine needs of a store."""
+
+    async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
+        """Up to `limit` runs that nobody works on: new ones whose thread is free, and those whose lease ran out."""
+        ...
+
+    async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
+        """Hold these leases longer. Returns those still held."""
+        ...
+
+    async def hand_back(self, leases: Sequence[Lease], now: datetime) -> None:
+        """Give these runs up, for anybody to go on with at once."""
+        ...
+
+    async def recover(self, who: Claimant, now: datetime) -> int:
+        """Free what an earlier boot of this node left claimed. Returns how many runs that were."""
+        ...
+
+    async def cancels(self, runs: Sequence[str]) -> Sequence[str]:
+        """Of these runs, those that are to end."""
+        ...
+
+
+class Events(Protocol):
+    """Events of runs: what readers need of a store."""
+
+    async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
+        """Events of a run, from the one after `after`, in order."""
+        ...

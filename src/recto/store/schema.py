@@ -1,0 +1,180 @@
+"""The tables. Bodies are bytes, kept as they came; times are microseconds since 1970, in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    text,
+)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class Moment(TypeDecorator[datetime]):
+    """A time, as microseconds since 1970: the same number in every database, and it sorts."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002 - the base's
+        """To the database."""
+        return micros(value) if value is not None else None
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base's
+        """From the database."""
+        return EPOCH + timedelta(microseconds=value) if value is not None else None
+
+
+def micros(time: datetime) -> int:
+    """Microseconds since 1970."""
+    return (time - EPOCH) // MICROSECOND
+
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+THREADS = Table(
+    "threads",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("agent", Text),
+    Column("title", Text),
+    Column("skill", Text),
+    Column("scenario", Text),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("created", Moment, nullable=False),
+    Column("updated", Moment, nullable=False),
+    Index("ix_threads_owner_updated", "owner", "updated"),
+)
+
+LOG = Table(
+    "log",
+    METADATA,
+    Column("thread", String(36), ForeignKey("threads.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("run", String(36)),
+    Column("time", Moment, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("uq_log_thread_id", "thread", "id", unique=True),
+)
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", String(128), nullable=False),
+    Column("thread", String(36), ForeignKey("threads.id", ondelete="CASCADE"), nullable=False),
+    Column("agent", Text, nullable=False),
+    Column("input", LargeBinary, nullable=False),
+    Column("response_id", String(36), nullable=False),
+    Column("created", Moment, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("entered", Boolean, nullable=False),
+    Column("fence", Integer, nullable=False),
+    Column("node", String(36)),
+    Column("boot", String(36)),
+    Column("lease_until", Moment),
+    Column("started", Moment),
+    Column("ended", Moment),
+    Column("cancel", Text),
+    Column("failures", Integer, nullable=False),
+    Column("too_long", Integer, nullable=False),
+    Column("can_compact", Boolean, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("last_event", Integer, nullable=False),
+    Column("outcome", String(32)),
+    Column("error", Text),
+    Column("usage", LargeBinary),
+    Index("uq_runs_owner_name", "owner", "name", unique=True),
+    Index("ix_runs_thread_id", "thread", "id"),
+    Index("ix_runs_status_lease_until", "status", "lease_until"),
+    # One run of a thread is active at a time, whoever claims.
+    Index(
+        "uq_runs_active_thread",
+        "thread",
+        unique=True,
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
+    ),
+)
+
+EVENTS = Table(
+    "events",
+    METADATA,
+    Column("run", String(36), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+CALLS = Table(
+    "calls",
+    METADATA,
+    Column("run", String(36), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("purpose", String(16), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    # Leading segments it has in common with the call before it, then the hashes of the rest.
+    Column("shared", Integer, nullable=False),
+    Column("hashes", LargeBinary, nullable=False),
+    Column("manifest", LargeBinary, nullable=False),
+    Column("started", Moment, nullable=False),
+    Column("first_token", Moment),
+    Column("ended", Moment),
+    Column("finish", String(32)),
+    Column("usage", LargeBinary),
+    Column("error", Text),
+)
+
+SEGMENTS = Table(
+    "segments",
+    METADATA,
+    Column("thread", String(36), ForeignKey("threads.id", ondelete="CASCADE"), primary_key=True),
+    Column("hash", LargeBinary(32), primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+FILE_REFS = Table(
+    "file_refs",
+    METADATA,
+    Column("thread", String(36), ForeignKey("threads.id", ondelete="CASCADE"), primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("created", Moment, nullable=False),
+)
+
+PROFILES = Table(
+    "profiles",
+    METADATA,
+    Column("owner", Text, primary_key=True),
+    Column("tier", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("updated", Moment, nullable=False),
+)

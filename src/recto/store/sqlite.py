@@ -1,0 +1,203 @@
+"""SQLite: one writer thread that commits many writes at once, a few reader threads, one write-ahead log.
+
+The queue of the writer is bounded: who comes when it is full is told so. Each write of a group has a savepoint and
+fails alone; a commit that fails, fails them all, and none of it is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Literal, TypeAlias, cast
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+
+from recto.errors import RectoError, StoreBusy, StoreDown
+from recto.store.database import Result, Work
+
+Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqliteSettings:
+    """`synchronous` NORMAL survives the death of the process, FULL a power cut too. `waiting` bounds the queue."""
+
+    synchronous: Synchronous = "NORMAL"
+    waiting: int = 10_000
+    group: int = 500
+    readers: int = 4
+
+
+class _Item(Generic[Result]):
+    """A write that waits, and whom to tell."""
+
+    def __init__(self, work: Work[Result], future: asyncio.Future[Result]) -> None:
+        self.work = work
+        self.future = future
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+
+    def do(self, connection: Connection) -> None:
+        """Run in a savepoint: what fails leaves nothing behind and spoils no other write."""
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        driver.execute("SAVEPOINT item")
+        try:
+            self.result = self.work(connection)
+            driver.execute("RELEASE item")
+        except Exception as error:
+            self.error = error
+            # A full disk ends the whole transaction by itself; then there is no savepoint to go back to.
+            if driver.in_transaction:
+                driver.execute("ROLLBACK TO item")
+                driver.execute("RELEASE item")
+
+    def tell(self) -> None:
+        """Hand the outcome to the caller, unless they are gone."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(cast("Result", self.result))
+
+
+class SqliteDatabase:
+    """A database in one file, for one process."""
+
+    def __init__(self, path: Path, settings: SqliteSettings | None = None) -> None:
+        self._settings = settings or SqliteSettings()
+        self._engine = _engine(path, self._settings)
+        self._queue: queue.Queue[_Item[object] | None] = queue.Queue(self._settings.waiting)
+        self._readers = ThreadPoolExecutor(self._settings.readers, thread_name_prefix="recto-read")
+        self._loop = asyncio.get_running_loop()
+        self._problem: str | None = None
+        self._writer = threading.Thread(target=self._write_groups, name="recto-write", daemon=True)
+        self._writer.start()
+
+    @property
+    def problem(self) -> str | None:
+        """Why writes fail at present."""
+        if self._queue.full():
+            return "too many writes are waiting"
+        return self._problem if self._writer.is_alive() else "the writer has stopped"
+
+    async def write(self, work: Work[Result]) -> Result:
+        """Run work in the next group. Returns once it is committed."""
+        item = _Item(work, self._loop.create_future())
+        if not self._writer.is_alive():
+            raise StoreDown(problem="its writer has stopped")
+        try:
+            self._queue.put_nowait(cast("_Item[object]", item))
+        except queue.Full:
+            raise StoreBusy(waiting=self._queue.qsize()) from None
+        return await item.future
+
+    async def read(self, work: Work[Result]) -> Result:
+        """Run work on a reader's connection."""
+        return await self._loop.run_in_executor(self._readers, self._read, work)
+
+    def _read(self, work: Work[Result]) -> Result:
+        with self._engine.connect() as connection:
+            return work(connection)
+
+    async def close(self) -> None:
+        """Commit what waits, then close."""
+        if self._writer.is_alive():
+            await asyncio.to_thread(self._queue.put, None)
+            await asyncio.to_thread(self._writer.join)
+        self._readers.shutdown()
+        self._engine.dispose()
+
+    def _write_groups(self) -> None:
+        with self._engine.connect() as connection:
+            while items := self._next_group():
+                self._write_group(connection, items)
+                self._loop.call_soon_threadsafe(_tell, items)
+
+    def _next_group(self) -> Sequence[_Item[object]]:
+        first = self._queue.get()
+        items = [first] if first else []
+        while items and len(items) < self._settings.group:
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if item is None:
+                # Closing waits for this group; the end is left for the next look.
+                self._queue.put(None)
+                break
+            items.append(item)
+        return items
+
+    def _write_group(self, connection: Connection, items: Sequence[_Item[object]]) -> None:
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        problem: BaseException | None = None
+        try:
+            driver.execute("BEGIN IMMEDIATE")
+            for item in items:
+                item.do(connection)
+                if not driver.in_transaction:
+                    raise StoreDown(problem=str(item.error))
+            driver.execute("COMMIT")
+        except (sqlite3.Error, StoreDown) as error:
+            problem = error
+            if driver.in_transaction:
+                driver.execute("ROLLBACK")
+        self._problem = str(problem) if problem else _first_problem(items)
+        for item in items:
+            item.error = _as_ours(problem or item.error)
+
+
+def _tell(items: Sequence[_Item[object]]) -> None:
+    for item in items:
+        item.tell()
+
+
+def _first_problem(items: Sequence[_Item[object]]) -> str | None:
+    return next((str(item.error) for item in items if item.error and _is_broken(item.error)), None)
+
+
+def _is_broken(error: BaseException) -> bool:
+    """Whether it is the database that failed, not what it was asked."""
+    return isinstance(error, (sqlite3.OperationalError, sqlite3.DatabaseError, DBAPIError))
+
+
+def _as_ours(error: BaseException | None) -> BaseException | None:
+    if error is None or isinstance(error, RectoError) or not _is_broken(error):
+        return error
+    ours = StoreDown(problem=str(error.orig if isinstance(error, DBAPIError) else error))
+    ours.__cause__ = error
+    return ours
+
+
+def _engine(path: Path, settings: SqliteSettings) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{path}",
+        poolclass=QueuePool,
+        pool_size=settings.readers + 1,
+        max_overflow=0,
+        # Transactions are ours to begin: the driver's own habit of beginning late would let two writes meet.
+        connect_args={"check_same_thread": False, "isolation_level": None, "timeout": 30},
+        skip_autocommit_rollback=True,
+        isolation_level="AUTOCOMMIT",
+    )
+    event.listen(engine, "connect", _pragmas(settings))
+    return engine
+
+
+def _pragmas(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProxiedConnection], None]:
+    def set_pragmas(driver: sqlite3.Connection, _record: PoolProxiedConnection) -> None:
+        driver.execute("PRAGMA journal_mode=WAL")
+        driver.execute(f"PRAGMA synchronous={settings.synchronous}")
+        driver.execute("PRAGMA foreign_keys=ON")
+        driver.execute("PRAGMA temp_store=MEMORY")
+
+    return set_pragmas
