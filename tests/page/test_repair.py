@@ -31,6 +31,8 @@ Log = tuple[Message, ...]
 
 NO_CALL = Note(decision="dropped", rule="R10", reason="no call before it waits for this result")
 MOVED = Note(decision="repaired", rule="R10", reason="moved up to its call, as providers demand")
+ORDERED = Note(decision="repaired", rule="R10", reason="results put in the order of their calls")
+MOVED_AND_ORDERED = Note(decision="repaired", rule="R10", reason=f"{MOVED.reason}; {ORDERED.reason}")
 SILENT = Note(decision="dropped", rule="R10", reason="nothing is said in it")
 SIGNED = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"signature": "s"}')
 REFUSAL = Opaque(provider="openai", model=None, place="field", name="refusal", data='"I will not."')
@@ -80,7 +82,7 @@ def assert_untouched(*log: Message) -> None:
 
 def test_R10_a_whole_conversation_stays_as_it_is():
     system, developer = SystemMessage(text="Be brief."), DeveloperMessage(text="In English.")
-    assert_untouched(system, developer, hi, asks("a", "b", text="I look."), result("b"), result("a"), done, go_on)
+    assert_untouched(system, developer, hi, asks("a", "b", text="I look."), result("a"), result("b"), done, go_on)
     assert_untouched()
 
 
@@ -166,6 +168,63 @@ def test_R10_a_silent_message_between_call_and_result_goes():
     assert draft.notes[1] == SILENT
 
 
+# Results that came in another order than their calls
+
+
+def test_R10_results_stand_in_the_order_of_their_calls():
+    log = (hi, asks("a", "b"), result("b"), result("a"), done)
+    shown = (hi, asks("a", "b"), result("a"), result("b"), done)
+    assert_repairs(log, shown, [0, 1, 3, 2, 4], {2: ORDERED, 3: ORDERED})
+
+
+@pytest.mark.parametrize(
+    ("came", "order", "noted"),
+    [
+        ("abc", [1, 2, 3], []),
+        ("acb", [1, 3, 2], [2, 3]),
+        ("cba", [3, 2, 1], [1, 3]),
+        ("bca", [3, 1, 2], [1, 2, 3]),
+        ("ca", [2, 1], [1, 2]),
+        ("ac", [1, 2], []),
+    ],
+)
+def test_R10_only_results_that_change_places_are_noted(came: str, order: list[int], noted: list[int]):
+    log = (asks("a", "b", "c"), *map(result, came), done)
+    kept = asks(*sorted(came))
+    shown = (kept, *[log[place] for place in order], done)
+    missing = {0: lost(1, 3)} if len(came) < 3 else {}
+    assert_repairs(log, shown, [0, *order, len(log) - 1], missing | dict.fromkeys(noted, ORDERED))
+
+
+def test_R10_a_late_result_goes_in_front_of_an_earlier_one_of_a_later_call():
+    log = (asks("a", "b"), result("b"), go_on, result("a"), done)
+    shown = (asks("a", "b"), result("a"), result("b"), go_on, done)
+    assert_repairs(log, shown, [0, 3, 1, 2, 4], {1: ORDERED, 3: MOVED_AND_ORDERED})
+
+
+def test_R10_late_results_are_put_in_order_among_themselves():
+    log = (asks("a", "b", "c"), result("a"), go_on, result("c"), result("b"))
+    shown = (asks("a", "b", "c"), result("a"), result("b"), result("c"), go_on)
+    assert_repairs(log, shown, [0, 1, 4, 3, 2], dict.fromkeys((3, 4), MOVED_AND_ORDERED))
+
+
+def test_R10_what_only_people_see_keeps_its_place_between_results_put_in_order():
+    log = (asks("a", "b"), thought, result("b"), progress, result("a"), done)
+    shown = (asks("a", "b"), thought, result("a"), progress, result("b"), done)
+    assert_repairs(log, shown, [0, 1, 4, 3, 2, 5], dict.fromkeys((2, 4), ORDERED))
+
+
+def test_R10_each_message_has_its_own_order():
+    log = (asks("a", "b"), result("a"), result("b"), asks("b", "a"), result("a"), result("b"))
+    shown = (*log[:4], log[5], log[4])
+    assert_repairs(log, shown, [0, 1, 2, 3, 5, 4], dict.fromkeys((4, 5), ORDERED))
+
+
+def test_R10_of_two_calls_of_one_id_the_first_gives_the_order():
+    log = (asks("a", "b", "a"), result("a"), result("b"), done)
+    assert_repairs(log, (asks("a", "b"), *log[1:]), range(4), {0: lost(1, 3)})
+
+
 # Ids used twice
 
 
@@ -224,9 +283,22 @@ def test_R10_after_repair_every_call_is_followed_at_once_by_exactly_its_results(
         expected = [one.id for one in message.tool_calls] if message.role == "assistant" else []
         answers = sent[place + 1 : place + 1 + len(expected)]
         answered = [one.tool_call_id for one in answers if isinstance(one, ToolMessage)]
-        assert sorted(answered) == sorted(expected)
+        assert answered == expected
         assert len(set(expected)) == len(expected)
         place += 1 + len(expected)
+
+
+@given(log=logs(), ids=st.lists(st.sampled_from("abcdef"), unique=True), data=st.data())
+def test_R10_whichever_tool_was_faster_the_page_is_the_same(log: Log, ids: list[str], data: st.DataObject):
+    ask, answers = asks(*ids), [result(id, f"of {id}") for id in ids]
+    came = data.draw(st.permutations(answers))
+    whole = (*log, ask, *came, done)
+    for length in range(len(log), len(whole)):
+        recto.repair(whole[:length])
+    assert recto.repair(whole).messages == recto.repair((*log, ask, *answers, done)).messages
+    ours = {place: note for place, note in recto.repair(whole).notes.items() if place > len(log)}
+    swapped = [place for place, (one, other) in enumerate(zip(came, answers, strict=True)) if one != other]
+    assert ours == {len(log) + 1 + place: ORDERED for place in swapped}
 
 
 @given(log=logs())
@@ -270,7 +342,7 @@ def test_R10_places_and_notes_account_for_every_message(log: Log):
     draft = recto.repair(log)
     dropped = {place for place, note in draft.notes.items() if note.decision == "dropped"}
     assert sorted([*draft.origins, *dropped]) == list(range(len(log)))
-    stayed = [origin for origin in draft.origins if draft.notes.get(origin) != MOVED]
+    stayed = [one for one in draft.origins if draft.notes.get(one) not in (MOVED, ORDERED, MOVED_AND_ORDERED)]
     assert stayed == sorted(stayed)
     for origin, message in zip(draft.origins, draft.messages, strict=True):
         assert message == log[origin] or draft.notes[origin].decision == "repaired"

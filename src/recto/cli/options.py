@@ -39,3 +39,16 @@ Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file wit
 Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
 ]
+
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")]
+Port = Annotated[int | None, typer.Option(metavar="N", help="Port; 0 takes any that is free.  [default: 8787]")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Folder for the database.  [default: recto-data]")
+]
+AgentsDir = Annotated[
+    Path | None, typer.Option("--agents", metavar="DIR", help="Folder with a folder for each agent of yours.")
+]
+ServerConfig = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="TOML file.  [default: recto.toml, if there is one]")
+]
+Hello = Annotated[bool, typer.Option("--hello", help="Make a first run once it is up, and show it.")]

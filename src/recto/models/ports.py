@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from recto.page import Opaque, Target
@@ -66,11 +66,15 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """The reply is whole. `state` goes back to the provider with it; `usage` is None where none was reported."""
+    """The reply is whole. `usage` is None where none was reported.
+
+    `state` goes back to the provider with it, `call_state` with the call of that index.
+    """
 
     finish: Ending
     usage: Usage | None = None
     state: tuple[Opaque, ...] = ()
+    call_state: Mapping[int, Opaque] = field(default_factory=dict[int, Opaque])
 
 
 Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Ended
@@ -91,4 +95,5 @@ class Model(Protocol):
     @property
     def window(self) -> int: ...
 
-    def stream(self, body: bytes) -> AsyncIterator[Delta]: ...
+    def stream(self, body: bytes) -> AsyncGenerator[Delta]: ...
+    async def aclose(self) -> None: ...

@@ -15,8 +15,19 @@ from recto.page.log import Compacted, Entry, Interrupted, ToolStarted, View, vie
 from recto.page.messages import AssistantMessage, Message, ToolCall, ToolMessage
 
 Outcome: TypeAlias = Literal[
-    "done", "cancelled", "deadline", "too_many_steps", "length", "refused", "filtered", "too_long", "model_failed"
+    "done",
+    "cancelled",
+    "deadline",
+    "too_many_steps",
+    "bad_arguments",
+    "length",
+    "refused",
+    "filtered",
+    "too_long",
+    "model_failed",
 ]
+# The error of a result whose call had arguments the tool cannot take; the model is asked to write them again.
+INVALID_ARGUMENTS = "invalid_arguments"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +50,7 @@ class Run:
     repeatable: frozenset[str] = frozenset()
     max_steps: int = 50
     max_failures: int = 3
+    max_bad_arguments: int = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +143,8 @@ def _call_model(seen: View, turn: Sequence[Message], run: Run) -> Step:
     replies = sum(1 for message in turn if isinstance(message, AssistantMessage))
     if replies >= run.max_steps:
         return Finished(outcome="too_many_steps")
+    if _bad_arguments_in_a_row(turn) > run.max_bad_arguments:
+        return Finished(outcome="bad_arguments")
     if run.failures >= run.max_failures:
         return Finished(outcome="model_failed")
     may_compact = run.can_compact and not _is_just_compacted(seen)
@@ -144,3 +158,16 @@ def _is_just_compacted(seen: View) -> bool:
     """Whether nothing was said since the last summary: a second one would win nothing."""
     newest = next((entry for entry in reversed(seen.entries) if isinstance(entry, (Compacted, Message))), None)
     return isinstance(newest, Compacted)
+
+
+def _bad_arguments_in_a_row(turn: Sequence[Message]) -> int:
+    """How many replies, counted from the last, asked for nothing but calls that no tool could take."""
+    count, results = 0, list[ToolMessage]()
+    for message in reversed(turn):
+        if isinstance(message, ToolMessage):
+            results.append(message)
+        elif isinstance(message, AssistantMessage):
+            if not results or any(result.error != INVALID_ARGUMENTS for result in results):
+                break
+            count, results = count + 1, []
+    return count

@@ -143,6 +143,7 @@ class Change:
     too_long: int | None = None
     can_compact: bool | None = None
     usage: bytes | None = None
+    error: str | None = None
     ending: Ending | None = None
 
 
@@ -200,7 +201,7 @@ class Runs(Protocol):
         """Free what an earlier boot of this node left claimed. Returns how many runs that were."""
         ...
 
-    async def cancels(self, runs: Sequence[str]) -> Sequence[str]:
+    async def cancels(self, held: Sequence[str]) -> Sequence[str]:
         """Of these runs, those that are to end."""
         ...
 

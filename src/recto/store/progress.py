@@ -16,7 +16,7 @@ from recto.store.ports import CallBegun, CallEnded, Change, Lease, Written
 from recto.store.schema import CALLS, EVENTS, LOG, RUNS, SEGMENTS, THREADS
 
 # What a row of the run takes over from a change as it is.
-FIELDS = ("entered", "failures", "too_long", "can_compact", "usage")
+FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error")
 
 
 def record(connection: Connection, lease: Lease, change: Change, now: datetime) -> Written:

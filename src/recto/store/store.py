@@ -101,9 +101,9 @@ class Store:
         """Free what an earlier boot of this node left claimed."""
         return await self._database.write(partial(runs.recover, who=who, now=now))
 
-    async def cancels(self, runs_held: Sequence[str]) -> Sequence[str]:
+    async def cancels(self, held: Sequence[str]) -> Sequence[str]:
         """Of these runs, those that are to end."""
-        return await self._database.read(partial(runs.cancels, runs=runs_held))
+        return await self._database.read(partial(runs.cancels, runs=held))
 
     async def record(self, lease: Lease, change: Change, now: datetime) -> Written:
         """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""

@@ -41,13 +41,14 @@ class Tool:
     """A tool an agent has. `act` takes the arguments as the model wrote them and never raises for a bad call.
 
     `safe_to_repeat`: acting twice does no harm, so a start that was lost is started again. `confirm`: a person has to
-    agree before it acts.
+    agree before it acts. `origin` says to people where it is defined.
     """
 
     offer: ToolOffer
     act: Action
     safe_to_repeat: bool = False
     confirm: bool = False
+    origin: str = ""
 
     @property
     def name(self) -> str:

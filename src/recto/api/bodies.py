@@ -1,0 +1,93 @@
+"""Request bodies: read within their limit, checked, made into values. Rows of runs made into answers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from starlette.requests import Request
+
+from recto.errors import RectoError, WireError
+from recto.page.canonical import Json, load, load_object
+from recto.page.wire.agui_input import RunInput, decode_input
+from recto.store.ports import StoredRun
+
+MAX_BYTES = 262_144
+MAX_NAME = 128
+# How a run that has ended is told to clients, by its outcome.
+STATUSES = {
+    "done": "finished",
+    "length": "finished",
+    "refused": "finished",
+    "waiting": "waiting",
+    "cancelled": "cancelled",
+}
+
+
+class TooLarge(RectoError):
+    """A body is larger than its limit."""
+
+
+async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
+    """The whole body. One byte too many ends it, whatever its headers said."""
+    pieces, size = list[bytes](), 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > most:
+            raise TooLarge("RunAgentInput payload exceeds size limit")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def parse_input(body: bytes) -> RunInput:
+    """A RunAgentInput whose ids can be used. Anything else is a WireError that says which field and why."""
+    try:
+        value = load(body)
+    except ValueError as error:
+        raise WireError(where="body", problem=f"is no JSON: {error}") from error
+    found = decode_input(value)
+    if not _is_uuid(found.thread):
+        raise WireError(where="threadId", problem=f"must be a UUID, is {found.thread[:64]!r}")
+    if not 0 < len(found.run) <= MAX_NAME:
+        raise WireError(where="runId", problem=f"must have 1 to {MAX_NAME} characters, has {len(found.run)}")
+    if not any(message.role in ("user", "tool") for message in found.messages):
+        raise WireError(where="messages", problem="holds neither a user's message nor a tool's result")
+    return found
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def parse_after(request: Request) -> int:
+    """The number of the last event a reader has: `Last-Event-ID`, or `?after=`."""
+    text = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
+    if not text.isascii() or not text.isdigit():
+        raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
+    return min(int(text), 2**31 - 1)
+
+
+def admitted_row(run: StoredRun) -> Mapping[str, Json]:
+    """The answer to an admitted run (P1)."""
+    times = run.created.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": times}
+
+
+def run_row(run: StoredRun) -> Mapping[str, Json]:
+    """A run as clients see it (P8)."""
+    ended = STATUSES.get(run.outcome or "", "failed")
+    return {
+        **admitted_row(run),
+        "agent": run.agent,
+        "status": ended if run.status == "ended" else run.status,
+        "started": run.started.isoformat() if run.started else None,
+        "ended": run.ended.isoformat() if run.ended else None,
+        "outcome": run.outcome,
+        "error": run.error,
+        "usage": load_object(run.usage) if run.usage else None,
+        "calls": run.calls,
+        "lastEventId": run.last_event,
+    }

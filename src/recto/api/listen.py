@@ -1,0 +1,49 @@
+"""Listening: one uvicorn that stops in the order that loses nothing: runs, then their readers, then the rest."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+
+# Streams are ended before it begins, so what is left are answers being written.
+CLOSING_SECONDS = 2
+
+
+def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own."""
+    config = uvicorn.Config(
+        api,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=CLOSING_SECONDS,
+        server_header=False,
+        date_header=False,
+    )
+    server = _Server(config, api, announce)
+    server.run()
+    if not server.started:
+        raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, api: FastAPI, announce: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._api = api
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started and not self.should_exit:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+            threading.Thread(target=self._announce, args=(url,), daemon=True).start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._api.state.stop()
+        await super().shutdown(sockets=sockets)

@@ -1,0 +1,135 @@
+"""Settings of the server (C2): command line over environment over `recto.toml` over defaults. Checked here."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from recto.agents.agent import Limits
+from recto.errors import SettingsError
+
+PREFIX = "RECTO_"
+FILE = "recto.toml"
+# Read elsewhere, by whoever needs them; here so that no known name is called unknown.
+OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY"})
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+BaseModelT = TypeVar("BaseModelT", bound=BaseModel)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """Everything a server can be told. Limits of runs are apart."""
+
+    host: str = "127.0.0.1"
+    port: int = 8787
+    data: Path = Path("recto-data")
+    agents: Path | None = None
+    agent: str = "chat"
+    model: str = "demo"
+    database_url: str | None = None
+    synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
+    runs: int = 200
+    waiting_writes: int = 10_000
+    lease_seconds: float = 30.0
+    grace_seconds: float = 7.0
+    event_seconds: float = 0.04
+    heartbeat_seconds: float = 15.0
+    window: int = 128_000
+    limits: Limits = Limits()
+
+
+class _LimitsTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    steps: Count | None = None
+    seconds: Seconds | None = None
+    tool_seconds: Seconds | None = None
+    tool_characters: Annotated[int, Field(ge=200)] | None = None
+    failures: Count | None = None
+    bad_arguments: Annotated[int, Field(ge=0)] | None = None
+    claims: Count | None = None
+    compactions: Count | None = None
+
+
+class _ServerTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str | None = None
+    port: Annotated[int, Field(ge=0, le=65_535)] | None = None
+    data: Path | None = None
+    agents: Path | None = None
+    agent: Annotated[str, Field(min_length=1)] | None = None
+    model: Annotated[str, Field(min_length=1)] | None = None
+    database_url: str | None = None
+    synchronous: Literal["NORMAL", "FULL"] | None = None
+    runs: Annotated[int, Field(ge=0)] | None = None
+    waiting_writes: Count | None = None
+    lease_seconds: Seconds | None = None
+    grace_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    event_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    heartbeat_seconds: Seconds | None = None
+    window: Count | None = None
+
+
+class _File(BaseModel):
+    """A whole file: other tables belong to other commands."""
+
+    server: _ServerTable = _ServerTable()
+    limits: _LimitsTable = _LimitsTable()
+
+
+def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> ServerSettings:
+    """The settings in force. An unknown name or a value that means nothing raises SettingsError."""
+    table = _checked(_File, _read(file), "")
+    spoken = {name: value for name, value in flags.items() if value is not None}
+    merged = _given(table.server) | _given(_checked(_ServerTable, _from_environment(environment), PREFIX))
+    merged |= _given(_checked(_ServerTable, spoken, "--"))
+    settings = ServerSettings(**merged, limits=Limits(**_given(table.limits)))  # pyright: ignore[reportArgumentType]
+    if settings.host not in LOOPBACK:
+        allowed = "this version has no accounts yet, so it is only reached from this machine: 127.0.0.1 or ::1"
+        raise SettingsError(name="host", value=settings.host, allowed=allowed)
+    return settings
+
+
+def _read(file: Path | None) -> dict[str, object]:
+    path = file or Path(FILE)
+    if file is None and not path.exists():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(name="config", value=str(path), allowed=f"it cannot be read ({error})") from error
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    known = {PREFIX + field.name.upper(): field.name for field in fields(ServerSettings)}
+    known.pop(PREFIX + "LIMITS")
+    found = {name: value for name, value in environment.items() if name.startswith(PREFIX) and name not in OTHERS}
+    for name in sorted(found.keys() - known.keys()):
+        raise SettingsError(name=name, value=found[name], allowed=f"there is no such setting; known: {_list(known)}")
+    return {known[name]: value for name, value in found.items()}
+
+
+def _list(known: Mapping[str, str]) -> str:
+    return ", ".join(sorted({*known, *OTHERS}))
+
+
+def _checked(kind: type[BaseModelT], values: Mapping[str, object], prefix: str) -> BaseModelT:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(step) for step in first["loc"])
+        name = {PREFIX: PREFIX + name.upper(), "--": f"--{name.replace('_', '-')}"}.get(prefix, name)
+        raise SettingsError(name=name, value=first["input"], allowed=first["msg"].lower()) from error
+
+
+def _given(table: BaseModel) -> dict[str, object]:
+    return {name: value for name, value in table if value is not None}

@@ -1,0 +1,176 @@
+"""How runs reach workers in one process: claim, hold the lease, hand back. A wake is a hint, the run row the truth."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from recto.engine.ports import Signal, Work
+from recto.errors import StoreError
+from recto.store.ports import Claimant, Lease, Runs, StoredRun
+
+LOGGER = logging.getLogger("recto.engine")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DispatchSettings:
+    """How many runs are worked on at once, how often the queue is looked at unasked, how long stopping may take.
+
+    `grace` is for running steps to finish; what is left after it is broken off and handed back.
+    """
+
+    slots: int = 200
+    look: float = 1.0
+    grace: float = 7.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Held:
+    lease: Lease
+    signal: Signal
+    task: asyncio.Task[None]
+
+
+class Dispatcher:
+    """Claims runs and has them worked on, until it is stopped."""
+
+    def __init__(
+        self, runs: Runs, who: Claimant, work: Work, *, clock: Callable[[], datetime], settings: DispatchSettings
+    ) -> None:
+        self._runs = runs
+        self._who = who
+        self._work = work
+        self._clock = clock
+        self._settings = settings
+        self._held: dict[str, _Held] = {}
+        self._wanted = asyncio.Event()
+        self._stopping = False
+        self._loops: list[asyncio.Task[None]] = []
+
+    @property
+    def active(self) -> int:
+        """How many runs are being worked on here."""
+        return len(self._held)
+
+    @property
+    def problem(self) -> str | None:
+        """Why no run is begun here at present; None while they are."""
+        if self._stopping:
+            return "the server is stopping"
+        dead = self._loops and any(loop.done() for loop in self._loops)
+        return "the engine has stopped" if dead or not self._loops else None
+
+    async def start(self) -> None:
+        """Free what this node left behind when it last ended, then begin to claim."""
+        count = await self._runs.recover(self._who, self._clock())
+        if count:
+            LOGGER.info("going on with %d runs an earlier start left behind", count)
+        self._wanted.set()
+        self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._lease_loop())]
+
+    def wake(self) -> None:
+        """There may be something to claim."""
+        self._wanted.set()
+
+    def cancel(self, run: str) -> None:
+        """Tell a run worked on here that it is to end. The wish itself is in the run's row."""
+        held = self._held.get(run)
+        if held:
+            held.signal.cancelled.set()
+
+    async def stop(self) -> None:
+        """Claim no more; let running steps finish; break off and hand back what takes too long."""
+        if self._stopping:
+            return
+        self._stopping = True
+        for loop in self._loops[:1]:
+            loop.cancel()
+        for held in self._held.values():
+            held.signal.leaving.set()
+        tasks = [held.task for held in self._held.values()]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self._settings.grace)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+
+    async def _claim_loop(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._settings.look):
+                    await self._wanted.wait()
+            except TimeoutError:
+                pass
+            self._wanted.clear()
+            try:
+                await self._claim()
+            except StoreError as error:
+                LOGGER.warning("cannot claim: %s", error)
+                await asyncio.sleep(self._settings.look)
+
+    async def _claim(self) -> None:
+        free = self._settings.slots - len(self._held)
+        if free <= 0:
+            return
+        for run in await self._runs.claim(self._who, self._clock(), free):
+            self._begin(run)
+
+    def _begin(self, run: StoredRun) -> None:
+        signal = Signal()
+        if run.cancel:
+            signal.cancelled.set()
+        if self._stopping:
+            signal.leaving.set()
+        task = asyncio.create_task(self._do(run, signal))
+        self._held[run.id] = _Held(lease=_lease(run), signal=signal, task=task)
+
+    async def _do(self, run: StoredRun, signal: Signal) -> None:
+        ended = False
+        try:
+            ended = await self._work(run, signal)
+        except asyncio.CancelledError:
+            LOGGER.info("run %s broken off", run.id)
+        except StoreError as error:
+            LOGGER.warning("run %s stopped here: %s", run.id, error)
+        finally:
+            held = self._held.pop(run.id)
+            if not ended:
+                await self._hand_back(held.lease)
+            self._wanted.set()
+
+    async def _hand_back(self, lease: Lease) -> None:
+        try:
+            await asyncio.shield(self._runs.hand_back((lease,), self._clock()))
+        except StoreError as error:
+            LOGGER.warning("run %s could not be handed back, its lease runs out: %s", lease.run, error)
+
+    async def _lease_loop(self) -> None:
+        pause = self._who.lease.total_seconds() / 3
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                await self._renew()
+            except StoreError as error:
+                LOGGER.warning("cannot renew leases: %s", error)
+
+    async def _renew(self) -> None:
+        held = dict(self._held)
+        if not held:
+            return
+        kept = await self._runs.renew(self._who, [one.lease for one in held.values()], self._clock())
+        still = {lease.run for lease in kept}
+        for run, one in held.items():
+            if run not in still and not one.task.done():
+                one.task.cancel()
+        for run in await self._runs.cancels(list(still)):
+            self.cancel(run)
+
+
+def _lease(run: StoredRun) -> Lease:
+    return Lease(run=run.id, thread=run.thread, fence=run.fence)

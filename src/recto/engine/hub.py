@@ -1,0 +1,136 @@
+"""How events reach readers, in one process. Readers are woken from memory; the store has what memory no longer has.
+
+A reader is a number: the last event it has. However slow it is, it costs one page of events and holds up nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from recto.page.events import ends_run
+from recto.store.ports import Events, StoredEvent
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubSettings:
+    """How many of a run's newest events stay in memory, how many are read at once, and how often the store is asked.
+
+    `look` is for runs that another process works on; `heartbeat` is how long a stream may be silent.
+    """
+
+    tail: int = 64
+    page: int = 256
+    look: float = 1.0
+    heartbeat: float = 15.0
+
+
+@dataclass(kw_only=True)
+class _Channel:
+    """A run somebody reads or writes here: its newest events and the bells of its readers."""
+
+    tail: deque[StoredEvent]
+    bells: set[asyncio.Event] = field(default_factory=set[asyncio.Event])
+    writers: int = 0
+
+
+class Hub:
+    """Publishes what is committed to whoever listens."""
+
+    def __init__(self, events: Events, settings: HubSettings | None = None) -> None:
+        self._events = events
+        self._settings = settings or HubSettings()
+        self._channels: dict[str, _Channel] = {}
+        self._closed = False
+
+    @contextmanager
+    def writing(self, run: str) -> Generator[None]:
+        """While a run is worked on here, its readers need not ask the store for what is new."""
+        channel = self._channel(run)
+        channel.writers += 1
+        try:
+            yield
+        finally:
+            channel.writers -= 1
+            self._ring(channel)
+            self._forget(run)
+
+    def publish(self, run: str, events: Sequence[StoredEvent]) -> None:
+        """Hand on events that are committed, in order."""
+        channel = self._channels.get(run)
+        if channel is not None and events:
+            if channel.tail and channel.tail[-1].number + 1 != events[0].number:
+                # Something between was committed and never published: the store has it, the tail must not skip it.
+                channel.tail.clear()
+            channel.tail.extend(events)
+            self._ring(channel)
+
+    async def follow(self, run: str, after: int, *, last: int | None) -> AsyncGenerator[Sequence[StoredEvent]]:
+        """Events behind a number as they come, until the run ends; nothing for a while yields an empty sequence.
+
+        `last` is the number of the last event there will be, where the run has ended already.
+        """
+        silent = 0.0
+        with self._listening(run) as bell:
+            while not self._closed and (last is None or after < last):
+                bell.clear()
+                found = await self._next(run, after)
+                if found:
+                    after, silent = found[-1].number, 0.0
+                    yield found
+                    if ends_run(found[-1].body):
+                        return
+                    continue
+                silent += await self._wait(run, bell)
+                if silent >= self._settings.heartbeat:
+                    silent = 0.0
+                    yield ()
+
+    def close(self) -> None:
+        """End all streams: readers come back to whoever goes on with their runs."""
+        self._closed = True
+        for channel in self._channels.values():
+            self._ring(channel)
+
+    async def _next(self, run: str, after: int) -> Sequence[StoredEvent]:
+        tail = self._channel(run).tail
+        if tail and tail[0].number <= after + 1:
+            return [event for event in tail if event.number > after]
+        return await self._events.events(run, after, self._settings.page)
+
+    async def _wait(self, run: str, bell: asyncio.Event) -> float:
+        """Wait to be woken. A run at work elsewhere wakes nobody here, so the store is looked at now and then."""
+        near = self._channel(run).writers > 0
+        seconds = self._settings.heartbeat if near else min(self._settings.look, self._settings.heartbeat)
+        try:
+            async with asyncio.timeout(seconds):
+                await bell.wait()
+        except TimeoutError:
+            return seconds
+        return 0.0
+
+    @contextmanager
+    def _listening(self, run: str) -> Generator[asyncio.Event]:
+        bell = asyncio.Event()
+        channel = self._channel(run)
+        channel.bells.add(bell)
+        try:
+            yield bell
+        finally:
+            channel.bells.discard(bell)
+            self._forget(run)
+
+    def _channel(self, run: str) -> _Channel:
+        return self._channels.setdefault(run, _Channel(tail=deque(maxlen=self._settings.tail)))
+
+    def _forget(self, run: str) -> None:
+        channel = self._channels.get(run)
+        if channel and not channel.bells and not channel.writers:
+            del self._channels[run]
+
+    def _ring(self, channel: _Channel) -> None:
+        for bell in channel.bells:
+            bell.set()

@@ -1,0 +1,21 @@
+"""What the engine is to the rest: who works on a run, and how a run hears that it is to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from recto.store.ports import StoredRun
+
+
+class Signal:
+    """What a run at work listens to. `cancelled` ends the run; `leaving` hands it back as it is."""
+
+    def __init__(self) -> None:
+        self.cancelled = asyncio.Event()
+        self.leaving = asyncio.Event()
+
+
+# Works on a claimed run. True: the run has ended; False: somebody else may go on with it.
+Work: TypeAlias = Callable[[StoredRun, Signal], Awaitable[bool]]

@@ -1,0 +1,243 @@
+"""An OpenAI-compatible endpoint over HTTP: sends a page's very bytes, reads the reply as it streams. Decides nothing.
+
+A reply is whole when the stream says so, or when the model said it is done and the body ended within its framing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+
+import aiohttp
+
+from recto.errors import ModelCutOff, ModelError, ModelUnreachable, SettingsError, WireError
+from recto.models.faults import Blame, fault, parse_retry_after
+from recto.models.openai_chat import ChatReader
+from recto.models.ports import Delta
+from recto.models.sse import EventReader
+from recto.page import Target
+from recto.page.canonical import Json
+
+STREAMED: Mapping[str, Json] = {"stream": True, "stream_options": {"include_usage": True}}
+WINDOW = 128_000
+OK = 200
+ERROR_BYTES = 64 * 1024
+JSON_BYTES = 16 * 1024 * 1024
+# A connection whose body ends right after the reply is used again; one that lingers is closed.
+LINGER = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeouts:
+    """Seconds: until there is a connection, beside that until the first byte of the reply, and between its bytes."""
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    between_bytes: float = 60.0
+
+    def __post_init__(self) -> None:
+        numbers = {"connect": self.connect, "first_byte": self.first_byte, "between_bytes": self.between_bytes}
+        for name, value in numbers.items():
+            if not 0 < value < float("inf"):
+                raise SettingsError(name=f"timeouts.{name}", value=value, allowed="it is a number of seconds above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where a model is and how to get in. The settings' names are for errors: they say what to change."""
+
+    base_url: str
+    provider: str = ""
+    key: str = field(default="", repr=False)
+    key_setting: str = "the key"
+    url_setting: str = "the base url"
+    timeouts: Timeouts = Timeouts()
+    trust_env: bool = False
+
+
+def utc_now() -> datetime:
+    """The time, where none is given."""
+    return datetime.now(UTC)
+
+
+class OpenAIModel:
+    """A model behind an endpoint. Without a session it makes its own, which `aclose` closes."""
+
+    def __init__(
+        self,
+        model: str,
+        endpoint: Endpoint,
+        *,
+        options: Mapping[str, Json] | None = None,
+        window: int = WINDOW,
+        session: aiohttp.ClientSession | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.name = f"{endpoint.provider}:{model}" if endpoint.provider else model
+        self.target = Target(wire="openai", model=model)
+        self.options: Mapping[str, Json] = {**STREAMED, **(options or {})}
+        self.window = window
+        self._endpoint = endpoint
+        self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
+        self._own = session is None
+        self._session = session
+        self._clock = clock
+        self._blame = Blame(
+            model=self.name,
+            key_setting=endpoint.key_setting,
+            url_setting=endpoint.url_setting,
+            secret=endpoint.key,
+        )
+
+    async def aclose(self) -> None:
+        """Close the session this model made. A session given to it stays open."""
+        if self._own and self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
+        """Send the bytes, give the deltas as they come. Closing it closes the connection at once."""
+        async with self._answer(body) as answer:
+            reader = ChatReader(model=self.target.model, blame=self._blame)
+            while not reader.done and (events := await answer.events()) is not None:
+                for delta in chain.from_iterable(map(reader.read, events)):
+                    yield delta
+            if not reader.done and not answer.is_framed:
+                raise ModelCutOff(model=self.name, problem="the stream ended without saying that it is done.")
+            yield reader.end()
+            await answer.linger()
+
+    @asynccontextmanager
+    async def _answer(self, body: bytes) -> AsyncGenerator[_Answer, None]:
+        """The answer to a post, closed in any case. What goes wrong on the way is told in our words."""
+        answer: _Answer | None = None
+        try:
+            answer = await self._post(body)
+            yield answer
+        except WireError as error:
+            raise ModelCutOff(model=self.name, problem=f"its stream cannot be read: {error}.") from error
+        except TimeoutError as error:
+            raise ModelUnreachable(model=self.name, problem="no sign of life in time. Try again.") from error
+        except aiohttp.ClientError as error:
+            raise self._broken(error, answered=answer is not None) from error
+        finally:
+            if answer is not None:
+                answer.close()
+
+    async def _post(self, body: bytes) -> _Answer:
+        timeouts = self._endpoint.timeouts
+        deadline = asyncio.get_running_loop().time() + timeouts.connect + timeouts.first_byte
+        async with asyncio.timeout_at(deadline):
+            response = await self._opened().post(
+                self._url,
+                data=body,
+                headers=self._headers(),
+                # An address that sends us elsewhere gets neither the page nor the key carried over.
+                allow_redirects=False,
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(total=None, connect=timeouts.connect),
+            )
+        answer = _Answer(response, deadline, timeouts.between_bytes)
+        if response.status != OK:
+            raise await self._refusal(response, answer)
+        return answer
+
+    async def _refusal(self, response: aiohttp.ClientResponse, answer: _Answer) -> ModelError:
+        try:
+            said = await answer.beginning(ERROR_BYTES)
+        except (TimeoutError, aiohttp.ClientError):
+            # The status says enough.
+            said = b""
+        finally:
+            answer.close()
+        wait = parse_retry_after(response.headers.get("Retry-After"), self._clock())
+        return fault(response.status, said, self._blame, wait)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                # How many calls run at once is decided elsewhere.
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=self._endpoint.trust_env,
+            )
+        return self._session
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
+        key = self._endpoint.key
+        return {**headers, "Authorization": f"Bearer {key}"} if key else headers
+
+    def _broken(self, error: aiohttp.ClientError, *, answered: bool) -> ModelCutOff | ModelUnreachable:
+        if answered:
+            return ModelCutOff(model=self.name, problem="the connection broke before the reply was whole.")
+        where = f"{self._url} cannot be reached ({type(error).__name__}). Check {self._endpoint.url_setting}."
+        return ModelUnreachable(model=self.name, problem=where)
+
+
+class _Answer:
+    """One HTTP answer, read in time."""
+
+    def __init__(self, response: aiohttp.ClientResponse, deadline: float, between_bytes: float) -> None:
+        self._response = response
+        self._content = response.content
+        self._deadline: float | None = deadline
+        self._between = between_bytes
+        self._reader = EventReader()
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether the end of the body can be told from a broken connection."""
+        headers = self._response.headers
+        return "Content-Length" in headers or headers.get("Transfer-Encoding", "").lower() == "chunked"
+
+    async def events(self) -> Sequence[str] | None:
+        """The data of the events that came next; None at the end. A body that is plain JSON counts as one event."""
+        if self._response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise WireError(where="Content-Encoding", problem="the answer is compressed, which was not asked for")
+        if self._response.content_type == "application/json":
+            whole = await self.beginning(JSON_BYTES)
+            return (whole.decode("utf-8", "replace"),) if whole else None
+        fragment = await self._read()
+        return tuple(self._reader.feed(fragment)) if fragment else None
+
+    async def beginning(self, most: int) -> bytes:
+        """As much of the body as may be shown; what comes after that is never read."""
+        body = b""
+        while len(body) < most and (fragment := await self._read()):
+            body += fragment
+        return body[:most]
+
+    async def linger(self) -> None:
+        """Wait a moment for the body's end, so that the connection can be used again."""
+        try:
+            async with asyncio.timeout(LINGER):
+                while await self._content.readany():
+                    pass
+        except (TimeoutError, aiohttp.ClientError):
+            return
+
+    def close(self) -> None:
+        """Give the connection back where the body has ended; close it at once where it has not."""
+        if self._content.at_eof():
+            self._response.release()
+        else:
+            self._response.close()
+
+    async def _read(self) -> bytes:
+        """What came next; nothing at the end."""
+        deadline = self._deadline or asyncio.get_running_loop().time() + self._between
+        self._deadline = None
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._content.readany()
+        except aiohttp.ClientError:
+            # What came before the connection broke may say that the reply was whole. The next read raises again.
+            rest = self._content._read_nowait(-1)  # pyright: ignore[reportPrivateUsage] - kept, but no way to ask
+            if rest:
+                return rest
+            raise

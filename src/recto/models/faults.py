@@ -1,0 +1,155 @@
+"""What a provider's refusal means: a status and an error body become the ModelError that says what to do. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from recto.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable, PageTooLong
+from recto.page.canonical import Json, load, scrub
+
+MESSAGE_LENGTH = 500
+BUSY = 429
+UNAVAILABLE = 503
+BAD_REQUEST = 400
+# Statuses that may pass: a timeout, a conflict with another request. Everything from 500 on is the server's own fault.
+PASSING = (408, 409, 425)
+SERVER_FAULT = 500
+# Where a page that is too long is refused: some servers say so with a server's fault or inside the stream.
+LONG_STATUSES = (400, 413, 422, 500)
+TOO_LONG = re.compile(
+    r"context[_ -]length|context window|context size|maximum context|max_context|exceed\w* (?:the )?context"
+    r"|prompt (?:is )?too long|input (?:is )?too long|too many (?:input )?tokens"
+    r"|(?:input|prompt)[^.]{0,40}exceeds[^.]{0,40}tokens"
+    r"|reduce the length of the (?:messages|prompt|input)|token limit exceeded|string_above_max_length",
+    re.IGNORECASE,
+)
+# Not "you exceeded your current quota": some providers say that of a limit that is over in a minute.
+NO_QUOTA = re.compile(r"insufficient_quota|billing_|insufficient (?:balance|credits)", re.IGNORECASE)
+# What an error inside a stream calls itself, and the status it would have had.
+NAMED: tuple[tuple[re.Pattern[str], int], ...] = (
+    (re.compile(r"rate.?limit|too.?many.?requests", re.IGNORECASE), BUSY),
+    (re.compile(r"server|overload|unavailable|timeout|api_error|internal", re.IGNORECASE), UNAVAILABLE),
+    (re.compile(r"invalid|authentication|permission|not_found|unsupported", re.IGNORECASE), BAD_REQUEST),
+)
+STATUS = re.compile("[45][0-9]{2}")
+ADVICE = {
+    401: "Check {key}.",
+    403: "Check {key} and what it may use.",
+    404: "Check the model's name and {url}.",
+}
+REDIRECTED = "it answers from another address (status {status}). Set {url} to that one."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blame:
+    """Whose call failed and which settings it depends on, so that an error can name them. `secret` is never shown."""
+
+    model: str
+    key_setting: str = "the key"
+    url_setting: str = "the base url"
+    secret: str = ""
+
+
+def fault(status: int, body: bytes, blame: Blame, retry_after: float | None = None) -> ModelError:
+    """The error for an answer with this status. `body` is what the provider says of it, in whatever form."""
+    return _fault(status, _error_of(body), blame, f"status {status}", retry_after)
+
+
+def stream_fault(error: Json, blame: Blame) -> ModelError:
+    """The error for an error object inside a stream, where its own code or type stands for the status."""
+    return _fault(_status_of(error), error, blame, "inside its stream", None)
+
+
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds from a Retry-After header: a number or a date; None when it is neither."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = _seconds_until(value, now)
+    return max(seconds, 0.0) if seconds is not None and math.isfinite(seconds) else None
+
+
+def _seconds_until(date: str, now: datetime) -> float | None:
+    try:
+        then = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    return ((then if then.tzinfo else then.replace(tzinfo=UTC)) - now).total_seconds()
+
+
+def _fault(status: int, error: Json, blame: Blame, where: str, retry_after: float | None) -> ModelError:
+    said = _said(error, blame)
+    names = f"{_field(error, 'code')} {_field(error, 'type')} {_message(error)}"
+    if status in LONG_STATUSES and TOO_LONG.search(names):
+        return PageTooLong(model=blame.model, problem=f"the page is too long for it. {said}")
+    if NO_QUOTA.search(names) and status in (BUSY, 402, 403):
+        return ModelRefused(model=blame.model, problem=f"the account has no quota left. {said}")
+    if status == BUSY:
+        problem = f"it is asked too often ({where}). {said}"
+        return ModelBusy(model=blame.model, problem=problem, retry_after=retry_after)
+    if status in PASSING or status >= SERVER_FAULT:
+        problem = f"the server failed ({where}). {said}"
+        return ModelUnreachable(model=blame.model, problem=problem, retry_after=retry_after)
+    if status < BAD_REQUEST:
+        problem = REDIRECTED.format(status=status, url=blame.url_setting)
+        return ModelRefused(model=blame.model, problem=problem)
+    advice = ADVICE.get(status, "Change the request or the model's settings.")
+    told = advice.format(key=blame.key_setting, url=blame.url_setting)
+    return ModelRefused(model=blame.model, problem=f"it refused the request ({where}). {said} {told}")
+
+
+def _error_of(body: bytes) -> Json:
+    """The error object of a body; the text itself where the body holds none."""
+    text = scrub(body.decode("utf-8", "replace"))
+    try:
+        whole = load(text)
+    except ValueError:
+        return text
+    # Some servers wrap the object in a list.
+    first = whole[0] if isinstance(whole, list) and whole else whole
+    if isinstance(first, Mapping) and first.get("error"):
+        return first["error"]
+    return first
+
+
+def _said(error: Json, blame: Blame) -> str:
+    message = " ".join(_message(error).split())
+    hidden = message.replace(blame.secret, "***") if blame.secret else message
+    shown = hidden if len(hidden) <= MESSAGE_LENGTH else f"{hidden[: MESSAGE_LENGTH - 3]}..."
+    return f"The provider says: {shown}" if shown else "The provider says nothing of why."
+
+
+def _message(error: Json) -> str:
+    match error:
+        case str():
+            return error
+        case {"message": str(message)} | {"detail": str(message)} | {"error": str(message)}:
+            return message
+        case Mapping():
+            return ", ".join(f"{name}: {value}" for name, value in error.items())
+        case _:
+            return ""
+
+
+def _field(error: Json, name: str) -> str:
+    value = error.get(name) if isinstance(error, Mapping) else None
+    return str(value) if isinstance(value, (str, int)) else ""
+
+
+def _status_of(error: Json) -> int:
+    code = _field(error, "code") or _field(error, "status")
+    if STATUS.fullmatch(code):
+        return int(code)
+    names = f"{code} {_field(error, 'type')}"
+    if TOO_LONG.search(f"{names} {_message(error)}"):
+        return BAD_REQUEST
+    if NO_QUOTA.search(names):
+        return BUSY
+    return next((status for pattern, status in NAMED if pattern.search(names)), UNAVAILABLE)

@@ -1,0 +1,195 @@
+"""OpenAI chat completions as they stream: events in, deltas out. Pure. Refuses to guess that a reply is whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from recto.errors import ModelCutOff, ModelUnreachable
+from recto.models.chat_calls import Calls
+from recto.models.faults import Blame, stream_fault
+from recto.models.ports import Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage
+from recto.page import Opaque
+from recto.page.canonical import Json, dump, load
+from recto.page.wire.openai import WIRE
+
+DONE = "[DONE]"
+FINISHES: Mapping[str, Ending] = {"length": "length", "max_tokens": "length", "content_filter": "filtered"}
+# Reasons that say the server gave up, not the model.
+GIVEN_UP = ("error", "abort", "insufficient_system_resource")
+DETAILS = "reasoning_details"
+# The first that has words is shown; all go back. Some servers send the same words under both names.
+THOUGHT_FIELDS = ("reasoning_content", "reasoning")
+STATE_ORDER = ("reasoning", "reasoning_content", DETAILS)
+# Fields of a detail of reasoning that come in pieces.
+PIECED = ("text", "summary")
+
+
+class ChatReader:
+    """Reads one reply. `finished` tells that the model said it is done, `done` that the stream said so."""
+
+    def __init__(self, *, model: str, blame: Blame | None = None) -> None:
+        self._model = model
+        self._blame = blame or Blame(model=model)
+        self._calls = Calls(model=model)
+        self._thoughts: dict[str, list[str]] = {}
+        self._details: list[Mapping[str, Json]] = []
+        self._usage: Usage | None = None
+        self._reason = ""
+        self._refused = False
+        self.done = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether a finish reason was seen: nothing but usage may follow."""
+        return bool(self._reason)
+
+    def read(self, data: str) -> Iterator[Delta]:
+        """What the data of one event adds to the reply. Nothing is read after the stream said it is done."""
+        if self.done or not data.strip():
+            return
+        if data.strip() == DONE:
+            self.done = True
+            return
+        chunk = self._chunk(data)
+        if chunk.get("error"):
+            raise stream_fault(chunk["error"], self._blame)
+        self._usage = read_usage(chunk.get("usage")) or self._usage
+        choice = _first(chunk.get("choices"))
+        if choice is None:
+            return
+        # A server that does not stream after all has the whole message in place of a delta.
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, Mapping):
+            yield from self._delta(delta)
+        self._usage = read_usage(choice.get("usage")) or self._usage
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            yield from self._finish(reason)
+
+    def end(self) -> Ended:
+        """The end of the reply. ModelCutOff where the model never said that it is done."""
+        if not self.finished:
+            raise self._cut_off("the stream ended before the reply did.")
+        return Ended(
+            finish=self._ending(), usage=self._usage, state=tuple(self._state()), call_state=self._calls.state()
+        )
+
+    def _chunk(self, data: str) -> Mapping[str, Json]:
+        try:
+            chunk = load(data)
+        except ValueError:
+            chunk = self._chunk_with_halves(data)
+        if not isinstance(chunk, Mapping):
+            raise self._cut_off("an event of its stream is no JSON object.")
+        return chunk
+
+    def _chunk_with_halves(self, data: str) -> Json:
+        """Halves of surrogate pairs are JSON, if no text: they become U+FFFD."""
+        try:
+            return load(dump(json.loads(data)))
+        except (ValueError, RecursionError) as error:
+            raise self._cut_off("an event of its stream is no JSON.") from error
+
+    def _delta(self, delta: Mapping[str, Json]) -> Iterator[Delta]:
+        yield from self._think(delta)
+        yield from (TextDelta(text=text) for text in _texts(delta.get("content")) if text)
+        refusal = delta.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            self._refused = True
+            yield TextDelta(text=refusal)
+        yield from self._calls.read(_calls_of(delta))
+
+    def _think(self, delta: Mapping[str, Json]) -> Iterator[Delta]:
+        thoughts = [(name, text) for name in THOUGHT_FIELDS if isinstance(text := delta.get(name), str) and text]
+        for name, text in thoughts:
+            self._thoughts.setdefault(name, []).append(text)
+        if thoughts:
+            yield ReasoningDelta(text=thoughts[0][1])
+        details = delta.get(DETAILS)
+        if isinstance(details, Sequence) and not isinstance(details, str):
+            for detail in details:
+                self._add_detail(detail)
+
+    def _add_detail(self, detail: Json) -> None:
+        if not isinstance(detail, Mapping):
+            return
+        last: Mapping[str, Json] = self._details[-1] if self._details else {}
+        pieces = [name for name in PIECED if isinstance(last.get(name), str) and isinstance(detail.get(name), str)]
+        same = all(last.get(name) == detail.get(name) for name in ("type", "index"))
+        if not (same and (pieces or "signature" in detail)):
+            self._details.append(detail)
+            return
+        known = {name: value for name, value in detail.items() if value is not None}
+        joined = {name: f"{last[name]}{detail[name]}" for name in pieces}
+        self._details[-1] = {**last, **known, **joined}
+
+    def _finish(self, reason: str) -> Iterator[Delta]:
+        if reason in GIVEN_UP:
+            raise ModelUnreachable(model=self._blame.model, problem=f"the server gave up ({reason}). Try again.")
+        self._reason = reason
+        yield from self._calls.close()
+        if self._calls.nameless:
+            raise self._cut_off("a tool call in its reply has no name.")
+
+    def _ending(self) -> Ending:
+        if self._refused:
+            return "refused"
+        return FINISHES.get(self._reason) or ("tool_calls" if self._calls.any else "stop")
+
+    def _state(self) -> Iterator[Opaque]:
+        for name in STATE_ORDER:
+            value = self._details if name == DETAILS else "".join(self._thoughts.get(name, ()))
+            if value:
+                yield Opaque(provider=WIRE, model=self._model, place="field", name=name, data=dump(value).decode())
+
+    def _cut_off(self, problem: str) -> ModelCutOff:
+        return ModelCutOff(model=self._blame.model, problem=problem)
+
+
+def read_usage(usage: Json) -> Usage | None:
+    """The tokens a provider reports, or None where it reports none."""
+    if not isinstance(usage, Mapping):
+        return None
+    prompt = _object(usage.get("prompt_tokens_details"))
+    completion = _object(usage.get("completion_tokens_details"))
+    return Usage(
+        input=_count(usage.get("prompt_tokens")),
+        output=_count(usage.get("completion_tokens")),
+        cached=_count(prompt.get("cached_tokens")) or _count(usage.get("prompt_cache_hit_tokens")),
+        cache_written=_count(prompt.get("cache_write_tokens")),
+        reasoning=_count(completion.get("reasoning_tokens")),
+    )
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _count(value: Json) -> int:
+    return max(int(value), 0) if isinstance(value, (int, float)) else 0
+
+
+def _first(choices: Json) -> Mapping[str, Json] | None:
+    if isinstance(choices, Sequence) and not isinstance(choices, str) and choices:
+        return _object(choices[0])
+    return None
+
+
+def _texts(content: Json) -> Iterator[str]:
+    match content:
+        case str():
+            yield content
+        case list():
+            yield from (text for block in content if isinstance(text := _object(block).get("text"), str))
+        case _:
+            pass
+
+
+def _calls_of(delta: Mapping[str, Json]) -> Sequence[Json]:
+    calls = delta.get("tool_calls")
+    if isinstance(calls, Sequence) and not isinstance(calls, str):
+        return calls
+    # The form before tool calls: one function, without an id.
+    function = delta.get("function_call")
+    return [{"index": 0, "function": function}] if isinstance(function, Mapping) else ()

@@ -1,0 +1,74 @@
+"""Server-sent events from bytes in any fragmentation: what each event carries as data. Refuses endless lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recto.errors import WireError
+
+# A whole tool call or an image may stand in one line; nothing a model says is larger than this.
+MOST = 16 * 1024 * 1024
+BOM = b"\xef\xbb\xbf"
+
+
+class EventReader:
+    """Reads one stream. Feed it what arrives; it gives back the data of every event that is whole by then.
+
+    An event that the stream's end cuts off is never given. `most` bounds the bytes of an event.
+    """
+
+    def __init__(self, *, most: int = MOST) -> None:
+        self._most = most
+        self._begun: list[bytes] = []
+        self._data: list[bytes] = []
+        self._held = 0
+        self._after_return = False
+        self._first = True
+
+    def feed(self, fragment: bytes) -> Iterator[str]:
+        """The data of the events this fragment completes, in order."""
+        for line in self._lines(fragment):
+            if line:
+                self._take(line)
+            elif self._data:
+                # Joined before it is decoded: no border of fragments can fall into a character here.
+                data = b"\n".join(self._data).decode("utf-8", "replace")
+                self._data, self._held = [], 0
+                yield data
+
+    def _lines(self, fragment: bytes) -> Iterator[bytes]:
+        if self._after_return and fragment:
+            fragment = fragment.removeprefix(b"\n")
+            self._after_return = False
+        if b"\n" not in fragment and b"\r" not in fragment:
+            self._hold(fragment)
+            return
+        whole = b"".join((*self._begun, fragment))
+        self._held -= sum(map(len, self._begun))
+        self._begun = []
+        self._after_return = whole.endswith(b"\r")
+        for line in whole.splitlines(keepends=True):
+            if line.endswith((b"\n", b"\r")):
+                yield line.rstrip(b"\r\n")
+            else:
+                self._hold(line)
+
+    def _hold(self, fragment: bytes) -> None:
+        if fragment:
+            self._begun.append(fragment)
+            self._weigh(fragment)
+
+    def _take(self, line: bytes) -> None:
+        if self._first:
+            self._first = False
+            line = line.removeprefix(BOM)
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            data = value.removeprefix(b" ")
+            self._data.append(data)
+            self._weigh(data)
+
+    def _weigh(self, more: bytes) -> None:
+        self._held += len(more)
+        if self._held > self._most:
+            raise WireError(where="stream", problem=f"an event is larger than {self._most} bytes")

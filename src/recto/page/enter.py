@@ -1,0 +1,65 @@
+"""What of a run's input enters the log: the user's words, and results of calls that wait for the client (P3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from recto.page.log import Entry, View, view
+from recto.page.messages import AssistantMessage, Message, ToolMessage, UserMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entering:
+    """When the run was admitted, and the id its answer and its files go by."""
+
+    admitted: datetime
+    response_id: str
+    new_id: Callable[[], str]
+
+
+def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> tuple[Entry, ...]:
+    """The entries to append. A client's copies of what others said are never taken.
+
+    The user message of the current turn, sent again as it was, goes on with that turn; any other is a new turn, under
+    a new id where its own is taken.
+    """
+    seen = view(log)
+    taken = {entry.id for entry in log}
+    entries: list[Entry] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.tool_call_id in _pending(seen, entries):
+            entries.append(_named(replace(message, time=run.admitted), taken, run))
+        elif isinstance(message, UserMessage) and not _goes_on(seen, message):
+            turn = replace(message, time=run.admitted, response_id=run.response_id)
+            entries.append(_named(turn, taken, run))
+    return tuple(entries)
+
+
+def _goes_on(seen: View, message: UserMessage) -> bool:
+    current = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
+    return isinstance(current, UserMessage) and current.id == message.id and current.parts == message.parts
+
+
+def _named(message: UserMessage | ToolMessage, taken: set[str], run: Entering) -> UserMessage | ToolMessage:
+    named = replace(message, id=run.new_id()) if message.id in taken or not message.id else message
+    taken.add(named.id)
+    return named
+
+
+def _pending(seen: View, entered: Sequence[Entry]) -> set[str]:
+    """Calls of the last reply that have no result yet."""
+    return set(_unanswered((*seen.messages, *[entry for entry in entered if isinstance(entry, ToolMessage)])))
+
+
+def _unanswered(messages: Sequence[Message]) -> Iterator[str]:
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AssistantMessage):
+            yield from (call.id for call in message.tool_calls if call.id not in answered)
+            return
+        elif isinstance(message, UserMessage):
+            return

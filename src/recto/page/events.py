@@ -1,0 +1,243 @@
+"""Events of a run as values, and as the AG-UI JSON that is stored and sent. Neighbouring deltas become one.
+
+Stored events are AG-UI 1.0. Older clients die on a few of its fields; `for_older_client` is what they get, under the
+same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from recto.page.canonical import Json, dump, load_object
+
+DISCARDED = "recto.discarded"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStarted:
+    """The run is being worked on."""
+
+    thread: str
+    run: str
+    parent: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFinished:
+    """The run ended as it should. `pending` are calls that are the client's to answer."""
+
+    thread: str
+    run: str
+    outcome: Literal["success", "cancelled"] = "success"
+    pending: tuple[str, ...] = ()
+    finish: str | None = None
+    usage: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFailed:
+    """The run ended otherwise: why, in words and as a code."""
+
+    message: str
+    code: str
+    usage: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextStarted:
+    """The model begins to answer."""
+
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSaid:
+    """More words."""
+
+    message: str
+    delta: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextEnded:
+    """The answer is whole."""
+
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasoningStarted:
+    """The model begins to think aloud."""
+
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasoningSaid:
+    """More thoughts."""
+
+    message: str
+    delta: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasoningEnded:
+    """The thoughts are whole."""
+
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallOpened:
+    """The model begins a call."""
+
+    call: str
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallSaid:
+    """More of a call's arguments."""
+
+    call: str
+    delta: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallClosed:
+    """The call is whole."""
+
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallAnswered:
+    """A tool's result. `content` is what AG-UI calls the content of a tool message."""
+
+    message: str
+    call: str
+    content: Json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discarded:
+    """What was said under this message id does not count: the log never had it whole, and it is said again."""
+
+    message: str
+    reason: str
+
+
+Event: TypeAlias = (
+    RunStarted
+    | RunFinished
+    | RunFailed
+    | TextStarted
+    | TextSaid
+    | TextEnded
+    | ReasoningStarted
+    | ReasoningSaid
+    | ReasoningEnded
+    | CallOpened
+    | CallSaid
+    | CallClosed
+    | CallAnswered
+    | Discarded
+)
+ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
+
+
+def ends_run(body: bytes) -> bool:
+    """Whether nothing follows this event."""
+    return body.startswith(ENDS)
+
+
+def merge(events: Iterable[Event]) -> list[Event]:
+    """The same story in fewer events: deltas of one thing that follow each other become one."""
+    merged: list[Event] = []
+    pieces: list[str] = []
+    for event in events:
+        last = merged[-1] if merged else None
+        if isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) and last == replace(event, delta=""):
+            pieces.append(event.delta)
+            continue
+        _close(merged, pieces)
+        pieces = [event.delta] if isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) else []
+        merged.append(replace(event, delta="") if pieces else event)
+    _close(merged, pieces)
+    return merged
+
+
+def _close(merged: list[Event], pieces: Sequence[str]) -> None:
+    last = merged[-1] if merged else None
+    if pieces and isinstance(last, (TextSaid, ReasoningSaid, CallSaid)):
+        merged[-1] = replace(last, delta="".join(pieces))
+
+
+def encode_event(event: Event) -> list[bytes]:
+    """An event as the AG-UI events it is made of; `type` always comes first."""
+    match event:
+        case TextSaid():
+            return [dump({"type": "TEXT_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta})]
+        case CallSaid():
+            return [dump({"type": "TOOL_CALL_ARGS", "toolCallId": event.call, "delta": event.delta})]
+        case ReasoningSaid():
+            return [dump({"type": "REASONING_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta})]
+        case TextStarted():
+            return [dump({"type": "TEXT_MESSAGE_START", "messageId": event.message, "role": "assistant"})]
+        case TextEnded():
+            return [dump({"type": "TEXT_MESSAGE_END", "messageId": event.message})]
+        case ReasoningStarted(message=message):
+            start = {"type": "REASONING_MESSAGE_START", "messageId": message, "role": "reasoning"}
+            return [dump({"type": "REASONING_START", "messageId": message}), dump(start)]
+        case ReasoningEnded(message=message):
+            return [dump({"type": f"REASONING_{end}", "messageId": message}) for end in ("MESSAGE_END", "END")]
+        case CallOpened() | CallClosed() | CallAnswered():
+            return [dump(_call(event))]
+        case Discarded():
+            value = {"messageId": event.message, "reason": event.reason}
+            return [dump({"type": "CUSTOM", "name": DISCARDED, "value": value})]
+        case RunStarted() | RunFinished() | RunFailed():
+            return [dump(_run(event))]
+
+
+def _call(event: CallOpened | CallClosed | CallAnswered) -> Mapping[str, Json]:
+    match event:
+        case CallOpened(call=call, name=name, message=message):
+            return {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, "parentMessageId": message}
+        case CallClosed():
+            return {"type": "TOOL_CALL_END", "toolCallId": event.call}
+        case CallAnswered(message=message, call=call):
+            result = {"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": call}
+            return result | {"content": event.content, "role": "tool"}
+
+
+def _run(event: RunStarted | RunFinished | RunFailed) -> Mapping[str, Json]:
+    match event:
+        case RunStarted():
+            start = {"type": "RUN_STARTED", "threadId": event.thread, "runId": event.run}
+            return start | ({"parentRunId": event.parent} if event.parent else {})
+        case RunFailed():
+            failure: dict[str, Json] = {"type": "RUN_ERROR", "message": event.message, "code": event.code}
+            return failure | ({"usage": [event.usage]} if event.usage else {})
+        case RunFinished():
+            pending: dict[str, Json] = {"pendingToolCallIds": event.pending} if event.pending else {}
+            finish: dict[str, Json] = {"type": "RUN_FINISHED", "threadId": event.thread, "runId": event.run}
+            finish |= {"result": {"finish": event.finish}} if event.finish else {}
+            finish |= {"outcome": {"type": event.outcome} | pending}
+            return finish | ({"usage": [event.usage]} if event.usage else {})
+
+
+def for_older_client(body: bytes) -> bytes:
+    """The event as clients before AG-UI 1.0 take it. Most are the same; the end of a run is not."""
+    if not ends_run(body):
+        return body
+    event = dict(load_object(body) or {})
+    event.pop("usage", None)
+    match event.pop("outcome", None):
+        case {"type": "cancelled"}:
+            return dump({"type": "RUN_ERROR", "message": "The run was cancelled.", "code": "cancelled"})
+        case _:
+            return dump(event)

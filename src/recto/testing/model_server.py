@@ -1,0 +1,294 @@
+"""A model server for tests and benches: answers from a script on 127.0.0.1 and records every request as it came.
+
+`python -m recto.testing.model_server --port 9000 --tokens 50` answers everybody with that many words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Self, TypeAlias, cast
+
+from recto.page.canonical import Json, load_object
+from recto.testing.model_answers import Answer, Call, Framing, Gate, events, failure, render
+
+__all__ = ["Answer", "Call", "Gate", "ModelServer", "Request", "events", "failure", "main", "render"]
+
+DEFAULT = Answer(text="Nothing more is scripted.")
+NOT_FOUND = failure(404, "there is only POST /v1/chat/completions here", code="not_found")
+PATH = "/v1/chat/completions"
+OK = 200
+CONTENT_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
+# How often a gate is looked at, in seconds.
+LOOK = 0.002
+WAIT = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request as it came. Header names are in lower case; `number` and `connection` count from 0."""
+
+    number: int
+    connection: int
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    held_event: threading.Event = field(default_factory=threading.Event, repr=False)
+    left_event: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    @property
+    def page(self) -> Mapping[str, Json]:
+        """The body as JSON; empty where it is no JSON object."""
+        return load_object(self.body) or {}
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether the client went away before the answer was whole."""
+        return self.left_event.is_set()
+
+    def wait_disconnected(self, timeout: float = WAIT) -> bool:
+        """Wait until the client has gone away; False when it does not."""
+        return self.left_event.wait(timeout)
+
+    def wait_held(self, timeout: float = WAIT) -> bool:
+        """Wait until the answer stands before its gate; False when it does not get there."""
+        return self.held_event.wait(timeout)
+
+
+Script: TypeAlias = Sequence[Answer] | Callable[[Request], Answer]
+
+
+class ModelServer:
+    """Runs in a thread of its own while it is entered. `keep` False records nothing, for benches."""
+
+    def __init__(self, script: Script = (), *, port: int = 0, keep: bool = True) -> None:
+        self._script = script
+        self._port = port
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._requests: list[Request] = []
+        self._count = 0
+        self._connected = 0
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._problem: BaseException | None = None
+        self.connections: set[_Connection] = set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        if self._problem is not None:
+            raise self._problem
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._loop is not None and self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        """The base url, as a client takes it."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def requests(self) -> list[Request]:
+        """Every request so far, in the order they came."""
+        with self._lock:
+            return list(self._requests)
+
+    def wait_requests(self, count: int, timeout: float = WAIT) -> list[Request]:
+        """Wait until so many have come; fewer are returned when they do not."""
+        pause = threading.Event()
+        for _ in range(int(timeout / LOOK)):
+            if len(self.requests) >= count:
+                break
+            pause.wait(LOOK)
+        return self.requests
+
+    def take(self, head: str, body: bytes, connection: _Connection) -> Request:
+        """Record a request. Called by connections."""
+        first, *lines = head.split("\r\n")
+        method, path, _ = first.split(" ", 2)
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        with self._lock:
+            request = Request(
+                number=self._count, connection=connection.number, method=method, path=path, headers=headers, body=body
+            )
+            self._count += 1
+            if self._keep:
+                self._requests.append(request)
+        return request
+
+    def enter(self, connection: _Connection) -> int:
+        """Take note of a connection; its number."""
+        self.connections.add(connection)
+        self._connected += 1
+        return self._connected - 1
+
+    def answer(self, request: Request) -> Answer:
+        """What the script has for a request."""
+        if (request.method, request.path) != ("POST", PATH):
+            return NOT_FOUND
+        if not callable(self._script):
+            return self._script[request.number] if request.number < len(self._script) else DEFAULT
+        try:
+            return self._script(request)
+        except Exception as error:  # a script that fails is told to the client, or its test would wait for ever
+            return failure(500, f"the script failed: {error!r}")
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except OSError as error:
+            self._problem = error
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", self._port, backlog=1024)
+        async with server:
+            self._port = server.sockets[0].getsockname()[1]
+            self._ready.set()
+            await self._stop.wait()
+            for connection in tuple(self.connections):
+                connection.transport.abort()
+            # One turn of the loop, so that they are told.
+            await asyncio.sleep(0)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, one answer at a time; what comes early waits."""
+
+    transport: asyncio.Transport
+    number: int
+
+    def __init__(self, server: ModelServer) -> None:
+        self._server = server
+        self._buffer = b""
+        self._request: Request | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self.number = self._server.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the loop passes it
+        self._server.connections.discard(self)
+        if self._request is not None:
+            self._request.left_event.set()
+        if self._task is not None:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._next()
+
+    def _next(self) -> None:
+        """Answer what has come whole, unless an answer is under way."""
+        if self._request is not None or self.transport.is_closing():
+            return
+        head, found, rest = self._buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        length = CONTENT_LENGTH.search(head)
+        end = int(length[1]) if length else 0
+        if len(rest) < end:
+            return
+        self._buffer = rest[end:]
+        self._request = self._server.take(head.decode("latin-1"), rest[:end], self)
+        answer = self._server.answer(self._request)
+        if answer.hold or answer.hang or answer.delay or answer.fragment:
+            self._task = asyncio.get_running_loop().create_task(self._play(self._request, answer))
+        else:
+            self.transport.write(_whole(answer))
+            self._finish(answer)
+
+    async def _play(self, request: Request, answer: Answer) -> None:
+        for number, piece in enumerate(_writes(answer)):
+            if answer.hang or (answer.hold and number == answer.hold_after):
+                await self._wait(request, answer)
+            self.transport.write(piece)
+            await asyncio.sleep(answer.delay)
+        self._task = None
+        self._finish(answer)
+
+    async def _wait(self, request: Request, answer: Answer) -> None:
+        request.held_event.set()
+        while answer.hang or not (answer.hold and answer.hold.is_set()):
+            await asyncio.sleep(LOOK)
+
+    def _finish(self, answer: Answer) -> None:
+        self._request = None
+        if answer.cut_at is not None or answer.framing == "close":
+            self.transport.close()
+        else:
+            self._next()
+
+
+@lru_cache(maxsize=64)
+def _whole(answer: Answer) -> bytes:
+    return b"".join(_writes(answer))
+
+
+def _writes(answer: Answer) -> Iterator[bytes]:
+    """What goes out, one write each: the head with the first piece of the body, its pieces, its end."""
+    before = _head(answer)
+    chunked = answer.framing == "chunked"
+    # An empty chunk would be the end.
+    for piece in filter(None, _pieces(answer)):
+        yield before + (b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+        before = b""
+    end = b"0\r\n\r\n" if chunked and answer.cut_at is None else b""
+    yield before + end
+
+
+def _pieces(answer: Answer) -> Sequence[bytes]:
+    if answer.fragment is None and answer.cut_at is None:
+        return events(answer)
+    body = render(answer)[: answer.cut_at]
+    size = answer.fragment or len(body) or 1
+    return [body[start : start + size] for start in range(0, len(body), size)]
+
+
+def _head(answer: Answer) -> bytes:
+    given = dict(answer.headers)
+    kind = {} if "Content-Type" in given else {"Content-Type": "text/event-stream"}
+    framing: dict[Framing, dict[str, str]] = {
+        "chunked": {"Transfer-Encoding": "chunked"},
+        "length": {"Content-Length": str(len(render(answer)))},
+        "close": {"Connection": "close"},
+    }
+    lines = [f"{name}: {value}\r\n" for name, value in (kind | given | framing[answer.framing]).items()]
+    return f"HTTP/1.1 {answer.status} {'OK' if answer.status == OK else 'Refused'}\r\n{''.join(lines)}\r\n".encode()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until interrupted; the url is the first line printed."""
+    parser = argparse.ArgumentParser(prog="python -m recto.testing.model_server", description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--tokens", type=int, default=50)
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds between tokens")
+    options = parser.parse_args(arguments)
+    answer = Answer(text="word " * options.tokens, delay=options.delay)
+    with ModelServer(lambda _: answer, port=options.port, keep=False) as server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""One call of one tool: found by name, held to its time, its answer bounded. Never raises but for a cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from recto.page.messages import ToolCall
+from recto.tools.bound import LIMIT_CHARACTERS, bound
+from recto.tools.ports import Tool, ToolContext, ToolResult
+from recto.tools.wall import behind_wall, said
+
+UNKNOWN_TOOL = "unknown_tool"
+TIMEOUT = "timeout"
+NAME_SHOWN = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How long a tool may take, and how much it may answer."""
+
+    seconds: float = 120
+    characters: int = LIMIT_CHARACTERS
+
+
+LIMITS = Limits()
+
+
+async def call_tool(
+    tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, limits: Limits = LIMITS
+) -> ToolResult:
+    """What the tool answers, or what the model has to know when it could not."""
+    tool = tools.get(call.name)
+    result = _unknown(call.name, tools) if tool is None else await _act(tool, call, context, limits.seconds)
+    return bound(result, limit_characters=limits.characters)
+
+
+def _unknown(name: str, known: Iterable[str]) -> ToolResult:
+    names = sorted(known)
+    close = get_close_matches(name[:NAME_SHOWN], names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return said(
+        f"There is no tool {name[:NAME_SHOWN]!r}.{hint} Known tools: {', '.join(names) or 'none'}.", UNKNOWN_TOOL
+    )
+
+
+async def _act(tool: Tool, call: ToolCall, context: ToolContext, seconds: float) -> ToolResult:
+    async def acting() -> ToolResult:
+        return await tool.act(call.arguments, context)
+
+    try:
+        async with asyncio.timeout(seconds):
+            return await behind_wall(tool.name, acting())
+    except TimeoutError:
+        text = f"{tool.name} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
+        return said(f"{text} Look at what is there before trying again, and ask for less.", TIMEOUT)

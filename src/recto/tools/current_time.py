@@ -1,0 +1,44 @@
+"""The tool that knows what time it is. The time is the run's, never this machine's clock."""
+
+from __future__ import annotations
+
+from datetime import timedelta, tzinfo
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from recto.errors import ToolError
+from recto.tools.mark import tool
+from recto.tools.ports import ToolContext
+
+# Written out: strftime would follow the machine's language.
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@tool(safe_to_repeat=True)
+def current_time(
+    context: ToolContext,
+    timezone: Annotated[
+        str | None, Field(description="IANA name such as Asia/Shanghai. Leave it out for the user's own time zone.")
+    ] = None,
+) -> str:
+    """Say the current date, time and weekday."""
+    zone = _zone(timezone) if timezone else context.zone
+    now = context.now.astimezone(zone)
+    offset = _offset(now.utcoffset() or timedelta())
+    return f"{now:%Y-%m-%d %H:%M:%S} {WEEKDAYS[now.weekday()]}, {zone} ({offset})"
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    # A folder such as "Asia" is an OSError, a path that leads out of the data a ValueError, anything else a KeyError.
+    except (KeyError, ValueError, OSError) as error:
+        raise ToolError(f"There is no time zone {name!r}. Give an IANA name such as Asia/Shanghai or UTC.") from error
+
+
+def _offset(offset: timedelta) -> str:
+    sign = "-" if offset < timedelta() else "+"
+    hours, minutes = divmod(abs(offset) // timedelta(minutes=1), 60)
+    return f"UTC{sign}{hours:02}:{minutes:02}"

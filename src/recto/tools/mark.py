@@ -1,0 +1,53 @@
+"""The mark that makes a function a tool. It changes nothing of the function, which can still be called as before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar, overload
+
+MARK = "__recto_tool__"
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What a developer says of a tool beyond its signature. Without a name it goes by the function's."""
+
+    name: str | None = None
+    safe_to_repeat: bool = False
+    confirm: bool = False
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def tool(
+    *, name: str | None = None, safe_to_repeat: bool = False, confirm: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def tool(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    safe_to_repeat: bool = False,
+    confirm: bool = False,
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+    """Mark a typed function as a tool: `@tool`, or `@tool(safe_to_repeat=True, confirm=True, name="search")`.
+
+    `safe_to_repeat`: acting twice does no harm. `confirm`: a person has to agree before it acts.
+    """
+    mark = Mark(name=name, safe_to_repeat=safe_to_repeat, confirm=confirm)
+
+    def marked(function: Callable[P, R]) -> Callable[P, R]:
+        setattr(function, MARK, mark)
+        return function
+
+    return marked if function is None else marked(function)
+
+
+def mark_of(function: object) -> Mark | None:
+    """The mark of a function, or None when it has none."""
+    mark = getattr(function, MARK, None)
+    return mark if isinstance(mark, Mark) else None

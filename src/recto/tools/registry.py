@@ -1,0 +1,46 @@
+"""The tools there are, by name. It never changes; two tools of one name are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from recto.errors import SettingsError
+from recto.page import ToolOffer
+from recto.tools.ports import Tool
+
+
+class Registry(Mapping[str, Tool]):
+    """Tools by name, in the order given."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        known: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.name in known:
+                raise _used_twice(known[tool.name], tool)
+            known[tool.name] = tool
+        self._tools: Mapping[str, Tool] = known
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def offers(self, names: Iterable[str]) -> tuple[ToolOffer, ...]:
+        """What the model is offered of these tools, in that order."""
+        return tuple([self._known(name).offer for name in names])
+
+    def _known(self, name: str) -> Tool:
+        tool = self._tools.get(name)
+        if tool is None:
+            known = ", ".join(sorted(self._tools)) or "none"
+            raise SettingsError(name="tools", value=name, allowed=f"there is no such tool; known are: {known}")
+        return tool
+
+
+def _used_twice(first: Tool, second: Tool) -> SettingsError:
+    origins = " and ".join(tool.origin or "an unknown place" for tool in (first, second))
+    return SettingsError(name="tools", value=first.name, allowed=f"both {origins} define it; rename one of them")

@@ -1,0 +1,154 @@
+"""One call of the model: set a page, store what it is made of, send it, stream the reply, append it to the log."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from recto.errors import ModelError, PageTooLong
+from recto.models.backoff import delay
+from recto.models.ports import Ended
+from recto.page import Calibration, Entry, Interrupted, Manifest, Page, assemble, is_full
+from recto.page.canonical import dump
+from recto.page.discard import discard_lost
+from recto.page.events import Event, encode_event
+from recto.store.ports import CallBegun, CallEnded, Change
+from recto.worker.desk import Desk, usage_row
+from recto.worker.reply import Reply
+
+CUT_SHORT = "The reply was lost on the way and is asked for again."
+
+
+async def call_model(desk: Desk) -> None:
+    """Ask the model. A page that would not fit is not sent: the next step is another then."""
+    page, manifest = assemble(desk.facts())
+    room = replace(desk.agent.compact, window=desk.shop.model.window)
+    if desk.can_compact and not desk.full and is_full(manifest.tokens.tokens, room):
+        desk.full = True
+        return
+    desk.full = False
+    desk.shop.telemetry.record(manifest)
+    number = await begin_call(desk, page, manifest, "reply")
+    reply = Reply(id=desk.message_id(), reasoning_id=desk.shop.new_id())
+    call = _Call(number=number, page=page, manifest=manifest, reply=reply)
+    try:
+        await _listen(desk, call)
+    except ModelError as error:
+        await _give_up(desk, call, error)
+    except asyncio.CancelledError:
+        if desk.broken_off:
+            await _keep_what_was_said(desk, call)
+        raise
+    else:
+        await _append(desk, call)
+
+
+@dataclass(kw_only=True)
+class _Call:
+    number: int
+    page: Page
+    manifest: Manifest
+    reply: Reply
+    first_token: datetime | None = None
+
+
+async def begin_call(desk: Desk, page: Page, manifest: Manifest, purpose: Literal["reply", "summary"]) -> int:
+    """Store what a page is made of, under the fence, before it is sent. Returns the number of the call."""
+    before = desk.page.segments if desk.page else ()
+    shared = 0
+    for old, new in zip(before, page.segments, strict=False):
+        if old.sha256 != new.sha256:
+            break
+        shared += 1
+    known = {segment.sha256 for segment in before}
+    desk.calls += 1
+    call = CallBegun(
+        number=desk.calls,
+        purpose=purpose,
+        model=desk.shop.model.name,
+        digest=page.digest,
+        shared=shared,
+        hashes=b"".join([segment.sha256 for segment in page.segments[shared:]]),
+        segments=[segment for segment in page.segments[shared:] if segment.sha256 not in known],
+        manifest=dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill}),
+        started=desk.shop.clock(),
+    )
+    await desk.write(Change(call=call))
+    desk.page = page
+    desk.shop.reached("call_begun")
+    return desk.calls
+
+
+async def _listen(desk: Desk, call: _Call) -> None:
+    # Closing the stream is what ends the call, so it is closed in any case.
+    async with aclosing(desk.shop.model.stream(call.page.body)) as stream:
+        async for delta in stream:
+            call.first_token = call.first_token or desk.shop.clock()
+            events = call.reply.take(delta)
+            if events:
+                await desk.recorder.say(events)
+                desk.shop.reached("delta")
+
+
+async def _append(desk: Desk, call: _Call) -> None:
+    reply, now = call.reply, desk.shop.clock()
+    ended = reply.ended or Ended(finish="stop")
+    usage = ended.usage
+    if usage and usage.input:
+        counted = call.manifest.tokens_after
+        desk.last = Calibration(digest=call.page.digest, counted=counted, reported=usage.input)
+    done = CallEnded(
+        number=call.number,
+        ended=now,
+        first_token=call.first_token,
+        finish=ended.finish,
+        usage=dump(usage_row(usage)) if usage else None,
+    )
+    change = Change(
+        entries=reply.entries(now, desk.shop.new_id()),
+        call_ended=done,
+        failures=0,
+        too_long=0,
+        usage=desk.with_usage(usage),
+    )
+    await desk.write(change, reply.close())
+    desk.failures = desk.too_long = 0
+    desk.problem = None
+    desk.shop.reached("replied")
+
+
+async def _give_up(desk: Desk, call: _Call, error: ModelError) -> None:
+    """The call failed: what was said of it is taken back, and the run's row counts it."""
+    desk.problem = str(error)
+    if isinstance(error, PageTooLong):
+        desk.too_long += 1
+    else:
+        desk.failures = desk.failures + 1 if error.may_retry else desk.agent.limits.failures
+    ended = CallEnded(number=call.number, ended=desk.shop.clock(), error=desk.problem)
+    change = Change(call_ended=ended, failures=desk.failures, too_long=desk.too_long, error=desk.problem)
+    await desk.write(change, _take_back(call.reply))
+    if error.may_retry and desk.failures < desk.agent.limits.failures:
+        wait = delay(desk.failures, error.retry_after, desk.shop.chance(), desk.shop.backoff)
+        await asyncio.sleep(min(wait, desk.seconds_left))
+
+
+def _take_back(reply: Reply) -> tuple[Event, ...]:
+    """What readers need to hear of a reply that does not count."""
+    bodies = [body for event in reply.told for body in encode_event(event)]
+    return discard_lost(bodies, logged=(), reason=CUT_SHORT)
+
+
+async def _keep_what_was_said(desk: Desk, call: _Call) -> None:
+    """The run is broken off: the partial answer stays, marked. A call that was being written is never run."""
+    reply = call.reply
+    if any(entry.id == reply.id for entry in desk.log):
+        return
+    now, entries = desk.shop.clock(), list[Entry]()
+    if not reply.is_empty:
+        marker = Interrupted(id=desk.shop.new_id(), time=now, message=reply.id, reason="broken off")
+        entries = [*reply.entries(now, desk.shop.new_id()), marker]
+    ended = CallEnded(number=call.number, ended=now, error="broken off")
+    await desk.write(Change(entries=entries, call_ended=ended), reply.close())

@@ -1,0 +1,72 @@
+"""How a run ends: one terminal event, in the transaction that ends the run's row. What it says is said here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from recto.errors import RectoError, StoreError
+from recto.page import ToolCall
+from recto.page.events import Event, RunFailed, RunFinished
+from recto.page.next_step import Outcome
+from recto.store.ports import Change, Ending, StoredRun
+from recto.worker.desk import Desk, usage_row
+from recto.worker.recorder import Recorder
+
+WHY: Mapping[Outcome, str] = {
+    "deadline": "The run used all of its {seconds:g} seconds. What it did so far is kept; send a message to go on.",
+    "too_many_steps": "The run used all of its {steps} steps. What it did so far is kept; send a message to go on.",
+    "bad_arguments": "The model wrote tool arguments that no tool takes, {bad} times in a row. Ask in other words.",
+    "filtered": "The provider filtered the answer. Say it in other words.",
+    "too_long": "The conversation does not fit into the model's window, even shortened. Start a new one.",
+    "model_failed": "The model could not be reached, or failed each time.",
+}
+WAITING = "waiting"
+INTERNAL = "internal"
+UNFORESEEN = "Recto failed in a way nobody foresaw. The log of the server says more; what was stored is kept."
+
+
+async def finish(desk: Desk, outcome: Outcome) -> bool:
+    """End the run as `next_step` says. Returns True: it has ended."""
+    desk.shop.reached("ending")
+    usage = usage_row(desk.usage) if desk.usage.output or desk.usage.input else None
+    match outcome:
+        case "done" | "length" | "refused":
+            reason = None if outcome == "done" else outcome
+            event: Event = _finished(desk, "success", finish=reason, usage=usage)
+        case "cancelled":
+            event = _finished(desk, "cancelled", usage=usage)
+        case _:
+            event = RunFailed(message=_why(desk, outcome), code=outcome, usage=usage)
+    error = event.message if isinstance(event, RunFailed) else None
+    await desk.write(Change(ending=Ending(outcome=outcome, error=error)), [event])
+    return True
+
+
+async def wait_for_client(desk: Desk, calls: Sequence[ToolCall]) -> bool:
+    """End the run with calls that are the client's to answer; its next run brings the results."""
+    usage = usage_row(desk.usage)
+    pending = tuple(call.id for call in calls)
+    event = RunFinished(thread=desk.run.thread, run=desk.run.name, pending=pending, usage=usage)
+    await desk.write(Change(ending=Ending(outcome=WAITING)), [event])
+    return True
+
+
+def _finished(desk: Desk, outcome: str, *, finish: str | None = None, usage: Mapping[str, int] | None) -> RunFinished:
+    ended = "cancelled" if outcome == "cancelled" else "success"
+    return RunFinished(thread=desk.run.thread, run=desk.run.name, outcome=ended, finish=finish, usage=usage)
+
+
+def _why(desk: Desk, outcome: Outcome) -> str:
+    limits = desk.agent.limits
+    told = WHY[outcome].format(seconds=limits.seconds, steps=limits.steps, bad=limits.bad_arguments + 1)
+    return f"{told} {desk.problem}" if desk.problem and outcome in ("model_failed", "too_long") else told
+
+
+async def give_up(recorder: Recorder, run: StoredRun, error: RectoError | None) -> None:
+    """End a run nobody can go on with. A store that cannot be written leaves it to whoever takes it up next."""
+    message = str(error) if error else UNFORESEEN
+    event = RunFailed(message=message, code=INTERNAL)
+    try:
+        await recorder.write(Change(entered=run.entered, ending=Ending(outcome=INTERNAL, error=message)), [event])
+    except StoreError as failure:
+        raise failure from error

@@ -1,0 +1,129 @@
+"""A reply of the model while it comes in: deltas in, events out, and in the end the entries it is in the log. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta
+from recto.page import AssistantMessage, Entry, ReasoningMessage, ReplyEnded, Text, ToolCall
+from recto.page.events import (
+    CallClosed,
+    CallOpened,
+    CallSaid,
+    Event,
+    ReasoningEnded,
+    ReasoningSaid,
+    ReasoningStarted,
+    TextEnded,
+    TextSaid,
+    TextStarted,
+)
+from recto.page.log import Finish
+from recto.page.messages import AssistantPart
+
+FINISHES: dict[str, Finish] = {"length": "length", "refused": "refused", "filtered": "filtered"}
+
+
+@dataclass(kw_only=True)
+class _Call:
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list[str])
+
+
+@dataclass(kw_only=True)
+class Reply:
+    """What the model has said so far. Its ids are given: `id` is the message's, `reasoning_id` that of its thoughts.
+
+    `told` are the starts and ends readers have heard of.
+    """
+
+    id: str
+    reasoning_id: str
+    words: list[str] = field(default_factory=list[str])
+    thoughts: list[str] = field(default_factory=list[str])
+    calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
+    ended: Ended | None = None
+    told: list[Event] = field(default_factory=list[Event])
+    _open: list[Event] = field(default_factory=list[Event])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said that a reader has seen."""
+        return not (self.words or self.thoughts or self.calls)
+
+    def take(self, delta: Delta) -> list[Event]:
+        """One more delta: the events that tell readers of it."""
+        match delta:
+            case TextDelta(text=text):
+                self.words.append(text)
+                return [*self._begin(TextStarted(message=self.id)), TextSaid(message=self.id, delta=text)]
+            case ReasoningDelta(text=text):
+                self.thoughts.append(text)
+                said = ReasoningSaid(message=self.reasoning_id, delta=text)
+                return [*self._begin(ReasoningStarted(message=self.reasoning_id)), said]
+            case CallStarted(index=index, id=id, name=name):
+                self.calls[index] = _Call(id=id, name=name)
+                return list(self._begin(CallOpened(call=id, name=name, message=self.id)))
+            case CallDelta(index=index, arguments=arguments):
+                call = self.calls[index]
+                call.arguments.append(arguments)
+                return [CallSaid(call=call.id, delta=arguments)]
+            case Ended():
+                self.ended = delta
+                return []
+
+    def close(self) -> list[Event]:
+        """The events that end what is still open."""
+        closed = [_end_of(start) for start in self._open]
+        self._open.clear()
+        return closed
+
+    def _begin(self, start: Event) -> Iterator[Event]:
+        """Begin a thing, unless it has begun. Words and thoughts end where another thing begins; calls go on."""
+        if start in self._open:
+            return
+        ends = [one for one in self._open if not isinstance(one, CallOpened)]
+        for one in ends:
+            self._open.remove(one)
+            yield self._tell(_end_of(one))
+        self._open.append(start)
+        yield self._tell(start)
+
+    def _tell(self, event: Event) -> Event:
+        self.told.append(event)
+        return event
+
+    def entries(self, now: datetime, marker_id: str) -> list[Entry]:
+        """The reply as the log has it: thoughts for people, the message, and how it ended if not by itself."""
+        ended = self.ended
+        finish = FINISHES.get(ended.finish) if ended else None
+        entries: list[Entry] = []
+        if self.thoughts:
+            entries.append(ReasoningMessage(id=self.reasoning_id, time=now, text="".join(self.thoughts)))
+        if finish:
+            entries.append(ReplyEnded(id=marker_id, time=now, message=self.id, finish=finish))
+        return [*entries, AssistantMessage(id=self.id, time=now, parts=tuple(self._parts()))]
+
+    def _parts(self) -> Iterator[AssistantPart]:
+        if self.ended:
+            yield from self.ended.state
+        if self.words:
+            yield Text(text="".join(self.words))
+        for index, call in sorted(self.calls.items()):
+            state = self.ended.call_state.get(index) if self.ended else None
+            yield ToolCall(id=call.id, name=call.name, arguments="".join(call.arguments), state=state)
+
+
+def _end_of(start: Event) -> Event:
+    match start:
+        case ReasoningStarted(message=message):
+            return ReasoningEnded(message=message)
+        case CallOpened(call=call):
+            return CallClosed(call=call)
+        case TextStarted(message=message):
+            return TextEnded(message=message)
+        case _:
+            raise AssertionError(start)

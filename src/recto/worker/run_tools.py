@@ -1,0 +1,153 @@
+"""Tool calls of a reply: each start is stored before it acts, all act at once, each result is stored as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from recto.page import (
+    AssistantMessage,
+    Entry,
+    Message,
+    RunTools,
+    Text,
+    ToolCall,
+    ToolMessage,
+    ToolStarted,
+    encode,
+    view,
+)
+from recto.page.canonical import Json
+from recto.page.events import CallAnswered
+from recto.store.ports import Change
+from recto.tools.call import Limits, call_tool
+from recto.tools.ports import ToolContext, ToolResult
+from recto.worker.desk import Desk
+
+INTERRUPTED, CUT_OFF, NEEDS_CONSENT = "interrupted", "cut_off", "needs_consent"
+LOST = (
+    "{name} was started and then interrupted; whether it finished is not known. "
+    "It was not started again. Look at what is there before you do."
+)
+HALF = "The call of {name} was cut off while you were writing it, so it was not run. Write it again, shorter."
+STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
+ASK = "{name} needs a person's consent, and this agent has no way to ask for it. It was not run."
+REPEATED = (
+    "\n\n(You made this very call {count} times in this turn, each time with this result. "
+    "Making it again will change nothing: do something else, or answer with what you have.)"
+)
+
+
+async def run_tools(desk: Desk, step: RunTools) -> None:
+    """Settle what was lost or cut off, start the rest, and wait for all of them."""
+    settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
+    settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
+    await _start(desk, step.start, settled)
+    acting = {call.id: asyncio.ensure_future(_act(desk, call)) for call in step.start}
+    try:
+        await asyncio.gather(*acting.values())
+    except asyncio.CancelledError:
+        if desk.broken_off:
+            await _settle_stopped(desk, step.start)
+        raise
+    finally:
+        for task in acting.values():
+            task.cancel()
+        await asyncio.gather(*acting.values(), return_exceptions=True)
+
+
+def _settled(call: ToolCall, text: str, error: str) -> ToolResult:
+    return ToolResult(parts=(Text(text=text.format(name=call.name)),), error=error)
+
+
+async def _start(desk: Desk, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
+    now, reply = desk.shop.clock(), _reply(desk)
+    starts = [ToolStarted(id=desk.shop.new_id(), time=now, message=reply.id, call=call.id) for call in calls]
+    results = [_message(desk, call, result) for call, result in settled]
+    entries: list[Entry] = [*results, *starts]
+    await desk.write(Change(entries=entries), [_answered(result) for result in results])
+    desk.shop.reached("tools_started")
+
+
+async def _act(desk: Desk, call: ToolCall) -> None:
+    result = await _result(desk, call)
+    desk.shop.reached("tool_acted")
+    message = _message(desk, call, _with_notice(desk, call, result))
+    await desk.write(Change(entries=(message,)), [_answered(message)])
+    desk.shop.reached("tool_ended")
+
+
+async def _result(desk: Desk, call: ToolCall) -> ToolResult:
+    tool, limits = desk.tools.get(call.name), desk.agent.limits
+    if tool and tool.confirm:
+        return _settled(call, ASK, NEEDS_CONSENT)
+    context = ToolContext(
+        owner=desk.run.owner,
+        thread=desk.run.thread,
+        run=desk.run.id,
+        call=call.id,
+        now=desk.shop.clock(),
+        zone=desk.zone,
+        props=desk.input.props,
+    )
+    bounds = Limits(seconds=limits.tool_seconds, characters=limits.tool_characters)
+    return await call_tool(desk.tools, call, context, bounds)
+
+
+def _reply(desk: Desk) -> AssistantMessage:
+    found = (message for message in reversed(view(desk.log).messages) if isinstance(message, AssistantMessage))
+    return next(found)
+
+
+def _message(desk: Desk, call: ToolCall, result: ToolResult) -> ToolMessage:
+    return ToolMessage(
+        id=desk.shop.new_id(),
+        time=desk.shop.clock(),
+        tool_call_id=call.id,
+        parts=result.parts,
+        error=result.error,
+    )
+
+
+def _answered(message: ToolMessage) -> CallAnswered:
+    return CallAnswered(message=message.id, call=message.tool_call_id, content=_content(message))
+
+
+def _content(message: ToolMessage) -> Json:
+    encoded = encode((message,), "ag-ui")[0]
+    return encoded["content"] if isinstance(encoded, dict) else ""
+
+
+async def _settle_stopped(desk: Desk, calls: Sequence[ToolCall]) -> None:
+    """The run is broken off: the model is told which tools did not come to their end."""
+    answered = {entry.tool_call_id for entry in desk.log if isinstance(entry, ToolMessage)}
+    left = [call for call in calls if call.id not in answered]
+    messages = [_message(desk, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
+    await desk.write(Change(entries=messages), [_answered(message) for message in messages])
+
+
+def _with_notice(desk: Desk, call: ToolCall, result: ToolResult) -> ToolResult:
+    """A call made again with nothing new to show for it says so, where the model will read it."""
+    seen = view(desk.log)
+    count = sum(1 for parts in _earlier(seen.messages[seen.turn_start :], call) if _is_same(parts, result)) + 1
+    if count == 1:
+        return result
+    return replace(result, parts=(*result.parts, Text(text=REPEATED.format(count=count))))
+
+
+def _earlier(turn: Sequence[Message], call: ToolCall) -> Iterator[tuple[object, ...]]:
+    """What the same call was answered earlier in the turn. Calls of the reply at work do not count."""
+    calls: dict[str, ToolCall] = {}
+    for message in turn:
+        if isinstance(message, AssistantMessage):
+            calls = {one.id: one for one in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
+            made = calls[message.tool_call_id]
+            if (made.name, made.arguments) == (call.name, call.arguments) and made is not call:
+                yield message.parts
+
+
+def _is_same(parts: tuple[object, ...], result: ToolResult) -> bool:
+    # An earlier answer may carry the notice behind its own parts.
+    return parts[: len(result.parts)] == result.parts

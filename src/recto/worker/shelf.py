@@ -1,0 +1,58 @@
+"""Logs this process has read lately. A log only grows, so what is here is never wrong, only short.
+
+Messages that stay the same objects remember their tokens and bytes: the next page of a thread costs little.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recto.page import Calibration, Entry
+from recto.store.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShelfSettings:
+    """How many threads are kept, and how many entries all together."""
+
+    threads: int = 256
+    entries: int = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    """A thread as far as it was read, and what the provider last said of its tokens."""
+
+    entries: tuple[Entry, ...] = ()
+    last: Calibration | None = None
+
+
+class Shelf:
+    """The threads used last, up to a bound."""
+
+    def __init__(self, store: Store, settings: ShelfSettings | None = None) -> None:
+        self._store = store
+        self._settings = settings or ShelfSettings()
+        self._volumes: OrderedDict[str, Volume] = OrderedDict()
+        self._count = 0
+
+    async def take(self, thread: str) -> Volume:
+        """A whole log: what is here, and from the store what came since."""
+        known = self._volumes.get(thread, Volume())
+        newer = await self._store.log_after(thread, _last_seq(known.entries))
+        return Volume(entries=(*known.entries, *newer), last=known.last)
+
+    def put(self, thread: str, volume: Volume) -> None:
+        """Keep a log for the next run. The one not used for longest makes room."""
+        self._count -= len(self._volumes.pop(thread, Volume()).entries)
+        self._volumes[thread] = volume
+        self._count += len(volume.entries)
+        while len(self._volumes) > self._settings.threads or self._count > self._settings.entries:
+            _, oldest = self._volumes.popitem(last=False)
+            self._count -= len(oldest.entries)
+
+
+def _last_seq(entries: Sequence[Entry]) -> int:
+    return (entries[-1].seq or 0) if entries else 0

@@ -1,0 +1,85 @@
+"""Compaction at work (R13): a summary by the model becomes a marker in the log. Failure changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from recto.errors import ModelError
+from recto.models.ports import Ended, TextDelta, Usage
+from recto.page import (
+    Compacted,
+    Facts,
+    Message,
+    assemble,
+    place_to_cut,
+    summary_pieces,
+    summary_request,
+    to_summarise,
+    view,
+)
+from recto.page.canonical import dump
+from recto.store.ports import CallEnded, Change
+from recto.worker.call_model import begin_call
+from recto.worker.desk import Desk, usage_row
+
+NOT_WHOLE = "the summary was not whole ({finish})"
+
+
+async def summarise(desk: Desk) -> None:
+    """Summarise what the page no longer has room for. After `compactions` failed tries the run goes on without."""
+    desk.full = False
+    seen, settings = view(desk.log), desk.agent.summary
+    place = place_to_cut(seen, least=desk.agent.compact.least, counter=desk.shop.counter)
+    if place is None:
+        await _do_without(desk, "there is too little to summarise")
+        return
+    so_far = seen.compaction.summary if seen.compaction else None
+    for piece in summary_pieces(to_summarise(seen, place), settings=settings, counter=desk.shop.counter):
+        request = summary_request(piece, so_far=so_far, settings=settings, counter=desk.shop.counter)
+        so_far = await _ask(desk, request)
+        if so_far is None:
+            await _do_without(desk, desk.problem or "the model gave no summary")
+            return
+    upto, now = seen.messages[place].id, desk.shop.clock()
+    marker = Compacted(id=desk.shop.new_id(), time=now, upto=upto, summary=so_far or "")
+    # The page is another one now: what the provider said of the last says nothing of it.
+    await desk.write(Change(entries=(marker,), usage=desk.with_usage(None)))
+    desk.last = None
+
+
+async def _do_without(desk: Desk, problem: str) -> None:
+    desk.can_compact, desk.problem = False, problem
+    await desk.write(Change(can_compact=False, error=problem))
+
+
+async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
+    model = desk.shop.model
+    page, manifest = assemble(Facts(log=request, target=model.target, options=model.options, counter=desk.shop.counter))
+    for _ in range(desk.agent.limits.compactions):
+        number = await begin_call(desk, page, manifest, "summary")
+        text, ended, problem = await _collect(desk, page.body)
+        usage = ended.usage if ended else None
+        desk.usage += usage or Usage()
+        now, reported = desk.shop.clock(), dump(usage_row(usage)) if usage else None
+        finish = ended.finish if ended else None
+        done = CallEnded(number=number, ended=now, finish=finish, usage=reported, error=problem)
+        await desk.write(Change(call_ended=done))
+        if text and finish == "stop":
+            return text
+        desk.problem = problem or NOT_WHOLE.format(finish=finish)
+    return None
+
+
+async def _collect(desk: Desk, body: bytes) -> tuple[str, Ended | None, str | None]:
+    words, ended = list[str](), None
+    try:
+        async with aclosing(desk.shop.model.stream(body)) as stream:
+            async for delta in stream:
+                if isinstance(delta, TextDelta):
+                    words.append(delta.text)
+                elif isinstance(delta, Ended):
+                    ended = delta
+    except ModelError as error:
+        return "", None, str(error)
+    return "".join(words), ended, None

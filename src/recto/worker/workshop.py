@@ -1,0 +1,56 @@
+"""What all runs of a process work with. Put together once, by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from recto.agents.agent import Agent
+from recto.engine.hub import Hub
+from recto.errors import SettingsError
+from recto.models.backoff import BackoffSettings
+from recto.models.ports import Model
+from recto.page.tokens import OFFLINE, TokenCounter
+from recto.store.store import Store
+from recto.telemetry import PageTelemetry
+from recto.tools.registry import Registry
+from recto.worker.recorder import RecorderSettings
+from recto.worker.shelf import Shelf
+
+# Places in a run where a process that dies loses the most. Whoever is told may stop it there.
+Point: TypeAlias = Literal[
+    "claimed", "entered", "call_begun", "delta", "replied", "tools_started", "tool_acted", "tool_ended", "ending"
+]
+
+
+def pass_by(_point: Point) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workshop:
+    """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own."""
+
+    store: Store
+    hub: Hub
+    model: Model
+    agents: Mapping[str, Agent]
+    tools: Mapping[str, Registry]
+    shelf: Shelf
+    telemetry: PageTelemetry
+    clock: Callable[[], datetime]
+    chance: Callable[[], float]
+    new_id: Callable[[], str]
+    counter: TokenCounter = OFFLINE
+    backoff: BackoffSettings = BackoffSettings()
+    recorder: RecorderSettings = RecorderSettings()
+    reached: Callable[[Point], None] = field(default=pass_by)
+
+    def agent(self, name: str) -> Agent:
+        """An agent by its name."""
+        found = self.agents.get(name)
+        if found is None:
+            raise SettingsError(name="agent", value=name, allowed=f"there is none; known: {', '.join(self.agents)}")
+        return found

@@ -1,0 +1,57 @@
+"""A model by its name: what each form needs, and what is said where it is missing."""
+
+import pytest
+
+from recto.errors import SettingsError
+from recto.models.choose import choose_model
+
+
+def test_demo_needs_nothing():
+    assert choose_model("demo", {}).name == "demo"
+
+
+def test_openai_needs_a_key():
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        choose_model("openai:gpt-5", {})
+
+
+def test_openai_with_a_key_is_ready():
+    model = choose_model("openai:gpt-5", {"OPENAI_API_KEY": "sk-1"}, options={"temperature": 0}, window=8_000)
+    assert (model.name, model.target.model, model.window) == ("openai:gpt-5", "gpt-5", 8_000)
+    assert model.options == {"stream": True, "stream_options": {"include_usage": True}, "temperature": 0}
+
+
+def test_compatible_needs_an_address_and_no_key():
+    assert choose_model("compatible:qwen:7b", {"RECTO_MODEL_URL": "http://127.0.0.1:1/v1"}).target.model == "qwen:7b"
+    with pytest.raises(SettingsError, match="RECTO_MODEL_URL"):
+        choose_model("compatible:qwen", {})
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8080", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1/v1"]
+)
+def test_an_address_that_is_none_is_refused_by_its_setting(url: str):
+    with pytest.raises(SettingsError, match="RECTO_MODEL_URL"):
+        choose_model("compatible:qwen", {"RECTO_MODEL_URL": url})
+
+
+@pytest.mark.parametrize("name", ["", "gpt-5", "openai:", "openai: gpt", "other:x", "DEMO"])
+def test_a_name_of_no_known_form_is_told_the_forms(name: str):
+    with pytest.raises(SettingsError, match=r"demo, openai:NAME .* or compatible:NAME"):
+        choose_model(name, {"OPENAI_API_KEY": "k"})
+
+
+def test_anthropic_is_said_to_be_not_available_yet():
+    with pytest.raises(SettingsError, match="not available yet"):
+        choose_model("anthropic:claude", {})
+
+
+def test_a_key_that_would_break_the_header_is_refused_without_showing_it():
+    with pytest.raises(SettingsError) as caught:
+        choose_model("openai:gpt-5", {"OPENAI_API_KEY": "sk-secret\r\nX-Evil: 1"})
+    assert "OPENAI_API_KEY" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_space_around_a_key_does_not_matter():
+    assert choose_model("openai:gpt-5", {"OPENAI_API_KEY": " sk-1\n"}).name == "openai:gpt-5"

@@ -1,0 +1,108 @@
+"""What a provider's refusal means."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from recto.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable, PageTooLong
+from recto.models.faults import Blame, fault, parse_retry_after, stream_fault
+from recto.page.canonical import dump
+
+NOW = datetime(2026, 11, 6, 8, 49, 37, tzinfo=UTC)
+BLAME = Blame(model="m", key_setting="KEY_SETTING", url_setting="URL_SETTING", secret="sk-secret")
+
+
+def failed(status: int, message: str = "no", code: str | None = None, type: str = "error") -> ModelError:
+    return fault(status, dump({"error": {"message": message, "code": code, "type": type}}), BLAME)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        *((status, ModelUnreachable) for status in (408, 409, 500, 502, 503, 504, 529)),
+        *((status, ModelRefused) for status in (301, 307, 400, 401, 402, 403, 404, 405, 413, 422)),
+        (429, ModelBusy),
+    ],
+)
+def test_each_status_has_its_error(status: int, kind: type[ModelError]):
+    assert type(failed(status)) is kind
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+        "the request exceeds the available context size, try increasing it",
+        "Input exceeds the context window of this model",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "Too many tokens in the request",
+        "Please reduce the length of the messages or completion.",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    ],
+)
+def test_the_usual_wordings_for_a_page_that_is_too_long_are_known(message: str):
+    assert isinstance(failed(400, message), PageTooLong)
+
+
+def test_a_page_too_long_may_be_told_by_its_code():
+    assert isinstance(failed(400, "no", "context_length_exceeded"), PageTooLong)
+    assert isinstance(failed(413, "too many tokens"), PageTooLong)
+
+
+def test_a_limit_of_tokens_per_minute_is_no_page_that_is_too_long():
+    assert isinstance(failed(429, "Rate limit reached: too many tokens per minute"), ModelBusy)
+
+
+def test_no_quota_is_refused_although_its_status_says_busy():
+    assert isinstance(failed(429, "You exceeded your current quota", "insufficient_quota"), ModelRefused)
+    assert isinstance(failed(429, "You exceeded your current quota", type="insufficient_quota"), ModelRefused)
+
+
+def test_a_quota_that_comes_back_is_only_busy():
+    assert isinstance(failed(429, "You exceeded your current quota. Please retry in 7s."), ModelBusy)
+
+
+def test_an_error_inside_a_stream_claims_no_status():
+    assert "status" not in str(stream_fault({"message": "oops"}, BLAME))
+
+
+@pytest.mark.parametrize(("status", "setting"), [(401, "KEY_SETTING"), (403, "KEY_SETTING"), (404, "URL_SETTING")])
+def test_a_refusal_names_the_setting_to_check(status: int, setting: str):
+    assert setting in str(failed(status))
+
+
+def test_the_providers_words_are_told_but_not_all_of_them():
+    problem = failed(400, "x" * 5000).problem
+    assert "x" * 400 in problem
+    assert len(problem) < 700
+
+
+def test_the_key_is_never_shown():
+    assert "sk-secret" not in str(failed(401, "Incorrect API key provided: sk-secret"))
+    assert "sk-secret" not in str(fault(401, b"who is sk-secret?", BLAME))
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff", b"<html>no</html>", b"null", b"[]", b'[{"error":"x"}]', b'{"detail":"x"}']
+)
+def test_a_body_of_any_form_makes_an_error(body: bytes):
+    assert isinstance(fault(400, body, BLAME), ModelRefused)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        ("0.25", 0.25),
+        ("-3", 0.0),
+        ("Fri, 06 Nov 2026 08:50:07 GMT", 30.0),
+        ("Fri, 06 Nov 2026 08:40:00 GMT", 0.0),
+        ("soon", None),
+        ("nan", None),
+        ("inf", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | None):
+    assert parse_retry_after(value, NOW) == seconds

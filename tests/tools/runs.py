@@ -1,0 +1,27 @@
+"""What the tests of tools share: a context, and a call carried out to its end."""
+
+import asyncio
+from datetime import UTC, datetime, tzinfo
+
+from recto.page.messages import Text
+from recto.tools import ToolContext, ToolResult
+from recto.tools.function import Function, tool_from
+
+NOON = datetime(2026, 5, 14, 4, 0, 0, tzinfo=UTC)
+
+
+def context(zone: tzinfo = UTC, now: datetime = NOON) -> ToolContext:
+    return ToolContext(owner="ann", thread="t1", run="r1", call="c1", now=now, zone=zone)
+
+
+def act(function: Function, arguments: str = "{}") -> ToolResult:
+    """What the function answers as a tool."""
+    return asyncio.run(act_async(function, arguments))
+
+
+async def act_async(function: Function, arguments: str = "{}") -> ToolResult:
+    return await tool_from(function).act(arguments, context())
+
+
+def text_of(result: ToolResult) -> str:
+    return "".join(part.text for part in result.parts if isinstance(part, Text))

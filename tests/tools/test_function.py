@@ -1,0 +1,356 @@
+"""A typed function becomes a tool: schema, arguments, answers, failures."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from recto.errors import SettingsError
+from recto.page.canonical import load
+from recto.page.messages import File, Text, Url
+from recto.tools import ToolContext, ToolError, ToolResult, tool
+from recto.tools.function import INVALID_ARGUMENTS, Function, tool_from
+from tests.tools.runs import act, act_async, text_of
+
+
+class Unit(Enum):
+    CELSIUS = "celsius"
+    KELVIN = "kelvin"
+
+
+class Place(BaseModel):
+    """Somewhere."""
+
+    city: str
+    title: str = "none"
+
+
+@dataclass
+class Weather:
+    city: str
+    degrees: float
+
+
+def weather(
+    city: Annotated[str, Field(description="Name of the city.")],
+    days: Annotated[int, Field(ge=1, le=7)] = 1,
+    unit: Literal["celsius", "kelvin"] = "celsius",
+) -> str:
+    """Tell the weather
+    of a city.
+
+    Only people read this.
+    """
+    return f"{city} {days} {unit}"
+
+
+# What the model is offered
+
+
+def test_a_function_is_offered_with_its_name_first_paragraph_and_schema():
+    offer = tool_from(weather).offer
+    assert (offer.name, offer.description) == ("weather", "Tell the weather of a city.")
+    assert offer.parameters == (
+        '{"additionalProperties":false,"properties":{'
+        '"city":{"description":"Name of the city.","type":"string"},'
+        '"days":{"default":1,"maximum":7,"minimum":1,"type":"integer"},'
+        '"unit":{"default":"celsius","enum":["celsius","kelvin"],"type":"string"}},'
+        '"required":["city"],"type":"object"}'
+    )
+
+
+def test_the_schema_is_the_same_each_time():
+    assert tool_from(weather).offer == tool_from(weather).offer
+
+
+def test_a_function_without_parameters_and_words_is_a_tool_too():
+    def ping() -> None: ...
+
+    offer = tool_from(ping).offer
+    assert (offer.description, offer.parameters) == (
+        "",
+        '{"additionalProperties":false,"properties":{},"type":"object"}',
+    )
+
+
+def test_titles_are_left_out_of_the_schema_but_not_a_field_of_that_name():
+    def visit(place: Place, where: dict[str, str] = {"title": "x"}) -> str:  # noqa: B006 - a default is data
+        return f"{place.title} {where}"
+
+    schema = load(tool_from(visit).offer.parameters)
+    assert schema == {
+        "$defs": {
+            "Place": {
+                "description": "Somewhere.",
+                "properties": {"city": {"type": "string"}, "title": {"default": "none", "type": "string"}},
+                "required": ["city"],
+                "type": "object",
+            }
+        },
+        "additionalProperties": False,
+        "properties": {
+            "place": {"$ref": "#/$defs/Place"},
+            "where": {"additionalProperties": {"type": "string"}, "default": {"title": "x"}, "type": "object"},
+        },
+        "required": ["place"],
+        "type": "object",
+    }
+
+
+def test_a_mark_says_name_and_promises():
+    @tool(name="look-up", safe_to_repeat=True, confirm=True)
+    def search(words: str) -> str:
+        return words
+
+    made = tool_from(search)
+    assert (made.name, made.safe_to_repeat, made.confirm) == ("look-up", True, True)
+    assert search("x") == "x"
+
+
+def test_a_bare_mark_promises_nothing():
+    @tool
+    def search(words: str) -> str:
+        return words
+
+    made = tool_from(search)
+    assert (made.name, made.safe_to_repeat, made.confirm) == ("search", False, False)
+    assert made.origin.startswith("test_a_bare_mark_promises_nothing.<locals>.search in ")
+
+
+# What the function gets
+
+
+def test_arguments_become_values_of_the_hinted_types():
+    def go(place: Place, unit: Unit, often: int = 2) -> str:
+        return f"{type(place).__name__} {unit.name} {often}"
+
+    assert text_of(act(go, '{"place": {"city": "Ulm"}, "unit": "kelvin"}')) == "Place KELVIN 2"
+
+
+def test_a_number_written_as_text_is_taken():
+    assert text_of(act(weather, '{"city": "Ulm", "days": "3"}')) == "Ulm 3 celsius"
+
+
+@pytest.mark.parametrize("arguments", ["", "  \n", "{}"])
+def test_no_arguments_are_an_empty_object(arguments: str):
+    def ping(times: int = 1) -> str:
+        return "pong" * times
+
+    assert text_of(act(ping, arguments)) == "pong"
+
+
+def test_parameters_may_have_names_that_models_of_pydantic_use():
+    def ask(schema: str, copy: bool, model_config: int, _hidden: int = 4) -> str:
+        return f"{schema} {copy} {model_config} {_hidden}"
+
+    assert text_of(act(ask, '{"schema": "s", "copy": true, "model_config": 3}')) == "s True 3 4"
+
+
+def test_the_context_is_given_and_not_in_the_schema():
+    def whose(context: ToolContext, *, loud: bool = False) -> str:
+        return context.owner.upper() if loud else context.owner
+
+    assert "context" not in tool_from(whose).offer.parameters
+    assert text_of(act(whose, '{"loud": true}')) == "ANN"
+    assert act(whose, '{"context": {}}').error == INVALID_ARGUMENTS
+
+
+def test_a_default_is_not_shared_between_calls():
+    def collect(items: list[int] = []) -> list[int]:  # noqa: B006 - that is what is tested
+        items.append(1)
+        return items
+
+    assert [text_of(act(collect)), text_of(act(collect))] == ["[1]", "[1]"]
+
+
+# What is wrong with arguments
+
+
+def test_wrong_arguments_name_each_field_what_is_wrong_and_the_schema():
+    result = act(weather, '{"days": 9, "unit": "miles", "town": "Ulm"}')
+    assert result.error == INVALID_ARGUMENTS
+    assert text_of(result) == (
+        "The arguments do not match the tool's schema:\n"
+        "- city: it is required, and missing\n"
+        "- days: Input should be less than or equal to 7; it was 9\n"
+        "- unit: Input should be 'celsius' or 'kelvin'; it was 'miles'\n"
+        "- town: there is no such argument\n"
+        f"The schema is {tool_from(weather).offer.parameters}\n"
+        "Call the tool again with arguments that match it."
+    )
+
+
+@pytest.mark.parametrize("arguments", ["{", '{"city": }', "[]", "null", '"Ulm"', "\ud800", '{"city": "a"} x'])
+def test_what_is_no_json_object_is_refused_with_advice(arguments: str):
+    result = act(weather, arguments)
+    assert result.error == INVALID_ARGUMENTS
+    assert text_of(result).startswith("The arguments do not match the tool's schema:\n- arguments: ")
+
+
+def test_of_many_problems_the_first_are_told_and_long_values_are_cut():
+    def add(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    words = text_of(act(add, '{"numbers": [' + ",".join(['"' + "x" * 5000 + '"'] * 30) + "]}"))
+    assert "- numbers.9: " in words
+    assert "- numbers.10: " not in words
+    assert "- and 20 more" in words
+    assert len(words) < 5000
+
+
+@given(arguments=st.text())
+def test_whatever_the_model_writes_gets_an_answer(arguments: str):
+    result = act(weather, arguments)
+    assert result.error in (None, INVALID_ARGUMENTS)
+    assert text_of(result)
+
+
+# Answers
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("words", "words"),
+        ("", ""),
+        (None, "Done."),
+        (3, "3"),
+        (True, "true"),
+        ([1, "二"], '[1,"二"]'),
+        ({"b": 1, "a": None}, '{"b":1,"a":null}'),
+        (Weather(city="Ulm", degrees=1.5), '{"city":"Ulm","degrees":1.5}'),
+        (Place(city="Ulm"), '{"city":"Ulm","title":"none"}'),
+        (Unit.KELVIN, '"kelvin"'),
+    ],
+)
+def test_an_answer_becomes_text(value: object, text: str):
+    def answer() -> object:
+        return value
+
+    assert act(answer) == ToolResult(parts=(Text(text=text),))
+
+
+def test_a_result_is_passed_on_as_it_is():
+    result = ToolResult(parts=(File(kind="image", source=Url(url="u")),), error="half")
+
+    def draw() -> ToolResult:
+        return result
+
+    assert act(draw) is result
+
+
+def test_an_async_function_runs_on_the_loop_and_another_in_a_thread():
+    async def here() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    def elsewhere() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    assert (text_of(act(here)), text_of(act(elsewhere))) == ("true", "false")
+
+
+# Failures
+
+
+def test_a_tool_error_is_told_with_its_status():
+    def look() -> str:
+        raise ToolError("There is no file a.txt.", status="missing")
+
+    assert act(look) == ToolResult(parts=(Text(text="There is no file a.txt."),), error="missing")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("bad\nvalue"), "look failed: ValueError: bad\nvalue"),
+        (TimeoutError(), "look failed: TimeoutError"),
+        (StopIteration(), "look failed: RuntimeError: the function raised StopIteration"),
+        (SystemExit(3), "look failed: SystemExit: 3"),
+    ],
+)
+def test_any_other_error_is_a_failure_and_logged(error: BaseException, text: str, caplog: pytest.LogCaptureFixture):
+    def look() -> str:
+        raise error
+
+    with caplog.at_level(logging.ERROR, logger="recto.tools"):
+        result = act(look)
+    assert (result.error, text_of(result)) == ("failed", text)
+    [record] = caplog.records
+    assert (record.name, record.exc_info is not None) == ("recto.tools", True)
+
+
+def test_an_answer_without_a_form_in_json_is_a_failure():
+    def look() -> object:
+        return object()
+
+    assert act(look).error == "failed"
+
+
+def test_a_cancel_passes_through():
+    async def sleep() -> None:
+        await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(act_async(sleep))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+
+# Functions that cannot be tools
+
+
+def starred(*words: str) -> None: ...
+def double_starred(**words: str) -> None: ...
+def by_place(word: str, /) -> None: ...
+def untyped(word) -> None: ...  # pyright: ignore[reportUnknownParameterType, reportMissingParameterType] - tested
+def of_unknown_type(word: "Nowhere") -> None: ...  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType] - tested # noqa: F821 - tested
+def of_a_type_without_json(word: threading.Thread) -> None: ...
+def yielding(word: str) -> Iterator[str]:
+    yield word
+
+
+@tool(name="two words")
+def misnamed() -> None: ...
+
+
+@tool(name="天气")
+def named_beyond_ascii() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (starred, "'words' cannot be given by name"),
+        (double_starred, "'words' cannot be given by name"),
+        (by_place, "'word' cannot be given by name"),
+        (untyped, "'word' has no type hint"),  # pyright: ignore[reportUnknownArgumentType] - as above
+        (of_unknown_type, "name 'Nowhere' is not defined"),
+        (of_a_type_without_json, "JSON has no form for"),
+        (yielding, "it yields"),
+        (misnamed, "'two words'"),
+        (named_beyond_ascii, "'天气'"),
+        (lambda: None, "'<lambda>'"),
+    ],
+)
+def test_a_function_that_cannot_be_a_tool_is_refused_by_name_and_file(function: Function, reason: str):
+    with pytest.raises(SettingsError) as caught:
+        tool_from(function)
+    assert reason in str(caught.value)
+    assert f"{function.__name__} in {__file__}:" in str(caught.value)
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(SettingsError, match="a tool is made from a function"):
+        tool_from(Place)

@@ -1,0 +1,183 @@
+"""C5: a developer's own tools, from an agent's folder or an installed package."""
+
+import asyncio
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recto.errors import SettingsError
+from recto.page.messages import ToolCall
+from recto.tools.call import call_tool
+from recto.tools.load import tools_built_in, tools_of_folder, tools_of_packages
+from recto.tools.ports import Tool
+from recto.tools.registry import Registry
+from tests.tools.runs import context, text_of
+
+MARKED = '''
+from __future__ import annotations
+from dataclasses import dataclass
+from recto.tools import ToolContext, ToolError, tool
+
+@dataclass
+class Place:
+    city: str
+
+@tool(confirm=True)
+def book(place: Place, context: ToolContext) -> str:
+    """Book a room."""
+    return f"{place.city} for {context.owner}"
+
+@tool
+def _cancel() -> None: ...
+
+def shout(words: str) -> str:
+    return words.upper()
+'''
+
+UNMARKED = """
+from json import dumps
+from textwrap import dedent as dedented
+
+def second(words: str) -> str:
+    return dumps(words)
+
+async def first() -> str:
+    return "1"
+
+def _private(words: str) -> str:
+    return words
+
+def untyped(words):
+    return words
+
+again = _alias = second
+"""
+
+
+def folder_with(folder: Path, source: str | bytes) -> Path:
+    (folder / "tools.py").write_bytes(source.encode() if isinstance(source, str) else source)
+    return folder
+
+
+def names(tools: tuple[Tool, ...]) -> list[str]:
+    return [tool.name for tool in tools]
+
+
+# An agent's folder
+
+
+def test_C5_a_folder_without_tools_has_none(tmp_path: Path):
+    assert tools_of_folder(tmp_path) == ()
+
+
+def test_C5_marked_functions_are_the_tools(tmp_path: Path):
+    tools = tools_of_folder(folder_with(tmp_path, MARKED))
+    assert names(tools) == ["book", "_cancel"]
+    assert tools[0].confirm
+    asked = ToolCall(id="c1", name="book", arguments='{"place": {"city": "Ulm"}}')
+    assert text_of(asyncio.run(call_tool(Registry(tools), asked, context()))) == "Ulm for ann"
+
+
+def test_C5_without_a_mark_the_public_typed_functions_of_the_file_are(tmp_path: Path):
+    assert names(tools_of_folder(folder_with(tmp_path, UNMARKED))) == ["second", "first"]
+
+
+def test_C5_two_folders_do_not_meet_and_a_changed_file_is_read_anew(tmp_path: Path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    folder_with(one, "def a() -> None: ...")
+    folder_with(two, "def b() -> None: ...")
+    assert [names(tools_of_folder(folder)) for folder in (one, two)] == [["a"], ["b"]]
+    folder_with(one, "def c() -> None: ...")
+    assert names(tools_of_folder(one)) == ["c"]
+    assert [path.name for path in one.iterdir()] == ["tools.py"]
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "reason"),
+    [
+        ("x = 1\ndef (:\n", 2, "SyntaxError"),
+        ("\n\nimport nowhere_to_be_found\n", 3, "ModuleNotFoundError"),
+        ("def f():\n    return 1 / 0\n\nf()\n", 2, "ZeroDivisionError"),
+        ("import sys\nsys.exit(1)\n", 2, "SystemExit"),
+    ],
+)
+def test_C5_a_broken_file_is_named_with_its_line(tmp_path: Path, source: str, line: int, reason: str):
+    with pytest.raises(SettingsError) as caught:
+        tools_of_folder(folder_with(tmp_path, source))
+    assert f"tools.py:{line}'" in str(caught.value)
+    assert reason in str(caught.value)
+    assert not [one for one in sys.modules.values() if getattr(one, "__file__", "") == str(tmp_path / "tools.py")]
+
+
+def test_C5_a_file_that_is_no_text_is_named(tmp_path: Path):
+    with pytest.raises(SettingsError, match=r"tools\.py"):
+        tools_of_folder(folder_with(tmp_path, b"\xff\xfe\0"))
+
+
+def test_C5_a_function_that_cannot_be_a_tool_is_named_with_its_line(tmp_path: Path):
+    with pytest.raises(SettingsError, match=r"half in .*tools\.py:2'; parameter 'b' has no type hint"):
+        tools_of_folder(folder_with(tmp_path, "\ndef half(a: int, b): ...\n"))
+
+
+# Installed packages
+
+
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, module: str, source: str, points: str) -> None:
+    (folder / f"{module}.py").write_text(source)
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[recto.tools]\n{points}\n")
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    importlib.invalidate_caches()
+
+
+def test_C5_packages_offer_a_function_a_tool_or_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    source = """
+from recto.tools.function import tool_from
+def one() -> None: ...
+def two() -> None: ...
+def three() -> None: ...
+made = tool_from(two)
+several = [three, made]
+"""
+    points = "a = offering_tools:one\nb = offering_tools:made\nc = offering_tools:several"
+    install(monkeypatch, tmp_path, "offering_tools", source, points)
+    assert names(tools_of_packages()) == ["one", "two", "three", "two"]
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "reason"),
+    [
+        ("tools_missing", "", "AttributeError"),
+        ("tools_raising", "1 / 0", "ZeroDivisionError"),
+        ("tools_of_number", "it = 3", "it names 3"),
+        ("tools_of_text", "it = 'abc'", "it names 'a'"),
+        ("tools_untyped", "def it(a): ...", "parameter 'a' has no type hint"),
+    ],
+)
+def test_C5_a_broken_entry_point_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, source: str, reason: str
+):
+    install(monkeypatch, tmp_path, module, source, f"search = {module}:it")
+    with pytest.raises(SettingsError) as caught:
+        tools_of_packages()
+    assert f"'search = {module}:it'" in str(caught.value)
+    assert reason in str(caught.value)
+
+
+# Built in
+
+
+def test_the_built_in_tools_are_safe_to_repeat():
+    assert {tool.name: tool.safe_to_repeat for tool in tools_built_in()} == {"current_time": True, "calculator": True}
+
+
+def test_importing_what_developers_need_is_light():
+    check = "import sys, recto.tools; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

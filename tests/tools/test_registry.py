@@ -1,0 +1,48 @@
+"""Tools by name."""
+
+import pytest
+
+from recto.errors import SettingsError
+from recto.tools import tool
+from recto.tools.function import tool_from
+from recto.tools.registry import Registry
+
+
+def search(words: str) -> str:
+    """Search."""
+    return words
+
+
+@tool(name="search")
+def another(words: str) -> str:
+    return words
+
+
+def ping() -> None: ...
+
+
+def test_tools_are_found_by_name():
+    tools = [tool_from(ping), tool_from(search)]
+    registry = Registry(tools)
+    assert list(registry) == ["ping", "search"]
+    assert registry["search"] is tools[1]
+    assert registry.get("serch") is None
+
+
+def test_offers_come_in_the_order_asked_for():
+    tools = [tool_from(ping), tool_from(search)]
+    assert Registry(tools).offers(["search", "ping"]) == (tools[1].offer, tools[0].offer)
+    assert Registry(tools).offers([]) == ()
+
+
+def test_an_offer_of_an_unknown_tool_names_it_and_the_known_ones():
+    with pytest.raises(SettingsError, match=r"'serch'; there is no such tool; known are: ping, search\."):
+        Registry([tool_from(search), tool_from(ping)]).offers(["serch"])
+
+
+def test_two_tools_of_one_name_are_refused_with_both_places():
+    with pytest.raises(SettingsError) as caught:
+        Registry([tool_from(search), tool_from(another)])
+    assert "'search'" in str(caught.value)
+    assert f"search in {__file__}:" in str(caught.value)
+    assert f"another in {__file__}:" in str(caught.value)
