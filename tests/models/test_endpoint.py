@@ -122,13 +122,13 @@ async def test_a_stream_cut_after_it_said_it_is_done_is_whole():
 
 @pytest.mark.asyncio
 async def test_words_that_came_before_the_connection_broke_are_read_even_late():
-    cut = Answer(text="a b c", cut_at=len(render(Answer(text="a b c"))))
+    cut = Answer(text="a b c", cut_at=len(render(Answer(text="a b c"))), fragment=200, delay=0.001)
     with ModelServer([cut]) as server:
         model = model_at(server.url)
         found: list[Delta] = []
         async for delta in model.stream(BODY):
             found.append(delta)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
         await model.aclose()
     assert isinstance(found[-1], Ended)
 

@@ -16,8 +16,9 @@ from pydantic import BaseModel, Field
 from recto.errors import SettingsError
 from recto.page.canonical import load
 from recto.page.messages import File, Text, Url
+from recto.page.next_step import INVALID_ARGUMENTS
 from recto.tools import ToolContext, ToolError, ToolResult, tool
-from recto.tools.function import INVALID_ARGUMENTS, Function, tool_from
+from recto.tools.function import Function, tool_from
 from tests.tools.runs import act, act_async, text_of
 
 

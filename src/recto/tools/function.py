@@ -15,11 +15,11 @@ from pydantic_core import to_jsonable_python
 from recto.errors import SettingsError
 from recto.page import ToolOffer
 from recto.page.canonical import dump
+from recto.page.next_step import INVALID_ARGUMENTS
 from recto.tools.arguments import Argument, Arguments, arguments_of
 from recto.tools.mark import Mark, mark_of
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.wall import behind_wall, said
-
 
 DONE = "Done."
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")

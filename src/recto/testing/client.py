@@ -1,0 +1,143 @@
+"""A plain client for tests: sends runs, reads events, comes back where it was when a connection is lost."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from recto.ids import new_id
+from recto.page.canonical import Json, dump, load_object
+from recto.page.events import ends_run
+
+RUNS = "/api/v1/agent/runs"
+READ_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """An answer to a request."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Mapping[str, Json]:
+        """The body as an object."""
+        return load_object(self.body) or {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """An event as it came: its number and its JSON text."""
+
+    number: int
+    body: bytes
+
+    @property
+    def event(self) -> Mapping[str, Json]:
+        """What it says."""
+        return load_object(self.body) or {}
+
+
+def ask(words: str, *, thread: str = "", run: str = "", **rest: Json) -> dict[str, Json]:
+    """A RunAgentInput with one user message."""
+    message = {"id": new_id(), "role": "user", "content": words}
+    ids = {"threadId": thread or new_id(), "runId": run or new_id()}
+    return {**ids, "messages": [message], "protocolVersion": "1.0", **rest}
+
+
+def request(url: str, method: str, path: str, body: object = None, **headers: str) -> Reply:
+    """One request, whole. Header names are written with `_` for `-`."""
+    connection = _connect(url)
+    try:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        data = body if isinstance(body, bytes) else dump(body) if body is not None else None
+        connection.request(method, path, data, {"content-type": "application/json"} | named)
+        answer = connection.getresponse()
+        fields = {name.lower(): value for name, value in answer.getheaders()}
+        return Reply(status=answer.status, headers=fields, body=answer.read())
+    finally:
+        connection.close()
+
+
+def start(url: str, run_input: Mapping[str, Json]) -> str:
+    """Admit a run. Returns its task id."""
+    reply = request(url, "POST", RUNS, run_input)
+    if reply.status != http.HTTPStatus.ACCEPTED:
+        raise RuntimeError(f"{reply.status}: {reply.body.decode()}")
+    return str(reply.json["taskId"])
+
+
+def read_events(url: str, run: str, after: int = 0) -> Iterator[Sent]:
+    """Events of a run behind a number, until the stream ends, whatever ends it."""
+    connection = _connect(url)
+    try:
+        headers = {"last-event-id": str(after)} if after else {}
+        connection.request("GET", f"{RUNS}/{run}/events?protocolVersion=1.0", headers=headers)
+        yield from parse_events(connection.getresponse())
+    finally:
+        connection.close()
+
+
+def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[Sent]:
+    """Events from the lines of a stream. One without its blank line never came."""
+    number, body = 0, b""
+    for line in lines:
+        if line.startswith(b"id: "):
+            number = int(line[4:])
+        elif line.startswith(b"data: "):
+            body = line[6:].removesuffix(b"\n")
+        elif line == b"\n" and body:
+            yield Sent(number=number, body=body)
+            body = b""
+
+
+class Reader:
+    """Reads a run to its end in a thread of its own, over as many connections as it takes."""
+
+    def __init__(self, where: Callable[[], str], run: str) -> None:
+        self._where = where
+        self._run = run
+        self.connections = 0
+        self.events: list[Sent] = []
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float = READ_SECONDS) -> Sequence[Sent]:
+        """All events, once the last has come."""
+        self._thread.join(seconds)
+        if not self.events or not ends_run(self.events[-1].body):
+            raise RuntimeError(f"Run {self._run} did not end; it said: {self.events}")
+        return self.events
+
+    def wait_for(self, is_it: Callable[[Sent], bool], seconds: float = READ_SECONDS) -> Sent:
+        """The first event that is the one looked for."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            found = next((event for event in list(self.events) if is_it(event)), None)
+            if found:
+                return found
+            time.sleep(0.005)
+        raise RuntimeError(f"Run {self._run} never said it; it said: {self.events}")
+
+    def _read(self) -> None:
+        until = time.monotonic() + 2 * READ_SECONDS
+        while time.monotonic() < until and not (self.events and ends_run(self.events[-1].body)):
+            self.connections += 1
+            try:
+                after = self.events[-1].number if self.events else 0
+                for event in read_events(self._where(), self._run, after):
+                    self.events.append(event)
+            except (OSError, http.client.HTTPException):
+                pass
+            time.sleep(0.02)
+
+
+def _connect(url: str) -> http.client.HTTPConnection:
+    address = urlsplit(url)
+    return http.client.HTTPConnection(address.hostname or "", address.port, timeout=READ_SECONDS)

@@ -1,0 +1,99 @@
+"""A server as a process of its own: started, stopped, killed and paused like any other."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Self
+
+LISTENING = re.compile(r"listening on (http://\S+)")
+START_SECONDS = 60.0
+
+
+def free_port() -> int:
+    """A port nobody listens on now. Somebody else may take it: use it soon."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class ServerProcess:
+    """`recto serve`, or another module with the same words on its first line, under a port of its own."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._command = [sys.executable, "-m", *command]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
+        self._environment = {**clean, **environment}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process is
+        self.url = ""
+
+    @classmethod
+    def serve(cls, data: Path, environment: Mapping[str, str], *flags: str) -> Self:
+        """`recto serve` on a data folder."""
+        return cls(["recto", "serve", "--port", "0", "--data", str(data), *flags], environment)
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            self._command, stdout=self._output, stderr=subprocess.STDOUT, env=self._environment
+        )
+        until = time.monotonic() + START_SECONDS
+        while time.monotonic() < until:
+            found = LISTENING.search(self.output)
+            if found:
+                self.url = found[1]
+                return self
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.01)
+        self.kill()
+        raise RuntimeError(f"The server did not start: {self.output}")
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._output.close()
+
+    @property
+    def output(self) -> str:
+        """All it has printed."""
+        return os.pread(self._output.fileno(), 1_000_000, 0).decode(errors="replace")
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._running.pid
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RuntimeError("The server was not started: use it in a with statement.")
+        return self._process
+
+    def wait(self, seconds: float = START_SECONDS) -> int:
+        """Wait for it to end. Returns its exit code; minus the number of the signal that ended it."""
+        return self._running.wait(seconds)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._running.poll() is None:
+            self.send(signal.SIGKILL)
+            # A paused process dies all the same.
+            self.wait()
+
+    def stop(self, seconds: float = START_SECONDS) -> int:
+        """Ask it to stop, and wait."""
+        self.send(signal.SIGTERM)
+        return self.wait(seconds)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to it."""
+        self._running.send_signal(number)

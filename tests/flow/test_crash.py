@@ -1,0 +1,171 @@
+"""X4: a server killed at any point of a run loses nothing, doubles nothing, and starts no tool twice."""
+
+import http.client
+import random
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from recto.ids import new_id
+from recto.page import Entry
+from recto.page.canonical import Json
+from recto.testing.client import Reader, Sent, ask, read_events, start
+from recto.testing.model_server import Answer, Call, Request
+from tests.flow.stage import Stage, a_note_then_an_answer, story, told, told_by, without_clock
+
+QUESTION = "Please make a note of the milk."
+KILLED = -9
+LOST = (
+    "note was started and then interrupted; whether it finished is not known. "
+    "It was not started again. Look at what is there before you do."
+)
+NOTED = "noted milk"
+# Where the server dies, how often that point is passed before, and what then became of the tool.
+POINTS = [
+    ("claimed", 1, NOTED),
+    ("entered", 1, NOTED),
+    ("call_begun", 1, NOTED),
+    ("delta", 1, NOTED),
+    ("delta", 3, NOTED),
+    ("delta", 7, NOTED),
+    ("replied", 1, NOTED),
+    ("tools_started", 1, LOST),
+    ("tool_acted", 1, LOST),
+    ("tool_ended", 1, NOTED),
+    ("call_begun", 2, NOTED),
+    ("delta", 10, NOTED),
+    ("replied", 2, NOTED),
+    ("ending", 1, NOTED),
+]
+
+
+def expected_story(result: str) -> list[tuple[str, str]]:
+    return [
+        ("user", QUESTION),
+        ("assistant", 'Let me write it down.|note|{"text": "milk"}'),
+        ("tool_started", ""),
+        ("tool", result),
+        ("assistant", f"I have done it. ({result})"),
+    ]
+
+
+def try_to_start(url: str, body: Mapping[str, Json]) -> bool:
+    """Whether the answer came before the server died. The run may be admitted all the same."""
+    try:
+        start(url, body)
+    except (OSError, http.client.HTTPException):
+        return False
+    return True
+
+
+def assert_whole(stage: Stage, body: Mapping[str, Json], events: Sequence[Sent]) -> Sequence[Entry]:
+    """What every crash must leave: a gap-free stream that can be read again, telling exactly what the log has."""
+    assert [sent.number for sent in events] == list(range(1, len(events) + 1))
+    assert list(read_events(stage.url, str(body["runId"]))) == list(events)
+    assert [sent.event["type"] for sent in events].count("RUN_FINISHED") == 1
+    log = stage.log(str(body["threadId"]))
+    assert told(events) == told_by(log)
+    return log
+
+
+def next_page(stage: Stage, thread: str) -> Json:
+    """What the model is shown in the next turn of the thread."""
+    body = ask("Thank you.", thread=thread)
+    Reader(lambda: stage.url, start(stage.url, body) and str(body["runId"])).wait()
+    return without_clock(stage.received[-1])
+
+
+@pytest.fixture(scope="module")
+def page_after_no_crash(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    with Stage(tmp_path_factory.mktemp("calm"), a_note_then_an_answer) as stage, stage.serve():
+        body = ask(QUESTION)
+        reader = Reader(lambda: stage.url, str(body["runId"]))
+        start(stage.url, body)
+        assert story(assert_whole(stage, body, reader.wait())) == expected_story(NOTED)
+        return next_page(stage, str(body["threadId"]))
+
+
+def replaced(page: Json, old: str, new: str) -> Json:
+    match page:
+        case str():
+            return page.replace(old, new)
+        case dict():
+            return {key: replaced(value, old, new) for key, value in page.items()}
+        case list():
+            return [replaced(value, old, new) for value in page]
+        case _:
+            return page
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("point", "times", "result"), POINTS)
+def test_X4_a_server_killed_at_a_point_of_a_run_goes_on_from_the_last_stored_step(
+    point: str, times: int, result: str, tmp_path: Path, page_after_no_crash: Json
+):
+    with Stage(tmp_path, a_note_then_an_answer) as stage:
+        body = ask(QUESTION)
+        with stage.crash(point, times) as server:
+            reader = Reader(lambda: stage.url, str(body["runId"]))
+            answered = try_to_start(stage.url, body)
+            assert server.wait() == KILLED
+        with stage.serve():
+            # Asking again makes no second run, and is what a client does that got no answer.
+            assert answered or start(stage.url, body)
+            log = assert_whole(stage, body, reader.wait())
+            assert story(log) == expected_story(result)
+            assert stage.notes == ([] if point == "tools_started" else ["milk"])
+            page = next_page(stage, str(body["threadId"]))
+            assert page == replaced(page_after_no_crash, NOTED, result)
+
+
+@pytest.mark.full
+def test_X4_a_server_killed_right_after_admission_has_the_run(tmp_path: Path):
+    with Stage(tmp_path, a_note_then_an_answer) as stage:
+        body = ask(QUESTION)
+        with stage.serve(runs=0) as server:
+            reader = Reader(lambda: stage.url, str(body["runId"]))
+            start(stage.url, body)
+            server.kill()
+        with stage.serve():
+            assert story(assert_whole(stage, body, reader.wait())) == expected_story(NOTED)
+    assert stage.notes == ["milk"]
+
+
+def two_notes_and_a_look(request: Request) -> Answer:
+    """A longer turn: three replies with calls, two of them at once, then an answer."""
+    messages = request.page.get("messages")
+    assert isinstance(messages, list)
+    replies = sum(1 for message in messages if isinstance(message, dict) and message["role"] == "assistant")
+    match replies:
+        case 0:
+            one, two = Call(name="note", arguments='{"text":"one"}', id="a"), Call(name="look", id="b")
+            return Answer(text="Two things at once.", calls=(one, two))
+        case 1:
+            return Answer(reasoning="Hm.", calls=(Call(name="note", arguments='{"text":"two"}', id="c"),))
+        case _:
+            return Answer(text="All of it is done now, and nothing was done twice.")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(30))
+def test_X4_a_server_killed_at_a_random_point_loses_and_doubles_nothing(seed: int, tmp_path: Path):
+    chance = random.Random(seed)
+    with Stage(tmp_path, two_notes_and_a_look) as stage:
+        body = ask("Do it all.", run=new_id())
+        reader = Reader(lambda: stage.url, str(body["runId"]))
+        for _ in range(2):
+            with stage.crash("any", chance.randint(1, 30)) as server:
+                try_to_start(stage.url, body)
+                try:
+                    assert server.wait(3) == KILLED
+                except subprocess.TimeoutExpired:
+                    break
+        with stage.serve():
+            try_to_start(stage.url, body)
+            log = assert_whole(stage, body, reader.wait())
+        assert story(log)[-1] == ("assistant", "All of it is done now, and nothing was done twice.")
+        assert all(stage.notes.count(line) <= 1 for line in ("one", "two"))
+        settled = [kind for kind, _ in story(log)].count("tool")
+        assert settled == 3
