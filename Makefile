@@ -35,8 +35,9 @@ full: .venv/.dev ## Run the full tier only
 fuzz: .venv/.dev ## Run the property tests with many random examples
 	@echo "property tests, random" && HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m hypothesis -n auto
 
-bench: .venv/.dev ## Measure the page
+bench: .venv/.dev ## Measure the page, then the server
 	@.venv/bin/python bench/page.py
+	@.venv/bin/python bench/server.py
 
 lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer versions
 	@$(STEP) "Locking what runs" $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock
@@ -44,6 +45,8 @@ lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer
 	@$(STEP) "Locking what develops" $(COMPILE) $(LOCK_FLAGS) pyproject.toml --group dev \
 		-c requirements.lock -c requirements-build.lock -o requirements-dev.lock
 	@$(STEP) "Locking the peer of the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/langchain.in -o bench/peers/langchain.lock
+	@$(STEP) "Locking Pydantic AI for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/pydantic_ai.in -o bench/peers/pydantic_ai.lock
+	@$(STEP) "Locking Agno for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/agno.in -o bench/peers/agno.lock
 	@command -v npm >/dev/null || { echo "package-lock.json needs npm: install Node.js 18 or newer."; exit 1; }
 	@$(STEP) "Locking pyright" npm install --package-lock-only --silent
 

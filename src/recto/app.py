@@ -23,6 +23,7 @@ from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
 from recto.errors import SettingsError
 from recto.ids import new_id
+from recto.models.backoff import BackoffSettings
 from recto.models.choose import choose_model
 from recto.models.ports import Model
 from recto.store.folder import DataFolder
@@ -116,6 +117,7 @@ def _workshop(settings: ServerSettings, store: Store, hub: Hub, model: Model) ->
         clock=_now,
         chance=random.random,
         new_id=new_id,
+        backoff=BackoffSettings(base=settings.retry_seconds),
         recorder=RecorderSettings(interval=settings.event_seconds),
     )
 

@@ -114,11 +114,14 @@ class Stage:
             known["database_url"] = self.database
         return {f"RECTO_{name.upper()}": str(value) for name, value in (known | settings).items()}
 
-    def serve(self, data: Path | None = None, **settings: object) -> ServerProcess:
-        """`recto serve`, always on the stage's port unless another folder is named."""
-        port = str(self.port) if data is None else "0"
-        command = ["recto", "serve", "--port", port, "--data", str(data or self.data)]
+    def serve(self, **settings: object) -> ServerProcess:
+        """`recto serve` on the stage's port."""
+        command = ["recto", "serve", "--port", str(self.port), "--data", str(self.data)]
         return ServerProcess(command, self.environment(**settings))
+
+    def serve_beside(self, data: Path, **settings: object) -> ServerProcess:
+        """A second server, on a port and a folder of its own."""
+        return ServerProcess.serve(data, self.environment(**settings))
 
     def crash(self, point: str, times: int, **settings: object) -> ServerProcess:
         """A server that dies at a point."""

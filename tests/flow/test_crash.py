@@ -156,7 +156,7 @@ def test_X4_a_server_killed_at_a_random_point_loses_and_doubles_nothing(seed: in
         body = ask("Do it all.", run=new_id())
         reader = Reader(lambda: stage.url, str(body["runId"]))
         for _ in range(2):
-            with stage.crash("any", chance.randint(1, 30)) as server:
+            with stage.crash("any", chance.randint(1, 22)) as server:
                 try_to_start(stage.url, body)
                 try:
                     assert server.wait(3) == KILLED

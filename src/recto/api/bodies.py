@@ -14,6 +14,8 @@ from recto.store.ports import StoredRun
 
 MAX_BYTES = 262_144
 MAX_NAME = 128
+# Python refuses to read a number of thousands of digits; no event has one of more than a few.
+MAX_DIGITS = 18
 # How a run that has ended is told to clients, by its outcome.
 STATUSES = {
     "done": "finished",
@@ -65,7 +67,7 @@ def _is_uuid(text: str) -> bool:
 def parse_after(request: Request) -> int:
     """The number of the last event a reader has: `Last-Event-ID`, or `?after=`."""
     text = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
         raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
     return min(int(text), 2**31 - 1)
 

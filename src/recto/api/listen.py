@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
@@ -26,7 +28,10 @@ def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) 
         date_header=False,
     )
     server = _Server(config, api, announce)
-    server.run()
+    # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    with suppress(KeyboardInterrupt):
+        server.run()
     if not server.started:
         raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")
 

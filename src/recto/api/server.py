@@ -105,11 +105,13 @@ async def get_health() -> Response:
 async def get_readiness(request: Request) -> Response:
     """Whether runs can be admitted and worked on."""
     backend = _backend(request)
-    reason = backend.problem()
+    reason = None
     try:
         await backend.store.probe()
     except StoreError as error:
-        reason = reason or str(error)
+        reason = str(error)
+    # After the probe: it is what finds out that a full disk has room again.
+    reason = reason or backend.problem()
     return problem(503, "not_ready", reason) if reason else _json({"status": "ready"})
 
 

@@ -41,6 +41,7 @@ class ServerSettings:
     grace_seconds: float = 7.0
     event_seconds: float = 0.04
     heartbeat_seconds: float = 15.0
+    retry_seconds: float = 0.5
     window: int = 128_000
     limits: Limits = Limits()
 
@@ -75,6 +76,7 @@ class _ServerTable(BaseModel):
     grace_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     event_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     heartbeat_seconds: Seconds | None = None
+    retry_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     window: Count | None = None
 
 

@@ -47,6 +47,7 @@ class Dispatcher:
         self._settings = settings
         self._held: dict[str, _Held] = {}
         self._wanted = asyncio.Event()
+        self._claiming = asyncio.Lock()
         self._stopping = False
         self._loops: list[asyncio.Task[None]] = []
 
@@ -86,8 +87,10 @@ class Dispatcher:
         if self._stopping:
             return
         self._stopping = True
-        for loop in self._loops[:1]:
-            loop.cancel()
+        # What a claim under way takes is ours to hand back, so it is waited for.
+        async with self._claiming:
+            for loop in self._loops[:1]:
+                loop.cancel()
         for held in self._held.values():
             held.signal.leaving.set()
         tasks = [held.task for held in self._held.values()]
@@ -115,13 +118,18 @@ class Dispatcher:
                 await asyncio.sleep(self._settings.look)
 
     async def _claim(self) -> None:
-        free = self._settings.slots - len(self._held)
-        if free <= 0:
-            return
-        for run in await self._runs.claim(self._who, self._clock(), free):
-            self._begin(run)
+        async with self._claiming:
+            free = self._settings.slots - len(self._held)
+            if free <= 0 or self._stopping:
+                return
+            for run in await self._runs.claim(self._who, self._clock(), free):
+                self._begin(run)
 
     def _begin(self, run: StoredRun) -> None:
+        stale = self._held.get(run.id)
+        if stale:
+            # Its lease ran out while this process stood still. The new claim goes on; the old one can write nothing.
+            stale.task.cancel()
         signal = Signal()
         if run.cancel:
             signal.cancelled.set()
@@ -131,7 +139,7 @@ class Dispatcher:
         self._held[run.id] = _Held(lease=_lease(run), signal=signal, task=task)
 
     async def _do(self, run: StoredRun, signal: Signal) -> None:
-        ended = False
+        lease, ended = _lease(run), False
         try:
             ended = await self._work(run, signal)
         except asyncio.CancelledError:
@@ -139,9 +147,11 @@ class Dispatcher:
         except StoreError as error:
             LOGGER.warning("run %s stopped here: %s", run.id, error)
         finally:
-            held = self._held.pop(run.id)
+            held = self._held.get(run.id)
+            if held and held.lease == lease:
+                del self._held[run.id]
             if not ended:
-                await self._hand_back(held.lease)
+                await self._hand_back(lease)
             self._wanted.set()
 
     async def _hand_back(self, lease: Lease) -> None:

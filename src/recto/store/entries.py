@@ -105,10 +105,12 @@ def decode_entry(kind: str, body: bytes, *, id: str, seq: int, time: datetime) -
 
 
 def _decode_fields(kind: type[object], stored: Mapping[str, Json], where: str) -> dict[str, object]:
-    known = {field.name for field in _stored_fields(kind)}
-    for name in stored.keys() - known - {TAG}:
+    known = {field.name: field for field in _stored_fields(kind)}
+    for name in sorted(stored.keys() - known.keys()):
         raise WireError(where=f"{where}.{name}", problem="is a field this version does not know. Update Recto.")
-    return {name: _decode(value, f"{where}.{name}") for name, value in stored.items() if name != TAG}
+    for name in (name for name, field in known.items() if name not in stored and field.default is MISSING):
+        raise WireError(where=f"{where}.{name}", problem="is missing. The row was not written by Recto.")
+    return {name: _decode(value, f"{where}.{name}") for name, value in stored.items()}
 
 
 def _decode(value: Json, where: str) -> object:
@@ -117,7 +119,9 @@ def _decode(value: Json, where: str) -> object:
             kind = VALUES.get(name)
             if kind is None:
                 raise WireError(where=where, problem=f"is no value this version knows ({name!r}). Update Recto.")
-            return kind(**_decode_fields(kind, value, where))
+            return kind(**_decode_fields(kind, {name: one for name, one in value.items() if name != TAG}, where))
+        case Mapping():
+            raise WireError(where=where, problem="is a value without a name. The row was not written by Recto.")
         case str() | None:
             return value
         case Sequence():

@@ -17,7 +17,8 @@ class DataFolder:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(path / "lock")
+            # Whichever thread closes it, it is free.
+            self._lock = FileLock(path / "lock", thread_local=False)
             self._lock.acquire(blocking=False)
         except Timeout:
             allowed = "another Recto is using it. Stop that one, or name another folder with --data"
@@ -35,7 +36,10 @@ class DataFolder:
         """The name of this node: made once, then kept in the folder."""
         file = self.path / "node"
         if not file.exists():
-            file.write_text(new_id(), encoding="utf-8")
+            # Whole or not at all: a name cut short would be another node's.
+            draft = self.path / "node.new"
+            draft.write_text(new_id(), encoding="utf-8")
+            draft.replace(file)
         return file.read_text(encoding="utf-8").strip()
 
     def close(self) -> None:

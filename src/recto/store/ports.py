@@ -149,7 +149,10 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What the store made of a change: the numbers of the last event and the last entry, and a wish to end the run."""
+    """What the store made of a change: the numbers of the last event and the last entry, and a wish to end the run.
+
+    `last_seq` is 0 where the change had no entries.
+    """
 
     last_event: int
     last_seq: int

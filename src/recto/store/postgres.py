@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, TimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from recto.errors import StoreDown
+from recto.errors import Conflict, StoreBusy, StoreDown
 from recto.store.database import Result, Work
+
+# Classes of SQLSTATE: connection, read only, out of resources, shut down, system, internal.
+BROKEN = ("08", "25006", "53", "57", "58", "XX")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,7 @@ class PostgresDatabase:
         self._engine = create_async_engine(
             url, pool_size=wishes.connections, max_overflow=0, pool_timeout=wishes.wait_seconds, pool_pre_ping=True
         )
+        self._connections = wishes.connections
         self._problem: str | None = None
 
     @property
@@ -39,7 +43,9 @@ class PostgresDatabase:
     async def write(self, work: Work[Result]) -> Result:
         """Run work in a transaction."""
         async with self._connected() as connection, connection.begin():
-            return await connection.run_sync(work)
+            result = await connection.run_sync(work)
+        self._problem = None
+        return result
 
     async def read(self, work: Work[Result]) -> Result:
         """Run work on a connection."""
@@ -52,10 +58,35 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection]:
+        connection = await self._connect()
         try:
-            async with self._engine.connect() as connection:
+            async with aclosing(connection):
                 yield connection
-        except (OperationalError, InterfaceError, OSError) as error:
-            self._problem = str(error.orig if isinstance(error, DBAPIError) else error)
-            raise StoreDown(problem=self._problem) from error
-        self._problem = None
+        except IntegrityError as error:
+            raise Conflict(f"What is stored already stands against it: {error.orig}.") from error
+        except (DBAPIError, OSError) as error:
+            if not _is_broken(error):
+                raise
+            raise self._down(error) from error
+
+    async def _connect(self) -> AsyncConnection:
+        try:
+            return await self._engine.connect()
+        except TimeoutError as error:
+            raise StoreBusy(waiting=self._connections) from error
+        except Exception as error:
+            # Whatever the driver says here, there is no connection.
+            raise self._down(error) from error
+
+    def _down(self, error: Exception) -> StoreDown:
+        # Without the statement and its values, which SQLAlchemy's own text has.
+        self._problem = str(error.orig if isinstance(error, DBAPIError) else error) or repr(error)
+        return StoreDown(problem=self._problem)
+
+
+def _is_broken(error: DBAPIError | OSError) -> bool:
+    """Whether it is the server that failed, not what it was asked."""
+    if isinstance(error, OSError) or error.connection_invalidated:
+        return True
+    state = getattr(error.orig, "sqlstate", None)
+    return isinstance(state, str) and state.startswith(BROKEN)

@@ -7,6 +7,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Literal, cast
 
+import orjson
 from sqlalchemy import Connection, Row, Select, Update, and_, exists, func, insert, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
@@ -57,9 +58,14 @@ def _find_named(connection: Connection, owner: str, name: str) -> StoredRun | No
 
 
 def _same(known: StoredRun, admission: Admission) -> Admitted:
-    if load(known.input) != load(admission.input):
+    if _canonical(known.input) != _canonical(admission.input):
         raise Conflict(f"Run {admission.name!r} was started before, with another input. Use a new runId.")
     return Admitted(run=known, is_new=False)
+
+
+def _canonical(json: bytes) -> bytes:
+    # As text: to Python, 1, 1.0 and true are the same value.
+    return orjson.dumps(load(json), option=orjson.OPT_SORT_KEYS)
 
 
 def _take_thread(connection: Connection, admission: Admission) -> None:
@@ -139,11 +145,13 @@ def cancel(connection: Connection, run: StoredRun, wish: Cancel) -> StoredRun:
     One that nobody has begun ends here and now, with the events given: it does not wait for its thread.
     """
     wanted = and_(RUNS.c.id == run.id, RUNS.c.cancel.is_(None))
-    ended = {"status": "ended", "outcome": "cancelled", "ended": wish.now, "last_event": len(wish.events)}
+    ended: dict[str, object] = {"status": "ended", "outcome": "cancelled", "ended": wish.now, "cancel": wish.reason}
+    ended["last_event"] = len(wish.events)
     queued = update(RUNS).where(wanted, RUNS.c.status == "queued", RUNS.c.fence == 0)
-    if connection.execute(queued.values(ended, cancel=wish.reason)).rowcount:
+    if connection.execute(queued.values(ended)).rowcount:
         rows = [{"run": run.id, "number": number, "body": body} for number, body in enumerate(wish.events, start=1)]
-        connection.execute(insert(EVENTS), rows)
+        if rows:
+            connection.execute(insert(EVENTS), rows)
     else:
         connection.execute(update(RUNS).where(wanted, RUNS.c.status != "ended").values(cancel=wish.reason))
     return find(connection, run.owner, run.id)

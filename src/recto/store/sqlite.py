@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeAlias, cast
@@ -20,10 +21,13 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-from recto.errors import RectoError, StoreBusy, StoreDown
+from recto.errors import Conflict, RectoError, StoreBusy, StoreDown
 from recto.store.database import Result, Work
 
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
+CLOSED = "it is closed"
+# Errors of a statement or its values. They say nothing of the database.
+ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +83,9 @@ class SqliteDatabase:
         self._readers = ThreadPoolExecutor(self._settings.readers, thread_name_prefix="recto-read")
         self._loop = asyncio.get_running_loop()
         self._problem: str | None = None
+        self._is_closing = False
+        # Set before the queue is emptied for the last time, so whoever comes too late for that sees it.
+        self._stopped: str | None = None
         self._writer = threading.Thread(target=self._write_groups, name="recto-write", daemon=True)
         self._writer.start()
 
@@ -87,54 +94,67 @@ class SqliteDatabase:
         """Why writes fail at present."""
         if self._queue.full():
             return "too many writes are waiting"
-        return self._problem if self._writer.is_alive() else "the writer has stopped"
+        return self._stopped or self._problem
 
     async def write(self, work: Work[Result]) -> Result:
         """Run work in the next group. Returns once it is committed."""
         item = _Item(work, self._loop.create_future())
-        if not self._writer.is_alive():
-            raise StoreDown(problem="its writer has stopped")
         try:
             self._queue.put_nowait(cast("_Item[object]", item))
         except queue.Full:
             raise StoreBusy(waiting=self._queue.qsize()) from None
+        if self._stopped is not None:
+            self._refuse_waiting(self._stopped)
         return await item.future
 
     async def read(self, work: Work[Result]) -> Result:
         """Run work on a reader's connection."""
+        if self._is_closing:
+            raise StoreDown(problem=CLOSED)
         return await self._loop.run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Work[Result]) -> Result:
-        with self._engine.connect() as connection:
-            return work(connection)
+        try:
+            with self._engine.connect() as connection:
+                return work(connection)
+        except (sqlite3.Error, DBAPIError) as error:
+            if not _is_broken(error):
+                raise
+            raise StoreDown(problem=_text_of(error)) from error
 
     async def close(self) -> None:
         """Commit what waits, then close."""
-        if self._writer.is_alive():
-            await asyncio.to_thread(self._queue.put, None)
-            await asyncio.to_thread(self._writer.join)
-        self._readers.shutdown()
+        await asyncio.to_thread(self._queue.put, None)
+        await asyncio.to_thread(self._writer.join)
+        self._is_closing = True
+        await asyncio.to_thread(self._readers.shutdown)
         self._engine.dispose()
 
     def _write_groups(self) -> None:
-        with self._engine.connect() as connection:
-            while items := self._next_group():
-                self._write_group(connection, items)
-                self._loop.call_soon_threadsafe(_tell, items)
+        stopped, items = CLOSED, list[_Item[object]]()
+        try:
+            with self._engine.connect() as connection:
+                while items := self._next_group():
+                    self._write_group(connection, items)
+                    self._tell(items)
+        except BaseException as error:
+            # Nobody else would hear of it, and whoever waits would wait for ever.
+            stopped = f"its writer has stopped: {_text_of(error)}"
+        self._stopped = stopped
+        self._refuse(items, stopped)
+        self._refuse_waiting(stopped)
 
-    def _next_group(self) -> Sequence[_Item[object]]:
-        first = self._queue.get()
-        items = [first] if first else []
-        while items and len(items) < self._settings.group:
+    def _next_group(self) -> list[_Item[object]]:
+        items: list[_Item[object]] = []
+        while len(items) < self._settings.group and not self._is_closing:
             try:
-                item = self._queue.get_nowait()
+                item = self._queue.get(block=not items)
             except queue.Empty:
                 break
             if item is None:
-                # Closing waits for this group; the end is left for the next look.
-                self._queue.put(None)
-                break
-            items.append(item)
+                self._is_closing = True
+            else:
+                items.append(item)
         return items
 
     def _write_group(self, connection: Connection, items: Sequence[_Item[object]]) -> None:
@@ -144,16 +164,41 @@ class SqliteDatabase:
             driver.execute("BEGIN IMMEDIATE")
             for item in items:
                 item.do(connection)
-                if not driver.in_transaction:
-                    raise StoreDown(problem=str(item.error))
+                if item.error and not driver.in_transaction:
+                    raise item.error
             driver.execute("COMMIT")
-        except (sqlite3.Error, StoreDown) as error:
-            problem = error
+        except BaseException as error:
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
-        self._problem = str(problem) if problem else _first_problem(items)
+            # SQLAlchemy may still count savepoints that went with the transaction.
+            connection.rollback()
+            if not _is_broken(error):
+                raise
+            problem = error
+        self._problem = _text_of(problem) if problem else _first_problem(items)
         for item in items:
-            item.error = _as_ours(problem or item.error)
+            error = problem or item.error
+            item.error = _as_ours(error) if error else None
+
+    def _refuse_waiting(self, problem: str) -> None:
+        waiting: list[_Item[object]] = []
+        while True:
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            waiting += [item] if item else []
+        self._refuse(waiting, problem)
+
+    def _refuse(self, items: Sequence[_Item[object]], problem: str) -> None:
+        for item in items:
+            item.error = StoreDown(problem=problem)
+        self._tell(items)
+
+    def _tell(self, items: Sequence[_Item[object]]) -> None:
+        # A loop that is closed has nobody left to tell.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(_tell, items)
 
 
 def _tell(items: Sequence[_Item[object]]) -> None:
@@ -162,20 +207,33 @@ def _tell(items: Sequence[_Item[object]]) -> None:
 
 
 def _first_problem(items: Sequence[_Item[object]]) -> str | None:
-    return next((str(item.error) for item in items if item.error and _is_broken(item.error)), None)
+    return next((_text_of(item.error) for item in items if item.error and _is_broken(item.error)), None)
 
 
 def _is_broken(error: BaseException) -> bool:
     """Whether it is the database that failed, not what it was asked."""
-    return isinstance(error, (sqlite3.OperationalError, sqlite3.DatabaseError, DBAPIError))
+    driver = _driver_error(error)
+    return isinstance(driver, sqlite3.Error) and not isinstance(driver, ASKED_WRONG)
 
 
-def _as_ours(error: BaseException | None) -> BaseException | None:
-    if error is None or isinstance(error, RectoError) or not _is_broken(error):
+def _as_ours(error: BaseException) -> BaseException:
+    if isinstance(_driver_error(error), sqlite3.IntegrityError):
+        ours: RectoError = Conflict(f"What is stored already stands against it: {_text_of(error)}.")
+    elif _is_broken(error):
+        ours = StoreDown(problem=_text_of(error))
+    else:
         return error
-    ours = StoreDown(problem=str(error.orig if isinstance(error, DBAPIError) else error))
     ours.__cause__ = error
     return ours
+
+
+def _driver_error(error: BaseException) -> BaseException | None:
+    return error.orig if isinstance(error, DBAPIError) else error
+
+
+def _text_of(error: BaseException) -> str:
+    # Without the statement and its values, which SQLAlchemy's own text has.
+    return str(_driver_error(error)) or repr(error)
 
 
 def _engine(path: Path, settings: SqliteSettings) -> Engine:

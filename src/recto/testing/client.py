@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from urllib.parse import urlsplit
 
 from recto.ids import new_id
@@ -71,6 +72,18 @@ def start(url: str, run_input: Mapping[str, Json]) -> str:
     if reply.status != http.HTTPStatus.ACCEPTED:
         raise RuntimeError(f"{reply.status}: {reply.body.decode()}")
     return str(reply.json["taskId"])
+
+
+def run(url: str, run_input: Mapping[str, Json]) -> list[Sent]:
+    """Admit a run and read it to its end, over one connection."""
+    connection = _connect(url)
+    try:
+        headers = {"content-type": "application/json", "accept": "text/event-stream"}
+        connection.request("POST", RUNS, dump(run_input), headers)
+        until = time.monotonic() + READ_SECONDS
+        return list(takewhile(lambda _: time.monotonic() < until, parse_events(connection.getresponse())))
+    finally:
+        connection.close()
 
 
 def read_events(url: str, run: str, after: int = 0) -> Iterator[Sent]:

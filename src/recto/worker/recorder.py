@@ -73,7 +73,8 @@ class Recorder:
         self._stop_timer()
         bodies = [body for event in said for body in encode_event(event)]
         written = await self._store.record(self._lease, replace(change, events=bodies), self._clock())
-        self._last = self._loop.time()
+        if any(isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) for event in said):
+            self._last = self._loop.time()
         first = written.last_event - len(bodies) + 1
         stored = [StoredEvent(number=first + place, body=body) for place, body in enumerate(bodies)]
         self._hub.publish(self._lease.run, stored)

@@ -20,6 +20,7 @@ from recto.page import (
 )
 from recto.page.canonical import Json
 from recto.page.events import CallAnswered
+from recto.page.messages import ToolPart
 from recto.store.ports import Change
 from recto.tools.call import Limits, call_tool
 from recto.tools.ports import ToolContext, ToolResult
@@ -33,9 +34,9 @@ LOST = (
 HALF = "The call of {name} was cut off while you were writing it, so it was not run. Write it again, shorter."
 STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
 ASK = "{name} needs a person's consent, and this agent has no way to ask for it. It was not run."
-REPEATED = (
-    "\n\n(You made this very call {count} times in this turn, each time with this result. "
-    "Making it again will change nothing: do something else, or answer with what you have.)"
+REPEATED = "\n\n(You made this very call with this very result "
+REPEATED_MORE = (
+    "{count} times in this turn. Making it again will change nothing: do something else, or answer with what you have.)"
 )
 
 
@@ -115,6 +116,9 @@ def _answered(message: ToolMessage) -> CallAnswered:
 
 
 def _content(message: ToolMessage) -> Json:
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    if len(texts) == len(message.parts):
+        return "\n".join(texts)
     encoded = encode((message,), "ag-ui")[0]
     return encoded["content"] if isinstance(encoded, dict) else ""
 
@@ -130,13 +134,18 @@ async def _settle_stopped(desk: Desk, calls: Sequence[ToolCall]) -> None:
 def _with_notice(desk: Desk, call: ToolCall, result: ToolResult) -> ToolResult:
     """A call made again with nothing new to show for it says so, where the model will read it."""
     seen = view(desk.log)
-    count = sum(1 for parts in _earlier(seen.messages[seen.turn_start :], call) if _is_same(parts, result)) + 1
-    if count == 1:
-        return result
-    return replace(result, parts=(*result.parts, Text(text=REPEATED.format(count=count))))
+    count = sum(1 for parts in _earlier(seen.messages[seen.turn_start :], call) if _is_same(parts, result.parts)) + 1
+    notice = REPEATED + REPEATED_MORE.format(count=count)
+    match result.parts:
+        case _ if count == 1:
+            return result
+        case (*others, Text() as last):
+            return replace(result, parts=(*others, replace(last, text=last.text + notice)))
+        case parts:
+            return replace(result, parts=(*parts, Text(text=notice.lstrip())))
 
 
-def _earlier(turn: Sequence[Message], call: ToolCall) -> Iterator[tuple[object, ...]]:
+def _earlier(turn: Sequence[Message], call: ToolCall) -> Iterator[tuple[ToolPart, ...]]:
     """What the same call was answered earlier in the turn. Calls of the reply at work do not count."""
     calls: dict[str, ToolCall] = {}
     for message in turn:
@@ -148,6 +157,10 @@ def _earlier(turn: Sequence[Message], call: ToolCall) -> Iterator[tuple[object, 
                 yield message.parts
 
 
-def _is_same(parts: tuple[object, ...], result: ToolResult) -> bool:
-    # An earlier answer may carry the notice behind its own parts.
-    return parts[: len(result.parts)] == result.parts
+def _is_same(earlier: tuple[ToolPart, ...], parts: tuple[ToolPart, ...]) -> bool:
+    """Whether two answers differ in nothing but the notice."""
+    return [_without_notice(part) for part in earlier] == [_without_notice(part) for part in parts]
+
+
+def _without_notice(part: ToolPart) -> ToolPart:
+    return replace(part, text=part.text.partition(REPEATED)[0]) if isinstance(part, Text) else part

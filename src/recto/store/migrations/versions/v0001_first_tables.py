@@ -14,6 +14,7 @@ def upgrade() -> None:
     _make_threads()
     _make_log()
     _make_runs()
+    _index_runs()
     _make_events()
     _make_calls()
     _make_segments()
@@ -85,6 +86,9 @@ def _make_runs() -> None:
         sa.ForeignKeyConstraint(["thread"], ["threads.id"], name="fk_runs_thread", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name="pk_runs"),
     )
+
+
+def _index_runs() -> None:
     op.create_index("ix_runs_status_lease_until", "runs", ["status", "lease_until"], unique=False)
     op.create_index("ix_runs_thread_id", "runs", ["thread", "id"], unique=False)
     op.create_index(

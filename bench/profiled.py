@@ -1,0 +1,48 @@
+"""Recto's command under cProfile, each thread by itself. At its end it prints where the time went."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import sys
+import threading
+from pathlib import Path
+
+from recto.app import main
+
+TOP = 40
+HERE = Path(__file__).parent.parent
+
+
+def profiled() -> None:
+    """Run until interrupted, then print. Threads that stand for the same thing are added up."""
+    found: dict[str, list[cProfile.Profile]] = {}
+    run = threading.Thread.run
+
+    def run_profiled(self: threading.Thread) -> None:
+        profile = cProfile.Profile()
+        found.setdefault(self.name.partition("_")[0], []).append(profile)
+        profile.runcall(run, self)
+
+    threading.Thread.run = run_profiled
+    main_profile = cProfile.Profile()
+    found["main"] = [main_profile]
+    try:
+        main_profile.runcall(main)
+    except (KeyboardInterrupt, SystemExit):
+        sys.stdout.write("\n")
+    for name, profiles in found.items():
+        _print(name, profiles)
+
+
+def _print(name: str, profiles: list[cProfile.Profile]) -> None:
+    stats = pstats.Stats(profiles[0])
+    for profile in profiles[1:]:
+        stats.add(profile)
+    for order in ("tottime", "cumulative"):
+        print(f"== thread {name}, by {order}")
+        stats.sort_stats(order).print_stats(TOP)
+
+
+if __name__ == "__main__":
+    profiled()

@@ -1,0 +1,281 @@
+"""How many runs a server answers and how soon, beside the model itself and peers. A missed goal is told, not raised."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import signal
+import statistics
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import uvloop
+from peer import PeerMissing
+from processes import TEXT, TOKENS, Process, scratch, start_model, start_peer, start_recto, start_stamped
+from streams import Plan, Streams, follow
+from traffic import Measured, Target, measure
+
+AT_ONCE = (1, 8, 32)
+RUNS, CHAT = "/api/v1/agent/runs", "/v1/chat/completions"
+DIRECT, RECTO, PYDANTIC, AGNO = "direct", "recto", "pydantic-ai", "agno"
+NAMES = (DIRECT, RECTO, PYDANTIC, AGNO)
+PEERS = {PYDANTIC: ("pydantic_ai", "/"), AGNO: ("agno", "/agui")}
+WHO = """\
+direct       the model itself, asked over HTTP: the most that a server before it, and this client, can do
+recto        POST /api/v1/agent/runs with its SQLite store: the run, its events and the reply are committed
+pydantic-ai  its AG-UI adapter; it stores nothing
+agno         its AG-UI interface with its SQLite database; it stores the session"""
+TIMES_PEER, OF_DIRECT, FIRST_MS = 5.0, 0.25, 6.0
+MEMORY_MB, LATE_MS, READY_SECONDS = 200.0, 150.0, 2.0
+# More runs at once than Recto takes when it is not told.
+ROOM = 1.2
+WARM_UP = 32
+
+Found = TypeVar("Found")
+Results = Mapping[tuple[str, int], Sequence[Measured]]
+
+
+class Options(argparse.Namespace):
+    """What the command line says."""
+
+    only: list[str]
+    rounds: int
+    seconds: float
+    delay: float
+    streams: int
+    rate: float
+    stream_seconds: float
+    quick: bool
+    profile: bool
+    scratch: Path | None
+    json: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """A figure and the limit it should keep: the least it should be, or the most. Without one it is told only."""
+
+    name: str
+    value: float
+    unit: str
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the limit was kept."""
+        if self.least is None and self.most is None:
+            return ""
+        low = self.least is not None and self.value < self.least
+        high = self.most is not None and self.value > self.most
+        return "MISSED" if low or high else "met"
+
+    def __str__(self) -> str:
+        least = "" if self.least is None else f"goal >= {self.least:.4g}"
+        limit = least if self.most is None else f"goal <= {self.most:.4g}"
+        return f"{self.name:<44}{self.value:>9.2f} {self.unit:<3} {limit:<14}{self.verdict}".rstrip()
+
+
+def main() -> None:
+    """Measure, print, and write the figures down where asked."""
+    options = _options()
+    print(_machine(), flush=True)
+    with scratch(options.scratch) as folder:
+        if options.profile:
+            _profile(options, Path(folder))
+            return
+        results = _throughput(options, Path(folder))
+        print("\n".join(_table(results)), flush=True)
+        goals = _goals(results)
+        if RECTO in options.only:
+            goals += _streams(options, Path(folder))
+            goals.append(_start(options, Path(folder)))
+    print("\n".join(map(str, goals)))
+    missed = [goal.name for goal in goals if goal.verdict == "MISSED"]
+    print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
+    if options.json:
+        rows = [{"target": name, "at_once": many} | asdict(_middle(found)) for (name, many), found in results.items()]
+        told = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
+        options.json.write_text(json.dumps({"runs": rows, "goals": told}, indent=2) + "\n", encoding="utf-8")
+
+
+def _options() -> Options:
+    parser = argparse.ArgumentParser(description="Measure the server: runs, first words, streams, start; beside peers.")
+    parser.add_argument("--only", type=_names, default=list(NAMES), metavar="NAMES", help=f"of {','.join(NAMES)}")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each is measured (5)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement (2)")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds between two tokens of the model (0)")
+    parser.add_argument("--streams", type=int, default=1000, help="open streams; 0 leaves them out (1000)")
+    parser.add_argument("--rate", type=float, default=5.0, help="words a second of each stream (5)")
+    parser.add_argument("--stream-seconds", type=float, default=15.0, help="how long streams are measured (15)")
+    parser.add_argument("--quick", action="store_true", help="one round of half a second, no streams, one start")
+    parser.add_argument("--profile", action="store_true", help="only tell where Recto's time goes, with 8 runs at once")
+    parser.add_argument("--scratch", type=Path, metavar="FOLDER", help="where databases are (the system's for such)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as JSON")
+    options = parser.parse_args(namespace=Options())
+    if options.quick:
+        options.rounds, options.seconds, options.streams = 1, 0.5, 0
+    return options
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := sorted(set(names) - set(NAMES)):
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}; known: {', '.join(NAMES)}")
+    return [name for name in NAMES if name in names]
+
+
+def _machine() -> str:
+    load = os.getloadavg()[0]
+    facts = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f} before it began."
+    return f"{facts} {TOKENS} tokens a run. Medians."
+
+
+def _throughput(options: Options, folder: Path) -> Results:
+    """All servers run at the same time; each is measured in its turn, in another order each round."""
+    found: dict[tuple[str, int], list[Measured]] = {}
+    with ExitStack() as running:
+        model = _enter(running, start_model(folder / "model", options.delay))
+        targets = [target for name in options.only if (target := _target(name, running, folder, model.port))]
+        for target in targets:
+            _measure(target, at_once=WARM_UP, seconds=min(1.0, options.seconds))
+        for turn in range(options.rounds):
+            place = turn % max(1, len(targets))
+            for many in AT_ONCE:
+                for target in targets[place:] + targets[:place]:
+                    measured = _measure(target, at_once=many, seconds=options.seconds)
+                    found.setdefault((target.name, many), []).append(measured)
+    return found
+
+
+def _target(name: str, running: ExitStack, folder: Path, model: int) -> Target | None:
+    if name == DIRECT:
+        return Target(name=name, port=model, path=CHAT, wire="openai")
+    if name == RECTO:
+        process = _enter(running, start_recto(folder / name, model))
+        return Target(name=name, port=process.port, path=RUNS, wire="agui")
+    environment, path = PEERS[name]
+    try:
+        process = _enter(running, start_peer(environment, folder / name, model))
+    except PeerMissing as missing:
+        print(f"Without {name}: {missing}", flush=True)
+        return None
+    return Target(name=name, port=process.port, path=path, wire="agui")
+
+
+def _enter(running: ExitStack, process: Process) -> Process:
+    running.callback(process.stop)
+    return process
+
+
+def _measure(target: Target, *, at_once: int, seconds: float) -> Measured:
+    return _run(lambda: measure(target, at_once=at_once, seconds=seconds, expected=TEXT))
+
+
+def _run(work: Callable[[], Coroutine[None, None, Found]]) -> Found:
+    """On the loop servers use too: the client must not be what is measured."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work())
+
+
+def _middle(found: Sequence[Measured]) -> Measured:
+    """The median of each figure."""
+    rows = [asdict(one) for one in found]
+    return Measured(**{name: statistics.median(row[name] for row in rows) for name in rows[0]})
+
+
+def _table(results: Results) -> list[str]:
+    times = f"{'runs/s':>10}{'first ms':>10}{'end ms':>10}"
+    head = f"{'':<14}{'at once':>8}{times}{'bytes':>9}{'events':>8}{'runs/s from - to':>20}"
+    rows = [(name, many) for many in AT_ONCE for name in NAMES if (name, many) in results]
+    return [WHO, head, *[_row(name, many, results[name, many]) for name, many in rows]]
+
+
+def _row(name: str, many: int, found: Sequence[Measured]) -> str:
+    middle, rates = _middle(found), [one.rate for one in found]
+    spread = f"{min(rates):.0f} - {max(rates):.0f}"
+    times = f"{middle.rate:>10.1f}{middle.first:>10.2f}{middle.end:>10.2f}"
+    return f"{name:<14}{many:>8}{times}{middle.size:>9.0f}{middle.events:>8.1f}{spread:>20}"
+
+
+def _goals(results: Results) -> list[Goal]:
+    middle = {key: _middle(found) for key, found in results.items()}
+    goals: list[Goal] = []
+    for peer, many in [(peer, many) for peer in (PYDANTIC, AGNO, DIRECT) for many in AT_ONCE]:
+        ours, theirs = middle.get((RECTO, many)), middle.get((peer, many))
+        if ours and theirs:
+            goals.append(_ratio(peer, many, ours.rate / theirs.rate))
+    ours, direct = middle.get((RECTO, 1)), middle.get((DIRECT, 1))
+    if ours and direct:
+        more = ours.first - direct.first
+        goals.append(Goal(name="first token, 1 at once, beyond direct", value=more, unit="ms", most=FIRST_MS))
+    return goals
+
+
+def _ratio(peer: str, many: int, ratio: float) -> Goal:
+    if peer == DIRECT:
+        return Goal(name=f"recto of direct, {many} at once", value=100 * ratio, unit="%", least=100 * OF_DIRECT)
+    least = TIMES_PEER if peer == PYDANTIC and many > 1 else None
+    return Goal(name=f"recto / {peer}, {many} at once", value=ratio, unit="x", least=least)
+
+
+def _streams(options: Options, folder: Path) -> list[Goal]:
+    """Recto with many streams; the model itself before it, so that the client's own part is known."""
+    if not options.streams:
+        return []
+    plan = Plan(streams=options.streams, rate=options.rate, seconds=options.stream_seconds)
+    with ExitStack() as running:
+        model = _enter(running, start_stamped(folder / "stamped", options.rate))
+        direct = Target(name=DIRECT, port=model.port, path=CHAT, wire="openai")
+        print(_told(DIRECT, _run(lambda: follow(direct, model, plan))), flush=True)
+        room = {"RECTO_RUNS": str(round(ROOM * options.streams))}
+        process = _enter(running, start_recto(folder / "streams", model.port, room))
+        recto = Target(name=RECTO, port=process.port, path=RUNS, wire="agui")
+        found = _run(lambda: follow(recto, process, plan))
+        print(_told(RECTO, found), flush=True)
+    share = found.words / found.expected
+    return [
+        Goal(name=f"{plan.streams} streams, still open", value=found.open, unit="", least=plan.streams),
+        Goal(name=f"{plan.streams} streams, words that came", value=100 * share, unit="%", least=98),
+        Goal(name=f"{plan.streams} streams, a word late, p99", value=found.p99, unit="ms", most=LATE_MS),
+        Goal(name=f"{plan.streams} streams, memory, peak", value=found.memory, unit="MB", most=MEMORY_MB),
+    ]
+
+
+def _told(name: str, found: Streams) -> str:
+    late = f"late p50 {found.p50:.1f}, p99 {found.p99:.1f}, most {found.most:.1f} ms"
+    memory = f"memory {found.memory_before:.0f} MB before, peak {found.memory:.0f} MB"
+    return f"{name}, {found.open} streams: {found.words} words of {found.expected}; {late}; {memory}"
+
+
+def _start(options: Options, folder: Path) -> Goal:
+    """Seconds from the start of the process until it is ready, each time with a new data folder."""
+    seconds: list[float] = []
+    with ExitStack() as running:
+        model = _enter(running, start_model(folder / "model", 0.0))
+        for number in range(options.rounds):
+            process = start_recto(folder / f"start-{number}", model.port)
+            seconds.append(process.ready)
+            process.stop()
+    return Goal(name="ready, new data folder", value=statistics.median(seconds), unit="s", most=READY_SECONDS)
+
+
+def _profile(options: Options, folder: Path) -> None:
+    with ExitStack() as running:
+        model = _enter(running, start_model(folder / "model", options.delay))
+        process = start_recto(folder / RECTO, model.port, script="profiled.py")
+        target = Target(name=RECTO, port=process.port, path=RUNS, wire="agui")
+        measured = _measure(target, at_once=8, seconds=options.seconds)
+        process.stop(signal.SIGINT)
+    print(f"{measured.runs} runs with 8 at once; under the profiler each takes several times as long.")
+    print((folder / RECTO / "said.txt").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""What every store has to do, as tests to inherit from. Each test wants an empty store of its own.
+
+    class TestMyStore(StoreSuite):
+        @pytest.fixture
+        async def store(self): ...
+
+The tests are coroutines: pytest-asyncio runs them, with `asyncio_mode = "auto"`.
+"""
+
+from __future__ import annotations
+
+from recto.testing.store_suite.admission import AdmissionSuite
+from recto.testing.store_suite.calls import CallSuite
+from recto.testing.store_suite.cancels import CancelSuite
+from recto.testing.store_suite.claims import ClaimSuite
+from recto.testing.store_suite.leases import LeaseSuite
+from recto.testing.store_suite.reading import ReadingSuite
+from recto.testing.store_suite.records import RecordSuite
+
+__all__ = ["StoreSuite"]
+
+
+class StoreSuite(AdmissionSuite, ClaimSuite, LeaseSuite, RecordSuite, CancelSuite, ReadingSuite, CallSuite):
+    """Everything a store promises."""

@@ -1,0 +1,368 @@
+"""DESIGN "Two sizes, one code": runs are claimed on a wake, held by leases, handed back when the server stops."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from recto.engine.dispatch import Dispatcher, DispatchSettings
+from recto.engine.ports import Signal
+from recto.errors import StoreDown
+from recto.store.ports import Cancel, Change, Claimant, Ending, Lease, Runs, StoredRun
+from recto.store.store import Store
+from tests.stored_runs import OWNER, a_store, admit, now
+
+WHO = Claimant(node="here", boot="first", lease=timedelta(seconds=30))
+BRIEF = Claimant(node="here", boot="first", lease=timedelta(seconds=0.15))
+OTHER = Claimant(node="there", boot="other", lease=timedelta(seconds=30))
+# The queue is only looked at when there is a wake.
+ON_WAKE = DispatchSettings(look=60, grace=0.2)
+
+
+class Crew:
+    """Work that waits until a run is let go, and what became of it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.signals: dict[str, Signal] = {}
+        self.begun: list[str] = []
+        self.fences: list[int] = []
+        self.broken_off: list[str] = []
+        self.go = asyncio.Event()
+
+    async def work(self, run: StoredRun, signal: Signal) -> bool:
+        self.begun.append(run.id)
+        self.fences.append(run.fence)
+        self.signals[run.id] = signal
+        try:
+            await self.until_told(signal)
+        except asyncio.CancelledError:
+            self.broken_off.append(run.id)
+            raise
+        if signal.leaving.is_set():
+            return False
+        lease = Lease(run=run.id, thread=run.thread, fence=run.fence)
+        outcome = "cancelled" if signal.cancelled.is_set() else "done"
+        await self.store.record(lease, Change(ending=Ending(outcome=outcome)), now())
+        return True
+
+    async def until_told(self, signal: Signal) -> None:
+        waits = [asyncio.ensure_future(one.wait()) for one in (self.go, signal.cancelled, signal.leaving)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+
+
+class Deaf(Crew):
+    """Work that hears nothing and takes for ever."""
+
+    async def until_told(self, signal: Signal) -> None:
+        await asyncio.Event().wait()
+
+
+class Faulty:
+    """Runs of a store; what a test sets stands in the way of a claim or of a lease."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.claims, self.renewals = 0, 0
+        self.broken = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
+        self.claims += 1
+        self._raise()
+        found = await self._store.claim(who, now, limit)
+        await self.gate.wait()
+        return found
+
+    async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
+        self.renewals += 1
+        self._raise()
+        return await self._store.renew(who, leases, now)
+
+    async def hand_back(self, leases: Sequence[Lease], now: datetime) -> None:
+        self._raise()
+        await self._store.hand_back(leases, now)
+
+    async def recover(self, who: Claimant, now: datetime) -> int:
+        return await self._store.recover(who, now)
+
+    async def cancels(self, held: Sequence[str]) -> Sequence[str]:
+        return await self._store.cancels(held)
+
+    def _raise(self) -> None:
+        if self.broken:
+            raise StoreDown(problem="the disk is full")
+
+
+@asynccontextmanager
+async def dispatching(
+    crew: Crew,
+    *,
+    runs: Runs | None = None,
+    who: Claimant = WHO,
+    clock: Callable[[], datetime] = now,
+    settings: DispatchSettings = ON_WAKE,
+) -> AsyncGenerator[Dispatcher]:
+    dispatcher = Dispatcher(runs or crew.store, who, crew.work, clock=clock, settings=settings)
+    await dispatcher.start()
+    try:
+        yield dispatcher
+    finally:
+        await dispatcher.stop()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():
+            await asyncio.sleep(0.002)
+
+
+async def statuses(store: Store, runs: Sequence[StoredRun]) -> list[str]:
+    found = [await store.find_run(OWNER, run.id) for run in runs]
+    return [run.outcome or run.status for run in found]
+
+
+async def test_a_wake_has_a_run_worked_on_to_its_end(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        crew.go.set()
+        async with dispatching(crew) as dispatcher:
+            run = await admit(store)
+            dispatcher.wake()
+            await until(lambda: crew.begun == [run.id] and dispatcher.active == 0)
+            assert await statuses(store, [run]) == ["done"]
+
+
+async def test_without_a_wake_the_queue_is_looked_at_now_and_then(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        async with dispatching(crew, settings=DispatchSettings(look=0.01, grace=0.2)):
+            run = await admit(store)
+            await until(lambda: crew.begun == [run.id])
+            assert crew.fences == [1]
+
+
+async def test_no_more_runs_are_begun_than_there_are_slots(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        runs = [await admit(store) for _ in range(5)]
+        async with dispatching(crew, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
+            await until(lambda: len(crew.begun) == 2)
+            dispatcher.wake()
+            await asyncio.sleep(0.03)
+            assert crew.begun == [run.id for run in runs[:2]]
+            # A slot that comes free is used without a wake from outside.
+            crew.go.set()
+            await until(lambda: len(crew.begun) == 5 and dispatcher.active == 0)
+            assert await statuses(store, runs) == ["done"] * 5
+
+
+async def test_P6_one_run_of_a_thread_is_worked_on_at_a_time_in_the_order_they_came(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        first = await admit(store)
+        second, third = await admit(store, thread=first.thread), await admit(store, thread=first.thread)
+        other = await admit(store)
+        async with dispatching(crew) as dispatcher:
+            await until(lambda: len(crew.begun) == 2)
+            assert crew.begun == [first.id, other.id]
+            crew.signals[first.id].cancelled.set()
+            await until(lambda: second.id in crew.begun)
+            assert third.id not in crew.begun
+            crew.go.set()
+            await until(lambda: dispatcher.active == 0 and len(crew.begun) == 4)
+            assert await statuses(store, [first, second, third]) == ["cancelled", "done", "done"]
+
+
+async def test_a_lost_lease_breaks_the_work_off(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        run = await admit(store)
+        async with dispatching(crew, who=BRIEF) as dispatcher:
+            await until(lambda: crew.begun == [run.id])
+            # Somebody else has it from now on.
+            await store.hand_back((Lease(run=run.id, thread=run.thread, fence=1),), now())
+            (taken,) = await store.claim(OTHER, now(), 1)
+            assert (taken.id, taken.fence) == (run.id, 2)
+            await until(lambda: crew.broken_off == [run.id] and dispatcher.active == 0)
+            # Handing back what is not ours takes it from nobody.
+            assert await store.claim(OTHER, now(), 1) == ()
+
+
+async def test_a_lease_is_held_for_as_long_as_the_work_takes(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        await admit(store)
+        async with dispatching(crew, who=BRIEF) as dispatcher:
+            await until(lambda: dispatcher.active == 1)
+            await asyncio.sleep(3 * BRIEF.lease.total_seconds())
+            assert await store.claim(OTHER, now(), 1) == ()
+            assert crew.fences == [1]
+
+
+async def test_a_run_claimed_again_here_after_a_long_sleep_is_worked_on_once_and_kept(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew, slept = Crew(store), timedelta(0)
+        run = await admit(store)
+        async with dispatching(crew, clock=lambda: now() + slept) as dispatcher:
+            await until(lambda: crew.fences == [1])
+            # The machine was asleep for an hour: the lease ran out while the work stood still.
+            slept = timedelta(hours=1)
+            dispatcher.wake()
+            await until(lambda: crew.fences == [1, 2] and crew.broken_off == [run.id])
+            await asyncio.sleep(0.05)
+            assert (crew.fences, dispatcher.active) == ([1, 2], 1)
+            crew.go.set()
+            await until(lambda: dispatcher.active == 0)
+            assert await statuses(store, [run]) == ["done"]
+
+
+# Cancelling
+
+
+async def test_P8_a_cancel_reaches_the_run_at_once(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        run = await admit(store)
+        async with dispatching(crew) as dispatcher:
+            await until(lambda: dispatcher.active == 1)
+            dispatcher.cancel("nobody")
+            dispatcher.cancel(run.id)
+            await until(lambda: dispatcher.active == 0)
+            assert await statuses(store, [run]) == ["cancelled"]
+
+
+async def test_P8_a_wish_that_is_only_in_the_row_reaches_the_run_too(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        run = await admit(store)
+        async with dispatching(crew, who=BRIEF) as dispatcher:
+            await until(lambda: dispatcher.active == 1)
+            await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
+            await until(lambda: dispatcher.active == 0)
+            assert await statuses(store, [run]) == ["cancelled"]
+
+
+async def test_P8_a_wish_from_before_the_claim_is_known_when_the_work_begins(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        run = await admit(store)
+        (taken,) = await store.claim(OTHER, now(), 1)
+        await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
+        await store.hand_back((Lease(run=run.id, thread=run.thread, fence=taken.fence),), now())
+        async with dispatching(crew) as dispatcher:
+            await until(lambda: crew.begun == [run.id] and dispatcher.active == 0)
+            assert await statuses(store, [run]) == ["cancelled"]
+
+
+# Stopping
+
+
+async def test_stopping_lets_a_step_finish_and_hands_the_run_back_for_anybody(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        run, waiting = await admit(store), await admit(store)
+        async with dispatching(crew, settings=DispatchSettings(slots=1, look=60, grace=10)) as dispatcher:
+            await until(lambda: crew.begun == [run.id])
+            await dispatcher.stop()
+            assert (crew.begun, crew.broken_off) == ([run.id], [])
+            assert dispatcher.problem == "the server is stopping"
+            claimed = await store.claim(OTHER, now(), 9)
+            assert [(one.id, one.fence) for one in claimed] == [(run.id, 2), (waiting.id, 1)]
+
+
+async def test_stopping_breaks_off_what_takes_longer_than_its_grace_and_hands_it_back(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Deaf(store)
+        run = await admit(store)
+        async with dispatching(crew) as dispatcher:
+            await until(lambda: crew.begun == [run.id])
+            started = asyncio.get_running_loop().time()
+            await dispatcher.stop()
+            assert 0.2 <= asyncio.get_running_loop().time() - started < 5
+            assert crew.broken_off == [run.id]
+            (claimed,) = await store.claim(OTHER, now(), 9)
+            assert (claimed.id, claimed.fence) == (run.id, 2)
+
+
+async def test_a_claim_under_way_when_the_server_stops_is_handed_back(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew, runs = Crew(store), Faulty(store)
+        run = await admit(store)
+        runs.gate.clear()
+        async with dispatching(crew, runs=runs) as dispatcher:
+            await until(lambda: runs.claims == 1)
+            await asyncio.sleep(0.02)
+            stopping = asyncio.create_task(dispatcher.stop())
+            await asyncio.sleep(0.02)
+            runs.gate.set()
+            await stopping
+            (claimed,) = await store.claim(OTHER, now(), 9)
+            assert (claimed.id, claimed.fence) == (run.id, 2)
+
+
+async def test_what_an_earlier_start_of_this_node_left_behind_is_taken_up_at_once(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        run = await admit(store)
+        before = Claimant(node=WHO.node, boot="the one before", lease=timedelta(hours=1))
+        await store.claim(before, now(), 1)
+        async with dispatching(crew):
+            await until(lambda: crew.begun == [run.id])
+            assert crew.fences == [2]
+
+
+# Trouble
+
+
+async def test_a_store_that_fails_for_a_while_ends_no_loop(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew, runs = Crew(store), Faulty(store)
+        held = await admit(store)
+        settings = DispatchSettings(look=0.01, grace=0.2)
+        async with dispatching(crew, runs=runs, who=BRIEF, settings=settings) as dispatcher:
+            await until(lambda: crew.begun == [held.id])
+            runs.broken = True
+            claims, renewals = runs.claims, runs.renewals
+            waiting = await admit(store)
+            await until(lambda: runs.claims > claims + 1 and runs.renewals > renewals)
+            assert dispatcher.problem is None
+            assert crew.begun == [held.id]
+            runs.broken = False
+            crew.go.set()
+            await until(lambda: waiting.id in crew.begun and dispatcher.active == 0)
+            assert await statuses(store, [held, waiting]) == ["done", "done"]
+
+
+async def test_work_that_the_store_fails_is_handed_back_and_tried_again(tmp_path: Path):
+    class Unlucky(Crew):
+        async def until_told(self, signal: Signal) -> None:
+            if len(self.begun) < 3:
+                raise StoreDown(problem="the disk is full")
+
+    async with a_store(tmp_path) as store:
+        crew = Unlucky(store)
+        run = await admit(store)
+        async with dispatching(crew) as dispatcher:
+            await until(lambda: len(crew.begun) == 3 and dispatcher.active == 0)
+            assert crew.fences == [1, 2, 3]
+            assert await statuses(store, [run]) == ["done"]
+
+
+async def test_the_problem_says_why_no_run_is_begun(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        dispatcher = Dispatcher(store, WHO, crew.work, clock=now, settings=ON_WAKE)
+        assert dispatcher.problem == "the engine has stopped"
+        await dispatcher.start()
+        assert dispatcher.problem is None
+        await dispatcher.stop()
+        assert dispatcher.problem == "the server is stopping"
+        await dispatcher.stop()
+        assert dispatcher.active == 0

@@ -1,0 +1,237 @@
+"""P7: every reader gets every event once and in order, however late or slow it is, and holds up nobody."""
+
+import asyncio
+import gc
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+from recto.engine.hub import Hub, HubSettings
+from recto.page.events import RunFinished, TextSaid, encode_event
+from recto.store.ports import Lease, StoredEvent
+from recto.store.store import Store
+from tests.stored_runs import a_lease, a_store, write_events
+
+END = encode_event(RunFinished(thread="t", run="r"))[0]
+QUICK = HubSettings(tail=8, page=5, look=0.01, heartbeat=5)
+
+
+def body(number: int) -> bytes:
+    return encode_event(TextSaid(message="m", delta=str(number)))[0]
+
+
+class Counted:
+    """Events of a store, and how often they were asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.reads = 0
+
+    async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
+        self.reads += 1
+        return await self._store.events(run, after, limit)
+
+
+class Air:
+    """A run on the air: what is committed, and a hub for its readers."""
+
+    def __init__(self, store: Store, lease: Lease, settings: HubSettings) -> None:
+        self.store, self.lease = store, lease
+        self.counted = Counted(store)
+        self.hub = Hub(self.counted, settings)
+
+    async def commit(self, *bodies: bytes) -> list[StoredEvent]:
+        """Commit events without a word to anybody."""
+        last = await write_events(self.store, self.lease, bodies)
+        return [StoredEvent(number=last - len(bodies) + 1 + place, body=one) for place, one in enumerate(bodies)]
+
+    async def say(self, *bodies: bytes) -> None:
+        self.hub.publish(self.lease.run, await self.commit(*bodies))
+
+    async def hear(self, after: int = 0, *, last: int | None = None, pause: float = 0) -> list[StoredEvent]:
+        """All a reader gets. `pause` is how slow it is."""
+        heard: list[StoredEvent] = []
+        async with asyncio.timeout(20), aclosing(self.hub.follow(self.lease.run, after, last=last)) as stream:
+            async for events in stream:
+                heard += events
+                await asyncio.sleep(pause)
+        return heard
+
+    def reader(self, after: int = 0, *, pause: float = 0) -> asyncio.Task[list[StoredEvent]]:
+        return asyncio.create_task(self.hear(after, pause=pause))
+
+
+@asynccontextmanager
+async def on_air(folder: Path, settings: HubSettings = QUICK) -> AsyncGenerator[Air]:
+    async with a_store(folder) as store:
+        yield Air(store, await a_lease(store), settings)
+
+
+def story(count: int) -> list[StoredEvent]:
+    """Events 1 to count, the last of which ends the run."""
+    bodies = [*[body(number) for number in range(1, count)], END]
+    return [StoredEvent(number=number, body=one) for number, one in enumerate(bodies, start=1)]
+
+
+def channels() -> int:
+    gc.collect()
+    return sum(type(one).__name__ == "_Channel" for one in gc.get_objects())
+
+
+async def test_P7_many_readers_get_every_event_once_and_in_order(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        with air.hub.writing(air.lease.run):
+            readers = [air.reader() for _ in range(40)]
+            for number in range(1, 50):
+                await air.say(body(number))
+            await air.say(END)
+            assert await asyncio.gather(*readers) == [story(50)] * 40
+
+
+async def test_P7_readers_that_keep_up_do_not_ask_the_store(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings()) as air:
+        with air.hub.writing(air.lease.run):
+            reader = air.reader()
+            await asyncio.sleep(0.05)
+            before = air.counted.reads
+            for number in range(1, 50):
+                await air.say(body(number))
+                await asyncio.sleep(0)
+            await air.say(END)
+            assert await reader == story(50)
+            assert air.counted.reads == before
+
+
+async def test_P7_a_late_reader_gets_from_the_store_what_memory_no_longer_has(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        with air.hub.writing(air.lease.run):
+            for number in range(1, 30):
+                await air.say(body(number))
+            late = air.reader()
+            await asyncio.sleep(0.02)
+            await air.say(END)
+            assert await late == story(30)
+
+
+async def test_P7_a_slow_reader_falls_behind_and_misses_nothing_and_holds_up_nobody(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings(tail=3, page=4)) as air:
+        with air.hub.writing(air.lease.run):
+            slow, fast = air.reader(pause=0.03), air.reader()
+            for number in range(1, 60):
+                await air.say(body(number))
+            await air.say(END)
+            assert await fast == story(60)
+            assert not slow.done()
+        assert await slow == story(60)
+
+
+async def test_P7_a_reader_that_has_gone_is_missed_by_nobody(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        with air.hub.writing(air.lease.run):
+            gone, stays = air.reader(), air.reader()
+            await air.say(body(1))
+            await asyncio.sleep(0.01)
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
+            await air.say(body(2), END)
+            assert await stays == story(3)
+        assert gone.cancelled()
+
+
+async def test_P7_a_reader_that_comes_back_at_any_number_gets_exactly_the_rest_in_the_same_bytes(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings(tail=4, page=3)) as air:
+        whole = story(20)
+        with air.hub.writing(air.lease.run):
+            for number in range(1, 20):
+                await air.say(body(number))
+            readers = [air.reader(after) for after in range(20)]
+            await asyncio.sleep(0.02)
+            await air.say(END)
+            assert await asyncio.gather(*readers) == [whole[after:] for after in range(20)]
+        later = [await air.hear(after, last=20) for after in range(21)]
+        assert later == [whole[after:] for after in range(21)]
+
+
+async def test_P7_a_run_that_has_ended_is_told_up_to_its_last_event(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        await air.commit(*[event.body for event in story(12)])
+        assert await air.hear(last=12) == story(12)
+        assert await air.hear(after=12, last=12) == []
+        # Behind the end there is nothing to wait for.
+        assert await air.hear(after=99, last=12) == []
+
+
+async def test_P7_a_run_at_work_elsewhere_is_looked_for_in_the_store(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        reader = air.reader()
+        await asyncio.sleep(0.02)
+        await air.commit(body(1))
+        await asyncio.sleep(0.02)
+        await air.commit(body(2), END)
+        assert await reader == story(3)
+
+
+async def test_P7_a_run_that_goes_on_elsewhere_is_followed_there(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        with air.hub.writing(air.lease.run):
+            reader = air.reader()
+            await air.say(body(1))
+            await asyncio.sleep(0.01)
+        # Its worker here lost it; whoever has it now publishes in another process.
+        await air.commit(body(2), END)
+        assert await reader == story(3)
+
+
+async def test_P7_what_was_committed_and_never_published_is_not_skipped(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        with air.hub.writing(air.lease.run):
+            reader = air.reader()
+            await air.say(body(1), body(2))
+            await asyncio.sleep(0.01)
+            await air.commit(body(3), body(4))
+            await air.say(body(5), END)
+            assert await reader == story(6)
+            assert await air.hear(after=1) == story(6)[1:]
+
+
+async def test_P7_a_silent_stream_has_a_heart_that_beats(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings(look=0.005, heartbeat=0.02)) as air:
+        with air.hub.writing(air.lease.run):
+            async with aclosing(air.hub.follow(air.lease.run, 0, last=None)) as stream:
+                assert [list(await anext(stream)) for _ in range(3)] == [[], [], []]
+                await air.say(body(1))
+                assert await anext(stream) == story(2)[:1]
+        # Nobody writes here: the store is asked more often, the heart beats all the same.
+        async with aclosing(air.hub.follow(air.lease.run, 1, last=None)) as stream:
+            assert list(await anext(stream)) == []
+            assert air.counted.reads > 3
+
+
+async def test_P7_closing_ends_all_streams_and_those_that_come_after(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        with air.hub.writing(air.lease.run):
+            readers = [air.reader() for _ in range(3)]
+            await air.say(body(1))
+            await asyncio.sleep(0.01)
+            air.hub.close()
+            assert await asyncio.gather(*readers) == [story(2)[:1]] * 3
+            assert await air.hear() == []
+
+
+async def test_P7_nothing_is_kept_of_a_run_once_readers_and_writers_have_left(tmp_path: Path):
+    async with on_air(tmp_path) as air:
+        before = channels()
+        with air.hub.writing(air.lease.run):
+            readers = [air.reader() for _ in range(3)]
+            gone = air.reader()
+            await air.say(body(1))
+            await asyncio.sleep(0.01)
+            assert channels() == before + 1
+            gone.cancel()
+            await air.say(body(2), END)
+            await asyncio.gather(*readers, gone, return_exceptions=True)
+            assert channels() == before + 1
+        assert channels() == before
+        await air.hear(last=3)
+        air.hub.publish(air.lease.run, story(3))
+        assert channels() == before

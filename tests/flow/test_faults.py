@@ -1,0 +1,207 @@
+"""Faults from all sides: a model stream cut anywhere, cancels in the last moment, stops, a full disk, many runs."""
+
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import repeat
+from pathlib import Path
+from threading import Event
+from typing import cast
+
+import pytest
+
+from recto.page.canonical import Json
+from recto.page.events import ends_run
+from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
+from recto.testing.model_answers import DONE
+from recto.testing.model_server import Answer, Call, Request, render
+from recto.testing.postgres import postgres_server
+from tests.flow.stage import Stage, a_note_then_an_answer, story, told, told_by
+
+READERS = 16
+
+
+class CutAt:
+    """Answers every conversation with a call, cut at the byte its words name, and whole when asked again."""
+
+    def __init__(self) -> None:
+        self.attempts: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    def __call__(self, asked: Request) -> Answer:
+        messages = cast("list[Mapping[str, Json]]", asked.page["messages"])
+        words = next(str(message["content"]) for message in messages if message["role"] == "user")
+        place = int(words.rsplit(" ", 1)[-1])
+        if messages[-1]["role"] == "tool":
+            return Answer(text="Noted.")
+        with self._lock:
+            self.attempts[place] += 1
+            first = self.attempts[place] == 1
+        return answer_with_call(place, cut_at=place if first else None)
+
+
+def answer_with_call(place: int, cut_at: int | None = None) -> Answer:
+    call = Call(name="note", arguments=f'{{"text": "{place:05}"}}', id=f"call-{place:05}")
+    return Answer(text="I write it down.", calls=(call,), cut_at=cut_at)
+
+
+def together(stage: Stage, bodies: Sequence[Mapping[str, Json]]) -> list[list[Sent]]:
+    with ThreadPoolExecutor(READERS) as pool:
+        return list(pool.map(run, repeat(stage.url), bodies))
+
+
+@pytest.mark.full
+def test_a_model_stream_cut_at_any_byte_never_looks_like_success_and_runs_no_half_call(tmp_path: Path):
+    script = CutAt()
+    size = len(render(answer_with_call(0)))
+    with Stage(tmp_path, script) as stage, stage.serve(retry_seconds=0.01):
+        bodies = [ask(f"cut at {place}") for place in range(size)]
+        streams = together(stage, bodies)
+        assert [stream[-1].event["type"] for stream in streams] == ["RUN_FINISHED"] * size
+        assert Counter(stage.notes) == Counter(f"{place:05}" for place in range(size))
+        must_ask_again = range(size - len(DONE))
+        assert [place for place in must_ask_again if script.attempts[place] != 2] == []
+        for body, stream in random.Random(1).sample(list(zip(bodies, streams, strict=True)), 40):
+            assert told(stream) == told_by(stage.log(str(body["threadId"])))
+
+
+@pytest.mark.full
+def test_P8_a_cancel_that_meets_the_end_of_a_run_leaves_one_terminal_event(tmp_path: Path):
+    chance = random.Random(2)
+    with Stage(tmp_path, lambda _: Answer(text="one two three")) as stage, stage.serve():
+        outcomes: Counter[str] = Counter()
+        for _ in range(200):
+            body = ask("hello")
+            reader = Reader(lambda: stage.url, str(body["runId"]))
+            start(stage.url, body)
+            time.sleep(chance.random() * 0.03)
+            request(stage.url, "POST", f"{RUNS}/{body['runId']}/cancel")
+            events = reader.wait()
+            assert sum(ends_run(sent.body) for sent in events) == 1
+            outcome = cast("Mapping[str, Json]", events[-1].event["outcome"])["type"]
+            row = request(stage.url, "GET", f"{RUNS}/{body['runId']}").json
+            assert row["status"] == {"success": "finished", "cancelled": "cancelled"}[str(outcome)]
+            assert row["lastEventId"] == events[-1].number
+            outcomes[str(outcome)] += 1
+        assert outcomes.keys() == {"success", "cancelled"}
+
+
+def test_a_stop_lets_a_running_step_finish_and_the_next_start_goes_on(tmp_path: Path):
+    gate = Event()
+
+    def script(asked: Request) -> Answer:
+        answer = a_note_then_an_answer(asked)
+        return answer if answer.calls else Answer(text=answer.text, hold=gate if asked.number == 1 else None)
+
+    with Stage(tmp_path, script) as stage:
+        body = ask("Please make a note.")
+        with stage.serve(grace_seconds=0.5) as server:
+            reader = Reader(lambda: stage.url, str(body["runId"]))
+            start(stage.url, body)
+            assert stage.model.wait_requests(2)[1].wait_held()
+            begun = time.monotonic()
+            assert server.stop(10) == 0
+            assert time.monotonic() - begun < 10
+        gate.set()
+        with stage.serve():
+            events = reader.wait()
+            log = stage.log(str(body["threadId"]))
+    assert [kind for kind, _ in story(log)] == ["user", "assistant", "tool_started", "tool", "assistant"]
+    assert told(events) == told_by(log)
+    assert stage.notes == ["milk"]
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Generator[Path]:
+    folder.mkdir()
+    size = f"size={megabytes}m"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", size, "recto-test", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.full
+def test_a_full_disk_is_a_clean_error_and_leaves_the_database_whole(tmp_path: Path):
+    with small_disk(tmp_path / "disk", 6) as disk, Stage(tmp_path, lambda _: Answer(text="fine")) as stage:
+        stage.data = disk / "data"
+        with stage.serve():
+            before = ask("before")
+            assert ends_run(run(stage.url, before)[-1].body)
+            filler = disk / "filler"
+            with filler.open("wb") as file, pytest.raises(OSError, match="space"):
+                while True:
+                    file.write(b"x" * 65_536)
+                    file.flush()
+            statuses = [request(stage.url, "POST", RUNS, ask("x" * 5_000)).status for _ in range(40)]
+            assert statuses[-1] == 503
+            assert request(stage.url, "GET", "/readyz").status == 503
+            assert request(stage.url, "GET", f"{RUNS}/{before['runId']}").json["status"] == "finished"
+            filler.unlink()
+            assert request(stage.url, "GET", "/readyz").status == 200
+            assert ends_run(run(stage.url, ask("after"))[-1].body)
+        shutil.copytree(stage.data, tmp_path / "copy")
+        stage.data = tmp_path / "copy"
+        checked = (
+            subprocess.run(
+                ["sqlite3", str(stage.data / "recto.db"), "PRAGMA integrity_check"], capture_output=True, check=False
+            )
+            if shutil.which("sqlite3")
+            else None
+        )
+        assert checked is None or checked.stdout == b"ok\n"
+        assert story(stage.log(str(before["threadId"]))) == [("user", "before"), ("assistant", "fine")]
+
+
+def resident_megabytes(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+@pytest.mark.full
+def test_five_thousand_runs_leave_memory_flat(tmp_path: Path):
+    with Stage(tmp_path, lambda _: Answer(text="fine")) as stage, stage.serve() as server:
+        sizes: list[float] = []
+        for _ in range(10):
+            streams = together(stage, [ask("hello " * 20) for _ in range(500)])
+            assert all(ends_run(stream[-1].body) for stream in streams)
+            sizes.append(resident_megabytes(server.pid))
+        # Threads kept in memory fill up first; after that nothing may grow with the number of runs.
+        assert sizes[-1] - sizes[3] < 15, sizes
+
+
+@pytest.mark.full
+def test_a_paused_worker_that_wakes_after_its_lease_writes_nothing(tmp_path: Path):
+    gate = Event()
+
+    def script(asked: Request) -> Answer:
+        return Answer(text="one two three four", hold=gate if asked.number == 0 else None, hold_after=3)
+
+    with postgres_server() as postgres, Stage(tmp_path, script) as stage:
+        stage.database = postgres.url(postgres.create_database())
+        settings = {"lease_seconds": 1.5, "event_seconds": 0.0}
+        with stage.serve(**settings) as paused:
+            body = ask("hello")
+            start(stage.url, body)
+            assert stage.model.wait_requests(1)[0].wait_held()
+            paused.send(signal.SIGSTOP)
+            with stage.serve_beside(tmp_path / "other", **settings) as other:
+                events = Reader(lambda: other.url, str(body["runId"])).wait()
+                log = stage.log(str(body["threadId"]))
+                assert told(events) == told_by(log)
+                assert told(events)["words"] == ["one two three four"]
+                gate.set()
+                paused.send(signal.SIGCONT)
+                time.sleep(3)
+                assert stage.log(str(body["threadId"])) == log
+                assert list(Reader(lambda: other.url, str(body["runId"])).wait()) == list(events)
+                assert request(stage.url, "GET", "/healthz").status == 200
+                assert ends_run(run(stage.url, ask("again"))[-1].body)

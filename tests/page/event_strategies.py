@@ -1,0 +1,61 @@
+"""Hypothesis strategies for events of a run: any one of them, and streams that repeat the same few ids."""
+
+from hypothesis import strategies as st
+
+from recto.page.canonical import Json
+from recto.page.events import (
+    CallAnswered,
+    CallClosed,
+    CallOpened,
+    CallSaid,
+    Discarded,
+    Event,
+    ReasoningEnded,
+    ReasoningSaid,
+    ReasoningStarted,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    TextEnded,
+    TextSaid,
+    TextStarted,
+)
+
+# Few of each, so that neighbours are often of the same thing.
+MESSAGES = st.sampled_from(["m1", "m2", "m3"])
+CALLS = st.sampled_from(["c1", "c2"])
+WORDS = st.text(min_size=1, max_size=8)
+USAGE: st.SearchStrategy[dict[str, Json] | None] = st.sampled_from(
+    [None, {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}]
+)
+deltas: st.SearchStrategy[TextSaid | ReasoningSaid | CallSaid] = st.one_of(
+    st.builds(TextSaid, message=MESSAGES, delta=WORDS),
+    st.builds(ReasoningSaid, message=MESSAGES, delta=WORDS),
+    st.builds(CallSaid, call=CALLS, delta=WORDS),
+)
+ends: st.SearchStrategy[Event] = st.one_of(
+    st.builds(
+        RunFinished,
+        thread=WORDS,
+        run=WORDS,
+        outcome=st.just("success"),
+        pending=st.lists(CALLS, unique=True).map(tuple),
+        finish=st.sampled_from([None, "length", "refused"]),
+        usage=USAGE,
+    ),
+    st.builds(RunFinished, thread=WORDS, run=WORDS, outcome=st.just("cancelled"), usage=USAGE),
+    st.builds(RunFailed, message=WORDS, code=WORDS, usage=USAGE),
+)
+middles: st.SearchStrategy[Event] = st.one_of(
+    st.builds(RunStarted, thread=WORDS, run=WORDS, parent=st.none() | WORDS),
+    st.builds(TextStarted, message=MESSAGES),
+    st.builds(TextEnded, message=MESSAGES),
+    st.builds(ReasoningStarted, message=MESSAGES),
+    st.builds(ReasoningEnded, message=MESSAGES),
+    st.builds(CallOpened, call=CALLS, name=WORDS, message=MESSAGES),
+    st.builds(CallClosed, call=CALLS),
+    st.builds(CallAnswered, message=MESSAGES, call=CALLS, content=st.text(max_size=8)),
+    st.builds(Discarded, message=MESSAGES, reason=WORDS),
+)
+events: st.SearchStrategy[Event] = st.one_of(deltas, middles, ends)
+streams = st.lists(st.one_of(deltas, deltas, middles), max_size=30)

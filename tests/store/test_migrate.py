@@ -1,0 +1,187 @@
+"""Bringing a database to this version's tables, from each there ever was."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Boolean, Connection, Integer, LargeBinary, MetaData, Table, inspect, select, text
+
+from recto.errors import StoreDown
+from recto.store.database import Database
+from recto.store.migrate import FOLDER, HEAD, migrate, version_of
+from recto.store.postgres import PostgresDatabase
+from recto.store.schema import METADATA
+from recto.store.sqlite import SqliteDatabase
+from recto.testing.postgres import PostgresServer
+
+# Oldest first; the first of all is no tables at all.
+REVISIONS = tuple(script.revision for script in ScriptDirectory(str(FOLDER)).walk_revisions())[::-1]
+BEGINNINGS = (None, *REVISIONS)
+OPENER = """
+import asyncio, sys
+from recto.store.store import open_store
+
+async def main():
+    print("ready", flush=True)
+    sys.stdin.readline()
+    store = await open_store(sys.argv[1])
+    await store.probe()
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    """An empty database."""
+    if request.param == "sqlite":
+        opened: Database = SqliteDatabase(tmp_path / "recto.db")
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres")
+        opened = PostgresDatabase(server.url(server.create_database()).replace("://", "+asyncpg://", 1))
+    yield opened
+    await opened.close()
+
+
+def test_the_head_is_the_newest_step():
+    assert ScriptDirectory(str(FOLDER)).get_heads() == [HEAD]
+    assert REVISIONS[-1] == HEAD
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+async def test_from_every_older_version_the_tables_become_those_of_the_schema(
+    database: Database, beginning: str | None
+):
+    await bring_to(database, beginning)
+    await database.write(migrate)
+    assert await database.read(version_of) == HEAD
+    assert await database.read(differences) == []
+    assert await database.read(without_row_ids) == {"events", "segments"}
+
+
+@pytest.mark.parametrize("beginning", REVISIONS)
+async def test_rows_of_an_older_version_are_still_there(database: Database, beginning: str):
+    await bring_to(database, beginning)
+    before = await database.write(fill_tables)
+    assert before
+    await database.write(migrate)
+    after = await database.read(all_rows)
+    for table, rows in before.items():
+        kept = [{name: row[name] for name in rows[0] if name in row} for row in after[table]]
+        assert kept == [{name: row[name] for name in row if name in after[table][0]} for row in rows]
+
+
+async def test_a_database_that_is_up_to_date_is_left_alone(database: Database):
+    await database.write(migrate)
+    rows = await database.write(fill_tables)
+    await database.write(migrate)
+    assert await database.read(all_rows) == rows
+
+
+async def test_a_newer_database_is_refused_and_untouched(database: Database):
+    await database.write(migrate)
+    await database.write(fill_tables)
+    await database.write(lambda connection: connection.execute(text("UPDATE alembic_version SET version_num = '9999'")))
+    before = await database.read(all_rows)
+    with pytest.raises(StoreDown, match=f"version 9999, newer than this Recto's {HEAD}"):
+        await database.write(migrate)
+    assert await database.read(all_rows) == before
+    assert await database.read(version_of) == "9999"
+    assert await database.read(differences) == []
+
+
+async def test_a_step_that_fails_leaves_no_table_behind(database: Database):
+    # One table of the way is taken, by something that is not ours.
+    await database.write(lambda connection: connection.execute(text("CREATE TABLE profiles (note TEXT)")))
+    with pytest.raises(Exception, match="already exists"):
+        await database.write(migrate)
+    assert await database.read(table_names) == {"profiles"}
+
+
+def test_two_processes_may_migrate_a_server_at_once(postgres: PostgresServer):
+    name = postgres.create_database()
+    command = [sys.executable, "-c", OPENER, postgres.url(name)]
+    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in both:
+        process.communicate(timeout=30)
+    assert [process.returncode for process in both] == [0, 0]
+    assert asyncio.run(differences_at(postgres.url(name))) == []
+
+
+# What the tests above use, in that order
+
+
+async def bring_to(database: Database, beginning: str | None) -> None:
+    if beginning is not None:
+        await database.write(partial(migrate, revision=beginning))
+        assert await database.read(version_of) == beginning
+
+
+def differences(connection: Connection) -> list[object]:
+    context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+    return list(compare_metadata(context, METADATA))
+
+
+def without_row_ids(connection: Connection) -> set[str]:
+    """Tables SQLite keeps in the order of their key. On PostgreSQL there is nothing to tell apart."""
+    if connection.dialect.name != "sqlite":
+        return {"events", "segments"}
+    rows = connection.execute(text("SELECT name FROM pragma_table_list WHERE wr AND schema = 'main'"))
+    return {row[0] for row in rows}
+
+
+def fill_tables(connection: Connection) -> Mapping[str, Sequence[Mapping[str, object]]]:
+    """One row in every table there is, whatever its columns. All texts are the same, so every reference is met."""
+    for table in tables_of(connection):
+        connection.execute(table.insert(), {column.name: some(column.type) for column in table.columns})
+    return all_rows(connection)
+
+
+def some(kind: object) -> object:
+    match kind:
+        case Boolean():
+            return True
+        case Integer():
+            return 7
+        case LargeBinary():
+            return b"\x00seven"
+        case _:
+            return "seven"
+
+
+def all_rows(connection: Connection) -> Mapping[str, Sequence[Mapping[str, object]]]:
+    found = {table.name: connection.execute(select(table)).mappings() for table in tables_of(connection)}
+    return {name: [dict(row) for row in rows] for name, rows in found.items()}
+
+
+def tables_of(connection: Connection) -> list[Table]:
+    found = MetaData()
+    found.reflect(connection)
+    return [table for table in found.sorted_tables if table.name != "alembic_version"]
+
+
+def table_names(connection: Connection) -> set[str]:
+    return set(inspect(connection).get_table_names())
+
+
+async def differences_at(url: str) -> list[object]:
+    database = PostgresDatabase(url.replace("://", "+asyncpg://", 1))
+    try:
+        return await database.read(differences)
+    finally:
+        await database.close()

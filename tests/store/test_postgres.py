@@ -1,0 +1,131 @@
+"""The store on PostgreSQL: what every store does, and what only this one does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import Connection, select, text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from recto.errors import StoreBusy, StoreDown
+from recto.store.postgres import PostgresDatabase, PostgresSettings
+from recto.store.schema import RUNS
+from recto.store.store import Store, open_store
+from recto.testing.postgres import PostgresServer, postgres_server
+from recto.testing.store_suite import StoreSuite
+from recto.testing.store_suite.samples import NODE, OTHER_NODE, admit, at, begin, claim_names, events
+
+PATIENCE = 20
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[Store]:
+    opened = await open_store(postgres_url)
+    yield opened
+    await opened.close()
+
+
+class TestPostgresStore(StoreSuite):
+    """The suite, on a server."""
+
+
+async def test_a_claim_passes_over_a_run_that_another_process_is_claiming(store: Store, postgres_url: str):
+    for number in range(3):
+        await admit(store, f"r{number}", f"thread-{number}")
+    other = create_async_engine(driver_url(postgres_url))
+    async with asyncio.timeout(PATIENCE), other.begin() as connection:
+        await connection.execute(select(RUNS.c.id).where(RUNS.c.name == "r0").with_for_update())
+        assert await claim_names(store, NODE, at(0)) == ["r1", "r2"]
+    assert await claim_names(store, NODE, at(0)) == ["r0"]
+    await other.dispose()
+
+
+async def test_two_processes_share_the_runs_between_them(store: Store, postgres_url: str):
+    for number in range(30):
+        await admit(store, f"r{number:02}", f"thread-{number}")
+    second = await open_store(postgres_url)
+    claims = [claim_names(one, who, at(0), limit=4) for one, who in ((store, NODE), (second, OTHER_NODE)) * 5]
+    claimed = [name for names in await asyncio.gather(*claims) for name in names]
+    left = await claim_names(store, NODE, at(0))
+    assert sorted([*claimed, *left]) == [f"r{number:02}" for number in range(30)]
+    await second.close()
+
+
+async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
+    with postgres_server() as server:
+        store = await open_store(server.url(server.create_database()))
+        lease = await begin(store, "r1")
+        await store.record(lease, events(b"before"), at(1))
+        server.stop()
+        attempts = (store.record(lease, events(b"lost"), at(2)), store.find_run("ann", "r1"), store.probe())
+        async with asyncio.timeout(PATIENCE):
+            found = await asyncio.gather(*attempts, return_exceptions=True)
+        assert [type(one) for one in found] == [StoreDown] * 3
+        assert store.problem
+        server.start()
+        assert (await store.record(lease, events(b"after"), at(3))).last_event == 2
+        assert store.problem is None
+        await store.close()
+
+
+async def test_a_server_that_goes_away_in_the_middle_of_a_write_is_an_error():
+    with postgres_server() as server:
+        database = database_at(server.url())
+        writing = asyncio.create_task(
+            database.write(lambda connection: connection.execute(text("SELECT pg_sleep(20)")))
+        )
+        await asyncio.sleep(0.3)
+        server.stop()
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(StoreDown):
+                await writing
+        assert database.problem
+        await database.close()
+
+
+async def test_a_database_that_is_not_there_is_an_error(postgres: PostgresServer):
+    with pytest.raises(StoreDown, match="nowhere"):
+        await open_store(postgres.url("nowhere"))
+
+
+async def test_who_finds_no_free_connection_in_time_is_told_so(postgres_url: str):
+    database = database_at(postgres_url, PostgresSettings(connections=1, wait_seconds=0.1))
+    holding = asyncio.create_task(database.write(lambda connection: connection.execute(text("SELECT pg_sleep(1)"))))
+    await asyncio.sleep(0.3)
+    with pytest.raises(StoreBusy):
+        await database.write(count_runs)
+    await holding
+    assert await database.write(count_runs) == 0
+    assert database.problem is None
+    await database.close()
+
+
+async def test_a_write_whose_caller_has_gone_leaves_nothing_half_done(store: Store):
+    lease = await begin(store, "r1")
+    writing = asyncio.create_task(store.record(lease, events(b"a", b"b"), at(1)))
+    await asyncio.sleep(0.001)
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    found = await store.events(lease.run, after=0, limit=10)
+    assert len(found) in (0, 2)
+    assert (await store.record(lease, events(b"c"), at(2))).last_event == len(found) + 1
+
+
+async def test_a_statement_that_is_wrong_does_not_turn_the_light_red(postgres_url: str):
+    database = database_at(postgres_url)
+    with pytest.raises(Exception, match="nothing_of_the_kind"):
+        await database.write(lambda connection: connection.execute(text("SELECT * FROM nothing_of_the_kind")))
+    assert database.problem is None
+    await database.close()
+
+
+def database_at(url: str, settings: PostgresSettings | None = None) -> PostgresDatabase:
+    return PostgresDatabase(driver_url(url), settings)
+
+
+def driver_url(url: str) -> str:
+    return url.replace("postgresql://", "postgresql+asyncpg://")
+
+
+def count_runs(connection: Connection) -> int:
+    return len(connection.execute(select(RUNS.c.id)).all())

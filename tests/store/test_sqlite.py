@@ -1,0 +1,349 @@
+"""The store on SQLite: what every store does, and what only this one does."""
+
+import asyncio
+import resource
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+
+from recto.errors import Conflict, StoreBusy, StoreDown
+from recto.store.ports import Lease
+from recto.store.sqlite import SqliteDatabase, SqliteSettings, Synchronous
+from recto.store.store import Store, open_store
+from recto.testing.store_suite import StoreSuite
+from recto.testing.store_suite.samples import at, begin, events
+
+MEGABYTE = 1 << 20
+# Far longer than anything here takes: it ends a test that would wait for ever.
+PATIENCE = 20
+
+WRITER = """
+import asyncio, sys
+from recto.store.store import open_store
+from recto.testing.store_suite.samples import at, begin, events
+
+async def write(store, lease):
+    while True:
+        written = await store.record(lease, events(b"x" * 500, b"y"), at(1))
+        print(lease.run, written.last_event, flush=True)
+
+async def main():
+    store = await open_store(sys.argv[1])
+    leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(4)]
+    await asyncio.gather(*(write(store, lease) for lease in leases))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    yield opened
+    await opened.close()
+
+
+class TestSqliteStore(StoreSuite):
+    """The suite, on a file."""
+
+
+# Groups of writes
+
+
+async def test_writes_that_wait_together_are_committed_together(tmp_path: Path):
+    database = await numbers_in(tmp_path, SqliteSettings(group=50))
+    with Pause(database) as pause:
+        await pause.begun()
+        waiting = [asyncio.create_task(database.write(adding(number))) for number in range(200)]
+        await asyncio.sleep(0)
+        before = commits(tmp_path)
+    await asyncio.gather(*waiting)
+    assert commits(tmp_path) - before == 4
+    assert await database.read(numbers) == [*range(200)]
+    await database.close()
+
+
+async def test_a_write_that_fails_fails_alone_and_leaves_nothing(tmp_path: Path):
+    database = await numbers_in(tmp_path)
+    with Pause(database) as pause:
+        await pause.begun()
+        works = [adding(1), adding(2, then=fail), adding(1), adding(3)]
+        waiting = [asyncio.create_task(database.write(work)) for work in works]
+        await asyncio.sleep(0)
+        before = commits(tmp_path)
+    first, failed, doubled, last = await asyncio.gather(*waiting, return_exceptions=True)
+    assert (first, last) == (None, None)
+    assert isinstance(failed, ZeroDivisionError)
+    assert isinstance(doubled, Conflict)
+    assert await database.read(numbers) == [1, 3]
+    assert commits(tmp_path) - before == 1
+    assert database.problem is None
+    await database.close()
+
+
+async def test_who_comes_when_the_queue_is_full_is_told_so(tmp_path: Path):
+    database = await numbers_in(tmp_path, SqliteSettings(waiting=3))
+    with Pause(database) as pause:
+        await pause.begun()
+        waiting = [asyncio.create_task(database.write(adding(number))) for number in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(StoreBusy, match="3 writes"):
+            await database.write(adding(9))
+        assert database.problem == "too many writes are waiting"
+    await asyncio.gather(*waiting)
+    assert database.problem is None
+    assert await database.read(numbers) == [0, 1, 2]
+    await database.close()
+
+
+async def test_a_write_whose_caller_has_gone_does_no_harm_to_the_others(tmp_path: Path):
+    database = await numbers_in(tmp_path)
+    with Pause(database) as pause:
+        await pause.begun()
+        gone = asyncio.create_task(database.write(adding(1)))
+        stays = asyncio.create_task(database.write(adding(2)))
+        await asyncio.sleep(0)
+        gone.cancel()
+    await stays
+    assert gone.cancelled()
+    # It was in the queue already, and there it is whole.
+    assert await database.read(numbers) == [1, 2]
+    await database.close()
+
+
+# The end of the writer
+
+
+async def test_closing_commits_what_waits(tmp_path: Path):
+    database = await numbers_in(tmp_path, SqliteSettings(group=7, waiting=20))
+    with Pause(database) as pause:
+        await pause.begun()
+        waiting = [asyncio.create_task(database.write(adding(number))) for number in range(20)]
+        closes = asyncio.create_task(database.close())
+        await asyncio.sleep(0.05)
+    async with asyncio.timeout(PATIENCE):
+        await closes
+        await asyncio.gather(*waiting)
+    assert stored_numbers(tmp_path) == [*range(20)]
+
+
+async def test_a_closed_database_says_so(tmp_path: Path):
+    database = await numbers_in(tmp_path)
+    await database.close()
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(StoreDown, match="closed"):
+            await database.write(adding(1))
+        with pytest.raises(StoreDown, match="closed"):
+            await database.read(numbers)
+        await database.close()
+    assert database.problem == "it is closed"
+
+
+async def test_a_dead_writer_fails_everybody_and_turns_the_light_red(tmp_path: Path):
+    database = await numbers_in(tmp_path, SqliteSettings(group=2))
+    await database.write(adding(0))
+    with Pause(database) as pause:
+        await pause.begun()
+        works = [adding(1), adding(2, then=exit_thread), adding(3), adding(4)]
+        waiting = [asyncio.create_task(database.write(work)) for work in works]
+        await asyncio.sleep(0)
+    async with asyncio.timeout(PATIENCE):
+        found = await asyncio.gather(*waiting, return_exceptions=True)
+        with pytest.raises(StoreDown, match="its writer has stopped: out"):
+            await database.write(adding(5))
+    assert [type(one) for one in found] == [StoreDown] * 4
+    assert database.problem == "its writer has stopped: out"
+    assert await database.read(numbers) == [0]
+    await database.close()
+
+
+async def test_a_file_that_cannot_be_opened_is_an_error_and_no_silence(tmp_path: Path):
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(StoreDown, match="unable to open database file"):
+            await open_store(f"sqlite:///{tmp_path / 'missing' / 'recto.db'}")
+
+
+async def test_a_file_that_is_no_database_is_an_error(tmp_path: Path):
+    (tmp_path / "recto.db").write_bytes(b"Dear diary, " * 1000)
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(StoreDown, match="not a database"):
+            await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+
+
+# The file
+
+
+@pytest.mark.parametrize(("setting", "number"), [("NORMAL", 1), ("FULL", 2)])
+async def test_every_connection_has_the_settings_asked_for(tmp_path: Path, setting: Synchronous, number: int):
+    database = await numbers_in(tmp_path, SqliteSettings(synchronous=setting))
+    names = ("synchronous", "journal_mode", "foreign_keys")
+
+    def pragmas(connection: Connection) -> list[object]:
+        return [connection.execute(text(f"PRAGMA {name}")).scalar_one() for name in names]
+
+    assert await database.write(pragmas) == [number, "wal", 1]
+    assert await database.read(pragmas) == [number, "wal", 1]
+    await database.close()
+
+
+def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path):
+    url = f"sqlite:///{tmp_path / 'recto.db'}"
+    acknowledged: dict[str, int] = {}
+    with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        for count, line in enumerate(writer.stdout):
+            # A last line that the kill cut short acknowledges nothing.
+            if line.endswith("\n"):
+                run, number = line.split()
+                acknowledged[run] = int(number)
+            if count == 400:
+                writer.kill()
+    with closing(sqlite3.connect(tmp_path / "recto.db")) as driver:
+        assert driver.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        rows = driver.execute("SELECT run, COUNT(*), MAX(number) FROM events GROUP BY run").fetchall()
+        counted = dict(driver.execute("SELECT id, last_event FROM runs").fetchall())
+    assert len(acknowledged) == 4
+    assert all(count == highest == counted[run] for run, count, highest in rows)
+    assert all(counted[run] >= number for run, number in acknowledged.items())
+
+
+@pytest.mark.parametrize("shortage", ["disk", "limit"])
+async def test_a_full_disk_fails_writes_keeps_what_is_there_and_passes(tmp_path: Path, shortage: str):
+    with Space(tmp_path / "disk", mount=shortage == "disk") as space:
+        store = await open_store(f"sqlite:///{space.folder / 'recto.db'}")
+        lease = await begin(store, "r1")
+        space.shrink()
+        with pytest.raises(StoreDown, match=r"disk is full|disk I/O error"):
+            await fill(store, lease)
+        assert store.problem is not None
+        with pytest.raises(StoreDown):
+            await store.record(lease, events(b"y" * MEGABYTE), at(2))
+        kept = await stored_bodies(store, lease)
+        assert kept == [b"x" * 50_000] * len(kept)
+        assert kept
+        space.grow()
+        written = await store.record(lease, events(b"after"), at(3))
+        assert written.last_event == len(kept) + 1
+        assert store.problem is None
+        assert await stored_bodies(store, lease) == [*kept, b"after"]
+        await store.close()
+        with closing(sqlite3.connect(space.folder / "recto.db")) as driver:
+            assert driver.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+# What the tests above use, in that order
+
+
+async def numbers_in(folder: Path, settings: SqliteSettings | None = None) -> SqliteDatabase:
+    """A database of one table of numbers."""
+    database = SqliteDatabase(folder / "recto.db", settings)
+    await database.write(lambda connection: connection.execute(text("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")))
+    return database
+
+
+class Pause:
+    """Holds the writer in the middle of a write, so that others gather behind it, until the block ends."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._started, self._goes_on = asyncio.Event(), threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.create_task(database.write(self._hold))
+
+    def _hold(self, _connection: Connection) -> None:
+        self._loop.call_soon_threadsafe(self._started.set)
+        self._goes_on.wait(PATIENCE)
+
+    async def begun(self) -> None:
+        await self._started.wait()
+
+    def __enter__(self) -> "Pause":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._goes_on.set()
+
+
+def adding(number: int, then: Callable[[], None] = lambda: None) -> Callable[[Connection], None]:
+    def add(connection: Connection) -> None:
+        connection.execute(text("INSERT INTO numbers VALUES (:n)"), {"n": number})
+        then()
+
+    return add
+
+
+def fail() -> None:
+    raise ZeroDivisionError
+
+
+def exit_thread() -> None:
+    raise SystemExit("out")
+
+
+def numbers(connection: Connection) -> list[int]:
+    return [row[0] for row in connection.execute(text("SELECT n FROM numbers ORDER BY n"))]
+
+
+def stored_numbers(folder: Path) -> list[int]:
+    with closing(sqlite3.connect(folder / "recto.db")) as driver:
+        return [row[0] for row in driver.execute("SELECT n FROM numbers ORDER BY n")]
+
+
+def commits(folder: Path) -> int:
+    """How many commits the write-ahead log holds: a frame that ends one says how large the database is then."""
+    log = (folder / "recto.db-wal").read_bytes()
+    page_size, salts = struct.unpack(">I", log[8:12])[0], log[16:24]
+    frames = [log[at : at + 24] for at in range(32, len(log), 24 + page_size)]
+    return sum(frame[8:16] == salts and frame[4:8] != bytes(4) for frame in frames)
+
+
+class Space:
+    """A folder on a small disk of its own; where none can be mounted, a limit on the size of files."""
+
+    def __init__(self, folder: Path, *, mount: bool) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self._filler = folder / "filler"
+        self._is_mounted = mount and runs("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder))
+        self._limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def shrink(self) -> None:
+        if self._is_mounted:
+            self._filler.write_bytes(bytes(2 * MEGABYTE))
+        else:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (MEGABYTE, self._limits[1]))
+
+    def grow(self) -> None:
+        self._filler.unlink(missing_ok=True)
+        resource.setrlimit(resource.RLIMIT_FSIZE, self._limits)
+
+    def __enter__(self) -> "Space":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.grow()
+        if self._is_mounted:
+            assert runs("umount", "--lazy", str(self.folder))
+
+
+def runs(*command: str) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+async def fill(store: Store, lease: Lease) -> None:
+    for _ in range(100):
+        await store.record(lease, events(b"x" * 50_000), at(1))
+
+
+async def stored_bodies(store: Store, lease: Lease) -> list[bytes]:
+    return [event.body for event in await store.events(lease.run, after=0, limit=1000)]

@@ -1,0 +1,66 @@
+"""What tests of workers and engines share: a real store in a temporary file, and runs admitted and claimed in it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from recto.ids import new_id
+from recto.page.canonical import dump
+from recto.store.ports import Admission, Change, Claimant, Lease, StoredRun
+from recto.store.store import Store, open_store
+
+WHO = Claimant(node="node", boot="boot", lease=timedelta(seconds=30))
+OWNER = "ann"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def a_store(folder: Path) -> AsyncGenerator[Store]:
+    store = await open_store(f"sqlite:///{folder / 'recto.db'}")
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def admit(store: Store, *, thread: str = "") -> StoredRun:
+    """A run that waits."""
+    id = new_id()
+    admission = Admission(
+        id=id,
+        name=f"run {id}",
+        owner=OWNER,
+        thread=thread or new_id(),
+        agent="chat",
+        input=dump({"runId": id}),
+        response_id=new_id(),
+        created=now(),
+    )
+    return (await store.admit(admission)).run
+
+
+async def claim(store: Store, *, who: Claimant = WHO) -> Lease:
+    """The lease of the one run that waits."""
+    (run,) = await store.claim(who, now(), 1)
+    return Lease(run=run.id, thread=run.thread, fence=run.fence)
+
+
+async def a_lease(store: Store) -> Lease:
+    """A run that is being worked on."""
+    await admit(store)
+    return await claim(store)
+
+
+async def lose(store: Store, lease: Lease) -> Lease:
+    """Have somebody else claim the run: the lease given is worth nothing from now on."""
+    await store.hand_back((lease,), now())
+    return await claim(store)
+
+
+async def write_events(store: Store, lease: Lease, bodies: Sequence[bytes]) -> int:
+    """Commit events. Returns the number of the last."""
+    return (await store.record(lease, Change(events=bodies), now())).last_event

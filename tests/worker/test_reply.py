@@ -1,0 +1,190 @@
+"""A reply of the model while it comes in: what readers are told of it, and what the log has in the end."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta
+from recto.page import AssistantMessage, Entry, Opaque, ReasoningMessage, ReplyEnded, Text, ToolCall
+from recto.page.discard import discard_lost
+from recto.page.events import (
+    CallClosed,
+    CallOpened,
+    CallSaid,
+    Event,
+    ReasoningEnded,
+    ReasoningSaid,
+    ReasoningStarted,
+    TextEnded,
+    TextSaid,
+    TextStarted,
+    encode_event,
+)
+from recto.page.log import Finish
+from recto.worker.reply import Reply
+
+NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
+STATE = Opaque(provider="openai", model="x", place="field", name="reasoning_details", data='{"a":1}')
+
+
+def played(*deltas: Delta) -> tuple[list[Event], list[Entry], Reply]:
+    """What readers are told, what the log gets, and the reply."""
+    reply = Reply(id="m", reasoning_id="t")
+    told = [event for delta in deltas for event in reply.take(delta)]
+    told += reply.close()
+    return told, reply.entries(NOW, "marker"), reply
+
+
+def message(*parts: Text | ToolCall | Opaque) -> AssistantMessage:
+    return AssistantMessage(id="m", time=NOW, parts=parts)
+
+
+def test_words_are_told_as_they_come_and_kept_as_one_text():
+    told, entries, _ = played(TextDelta(text="Hel"), TextDelta(text="lo."), Ended(finish="stop"))
+    assert told == [
+        TextStarted(message="m"),
+        TextSaid(message="m", delta="Hel"),
+        TextSaid(message="m", delta="lo."),
+        TextEnded(message="m"),
+    ]
+    assert entries == [message(Text(text="Hello."))]
+
+
+def test_thoughts_end_where_the_words_begin_and_are_a_message_of_their_own_before_them():
+    told, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="Yes."), Ended(finish="stop"))
+    assert told == [
+        ReasoningStarted(message="t"),
+        ReasoningSaid(message="t", delta="Hm."),
+        ReasoningEnded(message="t"),
+        TextStarted(message="m"),
+        TextSaid(message="m", delta="Yes."),
+        TextEnded(message="m"),
+    ]
+    assert entries == [ReasoningMessage(id="t", time=NOW, text="Hm."), message(Text(text="Yes."))]
+
+
+def test_calls_at_once_stay_open_together_and_keep_the_order_of_their_index():
+    deltas = (
+        TextDelta(text="Two."),
+        CallStarted(index=1, id="c2", name="look"),
+        CallStarted(index=0, id="c1", name="note"),
+        CallDelta(index=0, arguments='{"a"'),
+        CallDelta(index=1, arguments="{}"),
+        CallDelta(index=0, arguments=":1}"),
+        Ended(finish="tool_calls"),
+    )
+    told, entries, _ = played(*deltas)
+    assert told == [
+        TextStarted(message="m"),
+        TextSaid(message="m", delta="Two."),
+        TextEnded(message="m"),
+        CallOpened(call="c2", name="look", message="m"),
+        CallOpened(call="c1", name="note", message="m"),
+        CallSaid(call="c1", delta='{"a"'),
+        CallSaid(call="c2", delta="{}"),
+        CallSaid(call="c1", delta=":1}"),
+        CallClosed(call="c2"),
+        CallClosed(call="c1"),
+    ]
+    first, second = ToolCall(id="c1", name="note", arguments='{"a":1}'), ToolCall(id="c2", name="look", arguments="{}")
+    assert entries == [message(Text(text="Two."), first, second)]
+
+
+def test_a_call_without_arguments_is_a_call():
+    told, entries, _ = played(CallStarted(index=0, id="c", name="look"), Ended(finish="tool_calls"))
+    assert told == [CallOpened(call="c", name="look", message="m"), CallClosed(call="c")]
+    assert entries == [message(ToolCall(id="c", name="look", arguments=""))]
+
+
+@pytest.mark.parametrize("finish", ["length", "refused", "filtered"])
+def test_how_a_reply_ended_is_in_the_log_before_the_message_so_that_no_step_is_taken_without_it(finish: Finish):
+    _, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="We"), Ended(finish=finish))
+    assert entries == [
+        ReasoningMessage(id="t", time=NOW, text="Hm."),
+        ReplyEnded(id="marker", time=NOW, message="m", finish=finish),
+        message(Text(text="We")),
+    ]
+
+
+def test_an_ordinary_end_leaves_no_marker():
+    assert played(TextDelta(text="We"), Ended(finish="stop"))[1] == [message(Text(text="We"))]
+    assert played(CallStarted(index=0, id="c", name="x"), Ended(finish="tool_calls"))[1] == [
+        message(ToolCall(id="c", name="x", arguments=""))
+    ]
+
+
+def test_state_of_the_provider_goes_into_the_message_and_state_of_a_call_into_the_call():
+    ended = Ended(finish="tool_calls", state=(STATE,), call_state={0: STATE})
+    _, entries, _ = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"), ended)
+    assert entries == [message(STATE, Text(text="We"), ToolCall(id="c", name="x", arguments="", state=STATE))]
+
+
+def test_a_reply_that_was_broken_off_is_kept_as_far_as_it_came():
+    told, entries, reply = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"))
+    assert told[-1] == CallClosed(call="c")
+    assert entries == [message(Text(text="We"), ToolCall(id="c", name="x", arguments=""))]
+    assert not reply.is_empty
+
+
+def test_a_reply_that_said_nothing_is_empty_and_tells_nothing():
+    told, entries, reply = played(Ended(finish="stop"))
+    assert told == []
+    assert entries == [message()]
+    assert reply.is_empty
+
+
+@st.composite
+def replies(draw: st.DrawFn) -> list[Delta]:
+    """Any order of words, thoughts and calls; arguments only of calls that have begun."""
+    deltas: list[Delta] = []
+    begun = 0
+    for _ in range(draw(st.integers(0, 14))):
+        kind = draw(st.sampled_from(["text", "thought", "call", "arguments"]))
+        words = draw(st.text("ab", min_size=1, max_size=3))
+        if kind == "call":
+            deltas.append(CallStarted(index=begun, id=f"c{begun}", name=words))
+            begun += 1
+        elif kind == "arguments" and begun:
+            deltas.append(CallDelta(index=draw(st.integers(0, begun - 1)), arguments=words))
+        else:
+            deltas.append(TextDelta(text=words) if kind == "text" else ReasoningDelta(text=words))
+    return deltas
+
+
+@given(replies())
+def test_readers_put_together_from_events_what_the_log_has(deltas: list[Delta]):
+    told, entries, reply = played(*deltas, Ended(finish="stop"))
+    logged = next(entry for entry in entries if isinstance(entry, AssistantMessage))
+    assert "".join(event.delta for event in told if isinstance(event, TextSaid)) == words_of(logged)
+    assert {call.id: call.arguments for call in logged.tool_calls} == arguments_of(told)
+    thoughts = [entry.text for entry in entries if isinstance(entry, ReasoningMessage)]
+    assert "".join(event.delta for event in told if isinstance(event, ReasoningSaid)) == "".join(thoughts)
+    assert reply.close() == []
+
+
+@given(replies())
+def test_a_reply_that_is_taken_back_half_way_leaves_nothing_open(deltas: list[Delta]):
+    reply = Reply(id="m", reasoning_id="t")
+    told = [event for delta in deltas for event in reply.take(delta)]
+    # What the reply says it has told is enough to take all of it back.
+    back = discard_lost(encoded(reply.told), logged=(), reason="lost")
+    assert discard_lost(encoded([*told, *back]), logged=(), reason="lost") == ()
+
+
+def encoded(events: Sequence[Event]) -> list[bytes]:
+    return [body for event in events for body in encode_event(event)]
+
+
+def words_of(logged: AssistantMessage) -> str:
+    return "".join(part.text for part in logged.parts if isinstance(part, Text))
+
+
+def arguments_of(told: Sequence[Event]) -> dict[str, str]:
+    found = {event.call: "" for event in told if isinstance(event, CallOpened)}
+    for event in told:
+        if isinstance(event, CallSaid):
+            found[event.call] += event.delta
+    return found

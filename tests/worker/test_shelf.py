@@ -1,0 +1,117 @@
+"""The shelf: logs read lately are kept up to a bound, and only what came since is read again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from recto.page import Calibration, Entry
+from recto.store.ports import Change, Lease
+from recto.store.store import Store
+from recto.worker.shelf import Shelf, ShelfSettings, Volume
+from tests.page.talk import says, user
+from tests.stored_runs import a_lease, a_store, now
+
+
+async def append(store: Store, lease: Lease, *entries: Entry) -> None:
+    await store.record(lease, Change(entries=entries), now())
+
+
+async def threads(store: Store, count: int) -> list[Lease]:
+    """So many threads with two entries each."""
+    leases = [await a_lease(store) for _ in range(count)]
+    for lease in leases:
+        await append(store, lease, user("u1"), says("a1"))
+    return leases
+
+
+async def kept(shelf: Shelf, leases: Sequence[Lease], known: Sequence[Volume]) -> list[bool]:
+    """Which of these threads were on the shelf: their entries are the very objects put there."""
+    taken = [await shelf.take(lease.thread) for lease in leases]
+    return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(taken, known, strict=True)]
+
+
+async def read_all(shelf: Shelf, leases: Sequence[Lease]) -> list[Volume]:
+    """Take each thread and put it back."""
+    volumes = [await shelf.take(lease.thread) for lease in leases]
+    for lease, volume in zip(leases, volumes, strict=True):
+        shelf.put(lease.thread, volume)
+    return volumes
+
+
+async def test_a_thread_nobody_knows_is_empty(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        assert await Shelf(store).take("nothing") == Volume()
+
+
+async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        (lease,) = await threads(store, 1)
+        shelf = Shelf(store)
+        (first,) = await read_all(shelf, [lease])
+        await append(store, lease, user("u2"), says("a2"))
+        second = await shelf.take(lease.thread)
+        assert [entry.id for entry in second.entries] == ["u1", "a1", "u2", "a2"]
+        assert [entry.seq for entry in second.entries] == [1, 2, 3, 4]
+        assert all(old is new for old, new in zip(first.entries, second.entries, strict=False))
+
+
+async def test_a_log_that_is_not_on_the_shelf_is_read_whole(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        (lease,) = await threads(store, 1)
+        shelf = Shelf(store)
+        first, second = await shelf.take(lease.thread), await shelf.take(lease.thread)
+        assert first == second
+        assert first.entries[0] is not second.entries[0]
+
+
+async def test_what_the_provider_said_of_its_tokens_is_kept_with_the_log(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        (lease,) = await threads(store, 1)
+        shelf, last = Shelf(store), Calibration(digest="d", counted=10, reported=12)
+        shelf.put(lease.thread, Volume(entries=(await shelf.take(lease.thread)).entries, last=last))
+        assert (await shelf.take(lease.thread)).last == last
+
+
+async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        leases = await threads(store, 3)
+        shelf = Shelf(store, ShelfSettings(threads=2))
+        volumes = await read_all(shelf, leases)
+        assert await kept(shelf, leases, volumes) == [False, True, True]
+
+
+async def test_putting_a_thread_back_makes_it_the_newest(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        leases = await threads(store, 3)
+        shelf = Shelf(store, ShelfSettings(threads=2))
+        volumes = await read_all(shelf, leases[:2])
+        shelf.put(leases[0].thread, volumes[0])
+        volumes += await read_all(shelf, leases[2:])
+        assert await kept(shelf, leases, volumes) == [True, False, True]
+
+
+async def test_entries_of_all_threads_together_have_a_bound(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        leases = await threads(store, 3)
+        shelf = Shelf(store, ShelfSettings(entries=5))
+        volumes = await read_all(shelf, leases)
+        assert await kept(shelf, leases, volumes) == [False, True, True]
+
+
+async def test_a_log_that_is_put_back_longer_counts_once(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        leases = await threads(store, 2)
+        shelf = Shelf(store, ShelfSettings(entries=6))
+        for _ in range(10):
+            volumes = await read_all(shelf, leases)
+        await append(store, leases[1], user("u2"), says("a2"))
+        volumes = await read_all(shelf, leases)
+        assert await kept(shelf, leases, volumes) == [True, True]
+
+
+async def test_a_log_larger_than_the_whole_shelf_is_not_kept(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        leases = await threads(store, 1)
+        shelf = Shelf(store, ShelfSettings(entries=1))
+        volumes = await read_all(shelf, leases)
+        assert await kept(shelf, leases, volumes) == [False]
+        assert len((await shelf.take(leases[0].thread)).entries) == 2
