@@ -86,7 +86,7 @@ def _run() -> dict[str, object]:
 
 
 async def measure(target: Target, *, at_once: int, seconds: float, expected: str) -> Measured:
-    """Ask for so many runs at once until the time is over, or there were enough. Every answer must hold the expected text."""
+    """So many runs at once until the time is over, or there were enough. Every answer must hold the expected text."""
     connections = [await connect(target) for _ in range(at_once)]
     begin = time.perf_counter()
     async with asyncio.timeout(seconds + PATIENCE):

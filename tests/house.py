@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 # Low to high. A room imports lower layers and itself; rooms of one layer meet only through `ports.py`.
-# `recto` is the package's own __init__.py, `errors`, `ids`, `telemetry` and `app` are single files.
+# `recto` is the package's own __init__.py, `errors`, `ids`, `telemetry`, `app` and `__main__` are single files.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids"),
     ("page",),
@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("worker",),
     ("api", "cli"),
     ("app",),
+    ("__main__",),
 )
 # May import anything; nobody in src imports it.
 FAKES = "testing"

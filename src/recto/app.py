@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,7 +19,6 @@ from recto.agents.agent import Agent
 from recto.agents.folders import load_agents
 from recto.api.listen import listen
 from recto.api.server import Backend, make_api
-from recto.cli.commands import Doors, app
 from recto.cli.server_settings import ServerSettings
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
@@ -38,16 +39,15 @@ from recto.worker.recorder import RecorderSettings
 from recto.worker.shelf import Shelf
 from recto.worker.workshop import Point, Workshop, pass_by
 
-
-def main() -> None:
-    """The command line, with the server behind it."""
-    app(obj=Doors(serve=serve))
+SWITCH_SECONDS = 0.0005
 
 
 def serve(
     settings: ServerSettings, announce: Callable[[str], None], reached: Callable[[Point], None] | None = None
 ) -> None:
     """Serve until told to stop. `announce` is told the url once; `reached` where runs are, and may end the process."""
+    # The writer is a thread beside the loop: the loop must not wait for it any longer than this.
+    sys.setswitchinterval(SWITCH_SECONDS)
     folder = DataFolder(settings.data)
     try:
         check(settings)
@@ -80,6 +80,8 @@ async def _living(
     dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
     dispatcher = Dispatcher(store, who, partial(work, shop), clock=_now, settings=dispatch)
     await dispatcher.start()
+    # The first count loads the vocabulary; better now than in somebody's first run.
+    warming = asyncio.create_task(asyncio.to_thread(shop.counter.count, ("Recto",)))
     api.state.backend = Backend(
         store=store,
         hub=hub,
@@ -99,6 +101,7 @@ async def _living(
     try:
         yield
     finally:
+        await warming
         await stop()
         await model.aclose()
         await store.close()

@@ -40,11 +40,11 @@ class Slow:
     model: ModelServer
     go: threading.Event
 
-    def begin(self, **rest: Json) -> tuple[str, Request]:
+    def begin(self, protocol: str | None = "1.0") -> tuple[str, Request]:
         """A run that stands in the middle of its answer, and the request of its model."""
         before = len(self.model.requests)
         self.go.clear()
-        run = start(self.url, ask("hold", **rest))
+        run = start(self.url, {**ask("hold"), "protocolVersion": protocol})
         made = self.model.wait_requests(before + 1)[before]
         assert made.wait_held()
         return run, made
@@ -157,23 +157,23 @@ def test_P4_another_request_under_the_same_name_is_a_conflict(url: str):
     assert_problem(post(url, {**body, "context": []}), 409, "conflict", f"Run '{body['runId']}'")
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"threadId": "no-uuid"}, "threadId"),
-        ({"threadId": "6f1c2c7e7f0a4a529f0e0d3e8f5a1b11"}, "threadId"),
-        ({"threadId": "{6f1c2c7e-7f0a-4a52-9f0e-0d3e8f5a1b11}"}, "threadId"),
-        ({"threadId": 7}, "threadId"),
-        ({"runId": ""}, "runId"),
-        ({"runId": "r" * 129}, "runId"),
-        ({"messages": None}, "messages"),
-        ({"messages": []}, "messages"),
-        ({"messages": [{"id": "a", "role": "assistant", "content": "Hi."}]}, "messages"),
-        ({"messages": [{"id": "a", "role": "user", "content": 7}]}, "messages[0]"),
-        ({"tools": [{}]}, "tools[0].name"),
-        ({"forwardedProps": "x"}, "forwardedProps"),
-    ],
-)
+WRONG: list[tuple[Mapping[str, Json], str]] = [
+    ({"threadId": "no-uuid"}, "threadId"),
+    ({"threadId": "6f1c2c7e7f0a4a529f0e0d3e8f5a1b11"}, "threadId"),
+    ({"threadId": "{6f1c2c7e-7f0a-4a52-9f0e-0d3e8f5a1b11}"}, "threadId"),
+    ({"threadId": 7}, "threadId"),
+    ({"runId": ""}, "runId"),
+    ({"runId": "r" * 129}, "runId"),
+    ({"messages": None}, "messages"),
+    ({"messages": []}, "messages"),
+    ({"messages": [{"id": "a", "role": "assistant", "content": "Hi."}]}, "messages"),
+    ({"messages": [{"id": "a", "role": "user", "content": 7}]}, "messages[0]"),
+    ({"tools": [{}]}, "tools[0].name"),
+    ({"forwardedProps": "x"}, "forwardedProps"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), WRONG)
 def test_P2_a_wrong_field_is_refused_by_its_name(url: str, change: Mapping[str, Json], words: str):
     assert_problem(post(url, {**ask(SUM), **change}), 422, "invalid_input", words)
 
@@ -332,7 +332,7 @@ def test_P8_a_cancel_ends_the_model_call_at_once_and_keeps_what_was_said(slow: S
 
 
 def test_P8_older_clients_are_told_of_a_cancel_by_an_error(slow: Slow):
-    run, _ = slow.begin(protocolVersion=None)
+    run, _ = slow.begin(protocol=None)
     request(slow.url, "POST", f"{RUNS}/{run}/cancel")
     events = events_of(get(slow.url, f"{run}/events"))
     assert events[-1].event == {"type": "RUN_ERROR", "message": "The run was cancelled.", "code": "cancelled"}

@@ -248,6 +248,20 @@ async def test_P7_a_model_faster_than_the_store_has_to_wait_for_it(tmp_path: Pat
         assert (await desk.until_stored(3))[1:] == ["x", "y" * 100 + "z"]
 
 
+async def test_P7_breaking_off_a_model_that_waits_loses_nothing_it_said(tmp_path: Path):
+    async with a_desk(tmp_path, characters=10, most=100) as desk:
+        desk.database.gate.clear()
+        await desk.recorder.say([STARTED, said("x")])
+        await asyncio.sleep(0.01)
+        waits = asyncio.create_task(desk.recorder.say([said("y" * 101)]))
+        await asyncio.sleep(0.01)
+        waits.cancel()
+        await asyncio.wait([waits])
+        desk.database.gate.set()
+        await desk.recorder.write(Change(), [TextEnded(message="m")])
+        assert "".join((await desk.stored())[1:-1]) == "x" + "y" * 101
+
+
 async def test_P7_what_was_not_committed_when_the_recorder_closes_was_never_said(tmp_path: Path):
     async with a_desk(tmp_path) as desk:
         await desk.begin()

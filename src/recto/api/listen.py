@@ -30,7 +30,8 @@ def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) 
     server = _Server(config, api, announce)
     # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    with suppress(KeyboardInterrupt):
+    # Where it cannot start, it has said why and would leave with a code of its own.
+    with suppress(KeyboardInterrupt, SystemExit):
         server.run()
     if not server.started:
         raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")

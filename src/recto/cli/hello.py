@@ -17,7 +17,8 @@ QUESTION = "What is 12 * 7, and what time is it?"
 
 def say_hello(url: str) -> None:
     """Ask one question and print the answer as it streams."""
-    console = Console(highlight=False)
+    # What a model or a tool writes is shown as it is: brackets are no markup, long lines are not broken.
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     console.print(f"\nPOST {url}/api/v1/agent/runs  {QUESTION!r}")
     for event in _events(url):
         line = _line(event)

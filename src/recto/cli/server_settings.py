@@ -17,6 +17,8 @@ PREFIX = "RECTO_"
 FILE = "recto.toml"
 # Read elsewhere, by whoever needs them; here so that no known name is called unknown.
 OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY"})
+# The value of a name we do not know may be a secret under a name that is nearly right.
+HIDDEN = "(not shown)"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -115,7 +117,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     known.pop(PREFIX + "LIMITS")
     found = {name: value for name, value in environment.items() if name.startswith(PREFIX) and name not in OTHERS}
     for name in sorted(found.keys() - known.keys()):
-        raise SettingsError(name=name, value=found[name], allowed=f"there is no such setting; known: {_list(known)}")
+        raise SettingsError(name=name, value=HIDDEN, allowed=f"there is no such setting; known: {_list(known)}")
     return {known[name]: value for name, value in found.items()}
 
 

@@ -26,7 +26,8 @@ def migrate(connection: Connection, revision: str = HEAD) -> None:
     from alembic.util import CommandError
 
     config = Config()
-    config.set_main_option("script_location", str(FOLDER))
+    # In a configuration file % begins a reference; a path may hold one.
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, revision)

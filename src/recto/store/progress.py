@@ -6,26 +6,70 @@ import zlib
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, Insert, insert, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, bindparam, func, null, update
 
 from recto.errors import LeaseLost
 from recto.page import Entry, Segment, SkillChanged
 from recto.store.entries import encode_entry, kind_of_entry
 from recto.store.ports import CallBegun, CallEnded, Change, Lease, Written
-from recto.store.schema import CALLS, EVENTS, LOG, RUNS, SEGMENTS, THREADS
+from recto.store.runs import ADD_EVENT
+from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
+from recto.store.statement import Statement, Value, Values, insert_into, insert_missing, param
 
-# What a row of the run takes over from a change as it is.
-FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error")
+# What a row of the run takes over from a change as it is; None leaves it.
+FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
+CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
+
+_held = update(RUNS).where(
+    RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running"
+)
+_counted = _held.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
+_kept = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
+_told = (RUNS.c.last_event, RUNS.c.cancel)
+# Deltas are most of what is written, and change nothing else.
+PASS_WITH_EVENTS = Statement(_counted.returning(*_told))
+PASS = Statement(_counted.values(_kept).returning(*_told))
+END = Statement(
+    _counted.values({name: value for name, value in _kept.items() if name != "error"})
+    .values(
+        status="ended",
+        outcome=param("how", RUNS.c.outcome),
+        error=param("new_error", RUNS.c.error),
+        ended=param("now", RUNS.c.ended),
+        lease_until=null(),
+        node=null(),
+        boot=null(),
+    )
+    .returning(*_told)
+)
+_grown = update(THREADS).where(THREADS.c.id == bindparam("this"))
+_grown = _grown.values(
+    last_seq=THREADS.c.last_seq + param("more", THREADS.c.last_seq), updated=param("now", THREADS.c.updated)
+)
+GROW = Statement(_grown.returning(THREADS.c.last_seq))
+SET_SKILL = Statement(
+    update(THREADS)
+    .where(THREADS.c.id == bindparam("this"))
+    .values(skill=param("new_skill", THREADS.c.skill), scenario=param("new_scenario", THREADS.c.scenario))
+)
+ADD_ENTRY = insert_into(LOG, ("thread", "seq", "id", "kind", "run", "time", "body"))
+ADD_SEGMENT = insert_missing(SEGMENTS, ("thread", "hash", "data"))
+ADD_CALL = insert_into(CALLS, ("run", *CALL, "manifest", "started"))
+END_CALL = Statement(
+    update(CALLS)
+    .where(CALLS.c.run == bindparam("this"), CALLS.c.number == bindparam("call"))
+    .values(
+        {name: param(f"new_{name}", CALLS.c[name]) for name in ("ended", "first_token", "finish", "usage", "error")}
+    )
+)
 
 
 def record(connection: Connection, lease: Lease, change: Change, now: datetime) -> Written:
     """Write a change under its fence, or raise LeaseLost and write nothing."""
     last_event, cancel = _pass_fence(connection, lease, change, now)
-    if change.events:
-        first = last_event - len(change.events) + 1
-        rows = [{"run": lease.run, "number": first + place, "body": body} for place, body in enumerate(change.events)]
-        connection.execute(insert(EVENTS), rows)
+    first = last_event - len(change.events) + 1
+    rows = [{"run": lease.run, "number": first + place, "body": body} for place, body in enumerate(change.events)]
+    ADD_EVENT.many(connection, rows)
     last_seq = append(connection, lease.thread, change.entries, run=lease.run, now=now) if change.entries else 0
     if change.call:
         _begin_call(connection, lease, change.call)
@@ -35,28 +79,30 @@ def record(connection: Connection, lease: Lease, change: Change, now: datetime) 
 
 
 def _pass_fence(connection: Connection, lease: Lease, change: Change, now: datetime) -> tuple[int, str | None]:
-    values: dict[str, object] = {name: value for name in FIELDS if (value := getattr(change, name)) is not None}
-    values["last_event"] = RUNS.c.last_event + len(change.events)
-    if change.call:
-        values["calls"] = change.call.number
+    values: dict[str, Value] = {"this": lease.run, "my_fence": lease.fence, "more": len(change.events)}
+    fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
+    fields["new_calls"] = change.call.number if change.call else None
     if change.ending:
-        values |= {"status": "ended", "outcome": change.ending.outcome, "error": change.ending.error}
-        values |= {"ended": now, "lease_until": None, "node": None, "boot": None}
-    held = update(RUNS).where(RUNS.c.id == lease.run, RUNS.c.fence == lease.fence, RUNS.c.status == "running")
-    row = connection.execute(held.values(values).returning(RUNS.c.last_event, RUNS.c.cancel)).one_or_none()
-    if row is None:
-        raise LeaseLost(run=lease.run, fence=lease.fence)
-    return row[0], row[1]
+        ending = {"how": change.ending.outcome, "new_error": change.ending.error, "now": micros(now)}
+        rows = END.rows(connection, {**values, **fields, **ending})
+    elif any(value is not None for value in fields.values()):
+        rows = PASS.rows(connection, {**values, **fields})
+    else:
+        rows = PASS_WITH_EVENTS.rows(connection, values)
+    match rows:
+        case [(int(last_event), None | str() as cancel)]:
+            return last_event, cancel
+        case _:
+            raise LeaseLost(run=lease.run, fence=lease.fence)
 
 
 def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run: str | None, now: datetime) -> int:
     """Add entries to a log, in order. Returns the number of the last."""
-    values: dict[str, object] = {"last_seq": THREADS.c.last_seq + len(entries), "updated": now}
+    grown = GROW.rows(connection, {"this": thread, "more": len(entries), "now": micros(now)})
+    last = grown[0][0] if grown and isinstance(grown[0][0], int) else 0
     skill = next((entry for entry in reversed(entries) if isinstance(entry, SkillChanged)), None)
     if skill:
-        values |= {"skill": skill.skill, "scenario": skill.scenario}
-    change = update(THREADS).where(THREADS.c.id == thread).values(values).returning(THREADS.c.last_seq)
-    last = connection.execute(change).scalar_one()
+        SET_SKILL.count(connection, {"this": thread, "new_skill": skill.skill, "new_scenario": skill.scenario})
     first = last - len(entries) + 1
     rows = [
         {
@@ -65,39 +111,38 @@ def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run
             "id": entry.id,
             "kind": kind_of_entry(entry),
             "run": run,
-            "time": entry.time or now,
+            "time": micros(entry.time or now),
             "body": encode_entry(entry),
         }
         for place, entry in enumerate(entries)
     ]
-    connection.execute(insert(LOG), rows)
+    ADD_ENTRY.many(connection, rows)
     return last
 
 
 def _begin_call(connection: Connection, lease: Lease, call: CallBegun) -> None:
     _store_segments(connection, lease.thread, call.segments)
-    values = {
-        **{name: getattr(call, name) for name in ("number", "purpose", "model", "digest", "shared", "hashes")},
+    values: Values = {
+        **{name: getattr(call, name) for name in CALL},
         "run": lease.run,
         "manifest": zlib.compress(call.manifest, 1),
-        "started": call.started,
+        "started": micros(call.started),
     }
-    connection.execute(insert(CALLS), values)
+    ADD_CALL.many(connection, [values])
 
 
 def _store_segments(connection: Connection, thread: str, segments: Sequence[Segment]) -> None:
     new = {segment.sha256: segment.data for segment in segments}
     rows = [{"thread": thread, "hash": hash, "data": zlib.compress(data, 1)} for hash, data in new.items()]
-    if rows:
-        connection.execute(_insert_missing(connection), rows)
-
-
-def _insert_missing(connection: Connection) -> Insert:
-    # The one statement the two databases spell alike but SQLAlchemy keeps in two dialects.
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(SEGMENTS).on_conflict_do_nothing()
+    ADD_SEGMENT.many(connection, rows)
 
 
 def _end_call(connection: Connection, run: str, call: CallEnded) -> None:
-    values = {name: getattr(call, name) for name in ("ended", "first_token", "finish", "usage", "error")}
-    connection.execute(update(CALLS).where(CALLS.c.run == run, CALLS.c.number == call.number).values(values))
+    values: Values = {
+        "new_ended": micros(call.ended),
+        "new_first_token": micros(call.first_token) if call.first_token else None,
+        "new_finish": call.finish,
+        "new_usage": call.usage,
+        "new_error": call.error,
+    }
+    END_CALL.count(connection, {**values, "this": run, "call": call.number})

@@ -4,32 +4,45 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from typing import cast
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, bindparam, func, select
 
 from recto.errors import NotFound
 from recto.page import Entry
 from recto.store.entries import decode_entry
 from recto.store.ports import StoredCall, StoredEvent
-from recto.store.schema import CALLS, EVENTS, LOG, RUNS, SEGMENTS
+from recto.store.schema import CALLS, EVENTS, LOG, RUNS, SEGMENTS, moment
+from recto.store.statement import Statement
 
 HASH_SIZE = 32
 # Databases limit how many values one question may name.
 AT_ONCE = 500
 
+_entries = select(LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
+LOG_AFTER = Statement(
+    _entries.where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
+)
+_events = select(EVENTS.c.number, EVENTS.c.body)
+EVENTS_AFTER = Statement(
+    _events.where(EVENTS.c.run == bindparam("this"), EVENTS.c.number > bindparam("after"))
+    .order_by(EVENTS.c.number)
+    .limit(bindparam("most"))
+)
+
 
 def log_after(connection: Connection, thread: str, seq: int) -> tuple[Entry, ...]:
     """The entries of a log behind a number, in order."""
-    columns = (LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
-    query = select(*columns).where(LOG.c.thread == thread, LOG.c.seq > seq).order_by(LOG.c.seq)
-    rows = connection.execute(query)
-    return tuple([decode_entry(kind, body, id=id, seq=seq, time=time) for kind, body, id, seq, time in rows])
+    rows = cast(
+        "Sequence[tuple[str, bytes, str, int, int]]", LOG_AFTER.rows(connection, {"this": thread, "after": seq})
+    )
+    return tuple([decode_entry(kind, body, id=id, seq=seq, time=moment(at)) for kind, body, id, seq, at in rows])
 
 
 def events_after(connection: Connection, run: str, number: int, limit: int) -> tuple[StoredEvent, ...]:
     """Events of a run behind a number, in order."""
-    query = select(EVENTS.c.number, EVENTS.c.body).where(EVENTS.c.run == run, EVENTS.c.number > number)
-    rows = connection.execute(query.order_by(EVENTS.c.number).limit(limit))
+    found = EVENTS_AFTER.rows(connection, {"this": run, "after": number, "most": limit})
+    rows = cast("Sequence[tuple[int, bytes]]", found)
     return tuple([StoredEvent(number=found, body=body) for found, body in rows])
 
 
@@ -69,9 +82,9 @@ def _call(row: Row[tuple[object, ...]], body: bytes) -> StoredCall:
         digest=row.digest,
         body=body,
         manifest=zlib.decompress(row.manifest),
-        started=row.started,
-        first_token=row.first_token,
-        ended=row.ended,
+        started=moment(row.started),
+        first_token=moment(row.first_token) if row.first_token is not None else None,
+        ended=moment(row.ended) if row.ended is not None else None,
         finish=row.finish,
         usage=row.usage,
         error=row.error,

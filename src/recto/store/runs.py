@@ -8,53 +8,113 @@ from datetime import datetime
 from typing import Literal, cast
 
 import orjson
-from sqlalchemy import Connection, Row, Select, Update, and_, exists, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, exists, func, null, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from recto.errors import Conflict, NotFound
 from recto.page.canonical import load
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
-from recto.store.schema import EVENTS, RUNS, THREADS, Moment
+from recto.store.schema import EVENTS, RUNS, THREADS, micros, moment
+from recto.store.statement import Statement, Values, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
 COLUMNS = [RUNS.c[name] for name in NAMES]
+TIMES = ("created", "started", "ended")
+FLAGS = ("entered", "can_compact")
+# A run's row as it is before anybody has worked on it.
+FRESH: dict[str, str | int | None] = {
+    "status": "queued",
+    **dict.fromkeys(("fence", "failures", "too_long", "calls", "last_event"), 0),
+    "entered": False,
+    "can_compact": True,
+}
+ADMITTED = ("id", "name", "owner", "thread", "agent", "input", "response_id")
+
+MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "last_seq", "created", "updated"))
+OWNER = Statement(select(THREADS.c.owner).where(THREADS.c.id == bindparam("thread")))
+MAKE_RUN = insert_missing(RUNS, (*ADMITTED, "created", *FRESH))
+FIND_NAMED = Statement(
+    select(*COLUMNS).where(RUNS.c.owner == bindparam("owner_is"), RUNS.c.name == bindparam("name_is"))
+)
+FIND = Statement(
+    select(*COLUMNS).where(
+        RUNS.c.owner == bindparam("owner_is"), or_(RUNS.c.id == bindparam("id_is"), RUNS.c.name == bindparam("id_is"))
+    )
+)
+
+_other = RUNS.alias()
+# Its thread is free, and nothing of its thread waits before it.
+_before = and_(_other.c.status == "queued", _other.c.id < RUNS.c.id)
+_busy = exists().where(_other.c.thread == RUNS.c.thread, or_(_other.c.status == "running", _before))
+_lost = and_(RUNS.c.status == "running", RUNS.c.lease_until <= bindparam("now"))
+_claimable = select(RUNS.c.id).where(or_(and_(RUNS.c.status == "queued", ~_busy), _lost)).order_by(RUNS.c.id)
+CLAIMABLE = Statement(_claimable.limit(bindparam("most")).with_for_update(skip_locked=True))
+TAKE = Statement(
+    update(RUNS)
+    .where(RUNS.c.id == bindparam("this"), RUNS.c.status != "ended")
+    .values(
+        status="running",
+        fence=RUNS.c.fence + 1,
+        node=param("my_node", RUNS.c.node),
+        boot=param("my_boot", RUNS.c.boot),
+        lease_until=param("until", RUNS.c.lease_until),
+        started=func.coalesce(RUNS.c.started, param("now", RUNS.c.started)),
+    )
+    .returning(*COLUMNS)
+)
+
+_held = update(RUNS).where(
+    RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running"
+)
+RENEW = Statement(_held.values(lease_until=param("until", RUNS.c.lease_until)))
+HAND_BACK = Statement(_held.values(lease_until=param("until", RUNS.c.lease_until), node=null(), boot=null()))
+RECOVER = Statement(
+    update(RUNS)
+    .where(
+        RUNS.c.status == "running",
+        RUNS.c.node == bindparam("my_node"),
+        RUNS.c.boot != bindparam("my_boot"),
+    )
+    .values(lease_until=param("now", RUNS.c.lease_until), boot=null())
+)
+
+_wanted = update(RUNS).where(RUNS.c.id == bindparam("this"), RUNS.c.cancel.is_(None))
+CANCEL_QUEUED = Statement(
+    _wanted.where(RUNS.c.status == "queued", RUNS.c.fence == 0).values(
+        status="ended",
+        outcome="cancelled",
+        cancel=param("reason", RUNS.c.cancel),
+        ended=param("now", RUNS.c.ended),
+        last_event=param("events", RUNS.c.last_event),
+    )
+)
+CANCEL = Statement(_wanted.where(RUNS.c.status != "ended").values(cancel=param("reason", RUNS.c.cancel)))
+ADD_EVENT = insert_into(EVENTS, ("run", "number", "body"))
 
 
 def admit(connection: Connection, admission: Admission) -> Admitted:
     """Store a run with its input, and its thread if that is new. The same request again changes nothing (P4)."""
-    known = _find_named(connection, admission.owner, admission.name)
+    known = _find_named(connection, admission)
     if known is not None:
         return _same(known, admission)
-    _take_thread(connection, admission)
-    values = {
-        **{name: getattr(admission, name) for name in ("id", "name", "owner", "thread", "agent", "input")},
-        "response_id": admission.response_id,
-        "created": admission.created,
-        "status": "queued",
-        "entered": False,
-        "fence": 0,
-        "failures": 0,
-        "too_long": 0,
-        "can_compact": True,
-        "calls": 0,
-        "last_event": 0,
-    }
-    try:
-        with connection.begin_nested():
-            connection.execute(insert(RUNS), values)
-    except IntegrityError as error:
-        # Another process admitted the same name between our look and our insert.
-        known = _find_named(connection, admission.owner, admission.name)
-        if known is None:
-            raise Conflict(f"Run {admission.name!r} could not be stored: {error.orig}") from error
-        return _same(known, admission)
-    return Admitted(run=find(connection, admission.owner, admission.id), is_new=True)
+    created = micros(admission.created)
+    thread = {"id": admission.thread, "owner": admission.owner, "agent": admission.agent}
+    MAKE_THREAD.count(connection, {**thread, "last_seq": 0, "created": created, "updated": created})
+    if OWNER.rows(connection, {"thread": admission.thread})[0][0] != admission.owner:
+        raise NotFound(what="thread", id=admission.thread)
+    values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "created": created, **FRESH}
+    if MAKE_RUN.count(connection, values):
+        return Admitted(run=_run([{**dict.fromkeys(NAMES), **values}[name] for name in NAMES]), is_new=True)
+    # Another process admitted the same name between our look and our insert.
+    known = _find_named(connection, admission)
+    if known is None:
+        raise Conflict(f"Run {admission.name!r} could not be stored: its id {admission.id} is taken.")
+    return _same(known, admission)
 
 
-def _find_named(connection: Connection, owner: str, name: str) -> StoredRun | None:
-    query = select(*COLUMNS).where(RUNS.c.owner == owner, RUNS.c.name == name)
-    row = connection.execute(query).one_or_none()
-    return _run(row) if row else None
+def _find_named(connection: Connection, admission: Admission) -> StoredRun | None:
+    rows = FIND_NAMED.rows(connection, {"owner_is": admission.owner, "name_is": admission.name})
+    return _run(rows[0]) if rows else None
 
 
 def _same(known: StoredRun, admission: Admission) -> Admitted:
@@ -68,75 +128,42 @@ def _canonical(json: bytes) -> bytes:
     return orjson.dumps(load(json), option=orjson.OPT_SORT_KEYS)
 
 
-def _take_thread(connection: Connection, admission: Admission) -> None:
-    owner = connection.execute(select(THREADS.c.owner).where(THREADS.c.id == admission.thread)).scalar_one_or_none()
-    if owner is None:
-        owner = _make_thread(connection, admission)
-    if owner != admission.owner:
-        raise NotFound(what="thread", id=admission.thread)
-
-
-def _make_thread(connection: Connection, admission: Admission) -> str:
-    times = {"created": admission.created, "updated": admission.created}
-    values = {"id": admission.thread, "owner": admission.owner, "agent": admission.agent, "last_seq": 0, **times}
-    try:
-        with connection.begin_nested():
-            connection.execute(insert(THREADS), values)
-    except IntegrityError:
-        query = select(THREADS.c.owner).where(THREADS.c.id == admission.thread)
-        return cast("str", connection.execute(query).scalar_one())
-    return admission.owner
-
-
 def claim(connection: Connection, who: Claimant, now: datetime, limit: int) -> tuple[StoredRun, ...]:
     """Take runs to work on, each under a new fence."""
-    found = connection.execute(_claimable(now).limit(limit).with_for_update(skip_locked=True)).scalars().all()
-    taken = [run for id in found if (run := _take(connection, who, now, cast("str", id)))]
-    return tuple(taken)
-
-
-def _claimable(now: datetime) -> Select[tuple[str]]:
-    other = RUNS.alias()
-    # Its thread is free, and nothing of its thread waits before it.
-    before = and_(other.c.status == "queued", other.c.id < RUNS.c.id)
-    busy = exists().where(other.c.thread == RUNS.c.thread, or_(other.c.status == "running", before))
-    lost = and_(RUNS.c.status == "running", RUNS.c.lease_until <= now)
-    return select(RUNS.c.id).where(or_(and_(RUNS.c.status == "queued", ~busy), lost)).order_by(RUNS.c.id)
+    found = CLAIMABLE.rows(connection, {"now": micros(now), "most": limit})
+    return tuple([run for row in found if (run := _take(connection, who, now, cast("str", row[0])))])
 
 
 def _take(connection: Connection, who: Claimant, now: datetime, id: str) -> StoredRun | None:
-    taken = {"status": "running", "fence": RUNS.c.fence + 1, "node": who.node, "boot": who.boot}
-    times = {"lease_until": now + who.lease, "started": func.coalesce(RUNS.c.started, literal(now, Moment))}
-    change = update(RUNS).where(RUNS.c.id == id, RUNS.c.status != "ended").values(taken | times)
+    mine: Values = {"this": id, "my_node": who.node, "my_boot": who.boot}
     try:
-        with connection.begin_nested():
-            row = connection.execute(change.returning(*COLUMNS)).one_or_none()
+        with apart(connection):
+            rows = TAKE.rows(connection, {**mine, "until": micros(now + who.lease), "now": micros(now)})
     except IntegrityError:
         # Another worker made a run of this thread active since we looked.
         return None
-    return _run(row) if row else None
+    return _run(rows[0]) if rows else None
 
 
 def renew(connection: Connection, who: Claimant, leases: Sequence[Lease], now: datetime) -> tuple[Lease, ...]:
     """Hold leases longer."""
-    values = {"lease_until": now + who.lease}
-    return tuple(lease for lease in leases if connection.execute(_held(lease).values(values)).rowcount)
+    until = micros(now + who.lease)
+    return tuple(lease for lease in leases if RENEW.count(connection, {**_mine(lease), "until": until}))
 
 
 def hand_back(connection: Connection, leases: Sequence[Lease], now: datetime) -> None:
     """Let leases run out at once."""
     for lease in leases:
-        connection.execute(_held(lease).values(lease_until=now, node=None, boot=None))
+        HAND_BACK.count(connection, {**_mine(lease), "until": micros(now)})
 
 
-def _held(lease: Lease) -> Update:
-    return update(RUNS).where(RUNS.c.id == lease.run, RUNS.c.fence == lease.fence, RUNS.c.status == "running")
+def _mine(lease: Lease) -> Values:
+    return {"this": lease.run, "my_fence": lease.fence}
 
 
 def recover(connection: Connection, who: Claimant, now: datetime) -> int:
     """Free what an earlier boot of this node left claimed."""
-    mine = and_(RUNS.c.status == "running", RUNS.c.node == who.node, RUNS.c.boot != who.boot)
-    return connection.execute(update(RUNS).where(mine).values(lease_until=now, boot=None)).rowcount
+    return RECOVER.count(connection, {"my_node": who.node, "my_boot": who.boot, "now": micros(now)})
 
 
 def cancel(connection: Connection, run: StoredRun, wish: Cancel) -> StoredRun:
@@ -144,16 +171,12 @@ def cancel(connection: Connection, run: StoredRun, wish: Cancel) -> StoredRun:
 
     One that nobody has begun ends here and now, with the events given: it does not wait for its thread.
     """
-    wanted = and_(RUNS.c.id == run.id, RUNS.c.cancel.is_(None))
-    ended: dict[str, object] = {"status": "ended", "outcome": "cancelled", "ended": wish.now, "cancel": wish.reason}
-    ended["last_event"] = len(wish.events)
-    queued = update(RUNS).where(wanted, RUNS.c.status == "queued", RUNS.c.fence == 0)
-    if connection.execute(queued.values(ended)).rowcount:
+    this: Values = {"this": run.id, "reason": wish.reason}
+    if CANCEL_QUEUED.count(connection, {**this, "now": micros(wish.now), "events": len(wish.events)}):
         rows = [{"run": run.id, "number": number, "body": body} for number, body in enumerate(wish.events, start=1)]
-        if rows:
-            connection.execute(insert(EVENTS), rows)
+        ADD_EVENT.many(connection, rows)
     else:
-        connection.execute(update(RUNS).where(wanted, RUNS.c.status != "ended").values(cancel=wish.reason))
+        CANCEL.count(connection, this)
     return find(connection, run.owner, run.id)
 
 
@@ -165,15 +188,16 @@ def cancels(connection: Connection, runs: Sequence[str]) -> tuple[str, ...]:
 
 def find(connection: Connection, owner: str, id: str) -> StoredRun:
     """A run by the server's id or the client's name for it (P7)."""
-    query = select(*COLUMNS).where(RUNS.c.owner == owner, or_(RUNS.c.id == id, RUNS.c.name == id))
     # A client may have named one run by the id of another: the server's id wins.
-    rows = [_run(row) for row in connection.execute(query)]
+    rows = [_run(row) for row in FIND.rows(connection, {"owner_is": owner, "id_is": id})]
     found = next((run for run in rows if run.id == id), rows[0] if rows else None)
     if found is None:
         raise NotFound(what="run", id=id)
     return found
 
 
-def _run(row: Row[tuple[object, ...]]) -> StoredRun:
+def _run(row: Sequence[object]) -> StoredRun:
     values = dict(zip(NAMES, row, strict=True))
+    values |= {name: moment(time) for name in TIMES if isinstance(time := values[name], int)}
+    values |= {name: bool(values[name]) for name in FLAGS}
     return StoredRun(**cast("dict[str, Literal['queued']]", values))  # pyright: ignore[reportArgumentType] - by name

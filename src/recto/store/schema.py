@@ -8,7 +8,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Dialect,
     ForeignKey,
     Index,
     Integer,
@@ -17,7 +16,6 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
     text,
 )
 
@@ -25,24 +23,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 
-class Moment(TypeDecorator[datetime]):
-    """A time, as microseconds since 1970: the same number in every database, and it sorts."""
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002 - the base's
-        """To the database."""
-        return micros(value) if value is not None else None
-
-    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base's
-        """From the database."""
-        return EPOCH + timedelta(microseconds=value) if value is not None else None
-
-
 def micros(time: datetime) -> int:
-    """Microseconds since 1970."""
+    """A time as the tables have it."""
     return (time - EPOCH) // MICROSECOND
+
+
+def moment(number: int) -> datetime:
+    """A time from the tables."""
+    return EPOCH + timedelta(microseconds=number)
 
 
 METADATA = MetaData(
@@ -64,8 +52,8 @@ THREADS = Table(
     Column("skill", Text),
     Column("scenario", Text),
     Column("last_seq", BigInteger, nullable=False),
-    Column("created", Moment, nullable=False),
-    Column("updated", Moment, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("updated", BigInteger, nullable=False),
     Index("ix_threads_owner_updated", "owner", "updated"),
 )
 
@@ -77,7 +65,7 @@ LOG = Table(
     Column("id", Text, nullable=False),
     Column("kind", String(32), nullable=False),
     Column("run", String(36)),
-    Column("time", Moment, nullable=False),
+    Column("time", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Index("uq_log_thread_id", "thread", "id", unique=True),
 )
@@ -92,15 +80,15 @@ RUNS = Table(
     Column("agent", Text, nullable=False),
     Column("input", LargeBinary, nullable=False),
     Column("response_id", String(36), nullable=False),
-    Column("created", Moment, nullable=False),
+    Column("created", BigInteger, nullable=False),
     Column("status", String(16), nullable=False),
     Column("entered", Boolean, nullable=False),
     Column("fence", Integer, nullable=False),
     Column("node", String(36)),
     Column("boot", String(36)),
-    Column("lease_until", Moment),
-    Column("started", Moment),
-    Column("ended", Moment),
+    Column("lease_until", BigInteger),
+    Column("started", BigInteger),
+    Column("ended", BigInteger),
     Column("cancel", Text),
     Column("failures", Integer, nullable=False),
     Column("too_long", Integer, nullable=False),
@@ -144,9 +132,9 @@ CALLS = Table(
     Column("shared", Integer, nullable=False),
     Column("hashes", LargeBinary, nullable=False),
     Column("manifest", LargeBinary, nullable=False),
-    Column("started", Moment, nullable=False),
-    Column("first_token", Moment),
-    Column("ended", Moment),
+    Column("started", BigInteger, nullable=False),
+    Column("first_token", BigInteger),
+    Column("ended", BigInteger),
     Column("finish", String(32)),
     Column("usage", LargeBinary),
     Column("error", Text),
@@ -167,7 +155,7 @@ FILE_REFS = Table(
     Column("thread", String(36), ForeignKey("threads.id", ondelete="CASCADE"), primary_key=True),
     Column("id", Text, primary_key=True),
     Column("body", LargeBinary, nullable=False),
-    Column("created", Moment, nullable=False),
+    Column("created", BigInteger, nullable=False),
 )
 
 PROFILES = Table(
@@ -176,5 +164,5 @@ PROFILES = Table(
     Column("owner", Text, primary_key=True),
     Column("tier", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
-    Column("updated", Moment, nullable=False),
+    Column("updated", BigInteger, nullable=False),
 )

@@ -56,7 +56,9 @@ class ServerProcess:
                 break
             time.sleep(0.01)
         self.kill()
-        raise RuntimeError(f"The server did not start: {self.output}")
+        said = self.output
+        self._output.close()
+        raise RuntimeError(f"The server did not start: {said}")
 
     def __exit__(self, *_: object) -> None:
         self.kill()

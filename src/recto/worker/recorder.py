@@ -58,7 +58,8 @@ class Recorder:
         )
         self._plan()
         if self._waiting > self._settings.most and self._flushing:
-            await self._flushing
+            # Whoever breaks this off must not break off the commit.
+            await asyncio.shield(self._flushing)
 
     async def write(self, change: Change, events: Sequence[Event] = ()) -> Written:
         """Commit a change, with all that was said before it and these events, as one. Then readers get them."""

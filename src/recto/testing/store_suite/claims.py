@@ -56,6 +56,12 @@ class ClaimSuite:
         expect(await claim_names(store, NODE, at(0), limit=2), ["r2", "r3"])
         expect(await claim_names(store, NODE, at(0), limit=2), ["r4"])
 
+    async def test_runs_that_must_wait_for_their_thread_do_not_use_up_the_limit(self, store: Store) -> None:
+        for name, thread in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("c1", "c")):
+            await admit(store, name, thread)
+        expect(await claim_names(store, NODE, at(0), limit=2), ["a1", "b1"])
+        expect(await claim_names(store, NODE, at(0), limit=1), ["c1"])
+
     async def test_a_lease_holds_until_it_runs_out_and_not_longer(self, store: Store) -> None:
         await begin(store, "r1")
         expect(await claim_names(store, OTHER_NODE, START + LEASE / 2), [])

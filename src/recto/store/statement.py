@@ -1,0 +1,94 @@
+"""Statements built once with SQLAlchemy. On SQLite their text goes straight to the driver: that is most of the speed.
+
+Values have to be what the driver takes, because no type converts them on that way: numbers, text, bytes, None.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import TypeAlias, cast
+
+from sqlalchemy import BindParameter, Column, Connection, Delete, Insert, Select, Table, Update, bindparam
+from sqlalchemy.dialects import postgresql, sqlite
+
+Clause: TypeAlias = Select[*tuple[object, ...]] | Update | Delete | Insert
+Value: TypeAlias = str | int | bytes | None
+Values: TypeAlias = Mapping[str, Value]
+SQLITE = "sqlite"
+
+
+class Statement:
+    """A statement with named parameters. `columns` are those an insert fills."""
+
+    def __init__(
+        self, clause: Clause, *, columns: Sequence[str] | None = None, on_sqlite: Insert | None = None
+    ) -> None:
+        self._clause = clause
+        self._columns = columns
+        self._on_sqlite: Clause = clause if on_sqlite is None else on_sqlite
+
+    @cached_property
+    def _plain(self) -> tuple[str, tuple[str, ...], Mapping[str, Value]]:
+        """The text for SQLite, the names of its parameters in their order, and those that are always the same."""
+        compiled = self._on_sqlite.compile(dialect=sqlite.dialect(), column_keys=self._columns)
+        fixed = {name: value for name, value in compiled.params.items() if value is not None}
+        return str(compiled), tuple(cast("Sequence[str]", compiled.positiontup)), fixed
+
+    def rows(self, connection: Connection, values: Values) -> Sequence[Sequence[object]]:
+        """The rows it finds or returns."""
+        if connection.dialect.name == SQLITE:
+            return self._run(connection, values).fetchall()
+        return cast("Sequence[Sequence[object]]", connection.execute(self._clause, values).all())
+
+    def count(self, connection: Connection, values: Values) -> int:
+        """How many rows it changed."""
+        if connection.dialect.name == SQLITE:
+            return self._run(connection, values).rowcount
+        return connection.execute(self._clause, values).rowcount
+
+    def many(self, connection: Connection, rows: Sequence[Values]) -> None:
+        """Run it for each of some rows."""
+        if not rows:
+            return
+        if connection.dialect.name == SQLITE:
+            text, names, fixed = self._plain
+            driver(connection).executemany(text, [_ordered(names, fixed, row) for row in rows])
+        else:
+            connection.execute(self._clause, rows)
+
+    def _run(self, connection: Connection, values: Values) -> sqlite3.Cursor:
+        text, names, fixed = self._plain
+        return driver(connection).execute(text, _ordered(names, fixed, values))
+
+
+def _ordered(names: Sequence[str], fixed: Values, values: Values) -> list[Value]:
+    return [values[name] if name in values else fixed[name] for name in names]
+
+
+def driver(connection: Connection) -> sqlite3.Connection:
+    """The driver's own connection."""
+    return cast("sqlite3.Connection", connection.connection.driver_connection)
+
+
+def insert_into(table: Table, columns: Iterable[str]) -> Statement:
+    """Insert rows with these columns. A row that is there already is an error."""
+    return Statement(table.insert(), columns=tuple(columns))
+
+
+def insert_missing(table: Table, columns: Iterable[str]) -> Statement:
+    """Insert rows with these columns, but those that are there already."""
+    clause = postgresql.insert(table).on_conflict_do_nothing()
+    return Statement(clause, columns=tuple(columns), on_sqlite=sqlite.insert(table).on_conflict_do_nothing())
+
+
+def param(name: str, column: Column[object]) -> BindParameter[object]:
+    """A parameter that takes what the column holds."""
+    return bindparam(name, type_=column.type)
+
+
+def apart(connection: Connection) -> AbstractContextManager[object]:
+    """Where another process may come between a look and a change: what fails in here spoils nothing around it."""
+    return nullcontext() if connection.dialect.name == SQLITE else connection.begin_nested()

@@ -1,0 +1,148 @@
+"""C4, C5: a folder is an agent: AGENT.md says who it is, tools.py what it can do."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.agents.agent import CHAT, Limits
+from recto.agents.folders import load_agents
+from recto.errors import SettingsError
+from recto.page.canonical import Json
+from recto.testing.client import Sent, ask, read_events, start
+from recto.testing.model_server import Answer, Call, ModelServer, Request
+from recto.testing.process import ServerProcess
+
+LIMITS = Limits(steps=3)
+PERSONA = "You are a gardener.\n\n# Rules\n\nWater in the morning. 早上浇水。"
+TOOLS = '''
+from recto.tools import tool
+
+
+@tool
+def water(plant: str, litres: float = 1.5) -> str:
+    """Water a plant."""
+    return f"{plant} has had {litres} litres"
+
+
+def not_a_tool(plant: str) -> str:
+    return plant
+'''
+
+
+def an_agent(folder: Path, name: str, *, persona: str | None = None, tools: str | None = None) -> None:
+    (folder / name).mkdir(parents=True)
+    if persona is not None:
+        (folder / name / "AGENT.md").write_text(persona, encoding="utf-8")
+    if tools is not None:
+        (folder / name / "tools.py").write_text(tools, encoding="utf-8")
+
+
+# Values
+
+
+def test_C4_without_a_folder_there_is_the_built_in_agent():
+    agents = load_agents(None, LIMITS)
+    assert list(agents) == ["chat"]
+    assert agents["chat"].prompt == CHAT.prompt
+    assert agents["chat"].limits == LIMITS
+
+
+def test_C4_each_folder_is_an_agent_by_its_name_with_the_persona_of_its_file(tmp_path: Path):
+    an_agent(tmp_path, "gardener", persona=f"\n{PERSONA}\n\n")
+    an_agent(tmp_path, "baker", persona="You bake.")
+    agents = load_agents(tmp_path, LIMITS)
+    assert list(agents) == ["chat", "baker", "gardener"]
+    assert agents["gardener"].name == "gardener"
+    assert agents["gardener"].prompt.identity == PERSONA
+    assert agents["gardener"].tools == CHAT.tools
+    assert {agent.limits for agent in agents.values()} == {LIMITS}
+
+
+def test_C4_a_folder_without_a_persona_has_the_built_in_one(tmp_path: Path):
+    an_agent(tmp_path, "plain")
+    an_agent(tmp_path, "blank", persona=" \n")
+    agents = load_agents(tmp_path, LIMITS)
+    assert agents["plain"].prompt == agents["blank"].prompt == CHAT.prompt
+
+
+def test_C4_a_folder_named_as_the_built_in_agent_takes_its_place(tmp_path: Path):
+    an_agent(tmp_path, "chat", persona="You are mine.")
+    agents = load_agents(tmp_path, LIMITS)
+    assert {name: agent.prompt.identity for name, agent in agents.items()} == {"chat": "You are mine."}
+
+
+def test_C4_files_and_hidden_folders_are_no_agents(tmp_path: Path):
+    (tmp_path / "README.md").write_text("x")
+    for name in (".git", "__pycache__", "_drafts"):
+        an_agent(tmp_path, name, persona="x")
+    assert list(load_agents(tmp_path, LIMITS)) == ["chat"]
+
+
+def test_C4_a_folder_that_cannot_be_read_says_so(tmp_path: Path):
+    with pytest.raises(SettingsError, match=r"^Setting agents is '.*nowhere'; it cannot be read .* Name a folder"):
+        load_agents(tmp_path / "nowhere", LIMITS)
+
+
+def test_C4_a_persona_that_is_no_text_says_which_file(tmp_path: Path):
+    an_agent(tmp_path, "gardener")
+    file = tmp_path / "gardener" / "AGENT.md"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match=f"^Setting agents is {re.escape(repr(str(file)))}; it cannot be read"):
+        load_agents(tmp_path, LIMITS)
+
+
+# A run of such an agent
+
+
+def water_then_answer(made: Request) -> Answer:
+    last = cast("list[Mapping[str, Json]]", made.page["messages"])[-1]
+    if last["role"] == "tool":
+        return Answer(text=f"Done: {last['content']}")
+    return Answer(calls=(Call(name="water", arguments='{"plant": "the fern"}', id="c1"),))
+
+
+def garden(folder: Path, model: ModelServer, tools: str = TOOLS) -> ServerProcess:
+    an_agent(folder / "agents", "gardener", persona=PERSONA, tools=tools)
+    settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "gardener"}
+    return ServerProcess.serve(folder / "data", settings, "--agents", str(folder / "agents"))
+
+
+def test_C5_tools_of_a_folder_are_offered_and_called_in_a_run_with_its_persona(tmp_path: Path):
+    with ModelServer(water_then_answer) as model, garden(tmp_path, model) as server:
+        events = list(read_events(server.url, start(server.url, ask("Water the fern, please."))))
+        first, second = model.requests
+    system = cast("list[Mapping[str, Json]]", first.page["messages"])[0]
+    assert system["role"] == "system"
+    assert str(system["content"]).startswith(PERSONA)
+    assert [tool["name"] for tool in offered(first)] == ["current_time", "calculator", "water"]
+    assert offered(first)[-1]["description"] == "Water a plant."
+    assert offered(second) == offered(first)
+    assert results(events) == ["the fern has had 1.5 litres"]
+    assert said(events) == "Done: the fern has had 1.5 litres"
+    assert events[-1].event["outcome"] == {"type": "success"}
+
+
+def test_C5_a_tools_file_that_is_broken_stops_the_start_and_names_its_line(tmp_path: Path):
+    with (
+        ModelServer() as model,
+        pytest.raises(RuntimeError, match=r"tools\.py:3.*cannot be imported: NameError"),
+        garden(tmp_path, model, "# a gardener\n\nnonsense\n"),
+    ):
+        pytest.fail("it started")
+    assert model.requests == []
+
+
+def offered(made: Request) -> list[Mapping[str, Json]]:
+    tools = cast("list[Mapping[str, Mapping[str, Json]]]", made.page["tools"])
+    return [tool["function"] for tool in tools]
+
+
+def results(events: list[Sent]) -> list[Json]:
+    return [sent.event["content"] for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
+
+
+def said(events: list[Sent]) -> str:
+    return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")

@@ -1,0 +1,235 @@
+"""C1, C2: `recto serve` as people start it: settings and where they come from, refusals, the first run, stopping."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from recto.cli.server_settings import ServerSettings, load_settings
+from recto.errors import SettingsError
+from recto.testing.client import Reader, ask, request, start
+from recto.testing.model_server import Answer, ModelServer
+from recto.testing.process import ServerProcess
+
+WRONG_USE, FAILED = 2, 1
+
+
+def serve(folder: Path, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`recto serve` in a folder of its own, where it is expected to end by itself."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "OPENAI_"))}
+    return subprocess.run(
+        [sys.executable, "-m", "recto", "serve", *flags],
+        cwd=folder,
+        env={**clean, "COLUMNS": "100", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """One line on standard error that says what to do, and the code of wrong use."""
+    assert (done.returncode, done.stdout) == (WRONG_USE, ""), done.stderr
+    assert done.stderr.startswith("recto serve: Setting ")
+    assert done.stderr.count("\n") == 1
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def test_C1_help_names_every_option_and_the_exit_codes(tmp_path: Path):
+    done = serve(tmp_path, "--help")
+    assert done.returncode == 0
+    for words in ("--host", "--port", "--data", "--agents", "--config", "--hello", "127.0.0.1", "8787", "2 wrong use"):
+        assert words in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        pytest.param({"RECTO_PROT": "9"}, ["RECTO_PROT", "there is no such setting", "RECTO_PORT"], id="unknown name"),
+        pytest.param({"RECTO_PORT": "x"}, ["RECTO_PORT is 'x'", "valid integer"], id="malformed port"),
+        pytest.param({"RECTO_PORT": "70000"}, ["RECTO_PORT is '70000'", "65535"], id="no port"),
+        pytest.param({"RECTO_AGENT": "nobody"}, ["agent is 'nobody'", "known: chat"], id="unknown agent"),
+        pytest.param({"RECTO_AGENTS": "nowhere"}, ["agents is 'nowhere'", "cannot be read"], id="no agents there"),
+        pytest.param({"RECTO_MODEL": "gpt"}, ["RECTO_MODEL is 'gpt'", "demo, openai:NAME"], id="unknown model"),
+        pytest.param({"RECTO_MODEL": "openai:gpt"}, ["OPENAI_API_KEY", "need the key"], id="no key"),
+        pytest.param({"RECTO_MODEL": "compatible:x"}, ["RECTO_MODEL_URL", "the address"], id="no address"),
+        pytest.param({"RECTO_HOST": "0.0.0.0"}, ["host is '0.0.0.0'", "127.0.0.1"], id="open to everybody"),
+        pytest.param({"RECTO_LEASE_SECONDS": "0"}, ["RECTO_LEASE_SECONDS is '0'", "greater than 0"], id="no lease"),
+    ],
+)
+def test_C2_a_setting_that_means_nothing_stops_the_start(
+    tmp_path: Path, environment: Mapping[str, str], words: list[str]
+):
+    assert_refused(
+        serve(tmp_path, "--port", "0", **environment)
+        if "RECTO_PORT" not in environment
+        else serve(tmp_path, **environment),
+        *words,
+    )
+
+
+def test_C2_the_value_of_an_unknown_name_is_not_shown_for_it_may_be_a_secret(tmp_path: Path):
+    done = serve(tmp_path, RECTO_MODEL_KEYS="sk-very-secret")
+    assert_refused(done, "RECTO_MODEL_KEYS")
+    assert "sk-very-secret" not in done.stderr
+
+
+def test_C2_a_flag_that_means_nothing_stops_the_start(tmp_path: Path):
+    assert_refused(serve(tmp_path, "--port", "70000"), "--port is 70000", "65535")
+    assert_refused(serve(tmp_path, "--host", "0.0.0.0"), "host is '0.0.0.0'")
+    no_number = serve(tmp_path, "--port", "x")
+    assert no_number.returncode == WRONG_USE
+    assert "--port" in no_number.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("[server]\nport = 'x'\n", ["server.port is 'x'"], id="malformed"),
+        pytest.param("[server]\nprot = 1\n", ["server.prot"], id="unknown"),
+        pytest.param("[limits]\nsteps = 0\n", ["limits.steps is 0"], id="a limit of nothing"),
+        pytest.param("[server\n", ["config is 'recto.toml'", "cannot be read"], id="no TOML"),
+    ],
+)
+def test_C2_a_file_that_means_nothing_stops_the_start(tmp_path: Path, text: str, words: list[str]):
+    (tmp_path / "recto.toml").write_text(text)
+    assert_refused(serve(tmp_path), *words)
+
+
+def test_C2_a_file_that_is_named_has_to_be_there(tmp_path: Path):
+    assert_refused(serve(tmp_path, "--config", "mine.toml"), "config is 'mine.toml'", "cannot be read")
+
+
+# Where settings come from
+
+
+FILE = "[server]\nport = 3\nagent = 'file'\nmodel = 'file'\n[limits]\nsteps = 7\n[fold]\nkeep = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "port"),
+    [
+        pytest.param({"port": 1}, {"RECTO_PORT": "2"}, 1, id="the command line first"),
+        pytest.param({"port": None}, {"RECTO_PORT": "2"}, 2, id="then the environment"),
+        pytest.param({}, {}, 3, id="then the file"),
+        pytest.param({"port": 0}, {"RECTO_PORT": "2"}, 0, id="a flag of 0 is a flag"),
+    ],
+)
+def test_C2_the_command_line_is_over_the_environment_over_the_file(
+    tmp_path: Path, flags: Mapping[str, object], environment: Mapping[str, str], port: int
+):
+    file = tmp_path / "mine.toml"
+    file.write_text(FILE)
+    settings = load_settings(flags, {**environment, "RECTO_AGENT": "here", "HOME": "/"}, file)
+    assert (settings.port, settings.agent, settings.model, settings.limits.steps) == (port, "here", "file", 7)
+
+
+def test_C2_without_a_word_everything_has_a_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_settings({}, {}, None) == ServerSettings()
+    assert (ServerSettings().host, ServerSettings().port) == ("127.0.0.1", 8787)
+
+
+def test_C2_recto_toml_of_the_folder_is_read_unless_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recto.toml").write_text("[server]\nport = 4\n")
+    (tmp_path / "other.toml").write_text("[server]\nmodel = 'openai:x'\n")
+    assert load_settings({}, {}, None).port == 4
+    assert load_settings({}, {}, tmp_path / "other.toml") == ServerSettings(model="openai:x")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "found"),
+    [
+        ("RECTO_DATA", "d", "data", Path("d")),
+        ("RECTO_AGENTS", "a", "agents", Path("a")),
+        ("RECTO_RUNS", "0", "runs", 0),
+        ("RECTO_GRACE_SECONDS", "1.5", "grace_seconds", 1.5),
+        ("RECTO_SYNCHRONOUS", "FULL", "synchronous", "FULL"),
+        ("RECTO_HOST", "::1", "host", "::1"),
+    ],
+)
+def test_C2_the_environment_is_read_as_what_the_setting_is(name: str, value: str, field: str, found: object):
+    assert getattr(load_settings({}, {name: value}, None), field) == found
+
+
+@pytest.mark.parametrize("name", ["RECTO_LIMITS", "RECTO_", "RECTO_port"])
+def test_C2_only_whole_names_are_known(name: str):
+    with pytest.raises(SettingsError, match=f"^Setting {name} is"):
+        load_settings({}, {name: "1"}, None)
+
+
+@pytest.mark.parametrize("name", ["RECTO_MODEL_URL", "RECTO_MODEL_KEY", "PATH", "recto_port"])
+def test_C2_names_that_others_read_are_left_to_them(name: str):
+    assert load_settings({}, {name: "1"}, None).port == 8787
+
+
+# A server at work
+
+
+def hello(folder: Path, **environment: str) -> str:
+    """What `recto serve --hello` prints, once its run has ended."""
+    with ServerProcess.serve(folder, environment, "--hello") as server:
+        until = time.monotonic() + 30
+        while "The run is finished, and stored." not in server.output and time.monotonic() < until:
+            time.sleep(0.01)
+        return server.output
+
+
+def test_C1_hello_shows_a_first_run(tmp_path: Path):
+    words = hello(tmp_path)
+    assert "What is 12 * 7, and what time is it?" in words
+    assert "calls calculator" in words
+    assert "answer 84" in words
+    assert "The run is finished, and stored." in words
+
+
+def test_C1_hello_shows_what_the_model_writes_as_it_is(tmp_path: Path):
+    written = "Lists [bold]look[/end] like :smile: this: " + "word " * 40 + "end."
+    with ModelServer(lambda _: Answer(text=written)) as model:
+        assert written in hello(tmp_path, RECTO_MODEL="compatible:x", RECTO_MODEL_URL=model.url)
+
+
+def test_C1_a_second_server_on_the_same_folder_is_refused(tmp_path: Path):
+    with ServerProcess.serve(tmp_path / "data", {}) as server:
+        done = serve(tmp_path, "--port", "0", "--data", str(tmp_path / "data"))
+        assert_refused(done, "data is", "another Recto is using it", "--data")
+        assert request(server.url, "GET", "/readyz").status == 200
+
+
+def test_C1_a_port_somebody_else_has_is_a_failure_that_says_so(tmp_path: Path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = serve(tmp_path, "--port", str(taken.getsockname()[1]))
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    assert "address already in use" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("recto serve: The server could not start on 127.0.0.1:")
+    assert "Traceback" not in done.stderr
+
+
+def test_C1_a_folder_that_cannot_be_used_is_refused(tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    assert_refused(serve(tmp_path, "--port", "0", "--data", "file"), "data is 'file'", "--data")
+
+
+@pytest.mark.parametrize("runs", [0, 3], ids=["idle", "with runs at work and readers"])
+def test_C1_asked_to_stop_it_stops_within_ten_seconds_with_code_0(tmp_path: Path, runs: int):
+    with ModelServer(lambda _: Answer(hang=True)) as model:
+        settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url}
+        with ServerProcess.serve(tmp_path, settings) as server:
+            tasks = [start(server.url, ask("hi")) for _ in range(runs)]
+            readers = [Reader(lambda: server.url, task) for task in tasks]
+            for reader in readers:
+                reader.wait_for(lambda sent: sent.number == 1)
+            model.wait_requests(runs)
+            began = time.monotonic()
+            assert server.stop(20) == 0
+            assert time.monotonic() - began < 10
+            assert "Traceback" not in server.output
