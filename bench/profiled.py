@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from recto.app import main
+from recto.__main__ import main
 
 TOP = 40
 HERE = Path(__file__).parent.parent

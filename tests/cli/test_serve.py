@@ -66,12 +66,7 @@ def test_C1_help_names_every_option_and_the_exit_codes(tmp_path: Path):
 def test_C2_a_setting_that_means_nothing_stops_the_start(
     tmp_path: Path, environment: Mapping[str, str], words: list[str]
 ):
-    assert_refused(
-        serve(tmp_path, "--port", "0", **environment)
-        if "RECTO_PORT" not in environment
-        else serve(tmp_path, **environment),
-        *words,
-    )
+    assert_refused(serve(tmp_path, **{"RECTO_PORT": "0", **environment}), *words)
 
 
 def test_C2_the_value_of_an_unknown_name_is_not_shown_for_it_may_be_a_secret(tmp_path: Path):

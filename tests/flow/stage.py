@@ -65,6 +65,8 @@ def send(text: str) -> str:
     """Send a line to everybody."""
     return note(text)
 '''
+# Seconds between two pieces of an answer: what comes together is told together.
+BETWEEN = 0.004
 CLOCK = re.compile(r"# Current time\n[^\n]+")
 
 
@@ -144,10 +146,11 @@ def a_note_then_an_answer(request: Request) -> Answer:
     messages = cast("list[Mapping[str, Json]]", request.page.get("messages"))
     last = messages[-1]
     if last["role"] == "tool":
-        return Answer(text=f"I have done it. ({last['content']})")
+        return Answer(text=f"I have done it. ({last['content']})", delay=BETWEEN)
     if "note" in str(last["content"]):
-        return Answer(text="Let me write it down.", calls=(Call(name="note", arguments='{"text": "milk"}', id="c1"),))
-    return Answer(text="You are welcome, as always.")
+        call = Call(name="note", arguments='{"text": "milk"}', id="c1")
+        return Answer(text="Let me write it down.", calls=(call,), delay=BETWEEN)
+    return Answer(text="You are welcome, as always.", delay=BETWEEN)
 
 
 def story(log: Sequence[Entry]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from recto.page import Entry
 from recto.page.canonical import Json
 from recto.testing.client import Reader, Sent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, Request
-from tests.flow.stage import Stage, a_note_then_an_answer, story, told, told_by, without_clock
+from tests.flow.stage import BETWEEN, Stage, a_note_then_an_answer, story, told, told_by, without_clock
 
 QUESTION = "Please make a note of the milk."
 KILLED = -9
@@ -141,11 +141,12 @@ def two_notes_and_a_look(request: Request) -> Answer:
     match replies:
         case 0:
             one, two = Call(name="note", arguments='{"text":"one"}', id="a"), Call(name="look", id="b")
-            return Answer(text="Two things at once.", calls=(one, two))
+            return Answer(text="Two things at once.", calls=(one, two), delay=BETWEEN)
         case 1:
-            return Answer(reasoning="Hm.", calls=(Call(name="note", arguments='{"text":"two"}', id="c"),))
+            again = Call(name="note", arguments='{"text":"two"}', id="c")
+            return Answer(reasoning="Hm.", calls=(again,), delay=BETWEEN)
         case _:
-            return Answer(text="All of it is done now, and nothing was done twice.")
+            return Answer(text="All of it is done now, and nothing was done twice.", delay=BETWEEN)
 
 
 @pytest.mark.full

@@ -18,10 +18,6 @@ u1 = user("u1")
 GIVEN_UP = Finished(outcome="bad_arguments")
 
 
-def bad(id: str, call_id: str) -> ToolMessage:
-    return replace(result(id, call_id), error=INVALID_ARGUMENTS)
-
-
 def reply(number: int, *results: str) -> Turn:
     """A reply with a call for each result, and the results: good, bad, or failed otherwise."""
     calls = [f"c{number}-{place}" for place in range(len(results))]
@@ -94,8 +90,3 @@ def test_P11_only_the_replies_at_the_end_that_were_all_bad_count(replies: list[l
             break
         in_a_row += 1
     assert next_step(turn(*replies), Run()) == (GIVEN_UP if in_a_row > 3 else CallModel())
-
-
-def test_P11_the_message_that_is_bad_is_told_by_its_error_alone():
-    log = (*turn(*[["bad"]] * 3), asks("a9", "c9"), bad("r9", "c9"))
-    assert next_step(log, Run()) == GIVEN_UP

@@ -10,6 +10,9 @@ from recto.worker.shelf import Shelf, ShelfSettings, Volume
 from tests.page.talk import says, user
 from tests.stored_runs import a_lease, a_store, now
 
+# More entries than any thread here has: there may be newer ones.
+MANY = 1_000
+
 
 async def append(store: Store, lease: Lease, *entries: Entry) -> None:
     await store.record(lease, Change(entries=entries), now())
@@ -25,13 +28,13 @@ async def threads(store: Store, count: int) -> list[Lease]:
 
 async def kept(shelf: Shelf, leases: Sequence[Lease], known: Sequence[Volume]) -> list[bool]:
     """Which of these threads were on the shelf: their entries are the very objects put there."""
-    taken = [await shelf.take(lease.thread) for lease in leases]
+    taken = [await shelf.take(lease.thread, MANY) for lease in leases]
     return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(taken, known, strict=True)]
 
 
 async def read_all(shelf: Shelf, leases: Sequence[Lease]) -> list[Volume]:
     """Take each thread and put it back."""
-    volumes = [await shelf.take(lease.thread) for lease in leases]
+    volumes = [await shelf.take(lease.thread, MANY) for lease in leases]
     for lease, volume in zip(leases, volumes, strict=True):
         shelf.put(lease.thread, volume)
     return volumes
@@ -39,7 +42,7 @@ async def read_all(shelf: Shelf, leases: Sequence[Lease]) -> list[Volume]:
 
 async def test_a_thread_nobody_knows_is_empty(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        assert await Shelf(store).take("nothing") == Volume()
+        assert await Shelf(store).take("nothing", MANY) == Volume()
 
 
 async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
@@ -48,7 +51,7 @@ async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
         shelf = Shelf(store)
         (first,) = await read_all(shelf, [lease])
         await append(store, lease, user("u2"), says("a2"))
-        second = await shelf.take(lease.thread)
+        second = await shelf.take(lease.thread, MANY)
         assert [entry.id for entry in second.entries] == ["u1", "a1", "u2", "a2"]
         assert [entry.seq for entry in second.entries] == [1, 2, 3, 4]
         assert all(old is new for old, new in zip(first.entries, second.entries, strict=False))
@@ -58,7 +61,7 @@ async def test_a_log_that_is_not_on_the_shelf_is_read_whole(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
         shelf = Shelf(store)
-        first, second = await shelf.take(lease.thread), await shelf.take(lease.thread)
+        first, second = await shelf.take(lease.thread, MANY), await shelf.take(lease.thread, MANY)
         assert first == second
         assert first.entries[0] is not second.entries[0]
 
@@ -67,8 +70,8 @@ async def test_what_the_provider_said_of_its_tokens_is_kept_with_the_log(tmp_pat
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
         shelf, last = Shelf(store), Calibration(digest="d", counted=10, reported=12)
-        shelf.put(lease.thread, Volume(entries=(await shelf.take(lease.thread)).entries, last=last))
-        assert (await shelf.take(lease.thread)).last == last
+        shelf.put(lease.thread, Volume(entries=(await shelf.take(lease.thread, MANY)).entries, last=last))
+        assert (await shelf.take(lease.thread, MANY)).last == last
 
 
 async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
@@ -114,4 +117,14 @@ async def test_a_log_larger_than_the_whole_shelf_is_not_kept(tmp_path: Path):
         shelf = Shelf(store, ShelfSettings(entries=1))
         volumes = await read_all(shelf, leases)
         assert await kept(shelf, leases, volumes) == [False]
-        assert len((await shelf.take(leases[0].thread)).entries) == 2
+        assert len((await shelf.take(leases[0].thread, MANY)).entries) == 2
+
+
+async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        (lease,) = await threads(store, 1)
+        shelf = Shelf(store)
+        (volume,) = await read_all(shelf, [lease])
+        await append(store, lease, user("u2"))
+        assert (await shelf.take(lease.thread, 2)).entries == volume.entries
+        assert len((await shelf.take(lease.thread, 3)).entries) == 3

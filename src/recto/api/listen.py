@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -29,12 +30,16 @@ def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) 
     )
     server = _Server(config, api, announce)
     # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGTERM, _have_stopped)
     # Where it cannot start, it has said why and would leave with a code of its own.
     with suppress(KeyboardInterrupt, SystemExit):
         server.run()
     if not server.started:
         raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")
+
+
+def _have_stopped(_signal: int, _frame: FrameType | None) -> None:
+    """There is nothing left to stop."""
 
 
 class _Server(uvicorn.Server):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from recto.api.bodies import TooLarge, admitted_row, parse_after, parse_input, read_body, run_row
 from recto.api.problems import TOO_LARGE, problem, refuse
-from recto.api.streams import stream
+from recto.api.streams import stream, stream_new
 from recto.engine.hub import Hub
 from recto.errors import RectoError, StoreError
 from recto.page.canonical import Json, dump, load_object
@@ -66,11 +66,22 @@ async def start_run(request: Request) -> Response:
     except TooLarge as error:
         return problem(TOO_LARGE, "too_large", str(error))
     run_input = parse_input(body)
-    admitted = await backend.store.admit(_admission(backend, run_input, body))
-    backend.wake()
+    admission = _admission(backend, run_input, body)
     if STREAM in request.headers.get("accept", ""):
-        return stream(backend.hub, admitted.run, 0, run_input.protocol)
+        return await _stream_run(backend, admission, run_input.protocol)
+    admitted = await backend.store.admit(admission)
+    backend.wake()
     return _json(admitted_row(admitted.run), 202)
+
+
+async def _stream_run(backend: Backend, admission: Admission, protocol: str | None) -> Response:
+    with ExitStack() as hearing:
+        listener = hearing.enter_context(backend.hub.listening(admission.id))
+        admitted = await backend.store.admit(admission)
+        backend.wake()
+        if admitted.is_new:
+            return stream_new(backend.hub, hearing.pop_all(), listener, admitted.run, protocol)
+    return stream(backend.hub, admitted.run, 0, protocol)
 
 
 async def get_run(request: Request) -> Response:

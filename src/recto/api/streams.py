@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import ExitStack
 
 from starlette.responses import StreamingResponse
 
-from recto.engine.hub import Hub
+from recto.engine.hub import Hub, Listener
 from recto.page.events import for_older_client
 from recto.store.ports import StoredEvent, StoredRun
 
@@ -22,14 +23,31 @@ NEWEST = "1.0"
 
 def stream(hub: Hub, run: StoredRun, after: int, protocol: str | None) -> StreamingResponse:
     """The events of a run behind a number, as they come."""
-    told = _same if protocol == NEWEST else for_older_client
-    return StreamingResponse(_frames(hub, run, after, told), headers=HEADERS | {"recto-task-id": run.id})
-
-
-async def _frames(hub: Hub, run: StoredRun, after: int, told: Callable[[bytes], bytes]) -> AsyncGenerator[bytes]:
     last = run.last_event if run.status == "ended" else None
-    async for events in hub.follow(run.id, after, last=last):
-        yield _frame(events, told) or HEARTBEAT
+    return _response(_frames(hub.follow(run.id, after, last=last), protocol), run)
+
+
+def stream_new(
+    hub: Hub, hearing: ExitStack, listener: Listener, run: StoredRun, protocol: str | None
+) -> StreamingResponse:
+    """The events of a run that was just admitted, to who listens since before that. `hearing` is closed at the end."""
+    return _response(_frames(_heard(hub, hearing, listener), protocol), run)
+
+
+async def _heard(hub: Hub, hearing: ExitStack, listener: Listener) -> AsyncGenerator[Sequence[StoredEvent]]:
+    with hearing:
+        async for events in hub.hear(listener, 0, is_new=True):
+            yield events
+
+
+def _response(frames: AsyncGenerator[bytes], run: StoredRun) -> StreamingResponse:
+    return StreamingResponse(frames, headers=HEADERS | {"recto-task-id": run.id})
+
+
+async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], protocol: str | None) -> AsyncGenerator[bytes]:
+    told = _same if protocol == NEWEST else for_older_client
+    async for some in events:
+        yield _frame(some, told) or HEARTBEAT
 
 
 def _frame(events: Sequence[StoredEvent], told: Callable[[bytes], bytes]) -> bytes:

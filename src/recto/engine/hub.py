@@ -28,12 +28,20 @@ class HubSettings:
     heartbeat: float = 15.0
 
 
+class Listener:
+    """A reader of a run, and the bell that wakes it."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.bell = asyncio.Event()
+
+
 @dataclass(kw_only=True)
 class _Channel:
-    """A run somebody reads or writes here: its newest events and the bells of its readers."""
+    """A run somebody reads or writes here: its newest events and its readers."""
 
     tail: deque[StoredEvent]
-    bells: set[asyncio.Event] = field(default_factory=set[asyncio.Event])
+    listeners: set[Listener] = field(default_factory=set["Listener"])
     writers: int = 0
 
 
@@ -68,26 +76,46 @@ class Hub:
             channel.tail.extend(events)
             self._ring(channel)
 
+    @contextmanager
+    def listening(self, run: str) -> Generator[Listener]:
+        """Hear of all that is published from now on. Whoever listens before a run is admitted misses nothing."""
+        listener = Listener(run=run)
+        channel = self._channel(run)
+        channel.listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            channel.listeners.discard(listener)
+            self._forget(run)
+
     async def follow(self, run: str, after: int, *, last: int | None) -> AsyncGenerator[Sequence[StoredEvent]]:
         """Events behind a number as they come, until the run ends; nothing for a while yields an empty sequence.
 
         `last` is the number of the last event there will be, where the run has ended already.
         """
-        silent = 0.0
-        with self._listening(run) as bell:
-            while not self._closed and (last is None or after < last):
-                bell.clear()
-                found = await self._next(run, after)
-                if found:
-                    after, silent = found[-1].number, 0.0
-                    yield found
-                    if ends_run(found[-1].body):
-                        return
-                    continue
-                silent += await self._wait(run, bell)
-                if silent >= self._settings.heartbeat:
-                    silent = 0.0
-                    yield ()
+        with self.listening(run) as listener:
+            async for events in self.hear(listener, after, last=last):
+                yield events
+
+    async def hear(
+        self, listener: Listener, after: int, *, last: int | None = None, is_new: bool = False
+    ) -> AsyncGenerator[Sequence[StoredEvent]]:
+        """As `follow`, for who listens already. Of a new run the store has nothing that was not heard."""
+        silent, ask = 0.0, not is_new
+        while not self._closed and (last is None or after < last):
+            listener.bell.clear()
+            found = await self._next(listener.run, after, ask=ask)
+            if found:
+                after, silent = found[-1].number, 0.0
+                yield found
+                if ends_run(found[-1].body):
+                    return
+                continue
+            waited = await self._wait(listener)
+            silent, ask = silent + waited, ask or waited > 0
+            if silent >= self._settings.heartbeat:
+                silent = 0.0
+                yield ()
 
     def close(self) -> None:
         """End all streams: readers come back to whoever goes on with their runs."""
@@ -95,44 +123,33 @@ class Hub:
         for channel in self._channels.values():
             self._ring(channel)
 
-    async def _next(self, run: str, after: int) -> Sequence[StoredEvent]:
+    async def _next(self, run: str, after: int, *, ask: bool) -> Sequence[StoredEvent]:
         channel = self._channel(run)
         tail = channel.tail
         # Once nobody writes here, somebody elsewhere may: what the tail does not have is asked of the store again.
         if tail and tail[0].number <= after + 1 and (channel.writers or after < tail[-1].number):
             return [event for event in tail if event.number > after]
-        return await self._events.events(run, after, self._settings.page)
+        return await self._events.events(run, after, self._settings.page) if ask or tail else ()
 
-    async def _wait(self, run: str, bell: asyncio.Event) -> float:
+    async def _wait(self, listener: Listener) -> float:
         """Wait to be woken. A run at work elsewhere wakes nobody here, so the store is looked at now and then."""
-        near = self._channel(run).writers > 0
+        near = self._channel(listener.run).writers > 0
         seconds = self._settings.heartbeat if near else min(self._settings.look, self._settings.heartbeat)
         try:
             async with asyncio.timeout(seconds):
-                await bell.wait()
+                await listener.bell.wait()
         except TimeoutError:
             return seconds
         return 0.0
-
-    @contextmanager
-    def _listening(self, run: str) -> Generator[asyncio.Event]:
-        bell = asyncio.Event()
-        channel = self._channel(run)
-        channel.bells.add(bell)
-        try:
-            yield bell
-        finally:
-            channel.bells.discard(bell)
-            self._forget(run)
 
     def _channel(self, run: str) -> _Channel:
         return self._channels.setdefault(run, _Channel(tail=deque(maxlen=self._settings.tail)))
 
     def _forget(self, run: str) -> None:
         channel = self._channels.get(run)
-        if channel and not channel.bells and not channel.writers:
+        if channel and not channel.listeners and not channel.writers:
             del self._channels[run]
 
     def _ring(self, channel: _Channel) -> None:
-        for bell in channel.bells:
-            bell.set()
+        for listener in channel.listeners:
+            listener.bell.set()

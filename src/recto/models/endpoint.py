@@ -15,6 +15,7 @@ from itertools import chain
 import aiohttp
 
 from recto.errors import ModelCutOff, ModelError, ModelUnreachable, SettingsError, WireError
+from recto.models.deltas import join_deltas
 from recto.models.faults import Blame, fault, parse_retry_after
 from recto.models.openai_chat import ChatReader
 from recto.models.ports import Delta
@@ -104,7 +105,7 @@ class OpenAIModel:
         async with self._answer(body) as answer:
             reader = ChatReader(model=self.target.model, blame=self._blame)
             while not reader.done and (events := await answer.events()) is not None:
-                for delta in chain.from_iterable(map(reader.read, events)):
+                for delta in join_deltas(chain.from_iterable(map(reader.read, events))):
                     yield delta
             if not reader.done and not answer.is_framed:
                 raise ModelCutOff(model=self.name, problem="the stream ended without saying that it is done.")

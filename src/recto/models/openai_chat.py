@@ -52,6 +52,10 @@ class ChatReader:
             self.done = True
             return
         chunk = self._chunk(data)
+        words = _nothing_but_words(chunk)
+        if words:
+            yield TextDelta(text=words)
+            return
         if chunk.get("error"):
             raise stream_fault(chunk["error"], self._blame)
         self._usage = read_usage(chunk.get("usage")) or self._usage
@@ -160,6 +164,19 @@ def read_usage(usage: Json) -> Usage | None:
         cache_written=_count(prompt.get("cache_write_tokens")),
         reasoning=_count(completion.get("reasoning_tokens")),
     )
+
+
+def _nothing_but_words(chunk: Mapping[str, Json]) -> str | None:
+    """The words of a chunk that says nothing else, as most do: the short way for them."""
+    choices = chunk.get("choices")
+    choice = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
+    delta = choice.get("delta") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(delta, dict) or len(delta) != 1:
+        return None
+    if choice.get("finish_reason") or choice.get("usage") or chunk.get("usage") or chunk.get("error"):
+        return None
+    words = delta.get("content")
+    return words if isinstance(words, str) else None
 
 
 def _object(value: Json) -> Mapping[str, Json]:

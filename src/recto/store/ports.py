@@ -30,7 +30,8 @@ class Admission:
 class StoredRun:
     """A run's row. `fence` rises with each claim; `entered` says that the input is in the log.
 
-    `cancel` is the reason it is to end; `usage` is a JSON object; `last_event` the number of its newest event.
+    `cancel` is the reason it is to end; `usage` is a JSON object; `last_event` the number of its newest event;
+    `last_seq` that of the newest entry of its thread's log.
     """
 
     id: str
@@ -55,6 +56,7 @@ class StoredRun:
     outcome: str | None
     error: str | None
     usage: bytes | None
+    last_seq: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,8 @@ from recto.store.schema import EVENTS, RUNS, THREADS, micros, moment
 from recto.store.statement import Statement, Values, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
-COLUMNS = [RUNS.c[name] for name in NAMES]
+_last_seq = select(THREADS.c.last_seq).where(THREADS.c.id == RUNS.c.thread).scalar_subquery()
+COLUMNS = [*[RUNS.c[name] for name in NAMES if name != "last_seq"], _last_seq.label("last_seq")]
 TIMES = ("created", "started", "ended")
 FLAGS = ("entered", "can_compact")
 # A run's row as it is before anybody has worked on it.
@@ -31,7 +32,7 @@ FRESH: dict[str, str | int | None] = {
 ADMITTED = ("id", "name", "owner", "thread", "agent", "input", "response_id")
 
 MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "last_seq", "created", "updated"))
-OWNER = Statement(select(THREADS.c.owner).where(THREADS.c.id == bindparam("thread")))
+THREAD = Statement(select(THREADS.c.owner, THREADS.c.last_seq).where(THREADS.c.id == bindparam("this")))
 MAKE_RUN = insert_missing(RUNS, (*ADMITTED, "created", *FRESH))
 FIND_NAMED = Statement(
     select(*COLUMNS).where(RUNS.c.owner == bindparam("owner_is"), RUNS.c.name == bindparam("name_is"))
@@ -100,11 +101,13 @@ def admit(connection: Connection, admission: Admission) -> Admitted:
     created = micros(admission.created)
     thread = {"id": admission.thread, "owner": admission.owner, "agent": admission.agent}
     MAKE_THREAD.count(connection, {**thread, "last_seq": 0, "created": created, "updated": created})
-    if OWNER.rows(connection, {"thread": admission.thread})[0][0] != admission.owner:
+    owner, last_seq = THREAD.rows(connection, {"this": admission.thread})[0]
+    if owner != admission.owner:
         raise NotFound(what="thread", id=admission.thread)
     values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "created": created, **FRESH}
     if MAKE_RUN.count(connection, values):
-        return Admitted(run=_run([{**dict.fromkeys(NAMES), **values}[name] for name in NAMES]), is_new=True)
+        row = {**dict.fromkeys(NAMES), **values, "last_seq": last_seq}
+        return Admitted(run=_run([row[name] for name in NAMES]), is_new=True)
     # Another process admitted the same name between our look and our insert.
     known = _find_named(connection, admission)
     if known is None:

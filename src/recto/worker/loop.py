@@ -91,7 +91,7 @@ async def _sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Re
     shop.reached("claimed")
     if run.fence > shop.agent(run.agent).limits.claims:
         raise RectoError(TOO_OFTEN.format(count=run.fence - 1))
-    agent, volume = shop.agent(run.agent), await shop.shelf.take(run.thread)
+    agent, volume = shop.agent(run.agent), await shop.shelf.take(run.thread, run.last_seq)
     desk = Desk(
         shop=shop,
         run=run,

@@ -38,9 +38,11 @@ class Shelf:
         self._volumes: OrderedDict[str, Volume] = OrderedDict()
         self._count = 0
 
-    async def take(self, thread: str) -> Volume:
-        """A whole log: what is here, and from the store what came since."""
+    async def take(self, thread: str, last_seq: int) -> Volume:
+        """A log up to a number: what is here, and from the store what came since."""
         known = self._volumes.get(thread, Volume())
+        if _last_seq(known.entries) >= last_seq:
+            return known
         newer = await self._store.log_after(thread, _last_seq(known.entries))
         return Volume(entries=(*known.entries, *newer), last=known.last)
 

@@ -43,6 +43,7 @@ class AdmissionSuite:
             calls=0,
             last_event=0,
             outcome=None,
+            last_seq=0,
             error=None,
             usage=None,
         )

@@ -1,0 +1,54 @@
+"""Deltas that came together told as one: what follows costs by the delta, and readers see no difference. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from recto.models.ports import CallDelta, Delta, ReasoningDelta, TextDelta
+
+
+def join_deltas(deltas: Iterable[Delta]) -> Iterator[Delta]:
+    """The same words in fewer deltas: neighbours that say more of the same thing become one."""
+    kept: Delta | None = None
+    pieces: list[str] = []
+    for delta in deltas:
+        words = _words(delta)
+        if kept is not None and words is not None and _is_more_of(kept, delta):
+            pieces.append(words)
+            continue
+        if kept is not None:
+            yield _joined(kept, pieces)
+        kept, pieces = delta, [words] if words is not None else []
+    if kept is not None:
+        yield _joined(kept, pieces)
+
+
+def _words(delta: Delta) -> str | None:
+    match delta:
+        case TextDelta(text=text) | ReasoningDelta(text=text):
+            return text
+        case CallDelta(arguments=arguments):
+            return arguments
+        case _:
+            return None
+
+
+def _is_more_of(kept: Delta, delta: Delta) -> bool:
+    if isinstance(kept, CallDelta) and isinstance(delta, CallDelta):
+        return kept.index == delta.index
+    return type(kept) is type(delta)
+
+
+def _joined(kept: Delta, pieces: list[str]) -> Delta:
+    if len(pieces) < 2:  # noqa: PLR2004 - one is what it was
+        return kept
+    words = "".join(pieces)
+    match kept:
+        case TextDelta():
+            return TextDelta(text=words)
+        case ReasoningDelta():
+            return ReasoningDelta(text=words)
+        case CallDelta(index=index):
+            return CallDelta(index=index, arguments=words)
+        case _:
+            return kept

@@ -1,0 +1,51 @@
+"""Deltas that came together are told as one, and say the same."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.models.deltas import join_deltas
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta
+
+WORDS = st.text(min_size=1, max_size=5)
+DELTAS: st.SearchStrategy[list[Delta]] = st.lists(
+    st.one_of(
+        st.builds(TextDelta, text=WORDS),
+        st.builds(ReasoningDelta, text=WORDS),
+        st.builds(CallDelta, index=st.integers(0, 2), arguments=WORDS),
+        st.builds(CallStarted, index=st.integers(0, 2), id=WORDS, name=WORDS),
+        st.just(Ended(finish="stop")),
+    )
+)
+
+
+def spelled(deltas: list[Delta]) -> list[tuple[object, ...]]:
+    letters: list[tuple[object, ...]] = []
+    for delta in deltas:
+        match delta:
+            case TextDelta(text=text) | ReasoningDelta(text=text):
+                letters += [(type(delta), letter) for letter in text]
+            case CallDelta(index=index, arguments=arguments):
+                letters += [(index, letter) for letter in arguments]
+            case _:
+                letters.append((delta,))
+    return letters
+
+
+@given(DELTAS)
+def test_joined_deltas_say_the_same_in_the_same_order(deltas: list[Delta]):
+    joined = list(join_deltas(deltas))
+    assert spelled(joined) == spelled(deltas)
+    assert list(join_deltas(joined)) == joined
+
+
+def test_neighbours_that_say_more_of_the_same_become_one():
+    start = CallStarted(index=0, id="a", name="note")
+    first, second = CallDelta(index=0, arguments="{"), CallDelta(index=0, arguments="}")
+    other = CallDelta(index=1, arguments="x")
+    deltas: list[Delta] = [TextDelta(text="a"), TextDelta(text="b"), start, first, second, other]
+    assert list(join_deltas(deltas)) == [
+        TextDelta(text="ab"),
+        start,
+        CallDelta(index=0, arguments="{}"),
+        other,
+    ]
