@@ -27,10 +27,10 @@ async def a_store(folder: Path) -> AsyncGenerator[Store]:
         await store.close()
 
 
-async def admit(store: Store, *, thread: str = "") -> StoredRun:
-    """A run that waits."""
+def an_admission(*, thread: str = "") -> Admission:
+    """A run to be admitted."""
     id = new_id()
-    admission = Admission(
+    return Admission(
         id=id,
         name=f"run {id}",
         owner=OWNER,
@@ -40,7 +40,11 @@ async def admit(store: Store, *, thread: str = "") -> StoredRun:
         response_id=new_id(),
         created=now(),
     )
-    return (await store.admit(admission)).run
+
+
+async def admit(store: Store, *, thread: str = "") -> StoredRun:
+    """A run that waits."""
+    return (await store.admit(an_admission(thread=thread))).run
 
 
 async def claim(store: Store, *, who: Claimant = WHO) -> Lease:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -39,15 +38,11 @@ from recto.worker.recorder import RecorderSettings
 from recto.worker.shelf import Shelf
 from recto.worker.workshop import Point, Workshop, pass_by
 
-SWITCH_SECONDS = 0.0005
-
 
 def serve(
     settings: ServerSettings, announce: Callable[[str], None], reached: Callable[[Point], None] | None = None
 ) -> None:
     """Serve until told to stop. `announce` is told the url once; `reached` where runs are, and may end the process."""
-    # The writer is a thread beside the loop: the loop must not wait for it any longer than this.
-    sys.setswitchinterval(SWITCH_SECONDS)
     folder = DataFolder(settings.data)
     try:
         check(settings)
@@ -86,7 +81,7 @@ async def _living(
         store=store,
         hub=hub,
         agent=settings.agent,
-        wake=dispatcher.wake,
+        admit=dispatcher.admit,
         cancel=dispatcher.cancel,
         problem=lambda: store.problem or dispatcher.problem,
         clock=_now,

@@ -9,9 +9,9 @@ from pathlib import Path
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
-from recto.store.ports import Cancel, Change, Claimant, Ending, Lease, Runs, StoredRun
+from recto.store.ports import Admission, Admitted, Cancel, Change, Claimant, Ending, Lease, Runs, StoredRun
 from recto.store.store import Store
-from tests.stored_runs import OWNER, a_store, admit, now
+from tests.stored_runs import OWNER, a_store, admit, an_admission, now
 
 WHO = Claimant(node="here", boot="first", lease=timedelta(seconds=30))
 BRIEF = Claimant(node="here", boot="first", lease=timedelta(seconds=0.15))
@@ -73,6 +73,9 @@ class Faulty:
         self.gate = asyncio.Event()
         self.gate.set()
 
+    async def admit(self, admission: Admission, who: Claimant | None = None) -> Admitted:
+        return await self._store.admit(admission, who)
+
     async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
         self.claims += 1
         self._raise()
@@ -128,13 +131,13 @@ async def statuses(store: Store, runs: Sequence[StoredRun]) -> list[str]:
     return [run.outcome or run.status for run in found]
 
 
-async def test_a_wake_has_a_run_worked_on_to_its_end(tmp_path: Path):
+async def test_an_admitted_run_is_begun_at_once_and_worked_on_to_its_end(tmp_path: Path):
     async with a_store(tmp_path) as store:
         crew = Crew(store)
         crew.go.set()
         async with dispatching(crew) as dispatcher:
-            run = await admit(store)
-            dispatcher.wake()
+            run = (await dispatcher.admit(an_admission())).run
+            assert (run.status, run.fence, dispatcher.active) == ("running", 1, 1)
             await until(lambda: crew.begun == [run.id] and dispatcher.active == 0)
             assert await statuses(store, [run]) == ["done"]
 
@@ -154,13 +157,37 @@ async def test_no_more_runs_are_begun_than_there_are_slots(tmp_path: Path):
         runs = [await admit(store) for _ in range(5)]
         async with dispatching(crew, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
             await until(lambda: len(crew.begun) == 2)
-            dispatcher.wake()
+            runs.append((await dispatcher.admit(an_admission())).run)
+            assert runs[-1].status == "queued"
             await asyncio.sleep(0.03)
             assert crew.begun == [run.id for run in runs[:2]]
-            # A slot that comes free is used without a wake from outside.
+            # A slot that comes free is used without anything from outside.
             crew.go.set()
-            await until(lambda: len(crew.begun) == 5 and dispatcher.active == 0)
-            assert await statuses(store, runs) == ["done"] * 5
+            await until(lambda: len(crew.begun) == 6 and dispatcher.active == 0)
+            assert await statuses(store, runs) == ["done"] * 6
+
+
+async def test_P6_a_run_whose_thread_is_busy_waits_for_it_and_then_begins(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        async with dispatching(crew) as dispatcher:
+            first = (await dispatcher.admit(an_admission())).run
+            second = (await dispatcher.admit(an_admission(thread=first.thread))).run
+            assert (first.status, second.status) == ("running", "queued")
+            crew.go.set()
+            await until(lambda: len(crew.begun) == 2 and dispatcher.active == 0)
+            assert await statuses(store, [first, second]) == ["done", "done"]
+
+
+async def test_the_same_request_again_begins_nothing(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew, admission = Crew(store), an_admission()
+        async with dispatching(crew) as dispatcher:
+            await dispatcher.admit(admission)
+            again = await dispatcher.admit(admission)
+            assert (again.is_new, again.run.status) == (False, "running")
+            await until(lambda: len(crew.begun) == 1)
+            assert dispatcher.active == 1
 
 
 async def test_P6_one_run_of_a_thread_is_worked_on_at_a_time_in_the_order_they_came(tmp_path: Path):
@@ -210,11 +237,11 @@ async def test_a_run_claimed_again_here_after_a_long_sleep_is_worked_on_once_and
     async with a_store(tmp_path) as store:
         crew, slept = Crew(store), timedelta(0)
         run = await admit(store)
-        async with dispatching(crew, clock=lambda: now() + slept) as dispatcher:
+        often = DispatchSettings(look=0.01, grace=0.2)
+        async with dispatching(crew, clock=lambda: now() + slept, settings=often) as dispatcher:
             await until(lambda: crew.fences == [1])
             # The machine was asleep for an hour: the lease ran out while the work stood still.
             slept = timedelta(hours=1)
-            dispatcher.wake()
             await until(lambda: crew.fences == [1, 2] and crew.broken_off == [run.id])
             await asyncio.sleep(0.05)
             assert (crew.fences, dispatcher.active) == ([1, 2], 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from recto.errors import RectoError, StoreError
 from recto.page.canonical import Json, dump, load_object
 from recto.page.events import RunFinished, RunStarted, encode_event
 from recto.page.wire.agui_input import RunInput
-from recto.store.ports import Admission, Cancel, StoredRun
+from recto.store.ports import Admission, Admitted, Cancel, StoredRun
 from recto.store.store import Store
 
 RUNS = "/api/v1/agent/runs"
@@ -30,12 +30,12 @@ LOCAL = "local"
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """What the routes lead to. `wake` says that a run waits, `cancel` that one is to end, `problem` why not now."""
+    """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun."""
 
     store: Store
     hub: Hub
     agent: str
-    wake: Callable[[], None]
+    admit: Callable[[Admission], Awaitable[Admitted]]
     cancel: Callable[[str], None]
     problem: Callable[[], str | None]
     clock: Callable[[], datetime]
@@ -69,16 +69,14 @@ async def start_run(request: Request) -> Response:
     admission = _admission(backend, run_input, body)
     if STREAM in request.headers.get("accept", ""):
         return await _stream_run(backend, admission, run_input.protocol)
-    admitted = await backend.store.admit(admission)
-    backend.wake()
+    admitted = await backend.admit(admission)
     return _json(admitted_row(admitted.run), 202)
 
 
 async def _stream_run(backend: Backend, admission: Admission, protocol: str | None) -> Response:
     with ExitStack() as hearing:
         listener = hearing.enter_context(backend.hub.listening(admission.id))
-        admitted = await backend.store.admit(admission)
-        backend.wake()
+        admitted = await backend.admit(admission)
         if admitted.is_new:
             return stream_new(backend.hub, hearing.pop_all(), listener, admitted.run, protocol)
     return stream(backend.hub, admitted.run, 0, protocol)

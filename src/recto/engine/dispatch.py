@@ -10,7 +10,7 @@ from datetime import datetime
 
 from recto.engine.ports import Signal, Work
 from recto.errors import StoreError
-from recto.store.ports import Claimant, Lease, Runs, StoredRun
+from recto.store.ports import Admission, Admitted, Claimant, Lease, Runs, StoredRun
 
 LOGGER = logging.getLogger("recto.engine")
 
@@ -72,9 +72,15 @@ class Dispatcher:
         self._wanted.set()
         self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._lease_loop())]
 
-    def wake(self) -> None:
-        """There may be something to claim."""
-        self._wanted.set()
+    async def admit(self, admission: Admission) -> Admitted:
+        """Store a run. It is begun at once where its thread and a slot are free; else it waits for them."""
+        here = self._who if self._loops and not self._stopping and self.active < self._settings.slots else None
+        admitted = await self._runs.admit(admission, here)
+        if admitted.is_new and admitted.run.status == "running":
+            self._begin(admitted.run)
+        elif admitted.is_new:
+            self._wanted.set()
+        return admitted
 
     def cancel(self, run: str) -> None:
         """Tell a run worked on here that it is to end. The wish itself is in the run's row."""

@@ -190,6 +190,10 @@ class StoredCall:
 class Runs(Protocol):
     """Runs and their leases: what an engine needs of a store."""
 
+    async def admit(self, admission: Admission, who: Claimant | None = None) -> Admitted:
+        """Store a run with its input, and claim it for `who` if its thread is free."""
+        ...
+
     async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
         """Up to `limit` runs that nobody works on: new ones whose thread is free, and those whose lease ran out."""
         ...

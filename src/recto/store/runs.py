@@ -42,6 +42,11 @@ FIND = Statement(
         RUNS.c.owner == bindparam("owner_is"), or_(RUNS.c.id == bindparam("id_is"), RUNS.c.name == bindparam("id_is"))
     )
 )
+BUSY = Statement(
+    select(RUNS.c.id)
+    .where(RUNS.c.thread == bindparam("of"), RUNS.c.id != bindparam("but"), RUNS.c.status != "ended")
+    .limit(1)
+)
 
 _other = RUNS.alias()
 # Its thread is free, and nothing of its thread waits before it.
@@ -93,8 +98,11 @@ CANCEL = Statement(_wanted.where(RUNS.c.status != "ended").values(cancel=param("
 ADD_EVENT = insert_into(EVENTS, ("run", "number", "body"))
 
 
-def admit(connection: Connection, admission: Admission) -> Admitted:
-    """Store a run with its input, and its thread if that is new. The same request again changes nothing (P4)."""
+def admit(connection: Connection, admission: Admission, who: Claimant | None = None) -> Admitted:
+    """Store a run with its input, and its thread if that is new. The same request again changes nothing (P4).
+
+    Where somebody is there to work on it and its thread is free, it is theirs at once.
+    """
     known = _find_named(connection, admission)
     if known is not None:
         return _same(known, admission)
@@ -107,12 +115,19 @@ def admit(connection: Connection, admission: Admission) -> Admitted:
     values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "created": created, **FRESH}
     if MAKE_RUN.count(connection, values):
         row = {**dict.fromkeys(NAMES), **values, "last_seq": last_seq}
-        return Admitted(run=_run([row[name] for name in NAMES]), is_new=True)
+        taken = _take_new(connection, who, admission) if who else None
+        return Admitted(run=taken or _run([row[name] for name in NAMES]), is_new=True)
     # Another process admitted the same name between our look and our insert.
     known = _find_named(connection, admission)
     if known is None:
         raise Conflict(f"Run {admission.name!r} could not be stored: its id {admission.id} is taken.")
     return _same(known, admission)
+
+
+def _take_new(connection: Connection, who: Claimant, admission: Admission) -> StoredRun | None:
+    if BUSY.rows(connection, {"of": admission.thread, "but": admission.id}):
+        return None
+    return _take(connection, who, admission.created, admission.id)
 
 
 def _find_named(connection: Connection, admission: Admission) -> StoredRun | None:

@@ -73,9 +73,12 @@ class Store:
 
     # Runs
 
-    async def admit(self, admission: Admission) -> Admitted:
-        """Store a run with its input. The same request again finds the same run; another under its name: Conflict."""
-        return await self._database.write(partial(runs.admit, admission=admission))
+    async def admit(self, admission: Admission, who: Claimant | None = None) -> Admitted:
+        """Store a run with its input, and claim it for `who` if its thread is free.
+
+        The same request again finds the same run; another under its name: Conflict.
+        """
+        return await self._database.write(partial(runs.admit, admission=admission, who=who))
 
     async def find_run(self, owner: str, id: str) -> StoredRun:
         """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""

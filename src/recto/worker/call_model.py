@@ -11,12 +11,13 @@ from typing import Literal
 from recto.errors import ModelError, PageTooLong
 from recto.models.backoff import delay
 from recto.models.ports import Ended
-from recto.page import Calibration, Entry, Interrupted, Manifest, Page, assemble, is_full
+from recto.page import Calibration, Entry, Finished, Interrupted, Manifest, Page, assemble, is_full, next_step
 from recto.page.canonical import dump
 from recto.page.discard import discard_lost
 from recto.page.events import Event, encode_event
 from recto.store.ports import CallBegun, CallEnded, Change
 from recto.worker.desk import Desk, usage_row
+from recto.worker.finish import farewell
 from recto.worker.reply import Reply
 
 CUT_SHORT = "The reply was lost on the way and is asked for again."
@@ -114,9 +115,17 @@ async def _append(desk: Desk, call: _Call) -> None:
         too_long=0,
         usage=desk.with_usage(usage),
     )
-    await desk.write(change, reply.close())
     desk.failures = desk.too_long = 0
-    desk.problem = None
+    desk.problem, events = None, reply.close()
+    # A reply that is the run's last ends it in the same write: one commit less, and nothing between the two.
+    match next_step((*desk.log, *change.entries), desk.state()):
+        case Finished(outcome=outcome):
+            desk.shop.reached("ending")
+            ending, farewell_event = farewell(desk, outcome)
+            await desk.write(replace(change, ending=ending), [*events, farewell_event])
+            desk.ended = True
+        case _:
+            await desk.write(change, events)
     desk.shop.reached("replied")
 
 

@@ -23,7 +23,10 @@ from recto.worker.workshop import Workshop
 
 @dataclass(kw_only=True)
 class Desk:
-    """One claimed run. `said` are message ids readers have seen; `broken_off` means what was said so far is kept."""
+    """One claimed run. `said` are message ids readers have seen; `broken_off` means what was said so far is kept.
+
+    `held` waits for the next write and is part of it: a run's first step stores its input too.
+    """
 
     shop: Workshop
     run: StoredRun
@@ -43,7 +46,10 @@ class Desk:
     problem: str | None = None
     broken_off: bool = False
     page: Page | None = None
+    ended: bool = False
     said: set[str] = field(default_factory=set[str])
+    held: Change = Change()
+    held_events: tuple[Event, ...] = ()
 
     def state(self) -> Run:
         """What the run's row says now."""
@@ -133,11 +139,23 @@ class Desk:
                 raise error from None
             raise
 
+    def hold(self, change: Change, events: Sequence[Event]) -> None:
+        """Have entries and events written with the next write. The log here has them from now on."""
+        self.held, self.held_events = change, tuple(events)
+        self.log = (*self.log, *_numbered(change.entries, self.run.last_seq + 1))
+
     async def _write(self, change: Change, events: Sequence[Event]) -> Written:
-        written = await self.recorder.write(change, events)
-        first = written.last_seq - len(change.entries) + 1
-        numbered = [replace(entry, seq=first + place) for place, entry in enumerate(change.entries)]
-        self.log = (*self.log, *numbered)
+        held, count = self.held, len(self.held.entries)
+        entries = (*held.entries, *change.entries)
+        whole = replace(change, entries=entries, entered=held.entered or change.entered)
+        told = (*self.held_events, *events)
+        written = await self.recorder.write(whole, told)
+        self.held, self.held_events = Change(), ()
+        known = self.log[: len(self.log) - count]
+        numbered = _numbered(entries, written.last_seq - len(entries) + 1)
+        # Entries that were held keep what pages remember of them, if their numbers are what they were taken to be.
+        as_held = self.log[len(known) :] == numbered[:count]
+        self.log = (*self.log, *numbered[count:]) if as_held else (*known, *numbered)
         if written.cancel:
             self.signal.cancelled.set()
         return written
@@ -146,6 +164,10 @@ class Desk:
         """The run's tokens so far, these included, as its row has them."""
         self.usage += usage or Usage()
         return dump(usage_row(self.usage))
+
+
+def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:
+    return tuple([replace(entry, seq=first + place) for place, entry in enumerate(entries)])
 
 
 def usage_row(usage: Usage) -> dict[str, int]:

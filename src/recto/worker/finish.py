@@ -28,18 +28,23 @@ UNFORESEEN = "Recto failed in a way nobody foresaw. The log of the server says m
 async def finish(desk: Desk, outcome: Outcome) -> bool:
     """End the run as `next_step` says. Returns True: it has ended."""
     desk.shop.reached("ending")
+    ending, event = farewell(desk, outcome)
+    await desk.write(Change(ending=ending), [event])
+    return True
+
+
+def farewell(desk: Desk, outcome: Outcome) -> tuple[Ending, Event]:
+    """How the run's row ends, and the last event its readers get."""
     usage = usage_row(desk.usage) if desk.usage.output or desk.usage.input else None
     match outcome:
         case "done" | "length" | "refused":
             reason = None if outcome == "done" else outcome
-            event: Event = _finished(desk, "success", finish=reason, usage=usage)
+            return Ending(outcome=outcome), _finished(desk, "success", finish=reason, usage=usage)
         case "cancelled":
-            event = _finished(desk, "cancelled", usage=usage)
+            return Ending(outcome=outcome), _finished(desk, "cancelled", usage=usage)
         case _:
-            event = RunFailed(message=_why(desk, outcome), code=outcome, usage=usage)
-    error = event.message if isinstance(event, RunFailed) else None
-    await desk.write(Change(ending=Ending(outcome=outcome, error=error)), [event])
-    return True
+            why = _why(desk, outcome)
+            return Ending(outcome=outcome, error=why), RunFailed(message=why, code=outcome, usage=usage)
 
 
 async def wait_for_client(desk: Desk, calls: Sequence[ToolCall]) -> bool:

@@ -52,8 +52,8 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
 
 async def _loop(desk: Desk) -> bool:
     while True:
-        if desk.signal.leaving.is_set():
-            return False
+        if desk.ended or desk.signal.leaving.is_set():
+            return desk.ended
         match next_step(desk.log, desk.state()):
             case CallModel():
                 await _unless_stopped(desk, call_model(desk))
@@ -113,7 +113,7 @@ async def _sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Re
     entering = Entering(admitted=run.created, response_id=run.response_id, new_id=shop.new_id)
     entries = () if run.entered else enter(desk.log, desk.input.messages, entering)
     if events or not run.entered:
-        await desk.write(Change(entries=entries, entered=True), events)
+        desk.hold(Change(entries=entries, entered=True), events)
     shop.reached("entered")
     return desk
 
