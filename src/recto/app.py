@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -93,6 +94,9 @@ async def _living(
         hub.close()
 
     api.state.stop = stop
+    # What is here now stays: looking through it again and again would hold up every stream for a tenth of a second.
+    gc.collect()
+    gc.freeze()
     try:
         yield
     finally:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 from recto.page.events import ends_run
 from recto.store.ports import Events, StoredEvent
@@ -31,9 +32,12 @@ class HubSettings:
 class Listener:
     """A reader of a run, and the bell that wakes it."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, heard: float) -> None:
         self.run = run
+        self.heard = heard
         self.bell = asyncio.Event()
+        # Whether the store may have what was not heard here.
+        self.ask = True
 
 
 @dataclass(kw_only=True)
@@ -53,6 +57,7 @@ class Hub:
         self._settings = settings or HubSettings()
         self._channels: dict[str, _Channel] = {}
         self._closed = False
+        self._ticking = False
 
     @contextmanager
     def writing(self, run: str) -> Generator[None]:
@@ -79,9 +84,11 @@ class Hub:
     @contextmanager
     def listening(self, run: str) -> Generator[Listener]:
         """Hear of all that is published from now on. Whoever listens before a run is admitted misses nothing."""
-        listener = Listener(run=run)
+        listener = Listener(run=run, heard=self._now())
         channel = self._channel(run)
         channel.listeners.add(listener)
+        if not self._ticking:
+            self._tick()
         try:
             yield listener
         finally:
@@ -101,20 +108,19 @@ class Hub:
         self, listener: Listener, after: int, *, last: int | None = None, is_new: bool = False
     ) -> AsyncGenerator[Sequence[StoredEvent]]:
         """As `follow`, for who listens already. Of a new run the store has nothing that was not heard."""
-        silent, ask = 0.0, not is_new
+        listener.ask = not is_new
         while not self._closed and (last is None or after < last):
             listener.bell.clear()
-            found = await self._next(listener.run, after, ask=ask)
+            found = await self._next(listener, after)
             if found:
-                after, silent = found[-1].number, 0.0
+                after, listener.heard = found[-1].number, self._now()
                 yield found
                 if ends_run(found[-1].body):
                     return
                 continue
-            waited = await self._wait(listener)
-            silent, ask = silent + waited, ask or waited > 0
-            if silent >= self._settings.heartbeat:
-                silent = 0.0
+            await listener.bell.wait()
+            if self._now() - listener.heard >= self._settings.heartbeat:
+                listener.heard = self._now()
                 yield ()
 
     def close(self) -> None:
@@ -123,24 +129,32 @@ class Hub:
         for channel in self._channels.values():
             self._ring(channel)
 
-    async def _next(self, run: str, after: int, *, ask: bool) -> Sequence[StoredEvent]:
-        channel = self._channel(run)
+    async def _next(self, listener: Listener, after: int) -> Sequence[StoredEvent]:
+        channel = self._channel(listener.run)
         tail = channel.tail
         # Once nobody writes here, somebody elsewhere may: what the tail does not have is asked of the store again.
         if tail and tail[0].number <= after + 1 and (channel.writers or after < tail[-1].number):
-            return [event for event in tail if event.number > after]
-        return await self._events.events(run, after, self._settings.page) if ask or tail else ()
+            return list(islice(tail, max(0, after + 1 - tail[0].number), None))
+        if not tail and not listener.ask:
+            return ()
+        listener.ask = not channel.writers
+        return await self._events.events(listener.run, after, self._settings.page)
 
-    async def _wait(self, listener: Listener) -> float:
-        """Wait to be woken. A run at work elsewhere wakes nobody here, so the store is looked at now and then."""
-        near = self._channel(listener.run).writers > 0
-        seconds = self._settings.heartbeat if near else min(self._settings.look, self._settings.heartbeat)
-        try:
-            async with asyncio.timeout(seconds):
-                await listener.bell.wait()
-        except TimeoutError:
-            return seconds
-        return 0.0
+    def _tick(self) -> None:
+        """Wake who has been silent for long, and who reads a run that is at work elsewhere: nobody else wakes them."""
+        self._ticking = bool(self._channels) and not self._closed
+        if not self._ticking:
+            return
+        now = self._now()
+        for channel in self._channels.values():
+            for listener in channel.listeners:
+                listener.ask = listener.ask or not channel.writers
+                if not channel.writers or now - listener.heard >= self._settings.heartbeat:
+                    listener.bell.set()
+        asyncio.get_running_loop().call_later(min(self._settings.look, self._settings.heartbeat), self._tick)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def _channel(self, run: str) -> _Channel:
         return self._channels.setdefault(run, _Channel(tail=deque(maxlen=self._settings.tail)))

@@ -30,6 +30,8 @@ ERROR_BYTES = 64 * 1024
 JSON_BYTES = 16 * 1024 * 1024
 # A connection whose body ends right after the reply is used again; one that lingers is closed.
 LINGER = 0.1
+# How soon a deadline is looked at again that passed while nobody was reading.
+LOOK = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,9 +188,13 @@ class _Answer:
     def __init__(self, response: aiohttp.ClientResponse, deadline: float, between_bytes: float) -> None:
         self._response = response
         self._content = response.content
-        self._deadline: float | None = deadline
+        self._loop = asyncio.get_running_loop()
+        self._deadline = deadline
         self._between = between_bytes
+        self._is_reading = False
         self._reader = EventReader()
+        # One timer for all reads: it looks at the deadline when it goes off, and most often goes on.
+        self._timer = self._loop.call_at(deadline, self._look)
 
     @property
     def is_framed(self) -> bool:
@@ -222,8 +228,16 @@ class _Answer:
         except (TimeoutError, aiohttp.ClientError):
             return
 
+    def _look(self) -> None:
+        now = self._loop.time()
+        if self._deadline <= now and self._is_reading:
+            self._content.set_exception(TimeoutError())
+        else:
+            self._timer = self._loop.call_at(max(self._deadline, now + LOOK), self._look)
+
     def close(self) -> None:
         """Give the connection back where the body has ended; close it at once where it has not."""
+        self._timer.cancel()
         if self._content.at_eof():
             self._response.release()
         else:
@@ -231,14 +245,16 @@ class _Answer:
 
     async def _read(self) -> bytes:
         """What came next; nothing at the end."""
-        deadline = self._deadline or asyncio.get_running_loop().time() + self._between
-        self._deadline = None
+        self._is_reading = True
         try:
-            async with asyncio.timeout_at(deadline):
-                return await self._content.readany()
+            return await self._content.readany()
         except aiohttp.ClientError:
             # What came before the connection broke may say that the reply was whole. The next read raises again.
             rest = self._content._read_nowait(-1)  # pyright: ignore[reportPrivateUsage] - kept, but no way to ask
             if rest:
                 return rest
             raise
+        finally:
+            # Whoever takes long over what they got is not the server's fault.
+            self._is_reading = False
+            self._deadline = self._loop.time() + self._between

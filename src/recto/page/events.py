@@ -6,7 +6,7 @@ same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -154,25 +154,32 @@ def ends_run(body: bytes) -> bool:
     return body.startswith(ENDS)
 
 
-def merge(events: Iterable[Event]) -> list[Event]:
+def merge(events: Sequence[Event]) -> list[Event]:
     """The same story in fewer events: deltas of one thing that follow each other become one."""
     merged: list[Event] = []
     pieces: list[str] = []
     for event in events:
-        last = merged[-1] if merged else None
-        if isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) and last == replace(event, delta=""):
+        if merged and isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) and _is_more_of(merged[-1], event):
             pieces.append(event.delta)
             continue
-        _close(merged, pieces)
+        _join(merged, pieces)
         pieces = [event.delta] if isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) else []
-        merged.append(replace(event, delta="") if pieces else event)
-    _close(merged, pieces)
+        merged.append(event)
+    _join(merged, pieces)
     return merged
 
 
-def _close(merged: list[Event], pieces: Sequence[str]) -> None:
+def _is_more_of(last: Event, event: TextSaid | ReasoningSaid | CallSaid) -> bool:
+    if isinstance(last, CallSaid) and isinstance(event, CallSaid):
+        return last.call == event.call
+    if isinstance(last, (TextSaid, ReasoningSaid)) and not isinstance(event, CallSaid):
+        return type(last) is type(event) and last.message == event.message
+    return False
+
+
+def _join(merged: list[Event], pieces: Sequence[str]) -> None:
     last = merged[-1] if merged else None
-    if pieces and isinstance(last, (TextSaid, ReasoningSaid, CallSaid)):
+    if len(pieces) > 1 and isinstance(last, (TextSaid, ReasoningSaid, CallSaid)):
         merged[-1] = replace(last, delta="".join(pieces))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeAlias, cast
 
 from sqlalchemy import Connection, bindparam, func, null, update
 
@@ -16,6 +17,8 @@ from recto.store.runs import ADD_EVENT
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
 from recto.store.statement import Statement, Value, Values, insert_into, insert_missing, param
 
+# Events one run has said, under its lease.
+Said: TypeAlias = tuple[Lease, Sequence[bytes]]
 # What a row of the run takes over from a change as it is; None leaves it.
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
 CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
@@ -78,8 +81,26 @@ def record(connection: Connection, lease: Lease, change: Change, now: datetime) 
     return Written(last_event=last_event, last_seq=last_seq, cancel=cancel)
 
 
+def say(connection: Connection, said: Sequence[Said]) -> list[Written | LeaseLost]:
+    """Add events of many runs at once, each under its own fence. One whose fence is broken spoils no other."""
+    outcomes: dict[int, Written | LeaseLost] = {}
+    rows: list[Values] = []
+    # Always in the same order, so that two processes that touch the same rows cannot wait for each other.
+    for place, (lease, events) in sorted(enumerate(said), key=lambda one: one[1][0].run):
+        try:
+            last_event, cancel = _fenced(lease, PASS_WITH_EVENTS.rows(connection, _mine(lease, len(events))))
+        except LeaseLost as error:
+            outcomes[place] = error
+            continue
+        first = last_event - len(events) + 1
+        rows += [{"run": lease.run, "number": first + at, "body": body} for at, body in enumerate(events)]
+        outcomes[place] = Written(last_event=last_event, last_seq=0, cancel=cancel)
+    ADD_EVENT.many(connection, rows)
+    return [outcomes[place] for place in range(len(said))]
+
+
 def _pass_fence(connection: Connection, lease: Lease, change: Change, now: datetime) -> tuple[int, str | None]:
-    values: dict[str, Value] = {"this": lease.run, "my_fence": lease.fence, "more": len(change.events)}
+    values = _mine(lease, len(change.events))
     fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
     fields["new_calls"] = change.call.number if change.call else None
     if change.ending:
@@ -89,11 +110,18 @@ def _pass_fence(connection: Connection, lease: Lease, change: Change, now: datet
         rows = PASS.rows(connection, {**values, **fields})
     else:
         rows = PASS_WITH_EVENTS.rows(connection, values)
-    match rows:
-        case [(int(last_event), None | str() as cancel)]:
-            return last_event, cancel
-        case _:
-            raise LeaseLost(run=lease.run, fence=lease.fence)
+    return _fenced(lease, rows)
+
+
+def _mine(lease: Lease, events: int) -> dict[str, Value]:
+    return {"this": lease.run, "my_fence": lease.fence, "more": events}
+
+
+def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | None]:
+    """What the row says, if it is still ours."""
+    if not rows:
+        raise LeaseLost(run=lease.run, fence=lease.fence)
+    return cast("tuple[int, str | None]", tuple(rows[0]))
 
 
 def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run: str | None, now: datetime) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 from recto.errors import SettingsError
 from recto.page import Entry
 from recto.store import progress, reads, runs
+from recto.store.chorus import Chorus
 from recto.store.database import Database
 from recto.store.migrate import migrate
 from recto.store.ports import (
@@ -56,6 +57,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._chorus = Chorus(database)
 
     @property
     def problem(self) -> str | None:
@@ -69,6 +71,7 @@ class Store:
 
     async def close(self) -> None:
         """Finish what waits, then close."""
+        await self._chorus.close()
         await self._database.close()
 
     # Runs
@@ -111,6 +114,10 @@ class Store:
     async def record(self, lease: Lease, change: Change, now: datetime) -> Written:
         """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
         return await self._database.write(partial(progress.record, lease=lease, change=change, now=now))
+
+    async def say(self, lease: Lease, events: Sequence[bytes]) -> Written:
+        """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""
+        return await self._chorus.say(lease, events)
 
     # What was written
 

@@ -73,7 +73,10 @@ class Recorder:
         self._pending, self._waiting = [], 0
         self._stop_timer()
         bodies = [body for event in said for body in encode_event(event)]
-        written = await self._store.record(self._lease, replace(change, events=bodies), self._clock())
+        if change is NOTHING_ELSE:
+            written = await self._store.say(self._lease, bodies)
+        else:
+            written = await self._store.record(self._lease, replace(change, events=bodies), self._clock())
         if any(isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) for event in said):
             self._last = self._loop.time()
         first = written.last_event - len(bodies) + 1

@@ -59,11 +59,15 @@ class Reply:
         match delta:
             case TextDelta(text=text):
                 self.words.append(text)
-                return [*self._begin(TextStarted(message=self.id)), TextSaid(message=self.id, delta=text)]
+                said = TextSaid(message=self.id, delta=text)
+                # Most deltas are more words of the text that is open.
+                if self._open and isinstance(self._open[-1], TextStarted):
+                    return [said]
+                return [*self._begin(TextStarted(message=self.id)), said]
             case ReasoningDelta(text=text):
                 self.thoughts.append(text)
-                said = ReasoningSaid(message=self.reasoning_id, delta=text)
-                return [*self._begin(ReasoningStarted(message=self.reasoning_id)), said]
+                thought = ReasoningSaid(message=self.reasoning_id, delta=text)
+                return [*self._begin(ReasoningStarted(message=self.reasoning_id)), thought]
             case CallStarted(index=index, id=id, name=name):
                 self.calls[index] = _Call(id=id, name=name)
                 return list(self._begin(CallOpened(call=id, name=name, message=self.id)))
