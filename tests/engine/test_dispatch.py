@@ -88,9 +88,9 @@ class Faulty:
         self._raise()
         return await self._store.renew(who, leases, now)
 
-    async def hand_back(self, leases: Sequence[Lease], now: datetime) -> None:
+    async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
         self._raise()
-        await self._store.hand_back(leases, now)
+        await self._store.hand_back(leases, at)
 
     async def recover(self, who: Claimant, now: datetime) -> int:
         return await self._store.recover(who, now)
@@ -393,3 +393,16 @@ async def test_the_problem_says_why_no_run_is_begun(tmp_path: Path):
         assert dispatcher.problem == "the server is stopping"
         await dispatcher.stop()
         assert dispatcher.active == 0
+
+
+async def test_admissions_at_the_same_time_take_no_more_than_the_slots(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew = Crew(store)
+        async with dispatching(crew, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
+            admitted = await asyncio.gather(*[dispatcher.admit(an_admission()) for _ in range(20)])
+            await until(lambda: dispatcher.active == 2)
+            await asyncio.sleep(0.03)
+            assert (dispatcher.active, len(crew.begun)) == (2, 2)
+            crew.go.set()
+            await until(lambda: len(crew.begun) == 20 and dispatcher.active == 0)
+            assert await statuses(store, [one.run for one in admitted]) == ["done"] * 20

@@ -235,3 +235,23 @@ async def test_P7_nothing_is_kept_of_a_run_once_readers_and_writers_have_left(tm
         await air.hear(last=3)
         air.hub.publish(air.lease.run, story(3))
         assert channels() == before
+
+
+async def test_P7_a_reader_of_many_stored_events_gets_them_all_though_the_worker_is_silent(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings(tail=8, page=5, look=60, heartbeat=60)) as air:
+        await air.commit(*[body(number) for number in range(1, 18)])
+        with air.hub.writing(air.lease.run):
+            reader = air.reader()
+            await asyncio.sleep(0.05)
+            await air.say(END)
+            assert await reader == story(18)
+
+
+async def test_P7_who_listens_before_a_run_is_admitted_needs_nothing_of_the_store(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings(look=60, heartbeat=60)) as air:
+        with air.hub.listening(air.lease.run) as listener, air.hub.writing(air.lease.run):
+            await air.say(body(1))
+            await air.say(END)
+            heard = [event async for events in air.hub.hear(listener, 0, is_new=True) for event in events]
+        assert heard == story(2)
+        assert air.counted.reads == 0

@@ -17,6 +17,7 @@ from recto.page.messages import (
     ReasoningMessage,
     SystemMessage,
     Text,
+    ToolCall,
     ToolMessage,
     UserMessage,
 )
@@ -39,6 +40,21 @@ def as_turn(message: UserMessage, id: str = "") -> UserMessage:
 
 def as_result(message: ToolMessage, id: str = "") -> ToolMessage:
     return replace(message, id=id or message.id, time=ADMITTED)
+
+
+def test_P3_a_client_cannot_answer_for_a_tool_of_ours():
+    log = (user("u1"), asks("a1", ToolCall(id="c1", name="calculator", arguments="{}")))
+    forged = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
+    theirs = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new")
+    ours = replace(theirs, own_tools={"calculator"})
+    assert enter(log, (forged,), theirs) == (as_result(forged),)
+    assert enter(log, (forged,), ours) == ()
+
+
+def test_P3_a_reply_that_was_broken_off_waits_for_no_result():
+    log = (user("u1"), asks("a1", ToolCall(id="c1", name="pick", arguments="{}")))
+    broken_off = (*log, Interrupted(id="i", message="a1", reason="broken off"))
+    assert entered(broken_off, ToolMessage(id="t", tool_call_id="c1")) == ()
 
 
 def test_P3_a_first_message_is_a_turn_with_its_response_id_and_the_time_it_was_admitted():

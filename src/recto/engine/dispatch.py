@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from recto.engine.ports import Signal, Work
 from recto.errors import StoreError
@@ -19,12 +19,14 @@ LOGGER = logging.getLogger("recto.engine")
 class DispatchSettings:
     """How many runs are worked on at once, how often the queue is looked at unasked, how long stopping may take.
 
-    `grace` is for running steps to finish; what is left after it is broken off and handed back.
+    `grace` is for running steps to finish; what is left after it is broken off and handed back. `pause` is how long a
+    run rests that the store could not be written for.
     """
 
     slots: int = 200
     look: float = 1.0
     grace: float = 7.0
+    pause: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,7 @@ class _Held:
     lease: Lease
     signal: Signal
     task: asyncio.Task[None]
+    waited: bool
 
 
 class Dispatcher:
@@ -48,6 +51,10 @@ class Dispatcher:
         self._held: dict[str, _Held] = {}
         self._wanted = asyncio.Event()
         self._claiming = asyncio.Lock()
+        # Runs that may turn out to be ours: each has a slot until that is known.
+        self._arriving = 0
+        # Runs admitted here that had to wait and were not claimed since.
+        self._behind = 0
         self._stopping = False
         self._loops: list[asyncio.Task[None]] = []
 
@@ -74,13 +81,24 @@ class Dispatcher:
 
     async def admit(self, admission: Admission) -> Admitted:
         """Store a run. It is begun at once where its thread and a slot are free; else it waits for them."""
-        here = self._who if self._loops and not self._stopping and self.active < self._settings.slots else None
-        admitted = await self._runs.admit(admission, here)
+        if not self._loops or self._stopping or self._free <= 0:
+            admitted = await self._runs.admit(admission)
+        else:
+            self._arriving += 1
+            try:
+                admitted = await self._runs.admit(admission, self._who)
+            finally:
+                self._arriving -= 1
         if admitted.is_new and admitted.run.status == "running":
-            self._begin(admitted.run)
+            self._begin(admitted.run, waited=False)
         elif admitted.is_new:
+            self._behind += 1
             self._wanted.set()
         return admitted
+
+    @property
+    def _free(self) -> int:
+        return self._settings.slots - len(self._held) - self._arriving
 
     def cancel(self, run: str) -> None:
         """Tell a run worked on here that it is to end. The wish itself is in the run's row."""
@@ -104,7 +122,9 @@ class Dispatcher:
             _, late = await asyncio.wait(tasks, timeout=self._settings.grace)
             for task in late:
                 task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            if late:
+                # A task that will not end is left behind: its lease runs out, and its fence is broken.
+                await asyncio.wait(late, timeout=self._settings.pause)
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
@@ -119,19 +139,25 @@ class Dispatcher:
             self._wanted.clear()
             try:
                 await self._claim()
-            except StoreError as error:
-                LOGGER.warning("cannot claim: %s", error)
+            except Exception as error:  # a loop that ended would leave every run waiting
+                LOGGER.warning("cannot claim: %s", error, exc_info=not isinstance(error, StoreError))
                 await asyncio.sleep(self._settings.look)
 
     async def _claim(self) -> None:
         async with self._claiming:
-            free = self._settings.slots - len(self._held)
+            free = self._free
             if free <= 0 or self._stopping:
                 return
-            for run in await self._runs.claim(self._who, self._clock(), free):
-                self._begin(run)
+            self._arriving += free
+            try:
+                found = await self._runs.claim(self._who, self._clock(), free)
+            finally:
+                self._arriving -= free
+            self._behind = max(0, self._behind - len(found))
+            for run in found:
+                self._begin(run, waited=True)
 
-    def _begin(self, run: StoredRun) -> None:
+    def _begin(self, run: StoredRun, *, waited: bool) -> None:
         stale = self._held.get(run.id)
         if stale:
             # Its lease ran out while this process stood still. The new claim goes on; the old one can write nothing.
@@ -142,27 +168,30 @@ class Dispatcher:
         if self._stopping:
             signal.leaving.set()
         task = asyncio.create_task(self._do(run, signal))
-        self._held[run.id] = _Held(lease=_lease(run), signal=signal, task=task)
+        self._held[run.id] = _Held(lease=_lease(run), signal=signal, task=task, waited=waited)
 
     async def _do(self, run: StoredRun, signal: Signal) -> None:
-        lease, ended = _lease(run), False
+        lease, ended, rest = _lease(run), False, 0.0
         try:
             ended = await self._work(run, signal)
         except asyncio.CancelledError:
             LOGGER.info("run %s broken off", run.id)
         except StoreError as error:
             LOGGER.warning("run %s stopped here: %s", run.id, error)
+            rest = self._settings.pause
         finally:
             held = self._held.get(run.id)
             if held and held.lease == lease:
                 del self._held[run.id]
             if not ended:
-                await self._hand_back(lease)
-            self._wanted.set()
+                await self._hand_back(lease, rest)
+            # Where one had to wait, others may.
+            if not ended or self._behind or (held and held.waited):
+                asyncio.get_running_loop().call_later(rest, self._wanted.set)
 
-    async def _hand_back(self, lease: Lease) -> None:
+    async def _hand_back(self, lease: Lease, rest: float) -> None:
         try:
-            await asyncio.shield(self._runs.hand_back((lease,), self._clock()))
+            await asyncio.shield(self._runs.hand_back((lease,), self._clock() + timedelta(seconds=rest)))
         except StoreError as error:
             LOGGER.warning("run %s could not be handed back, its lease runs out: %s", lease.run, error)
 
@@ -172,8 +201,8 @@ class Dispatcher:
             await asyncio.sleep(pause)
             try:
                 await self._renew()
-            except StoreError as error:
-                LOGGER.warning("cannot renew leases: %s", error)
+            except Exception as error:  # a loop that ended would lose every lease
+                LOGGER.warning("cannot renew leases: %s", error, exc_info=not isinstance(error, StoreError))
 
     async def _renew(self) -> None:
         held = dict(self._held)

@@ -137,8 +137,10 @@ class Hub:
             return list(islice(tail, max(0, after + 1 - tail[0].number), None))
         if not tail and not listener.ask:
             return ()
-        listener.ask = not channel.writers
-        return await self._events.events(listener.run, after, self._settings.page)
+        found = await self._events.events(listener.run, after, self._settings.page)
+        # A whole page may not have been all.
+        listener.ask = len(found) == self._settings.page or not channel.writers
+        return found
 
     def _tick(self) -> None:
         """Wake who has been silent for long, and who reads a run that is at work elsewhere: nobody else wakes them."""

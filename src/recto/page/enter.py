@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recto.page.log import Entry, View, view
+from recto.page.log import Entry, Interrupted, View, view
 from recto.page.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entering:
-    """When the run was admitted, and the id its answer and its files go by."""
+    """When the run was admitted, the id its answer and its files go by, and the tools no client may answer for."""
 
     admitted: datetime
     response_id: str
     new_id: Callable[[], str]
+    own_tools: Collection[str] = ()
 
 
 def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> tuple[Entry, ...]:
@@ -29,7 +30,7 @@ def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> t
     taken = {entry.id for entry in log}
     entries: list[Entry] = []
     for message in messages:
-        if isinstance(message, ToolMessage) and message.tool_call_id in _pending(seen, entries):
+        if isinstance(message, ToolMessage) and message.tool_call_id in _pending(seen, entries, run.own_tools):
             entries.append(_named(replace(message, time=run.admitted), taken, run))
         elif isinstance(message, UserMessage) and not _goes_on(seen, message):
             turn = replace(message, time=run.admitted, response_id=run.response_id)
@@ -48,18 +49,15 @@ def _named(message: UserMessage | ToolMessage, taken: set[str], run: Entering) -
     return named
 
 
-def _pending(seen: View, entered: Sequence[Entry]) -> set[str]:
-    """Calls of the last reply that have no result yet."""
-    return set(_unanswered((*seen.messages, *[entry for entry in entered if isinstance(entry, ToolMessage)])))
-
-
-def _unanswered(messages: Sequence[Message]) -> Iterator[str]:
-    answered: set[str] = set()
-    for message in reversed(messages):
+def _pending(seen: View, entered: Sequence[Entry], own_tools: Collection[str]) -> set[str]:
+    """The client's calls of the last reply that have no result yet. One that was broken off asked for none."""
+    broken_off = {marker.message for marker in seen.markers if isinstance(marker, Interrupted)}
+    answered = {entry.tool_call_id for entry in entered if isinstance(entry, ToolMessage)}
+    for message in reversed(seen.messages):
         if isinstance(message, ToolMessage):
             answered.add(message.tool_call_id)
+        elif isinstance(message, UserMessage) or message.id in broken_off:
+            break
         elif isinstance(message, AssistantMessage):
-            yield from (call.id for call in message.tool_calls if call.id not in answered)
-            return
-        elif isinstance(message, UserMessage):
-            return
+            return {call.id for call in message.tool_calls if call.id not in answered and call.name not in own_tools}
+    return set()

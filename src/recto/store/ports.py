@@ -28,7 +28,9 @@ class Admission:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run's row. `fence` rises with each claim; `entered` says that the input is in the log.
+    """A run's row. `fence` rises with each claim, `losses` with each whose worker was lost before.
+
+    `entered` says that the input is in the log.
 
     `cancel` is the reason it is to end; `usage` is a JSON object; `last_event` the number of its newest event;
     `last_seq` that of the newest entry of its thread's log.
@@ -45,6 +47,7 @@ class StoredRun:
     status: Status
     entered: bool
     fence: int
+    losses: int
     started: datetime | None
     ended: datetime | None
     cancel: str | None
@@ -202,8 +205,8 @@ class Runs(Protocol):
         """Hold these leases longer. Returns those still held."""
         ...
 
-    async def hand_back(self, leases: Sequence[Lease], now: datetime) -> None:
-        """Give these runs up, for anybody to go on with at once."""
+    async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
+        """Give these runs up, for anybody to go on with from that time on."""
         ...
 
     async def recover(self, who: Claimant, now: datetime) -> int:

@@ -14,6 +14,9 @@ from recto.store.database import Result, Work
 
 # Classes of SQLSTATE: connection, read only, out of resources, shut down, system, internal.
 BROKEN = ("08", "25006", "53", "57", "58", "XX")
+# Two transactions met, and one had to go: deadlock, serialization. It may simply be done again.
+MET = ("40001", "40P01", "55P03")
+TRIES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +44,18 @@ class PostgresDatabase:
         return self._problem
 
     async def write(self, work: Work[Result]) -> Result:
-        """Run work in a transaction."""
-        async with self._connected() as connection, connection.begin():
-            result = await connection.run_sync(work)
-        self._problem = None
-        return result
+        """Run work in a transaction; again, where it met another's and had to go."""
+        for _ in range(TRIES):
+            try:
+                async with self._connected() as connection, connection.begin():
+                    result = await connection.run_sync(work)
+            except DBAPIError as error:
+                if _state(error) not in MET:
+                    raise
+                continue
+            self._problem = None
+            return result
+        raise StoreBusy(waiting=self._connections)
 
     async def read(self, work: Work[Result]) -> Result:
         """Run work on a connection."""
@@ -88,5 +98,8 @@ def _is_broken(error: DBAPIError | OSError) -> bool:
     """Whether it is the server that failed, not what it was asked."""
     if isinstance(error, OSError) or error.connection_invalidated:
         return True
-    state = getattr(error.orig, "sqlstate", None)
-    return isinstance(state, str) and state.startswith(BROKEN)
+    return _state(error).startswith(BROKEN)
+
+
+def _state(error: DBAPIError) -> str:
+    return str(getattr(error.orig, "sqlstate", None) or "")

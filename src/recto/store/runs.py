@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, cast
 
 import orjson
-from sqlalchemy import Connection, and_, bindparam, exists, func, null, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from recto.errors import Conflict, NotFound
@@ -25,7 +25,7 @@ FLAGS = ("entered", "can_compact")
 # A run's row as it is before anybody has worked on it.
 FRESH: dict[str, str | int | None] = {
     "status": "queued",
-    **dict.fromkeys(("fence", "failures", "too_long", "calls", "last_event"), 0),
+    **dict.fromkeys(("fence", "losses", "failures", "too_long", "calls", "last_event"), 0),
     "entered": False,
     "can_compact": True,
 }
@@ -61,6 +61,8 @@ TAKE = Statement(
     .values(
         status="running",
         fence=RUNS.c.fence + 1,
+        # Who hands a run back takes its name off; one that still has a name was lost.
+        losses=RUNS.c.losses + case((RUNS.c.boot.is_not(None), 1), else_=0),
         node=param("my_node", RUNS.c.node),
         boot=param("my_boot", RUNS.c.boot),
         lease_until=param("until", RUNS.c.lease_until),
@@ -81,7 +83,7 @@ RECOVER = Statement(
         RUNS.c.node == bindparam("my_node"),
         RUNS.c.boot != bindparam("my_boot"),
     )
-    .values(lease_until=param("now", RUNS.c.lease_until), boot=null())
+    .values(lease_until=param("now", RUNS.c.lease_until), node=null())
 )
 
 _wanted = update(RUNS).where(RUNS.c.id == bindparam("this"), RUNS.c.cancel.is_(None))
@@ -166,13 +168,19 @@ def _take(connection: Connection, who: Claimant, now: datetime, id: str) -> Stor
 def renew(connection: Connection, who: Claimant, leases: Sequence[Lease], now: datetime) -> tuple[Lease, ...]:
     """Hold leases longer."""
     until = micros(now + who.lease)
-    return tuple(lease for lease in leases if RENEW.count(connection, {**_mine(lease), "until": until}))
+    ordered = sorted(leases, key=_by_run)
+    return tuple(lease for lease in ordered if RENEW.count(connection, {**_mine(lease), "until": until}))
 
 
-def hand_back(connection: Connection, leases: Sequence[Lease], now: datetime) -> None:
-    """Let leases run out at once."""
-    for lease in leases:
-        HAND_BACK.count(connection, {**_mine(lease), "until": micros(now)})
+def hand_back(connection: Connection, leases: Sequence[Lease], at: datetime) -> None:
+    """Let leases run out at that time."""
+    for lease in sorted(leases, key=_by_run):
+        HAND_BACK.count(connection, {**_mine(lease), "until": micros(at)})
+
+
+def _by_run(lease: Lease) -> str:
+    # Rows are always taken in this order, so that two who take several cannot wait for each other.
+    return lease.run
 
 
 def _mine(lease: Lease) -> Values:

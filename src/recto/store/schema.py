@@ -84,6 +84,8 @@ RUNS = Table(
     Column("status", String(16), nullable=False),
     Column("entered", Boolean, nullable=False),
     Column("fence", Integer, nullable=False),
+    # How often a worker was lost while it had this run.
+    Column("losses", Integer, nullable=False),
     Column("node", String(36)),
     Column("boot", String(36)),
     Column("lease_until", BigInteger),

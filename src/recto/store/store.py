@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, make_url, text
+from sqlalchemy.exc import ArgumentError
 
 from recto.errors import SettingsError
 from recto.page import Entry
@@ -31,6 +33,8 @@ from recto.store.postgres import PostgresDatabase, PostgresSettings
 from recto.store.sqlite import SqliteDatabase, SqliteSettings
 
 SQLITE, POSTGRES = "sqlite:///", "postgresql://"
+DRIVEN = "postgresql+asyncpg://"
+HIDDEN = "(not shown)"
 URLS = f"it is {SQLITE}PATH or {POSTGRES}USER:PASSWORD@HOST/DATABASE"
 
 
@@ -38,18 +42,36 @@ async def open_store(
     url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None
 ) -> Store:
     """Open a database and bring it to this version's tables."""
-    if url.startswith(SQLITE):
-        database: Database = SqliteDatabase(Path(url.removeprefix(SQLITE)), sqlite)
-    elif url.startswith(POSTGRES):
-        database = PostgresDatabase(url.replace(POSTGRES, "postgresql+asyncpg://", 1), postgres)
+    found = check_url(url)
+    if found.startswith(SQLITE):
+        database: Database = SqliteDatabase(Path(found.removeprefix(SQLITE)), sqlite)
     else:
-        raise SettingsError(name="RECTO_DATABASE_URL", value=url, allowed=URLS)
+        database = PostgresDatabase(found.replace(POSTGRES, DRIVEN, 1), postgres)
     try:
         await database.write(migrate)
     except BaseException:
         await database.close()
         raise
     return Store(database)
+
+
+def check_url(url: str) -> str:
+    """The url of a database, in the spelling used here. One that is none raises SettingsError, which hides it."""
+    found = re.sub(r"\Apostgres://", POSTGRES, url)
+    if not (_is_file(found) or _is_server(found)):
+        raise SettingsError(name="RECTO_DATABASE_URL", value=HIDDEN, allowed=URLS)
+    return found
+
+
+def _is_file(url: str) -> bool:
+    return url.startswith(SQLITE) and url != SQLITE
+
+
+def _is_server(url: str) -> bool:
+    try:
+        return url.startswith(POSTGRES) and bool(make_url(url).host or make_url(url).query.get("host"))
+    except (ArgumentError, ValueError):
+        return False
 
 
 class Store:
@@ -99,9 +121,9 @@ class Store:
         """Hold these leases longer. Returns those still held."""
         return await self._database.write(partial(runs.renew, who=who, leases=leases, now=now))
 
-    async def hand_back(self, leases: Sequence[Lease], now: datetime) -> None:
-        """Give these runs up, for anybody to go on with at once."""
-        await self._database.write(partial(runs.hand_back, leases=leases, now=now))
+    async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
+        """Give these runs up, for anybody to go on with from that time on."""
+        await self._database.write(partial(runs.hand_back, leases=leases, at=at))
 
     async def recover(self, who: Claimant, now: datetime) -> int:
         """Free what an earlier boot of this node left claimed."""

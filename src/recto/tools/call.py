@@ -9,8 +9,9 @@ from difflib import get_close_matches
 
 from recto.page.messages import ToolCall
 from recto.tools.bound import LIMIT_CHARACTERS, bound
+from recto.tools.leave import leave
 from recto.tools.ports import Tool, ToolContext, ToolResult
-from recto.tools.wall import behind_wall, said
+from recto.tools.wall import FAILED, behind_wall, said
 
 UNKNOWN_TOOL = "unknown_tool"
 TIMEOUT = "timeout"
@@ -50,9 +51,13 @@ async def _act(tool: Tool, call: ToolCall, context: ToolContext, seconds: float)
     async def acting() -> ToolResult:
         return await tool.act(call.arguments, context)
 
+    # A task of its own: a tool may swallow the cancel, and whoever waits for it must not be held up by that.
+    task = asyncio.create_task(behind_wall(tool.name, acting()))
     try:
-        async with asyncio.timeout(seconds):
-            return await behind_wall(tool.name, acting())
-    except TimeoutError:
+        ended, _ = await asyncio.wait((task,), timeout=seconds)
+    finally:
+        await leave(tool.name, task)
+    if not ended:
         text = f"{tool.name} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
         return said(f"{text} Look at what is there before trying again, and ask for less.", TIMEOUT)
+    return said(f"{tool.name} failed: it cancelled itself.", FAILED) if task.cancelled() else task.result()

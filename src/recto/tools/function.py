@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from pydantic import PydanticUserError
@@ -19,6 +19,7 @@ from recto.page.next_step import INVALID_ARGUMENTS
 from recto.tools.arguments import Argument, Arguments, arguments_of
 from recto.tools.mark import Mark, mark_of
 from recto.tools.ports import Tool, ToolContext, ToolResult
+from recto.tools.thread import in_thread
 from recto.tools.wall import behind_wall, said
 
 DONE = "Done."
@@ -103,12 +104,11 @@ def _description(function: Function) -> str:
 async def _answer(function: Function, given: Mapping[str, object]) -> ToolResult:
     if inspect.iscoroutinefunction(function):
         return _result(cast("object", await function(**given)))
-    # A thread cannot be stopped: after a cancel or a timeout it runs to its end, and nobody reads its answer.
-    answer = await asyncio.to_thread(_in_thread, function, given)
+    answer = await in_thread(partial(_called, function, given), name=function.__name__)
     return _result(cast("object", await answer) if inspect.isawaitable(answer) else answer)
 
 
-def _in_thread(function: Function, given: Mapping[str, object]) -> object:
+def _called(function: Function, given: Mapping[str, object]) -> object:
     try:
         return function(**given)
     except StopIteration as error:

@@ -123,7 +123,6 @@ async def _append(desk: Desk, call: _Call) -> None:
             desk.shop.reached("ending")
             ending, farewell_event = farewell(desk, outcome)
             await desk.write(replace(change, ending=ending), [*events, farewell_event])
-            desk.ended = True
         case _:
             await desk.write(change, events)
     desk.shop.reached("replied")

@@ -18,6 +18,7 @@ from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Change, StoredRun, Written
 from recto.tools.registry import Registry
 from recto.worker.recorder import Recorder
+from recto.worker.shelf import Volume
 from recto.worker.workshop import Workshop
 
 
@@ -156,6 +157,9 @@ class Desk:
         # Entries that were held keep what pages remember of them, if their numbers are what they were taken to be.
         as_held = self.log[len(known) :] == numbered[:count]
         self.log = (*self.log, *numbered[count:]) if as_held else (*known, *numbered)
+        self.ended = self.ended or change.ending is not None
+        # Only what is committed is kept for the next run.
+        self.shop.shelf.put(self.run.thread, Volume(entries=self.log, last=self.last))
         if written.cancel:
             self.signal.cancelled.set()
         return written

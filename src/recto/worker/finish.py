@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recto.errors import RectoError, StoreError
+from recto.errors import RectoError
 from recto.page import ToolCall
 from recto.page.events import Event, RunFailed, RunFinished
 from recto.page.next_step import Outcome
-from recto.store.ports import Change, Ending, StoredRun
+from recto.store.ports import Change, Ending
 from recto.worker.desk import Desk, usage_row
 from recto.worker.recorder import Recorder
 
@@ -39,9 +39,11 @@ def farewell(desk: Desk, outcome: Outcome) -> tuple[Ending, Event]:
     match outcome:
         case "done" | "length" | "refused":
             reason = None if outcome == "done" else outcome
-            return Ending(outcome=outcome), _finished(desk, "success", finish=reason, usage=usage)
+            end = RunFinished(thread=desk.run.thread, run=desk.run.name, finish=reason, usage=usage)
+            return Ending(outcome=outcome), end
         case "cancelled":
-            return Ending(outcome=outcome), _finished(desk, "cancelled", usage=usage)
+            end = RunFinished(thread=desk.run.thread, run=desk.run.name, outcome="cancelled", usage=usage)
+            return Ending(outcome=outcome), end
         case _:
             why = _why(desk, outcome)
             return Ending(outcome=outcome, error=why), RunFailed(message=why, code=outcome, usage=usage)
@@ -56,22 +58,15 @@ async def wait_for_client(desk: Desk, calls: Sequence[ToolCall]) -> bool:
     return True
 
 
-def _finished(desk: Desk, outcome: str, *, finish: str | None = None, usage: Mapping[str, int] | None) -> RunFinished:
-    ended = "cancelled" if outcome == "cancelled" else "success"
-    return RunFinished(thread=desk.run.thread, run=desk.run.name, outcome=ended, finish=finish, usage=usage)
-
-
 def _why(desk: Desk, outcome: Outcome) -> str:
     limits = desk.agent.limits
     told = WHY[outcome].format(seconds=limits.seconds, steps=limits.steps, bad=limits.bad_arguments + 1)
     return f"{told} {desk.problem}" if desk.problem and outcome in ("model_failed", "too_long") else told
 
 
-async def give_up(recorder: Recorder, run: StoredRun, error: RectoError | None) -> None:
-    """End a run nobody can go on with. A store that cannot be written leaves it to whoever takes it up next."""
+async def give_up(writer: Desk | Recorder, error: RectoError | None) -> None:
+    """End a run nobody can go on with. What it was asked is kept, if that could be read."""
     message = str(error) if error else UNFORESEEN
-    event = RunFailed(message=message, code=INTERNAL)
-    try:
-        await recorder.write(Change(entered=run.entered, ending=Ending(outcome=INTERNAL, error=message)), [event])
-    except StoreError as failure:
-        raise failure from error
+    await writer.write(
+        Change(ending=Ending(outcome=INTERNAL, error=message)), [RunFailed(message=message, code=INTERNAL)]
+    )

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recto.engine.hub import Hub
-from recto.errors import StoreError
 from recto.page.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
 from recto.store.ports import Change, Lease, StoredEvent, Written
 from recto.store.store import Store
@@ -46,7 +45,7 @@ class Recorder:
         self._last = -1e9
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
-        self._failure: StoreError | None = None
+        self._failure: Exception | None = None
 
     async def say(self, events: Sequence[Event]) -> None:
         """Say this soon. Raises what stood in the way of what was said before."""
@@ -115,7 +114,7 @@ class Recorder:
             async with self._turn:
                 if self._pending:
                     await self._commit(NOTHING_ELSE, ())
-        except StoreError as error:
+        except Exception as error:  # whoever says or writes next is told
             self._failure = error
         finally:
             self._flushing = None

@@ -21,9 +21,11 @@ from recto.page import (
 from recto.page.canonical import Json
 from recto.page.events import CallAnswered
 from recto.page.messages import ToolPart
+from recto.page.next_step import INVALID_ARGUMENTS
 from recto.store.ports import Change
 from recto.tools.call import Limits, call_tool
 from recto.tools.ports import ToolContext, ToolResult
+from recto.tools.schema import check_arguments
 from recto.worker.desk import Desk
 
 INTERRUPTED, CUT_OFF, NEEDS_CONSENT = "interrupted", "cut_off", "needs_consent"
@@ -45,17 +47,35 @@ async def run_tools(desk: Desk, step: RunTools) -> None:
     settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
     settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
     await _start(desk, step.start, settled)
-    acting = {call.id: asyncio.ensure_future(_act(desk, call)) for call in step.start}
+    acting = [asyncio.ensure_future(_act(desk, call)) for call in step.start]
     try:
-        await asyncio.gather(*acting.values())
+        await asyncio.gather(*acting)
     except asyncio.CancelledError:
+        # Each of them has ended or was left behind by now, so nothing is written for it after this.
         if desk.broken_off:
             await _settle_stopped(desk, step.start)
         raise
     finally:
-        for task in acting.values():
+        for task in acting:
             task.cancel()
-        await asyncio.gather(*acting.values(), return_exceptions=True)
+        await asyncio.gather(*acting, return_exceptions=True)
+
+
+async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
+    """Answer those calls of the client's tools whose arguments do not match the schema; whether there were any.
+
+    The client never has to take them: the model is told what is wrong, and writes them again.
+    """
+    schemas = {tool.name: tool.parameters for tool in desk.input.tools}
+    checked = [(call, check_arguments(call.arguments, schemas[call.name])) for call in calls]
+    messages = [
+        _message(desk, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
+        for call, advice in checked
+        if advice is not None
+    ]
+    if messages:
+        await desk.write(Change(entries=messages), [_answered(message) for message in messages])
+    return bool(messages)
 
 
 def _settled(call: ToolCall, text: str, error: str) -> ToolResult:

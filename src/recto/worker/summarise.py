@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 
 from recto.errors import ModelError
-from recto.models.ports import Ended, TextDelta, Usage
+from recto.models.backoff import delay
+from recto.models.ports import Delta, Ended, TextDelta
 from recto.page import (
     Compacted,
     Facts,
@@ -44,7 +47,7 @@ async def summarise(desk: Desk) -> None:
     upto, now = seen.messages[place].id, desk.shop.clock()
     marker = Compacted(id=desk.shop.new_id(), time=now, upto=upto, summary=so_far or "")
     # The page is another one now: what the provider said of the last says nothing of it.
-    await desk.write(Change(entries=(marker,), usage=desk.with_usage(None)))
+    await desk.write(Change(entries=(marker,)))
     desk.last = None
 
 
@@ -56,30 +59,53 @@ async def _do_without(desk: Desk, problem: str) -> None:
 async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
     model = desk.shop.model
     page, manifest = assemble(Facts(log=request, target=model.target, options=model.options, counter=desk.shop.counter))
-    for _ in range(desk.agent.limits.compactions):
+    for failures in range(1, desk.agent.limits.compactions + 1):
         number = await begin_call(desk, page, manifest, "summary")
-        text, ended, problem = await _collect(desk, page.body)
-        usage = ended.usage if ended else None
-        desk.usage += usage or Usage()
-        now, reported = desk.shop.clock(), dump(usage_row(usage)) if usage else None
-        finish = ended.finish if ended else None
-        done = CallEnded(number=number, ended=now, finish=finish, usage=reported, error=problem)
-        await desk.write(Change(call_ended=done))
-        if text and finish == "stop":
-            return text
+        try:
+            reply = await _collect(desk, page.body)
+        except asyncio.CancelledError:
+            await desk.write(Change(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error="broken off")))
+            raise
+        usage = reply.ended.usage if reply.ended else None
+        finish, reported = reply.ended.finish if reply.ended else None, dump(usage_row(usage)) if usage else None
+        problem = str(reply.error) if reply.error else None
+        done = CallEnded(number=number, ended=desk.shop.clock(), finish=finish, usage=reported, error=problem)
+        await desk.write(Change(call_ended=done, usage=desk.with_usage(usage)))
+        if reply.text and finish == "stop":
+            return reply.text
         desk.problem = problem or NOT_WHOLE.format(finish=finish)
+        if reply.error and not reply.error.may_retry:
+            return None
+        wait = delay(failures, reply.error.retry_after if reply.error else None, desk.shop.chance(), desk.shop.backoff)
+        await asyncio.sleep(min(wait, desk.seconds_left))
     return None
 
 
-async def _collect(desk: Desk, body: bytes) -> tuple[str, Ended | None, str | None]:
-    words, ended = list[str](), None
+@dataclass(kw_only=True)
+class _Summary:
+    """What came of one try."""
+
+    words: list[str] = field(default_factory=list[str])
+    ended: Ended | None = None
+    error: ModelError | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+    def take(self, delta: Delta) -> None:
+        if isinstance(delta, TextDelta):
+            self.words.append(delta.text)
+        elif isinstance(delta, Ended):
+            self.ended = delta
+
+
+async def _collect(desk: Desk, body: bytes) -> _Summary:
+    summary = _Summary()
     try:
         async with aclosing(desk.shop.model.stream(body)) as stream:
             async for delta in stream:
-                if isinstance(delta, TextDelta):
-                    words.append(delta.text)
-                elif isinstance(delta, Ended):
-                    ended = delta
+                summary.take(delta)
     except ModelError as error:
-        return "", None, str(error)
-    return "".join(words), ended, None
+        summary.error = error
+    return summary

@@ -34,6 +34,7 @@ class AdmissionSuite:
             status="queued",
             entered=False,
             fence=0,
+            losses=0,
             started=None,
             ended=None,
             cancel=None,

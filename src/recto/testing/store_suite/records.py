@@ -160,6 +160,24 @@ class RecordSuite:
             expect(numbers, [*range(1, 2 * CHANGES + 1)])
             expect([entry.seq for entry in await store.log_after(lease.thread)], [*range(1, CHANGES + 1)])
 
+    async def test_what_many_runs_say_at_once_is_numbered_in_each(self, store: Store) -> None:
+        leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(RUNS)]
+        for turn in range(CHANGES):
+            written = await asyncio.gather(*(store.say(lease, (b"a", b"b")) for lease in leases))
+            expect([one.last_event for one in written], [2 * turn + 2] * RUNS)
+        for lease in leases:
+            expect([number for number, _ in await events_of(store, lease.run)], [*range(1, 2 * CHANGES + 1)])
+
+    async def test_who_lost_a_run_says_nothing_more_and_spoils_no_other(self, store: Store) -> None:
+        good, bad = await begin(store, "r1", "thread-1"), await begin(store, "r2", "thread-2")
+        lost = replace(bad, fence=bad.fence + 1)
+        outcomes = await asyncio.gather(
+            store.say(good, (b"a",)), store.say(lost, (b"b",)), store.say(good, (b"c",)), return_exceptions=True
+        )
+        expect([type(one).__name__ for one in outcomes], ["Written", "LeaseLost", "Written"])
+        expect(await events_of(store, good.run), [(1, b"a"), (2, b"c")])
+        expect(await events_of(store, bad.run), [])
+
 
 async def expect_lost(store: Store, lease: Lease) -> None:
     """A full change under this lease is refused, and nothing of it is there."""

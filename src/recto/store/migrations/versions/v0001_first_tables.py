@@ -69,6 +69,7 @@ def _make_runs() -> None:
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("entered", sa.Boolean(), nullable=False),
         sa.Column("fence", sa.Integer(), nullable=False),
+        sa.Column("losses", sa.Integer(), nullable=False),
         sa.Column("node", sa.String(length=36), nullable=True),
         sa.Column("boot", sa.String(length=36), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
