@@ -26,9 +26,11 @@ from recto.errors import SettingsError
 from recto.ids import new_id
 from recto.models.backoff import BackoffSettings
 from recto.models.choose import choose_model
+from recto.models.endpoint import Timeouts
 from recto.models.ports import Model
 from recto.store.folder import DataFolder
 from recto.store.ports import Claimant
+from recto.store.postgres import PostgresSettings
 from recto.store.sqlite import SqliteSettings
 from recto.store.store import Store, open_store
 from recto.telemetry import PageTelemetry
@@ -36,7 +38,7 @@ from recto.tools.load import tools_built_in, tools_of_folder, tools_of_packages
 from recto.tools.registry import Registry
 from recto.worker.loop import work
 from recto.worker.recorder import RecorderSettings
-from recto.worker.shelf import Shelf
+from recto.worker.shelf import Shelf, ShelfSettings
 from recto.worker.workshop import Point, Workshop, pass_by
 
 
@@ -67,10 +69,9 @@ async def _living(
     settings: ServerSettings, folder: DataFolder, reached: Callable[[Point], None] | None, api: FastAPI
 ) -> AsyncGenerator[None]:
     """Everything that lives as long as the server does."""
-    sqlite = SqliteSettings(synchronous=settings.synchronous, waiting=settings.waiting_writes)
-    store = await open_store(settings.database_url or folder.database_url, sqlite=sqlite)
+    store = await _store(settings, folder)
     hub = Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds))
-    model = choose_model(settings.model, os.environ, window=settings.window)
+    model = choose_model(settings.model, os.environ, window=settings.window, timeouts=_timeouts(settings))
     shop = replace(_workshop(settings, store, hub, model), reached=reached or pass_by)
     who = Claimant(node=folder.node(), boot=new_id(), lease=timedelta(seconds=settings.lease_seconds))
     dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
@@ -78,16 +79,7 @@ async def _living(
     await dispatcher.start()
     # The first count loads the vocabulary; better now than in somebody's first run.
     warming = asyncio.create_task(asyncio.to_thread(shop.counter.count, ("Recto",)))
-    api.state.backend = Backend(
-        store=store,
-        hub=hub,
-        agent=settings.agent,
-        admit=dispatcher.admit,
-        cancel=dispatcher.cancel,
-        problem=lambda: store.problem or dispatcher.problem,
-        clock=_now,
-        new_id=new_id,
-    )
+    api.state.backend = _backend(settings, shop, dispatcher)
 
     async def stop() -> None:
         await dispatcher.stop()
@@ -106,6 +98,26 @@ async def _living(
         await store.close()
 
 
+async def _store(settings: ServerSettings, folder: DataFolder) -> Store:
+    sqlite = SqliteSettings(synchronous=settings.synchronous, waiting=settings.waiting_writes)
+    postgres = PostgresSettings(connections=settings.database_connections)
+    return await open_store(settings.database_url or folder.database_url, sqlite=sqlite, postgres=postgres)
+
+
+def _backend(settings: ServerSettings, shop: Workshop, dispatcher: Dispatcher) -> Backend:
+    return Backend(
+        store=shop.store,
+        hub=shop.hub,
+        agent=settings.agent,
+        tool_names=frozenset(shop.tools[settings.agent]),
+        admit=dispatcher.admit,
+        cancel=dispatcher.cancel,
+        problem=lambda: shop.store.problem or dispatcher.problem,
+        clock=_now,
+        new_id=new_id,
+    )
+
+
 def _workshop(settings: ServerSettings, store: Store, hub: Hub, model: Model) -> Workshop:
     agents = load_agents(settings.agents, settings.limits)
     return Workshop(
@@ -114,13 +126,21 @@ def _workshop(settings: ServerSettings, store: Store, hub: Hub, model: Model) ->
         model=model,
         agents=agents,
         tools=_tools(settings, agents),
-        shelf=Shelf(store),
+        shelf=Shelf(store, ShelfSettings(threads=settings.shelf_threads, entries=settings.shelf_entries)),
         telemetry=PageTelemetry(CollectorRegistry()),
         clock=_now,
         chance=random.random,
         new_id=new_id,
-        backoff=BackoffSettings(base=settings.retry_seconds),
-        recorder=RecorderSettings(interval=settings.event_seconds),
+        backoff=BackoffSettings(base=settings.retry_seconds, retry_after_cap=settings.retry_after_seconds),
+        recorder=RecorderSettings(interval=settings.event_seconds, characters=settings.event_characters),
+    )
+
+
+def _timeouts(settings: ServerSettings) -> Timeouts:
+    return Timeouts(
+        connect=settings.model_connect_seconds,
+        first_byte=settings.model_first_byte_seconds,
+        between_bytes=settings.model_between_seconds,
     )
 
 

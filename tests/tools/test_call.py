@@ -1,6 +1,8 @@
 """One call of one tool, whatever the tool does."""
 
 import asyncio
+import logging
+import time
 from collections.abc import Awaitable
 
 import pytest
@@ -31,6 +33,31 @@ async def sleep() -> None:
 
 async def expire() -> None:
     raise TimeoutError("the other side")
+
+
+def stubborn(seconds: float, done: list[str]) -> Function:
+    """A tool that does not heed a cancel for so long, then fails."""
+
+    async def persist() -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            try:
+                await asyncio.sleep(until - time.monotonic())
+            except asyncio.CancelledError:
+                done.append("cancelled")
+        done.append("ended")
+        raise ValueError("late")
+
+    return persist
+
+
+async def cancelled_call(function: Function) -> None:
+    tool = tool_from(function)
+    asked = ToolCall(id="c", name=tool.name, arguments="{}")
+    task = asyncio.create_task(call_tool(Registry([tool]), asked, context()))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await task
 
 
 def test_a_tool_is_called_with_what_the_model_wrote():
@@ -74,12 +101,64 @@ def test_a_tool_made_by_hand_that_raises_is_a_failure_too():
 
 
 def test_a_cancel_passes_through():
-    async def cancelled() -> None:
-        asked = ToolCall(id="c", name="sleep", arguments="{}")
-        task = asyncio.create_task(call_tool(Registry([tool_from(sleep)]), asked, context()))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        await task
-
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
+        asyncio.run(cancelled_call(sleep))
+
+
+def test_a_tool_that_cancels_itself_has_failed_and_nothing_else_is_cancelled():
+    async def give_up() -> None:
+        raise asyncio.CancelledError
+
+    result = call("give_up", give_up)
+    assert (result.error, text_of(result)) == ("failed", "give_up failed: it cancelled itself.")
+
+
+# Tools that do not heed a cancel
+
+
+def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_and_the_model_told(caplog: pytest.LogCaptureFixture):
+    done: list[str] = []
+    begun = time.monotonic()
+    result = call("persist", stubborn(30, done), limits=Limits(seconds=0.01))
+    assert time.monotonic() - begun < 5
+    assert (result.error, done) == ("timeout", ["cancelled"])
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warnings == [
+        "Tool persist was cancelled and does not end. It is left behind, and what it answers is not read."
+    ]
+
+
+def test_a_cancel_waits_no_longer_than_a_second_for_a_tool_that_does_not_heed_it():
+    done: list[str] = []
+    begun = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled_call(stubborn(30, done)))
+    assert time.monotonic() - begun < 5
+    assert done == ["cancelled"]
+
+
+def test_a_tool_has_the_time_to_clean_up():
+    done: list[str] = []
+
+    async def tidy() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+            done.append("tidied")
+
+    assert call("tidy", tidy, limits=Limits(seconds=0.01)).error == "timeout"
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled_call(tidy))
+    assert done == ["tidied", "tidied"]
+
+
+async def test_what_a_tool_left_behind_raises_is_nobodys_problem(caplog: pytest.LogCaptureFixture):
+    done: list[str] = []
+    tool = tool_from(stubborn(1.2, done))
+    asked = ToolCall(id="c", name="persist", arguments="{}")
+    result = await call_tool(Registry([tool]), asked, context(), Limits(seconds=0.01))
+    assert (result.error, done) == ("timeout", ["cancelled"])
+    await asyncio.sleep(0.5)
+    assert done == ["cancelled", "ended"]
+    assert [record.name for record in caplog.records] == ["recto.tools", "recto.tools"]

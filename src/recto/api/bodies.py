@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 
 from starlette.requests import Request
 
@@ -16,6 +17,8 @@ MAX_BYTES = 262_144
 MAX_NAME = 128
 # Python refuses to read a number of thousands of digits; no event has one of more than a few.
 MAX_DIGITS = 18
+# PostgreSQL has no text with this character; JSON can only write it escaped.
+NUL, NUL_ESCAPE = "\0", b"\\u0000"
 # How a run that has ended is told to clients, by its outcome.
 STATUSES = {
     "done": "finished",
@@ -48,6 +51,8 @@ def parse_input(body: bytes) -> RunInput:
     except ValueError as error:
         raise WireError(where="body", problem=f"is no JSON: {error}") from error
     found = decode_input(value)
+    if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
+        raise WireError(where=field, problem="holds the character U+0000, which cannot be stored; take it out")
     if not _is_uuid(found.thread):
         raise WireError(where="threadId", problem=f"must be a UUID, is {found.thread[:64]!r}")
     if not 0 < len(found.run) <= MAX_NAME:
@@ -55,6 +60,34 @@ def parse_input(body: bytes) -> RunInput:
     if not any(message.role in ("user", "tool") for message in found.messages):
         raise WireError(where="messages", problem="holds neither a user's message nor a tool's result")
     return found
+
+
+def _field_with_nul(value: Json) -> str | None:
+    """The first field with a NUL in its text or its name. Without recursion: JSON may be deeper than the stack."""
+    waiting: list[tuple[str, Json]] = [("", value)]
+    while waiting:
+        where, item = waiting.pop()
+        match item:
+            case str() if NUL in item:
+                return where
+            case dict() if any(NUL in name for name in item):
+                return where or "RunAgentInput"
+            case dict():
+                inner = [(f"{where}.{name}" if where else str(name), part) for name, part in item.items()]
+                waiting += reversed(inner)
+            case list():
+                waiting += reversed([(f"{where}[{place}]", part) for place, part in enumerate(item)])
+            case _:
+                pass
+    return None
+
+
+def check_tools(found: RunInput, own: Collection[str]) -> None:
+    """Refuse a client's tool that has the name of one of the agent's own: a call of it would mean either."""
+    for place, tool in enumerate(found.tools):
+        if tool.name in own:
+            problem = f"{tool.name!r} is a tool of the agent itself; give yours another name"
+            raise WireError(where=f"tools[{place}].name", problem=problem)
 
 
 def _is_uuid(text: str) -> bool:
@@ -72,10 +105,21 @@ def parse_after(request: Request) -> int:
     return min(int(text), 2**31 - 1)
 
 
+def check_after(after: int, run: StoredRun) -> None:
+    """Refuse a number that a run still under way has not come to: whoever waited for it would miss what comes now."""
+    if run.status != "ended" and after > run.last_event:
+        problem = f"is {after}, but the newest event of this run is number {run.last_event}"
+        raise WireError(where="Last-Event-ID", problem=problem)
+
+
+def protocol_of(run: StoredRun) -> str | None:
+    """The version of the protocol that a run was asked for in."""
+    return decode_input(load(run.input)).protocol
+
+
 def admitted_row(run: StoredRun) -> Mapping[str, Json]:
     """The answer to an admitted run (P1)."""
-    times = run.created.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": times}
+    return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": _time(run.created)}
 
 
 def run_row(run: StoredRun) -> Mapping[str, Json]:
@@ -85,11 +129,15 @@ def run_row(run: StoredRun) -> Mapping[str, Json]:
         **admitted_row(run),
         "agent": run.agent,
         "status": ended if run.status == "ended" else run.status,
-        "started": run.started.isoformat() if run.started else None,
-        "ended": run.ended.isoformat() if run.ended else None,
+        "started": _time(run.started) if run.started else None,
+        "ended": _time(run.ended) if run.ended else None,
         "outcome": run.outcome,
         "error": run.error,
         "usage": load_object(run.usage) if run.usage else None,
         "calls": run.calls,
         "lastEventId": run.last_event,
     }
+
+
+def _time(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

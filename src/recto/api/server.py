@@ -11,12 +11,24 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.api.bodies import TooLarge, admitted_row, parse_after, parse_input, read_body, run_row
+from recto.api.bodies import (
+    NUL,
+    TooLarge,
+    admitted_row,
+    check_after,
+    check_tools,
+    parse_after,
+    parse_input,
+    protocol_of,
+    read_body,
+    run_row,
+)
+from recto.api.gate import Gate
 from recto.api.problems import TOO_LARGE, problem, refuse
 from recto.api.streams import stream, stream_new
 from recto.engine.hub import Hub
-from recto.errors import RectoError, StoreError
-from recto.page.canonical import Json, dump, load_object
+from recto.errors import NotFound, RectoError, StoreError
+from recto.page.canonical import Json, dump
 from recto.page.events import RunFinished, RunStarted, encode_event
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Admission, Admitted, Cancel, StoredRun
@@ -30,7 +42,10 @@ LOCAL = "local"
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun."""
+    """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
+
+    `tool_names` are those of the agent's own tools.
+    """
 
     store: Store
     hub: Hub
@@ -40,12 +55,14 @@ class Backend:
     problem: Callable[[], str | None]
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
+    tool_names: frozenset[str] = frozenset()
 
 
 def make_api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
     """The application. Its `state.backend` is set by whoever starts it."""
     api = FastAPI(title="Recto", lifespan=lifespan, docs_url="/docs", redoc_url=None)
     api.add_exception_handler(RectoError, refuse)
+    api.add_middleware(Gate)
     for path, methods, handler in (
         (RUNS, ["POST"], start_run),
         (f"{RUNS}/{{id}}", ["GET"], get_run),
@@ -66,6 +83,7 @@ async def start_run(request: Request) -> Response:
     except TooLarge as error:
         return problem(TOO_LARGE, "too_large", str(error))
     run_input = parse_input(body)
+    check_tools(run_input, backend.tool_names)
     admission = _admission(backend, run_input, body)
     if STREAM in request.headers.get("accept", ""):
         return await _stream_run(backend, admission, run_input.protocol)
@@ -90,9 +108,9 @@ async def get_run(request: Request) -> Response:
 async def get_events(request: Request) -> Response:
     """A run's events from any number on, while it runs or later."""
     after, run = parse_after(request), await _run(request)
-    wanted = request.query_params.get("protocolVersion")
-    protocol = wanted or (load_object(run.input) or {}).get("protocolVersion")
-    return stream(_backend(request).hub, run, after, protocol if isinstance(protocol, str) else None)
+    check_after(after, run)
+    protocol = request.query_params.get("protocolVersion") or protocol_of(run)
+    return stream(_backend(request).hub, run, after, protocol)
 
 
 async def cancel_run(request: Request) -> Response:
@@ -130,7 +148,10 @@ def _backend(request: Request) -> Backend:
 
 
 async def _run(request: Request) -> StoredRun:
-    return await _backend(request).store.find_run(LOCAL, request.path_params["id"])
+    id = request.path_params["id"]
+    if NUL in id:
+        raise NotFound(what="run", id=id)
+    return await _backend(request).store.find_run(LOCAL, id)
 
 
 def _admission(backend: Backend, run_input: RunInput, body: bytes) -> Admission:

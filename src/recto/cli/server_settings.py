@@ -17,7 +17,7 @@ PREFIX = "RECTO_"
 FILE = "recto.toml"
 # Read elsewhere, by whoever needs them; here so that no known name is called unknown.
 OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY"})
-# The value of a name we do not know may be a secret under a name that is nearly right.
+# A url may hold a password, and the value of a name we do not know may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -43,7 +43,15 @@ class ServerSettings:
     grace_seconds: float = 7.0
     event_seconds: float = 0.04
     heartbeat_seconds: float = 15.0
+    event_characters: int = 8_192
     retry_seconds: float = 0.5
+    retry_after_seconds: float = 60.0
+    model_connect_seconds: float = 10.0
+    model_first_byte_seconds: float = 120.0
+    model_between_seconds: float = 60.0
+    shelf_threads: int = 256
+    shelf_entries: int = 100_000
+    database_connections: int = 10
     window: int = 128_000
     limits: Limits = Limits()
 
@@ -78,7 +86,15 @@ class _ServerTable(BaseModel):
     grace_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     event_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     heartbeat_seconds: Seconds | None = None
+    event_characters: Count | None = None
     retry_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    retry_after_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    model_connect_seconds: Seconds | None = None
+    model_first_byte_seconds: Seconds | None = None
+    model_between_seconds: Seconds | None = None
+    shelf_threads: Count | None = None
+    shelf_entries: Count | None = None
+    database_connections: Count | None = None
     window: Count | None = None
 
 
@@ -95,10 +111,15 @@ def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], f
     spoken = {name: value for name, value in flags.items() if value is not None}
     merged = _given(table.server) | _given(_checked(_ServerTable, _from_environment(environment), PREFIX))
     merged |= _given(_checked(_ServerTable, spoken, "--"))
-    settings = ServerSettings(**merged, limits=Limits(**_given(table.limits)))  # pyright: ignore[reportArgumentType]
+    merged["limits"] = Limits(**_given(table.limits))  # pyright: ignore[reportArgumentType] - its table checked them
+    settings = ServerSettings(**merged)  # pyright: ignore[reportArgumentType] - the tables above checked them
     if settings.host not in LOOPBACK:
         allowed = "this version has no accounts yet, so it is only reached from this machine: 127.0.0.1 or ::1"
         raise SettingsError(name="host", value=settings.host, allowed=allowed)
+    if settings.database_url is not None:
+        from recto.store.store import check_url  # here: commands that need no database do not wait for its library
+
+        check_url(settings.database_url)
     return settings
 
 
@@ -132,7 +153,9 @@ def _checked(kind: type[BaseModelT], values: Mapping[str, object], prefix: str) 
         first = error.errors()[0]
         name = ".".join(str(step) for step in first["loc"])
         name = {PREFIX: PREFIX + name.upper(), "--": f"--{name.replace('_', '-')}"}.get(prefix, name)
-        raise SettingsError(name=name, value=first["input"], allowed=first["msg"].lower()) from error
+        is_open = first["type"] != "extra_forbidden" and first["loc"][-1:] != ("database_url",)
+        value = first["input"] if is_open else HIDDEN
+        raise SettingsError(name=name, value=value, allowed=first["msg"].lower()) from error
 
 
 def _given(table: BaseModel) -> dict[str, object]:

@@ -16,6 +16,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 FORMS = "it is demo, openai:NAME (with OPENAI_API_KEY) or compatible:NAME (with RECTO_MODEL_URL)"
 NOT_YET = "anthropic models are not available yet in this version; " + FORMS
 HIDDEN = "(not shown)"
+KEYS = {"OPENAI_BASE_URL": "OPENAI_API_KEY", "RECTO_MODEL_URL": "RECTO_MODEL_KEY"}
 
 
 def choose_model(
@@ -84,6 +85,10 @@ def _url(environment: Mapping[str, str], setting: str, default: str) -> str:
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         good = False
+    # Before the rest: what is refused below is shown.
+    if "@" in url:
+        allowed = f"a name and a password do not belong in it; a key goes into {KEYS[setting]}"
+        raise SettingsError(name=setting, value=HIDDEN, allowed=allowed)
     if not good:
         allowed = "it is the address before /chat/completions, such as http://127.0.0.1:8080/v1"
         raise SettingsError(name=setting, value=url, allowed=allowed)

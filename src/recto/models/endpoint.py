@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -178,7 +179,9 @@ class OpenAIModel:
     def _broken(self, error: aiohttp.ClientError, *, answered: bool) -> ModelCutOff | ModelUnreachable:
         if answered:
             return ModelCutOff(model=self.name, problem="the connection broke before the reply was whole.")
-        where = f"{self._url} cannot be reached ({type(error).__name__}). Check {self._endpoint.url_setting}."
+        # Clients read this: nothing of the address but its host.
+        host = urlsplit(self._url).hostname
+        where = f"{host} cannot be reached ({type(error).__name__}). Check {self._endpoint.url_setting}."
         return ModelUnreachable(model=self.name, problem=where)
 
 

@@ -14,7 +14,7 @@ from recto.worker.call_model import call_model
 from recto.worker.desk import Desk
 from recto.worker.finish import finish, give_up, wait_for_client
 from recto.worker.recorder import Recorder
-from recto.worker.run_tools import run_tools
+from recto.worker.run_tools import run_tools, send_back_bad_calls
 from recto.worker.sit_down import sit_down
 from recto.worker.summarise import summarise
 from recto.worker.workshop import Workshop
@@ -63,7 +63,8 @@ async def _loop(desk: Desk) -> bool:
             case Compact():
                 await _unless_stopped(desk, summarise(desk))
             case WaitForClient(calls=calls):
-                return await wait_for_client(desk, calls)
+                if not await send_back_bad_calls(desk, calls):
+                    return await wait_for_client(desk, calls)
             case Finished(outcome=outcome):
                 return await finish(desk, outcome)
 

@@ -1,0 +1,78 @@
+"""A function in a thread of its own."""
+
+import asyncio
+import contextvars
+import threading
+import time
+
+import pytest
+
+from recto.tools.thread import in_thread
+
+WORD = contextvars.ContextVar("WORD", default="none")
+
+
+async def test_what_the_function_returns_or_raises_comes_back():
+    def fail() -> None:
+        raise KeyError("k")
+
+    assert await in_thread(lambda: 7, name="seven") == 7
+    with pytest.raises(KeyError):
+        await in_thread(fail, name="fail")
+
+
+async def test_the_thread_is_a_daemon_named_after_the_work():
+    thread = await in_thread(threading.current_thread, name="look")
+    assert (thread.daemon, thread.name) == (True, "look")
+
+
+async def test_the_thread_sees_the_context_of_the_caller_and_cannot_change_it():
+    WORD.set("mine")
+
+    def change() -> str:
+        before = WORD.get()
+        WORD.set("theirs")
+        return before
+
+    assert await in_thread(change, name="change") == "mine"
+    assert WORD.get() == "mine"
+
+
+async def test_stuck_functions_hold_up_nobody_else():
+    gate = threading.Event()
+    stuck = [asyncio.ensure_future(in_thread(gate.wait, name="stuck")) for _ in range(100)]
+    async with asyncio.timeout(5):
+        assert await in_thread(lambda: "free", name="free") == "free"
+        assert await asyncio.to_thread(lambda: "free") == "free"
+    gate.set()
+    assert all(await asyncio.gather(*stuck))
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["the caller has gone", "the loop is closed"])
+@pytest.mark.parametrize("fails", [False, True], ids=["answers", "fails"])
+def test_what_comes_when_nobody_waits_is_dropped_without_a_word(
+    fails: bool, closed: bool, caplog: pytest.LogCaptureFixture
+):
+    gate, threads = threading.Event(), list[threading.Thread]()
+
+    def wait() -> None:
+        threads.append(threading.current_thread())
+        gate.wait()
+        if fails:
+            raise ValueError("late")
+
+    async def leave() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await in_thread(wait, name="wait")
+        if not closed:
+            gate.set()
+            await asyncio.sleep(0.05)
+
+    begun = time.monotonic()
+    asyncio.run(leave())
+    assert time.monotonic() - begun < 5
+    gate.set()
+    for thread in threads:
+        thread.join(5)
+    assert (len(threads), caplog.records) == (1, [])
