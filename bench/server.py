@@ -21,13 +21,15 @@ from processes import TEXT, TOKENS, Process, scratch, start_model, start_peer, s
 from streams import Plan, Streams, follow
 from traffic import Measured, Target, measure
 
+# Below what any clock shows: tokens come one by one, as models write them, as fast as they can be written.
+NO_PAUSE = 1e-6
 AT_ONCE = (1, 8, 32)
 RUNS, CHAT = "/api/v1/agent/runs", "/v1/chat/completions"
 DIRECT, RECTO, PYDANTIC, AGNO = "direct", "recto", "pydantic-ai", "agno"
 NAMES = (DIRECT, RECTO, PYDANTIC, AGNO)
 PEERS = {PYDANTIC: ("pydantic_ai", "/"), AGNO: ("agno", "/agui")}
 WHO = """\
-direct       the model itself, asked over HTTP: the most that a server before it, and this client, can do
+direct       the model itself, asked over HTTP by the same client: it writes each token by itself, without a pause
 recto        POST /api/v1/agent/runs with its SQLite store: the run, its events and the reply are committed
 pydantic-ai  its AG-UI adapter; it stores nothing
 agno         its AG-UI interface with its SQLite database; it stores the session"""
@@ -110,7 +112,9 @@ def _options() -> Options:
     parser.add_argument("--only", type=_names, default=list(NAMES), metavar="NAMES", help=f"of {','.join(NAMES)}")
     parser.add_argument("--rounds", type=int, default=5, help="how often each is measured (5)")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement (2)")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds between two tokens of the model (0)")
+    parser.add_argument(
+        "--delay", type=float, default=NO_PAUSE, help="seconds between two tokens of the model (none; each is a write)"
+    )
     parser.add_argument("--streams", type=int, default=1000, help="open streams; 0 leaves them out (1000)")
     parser.add_argument("--rate", type=float, default=5.0, help="words a second of each stream (5)")
     parser.add_argument("--stream-seconds", type=float, default=15.0, help="how long streams are measured (15)")

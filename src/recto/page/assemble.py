@@ -26,7 +26,7 @@ from recto.page.remind import files_shown, guard, remind
 from recto.page.repair import repair
 from recto.page.setting import Page, Segment, envelope, finish, segment
 from recto.page.sightings import BEFORE_ALL
-from recto.page.tokens import TokenCounter, calibrate, tokens_of
+from recto.page.tokens import TokenCounter, calibrate, count_text, tokens_of
 from recto.page.window import window
 
 SOURCE, TOKENS_AFTER = attrgetter("source"), attrgetter("tokens_after")
@@ -177,4 +177,4 @@ def _set_page(facts: Facts, tools: Galley, talk: Galley) -> tuple[Page, Manifest
 
 
 def _envelope(data: Segment, counter: TokenCounter) -> Part:
-    return kept("envelope", "envelope", None, counter.count((data.data.decode(),))[0])
+    return kept("envelope", "envelope", None, count_text(data.data.decode(), counter))

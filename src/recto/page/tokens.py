@@ -27,7 +27,7 @@ TOKENS_PER_MESSAGE = 4
 # A picture's price differs by provider and size; this is the usual one for about a megapixel.
 TOKENS_PER_FILE = 1_300
 # Texts up to this length are counted once for all messages that have them.
-SHORT = 100
+SHORT = 200
 # A first page is mostly system prompt and tools we may not have counted, so its ratio says nothing of text.
 RATIO_BOUNDS = (0.5, 2.0)
 
@@ -92,13 +92,14 @@ def tokens_of(message: Message, counter: TokenCounter) -> int:
     """The tokens of a message, counted once in its life by each counter."""
     known = message.memo.get(_key(counter))
     if known is None:
-        tokens = sum([_count_one(text, counter) for text in texts_of(message) if text])
+        tokens = sum([count_text(text, counter) for text in texts_of(message) if text])
         known = TOKENS_PER_MESSAGE + TOKENS_PER_FILE * _files_in(message) + tokens
         message.memo[_key(counter)] = known
     return cast("int", known)
 
 
-def _count_one(text: str, counter: TokenCounter) -> int:
+def count_text(text: str, counter: TokenCounter) -> int:
+    """The tokens of one text; a short one is counted once for all who have it."""
     return _count_short(text, counter) if len(text) <= SHORT else counter.count((text,))[0]
 
 
