@@ -14,8 +14,8 @@ COMPILE := .venv/bin/uv pip compile --quiet --system-certs --universal --generat
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
-run: .venv/.run ## Run the first example
-	@.venv/bin/python examples/01_fold.py
+run: .venv/.run ## Start the server and show a first run
+	@.venv/bin/recto serve --hello
 
 test: fast full ## Run the fast tier, then the full tier
 

@@ -6,12 +6,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
+from recto.testing.process import ServerProcess
 from tests.house import ROOT
 
 READMES = ("README.md", "README.zh-CN.md")
@@ -20,7 +23,10 @@ RUNNABLE = [*READMES, *GUIDES]
 LINKED = [*RUNNABLE, "CONTRIBUTING.md", "SECURITY.md"]
 
 SHELLS = {"sh", "console"}
-COMMANDS = ("recto ", "python ")
+SERVE, CURL = "recto serve", "curl "
+COMMANDS = ("recto ", "python ", CURL)
+# Where a server is by default, as documents say it.
+ADDRESS = "http://127.0.0.1:8787"
 SECONDS = 120
 FENCE = re.compile(
     r"^(?P<fence>```+|~~~+)(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
@@ -55,10 +61,17 @@ def test_both_readmes_have_the_same_headings_and_code():
 @pytest.mark.parametrize("document", RUNNABLE)
 def test_every_command_in_a_document_runs(document: str, tmp_path: Path):
     lay_out(tmp_path)
-    for command in commands(read(document)):
-        done = run(command, tmp_path)
-        said = f"{done.stdout}{done.stderr}"
-        assert done.returncode == 0, f"{document}: `{command}` ended with {done.returncode}:\n{said}"
+    typed = commands(read(document))
+    servers = [command for command in typed if command.startswith(SERVE)]
+    for command in servers:
+        code, said = serve(command, tmp_path)
+        assert "listening on http://127.0.0.1:" in said, f"{document}: `{command}` does not listen:\n{said}"
+        assert code == 0, f"{document}: `{command}`, asked to stop, ended with {code}:\n{said}"
+    with server_for(typed, tmp_path) as url:
+        for command in [command for command in typed if command not in servers]:
+            done = run(command.replace(CURL, f"{CURL}-f ").replace(ADDRESS, url), tmp_path)
+            said = f"{done.stdout}{done.stderr}"
+            assert done.returncode == 0, f"{document}: `{command}` ended with {done.returncode}:\n{said}"
 
 
 @pytest.mark.parametrize("document", LINKED)
@@ -134,7 +147,7 @@ def lay_out(folder: Path) -> None:
 
 
 def commands(text: str) -> list[str]:
-    """Commands of the shell blocks that call recto or python, in a pipe too."""
+    """Commands of the shell blocks that call recto, python or curl, in a pipe too."""
     typed = (line for block in blocks(text) if block.language in SHELLS for line in shell_lines(block))
     return [line for line in typed if any(part.strip().startswith(COMMANDS) for part in line.split("|"))]
 
@@ -147,13 +160,46 @@ def shell_lines(block: Block) -> list[str]:
     return [line.removeprefix("$ ") for line in lines]
 
 
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def serve(command: str, folder: Path) -> tuple[int, str]:
+    """Start a server, which never ends by itself, and stop it once it says something: its exit code and its words."""
+    with subprocess.Popen(
+        ["sh", "-c", f"exec {command}"],
+        cwd=folder,
+        env={**environment(), "RECTO_PORT": "0"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as server:
+        late = Timer(SECONDS, server.kill)
+        late.start()
+        first = server.stdout.readline() if server.stdout else ""
+        server.terminate()
+        rest, _ = server.communicate()
+        late.cancel()
+    return server.returncode, first + rest
+
+
+@contextmanager
+def server_for(typed: list[str], folder: Path) -> Generator[str]:
+    """The address of a server for those commands that ask one; without them there is none."""
+    if not any(CURL in command for command in typed):
+        yield ADDRESS
+        return
+    with ServerProcess.serve(folder / "asked", {}) as server:
+        yield server.url
+
+
+def environment() -> dict[str, str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    environment = {**os.environ, "PATH": path}
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}, "PATH": path}
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
-        env=environment,
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

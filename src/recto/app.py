@@ -22,7 +22,7 @@ from recto.api.server import Backend, make_api
 from recto.cli.server_settings import ServerSettings
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
-from recto.errors import SettingsError
+from recto.errors import RectoError, SettingsError
 from recto.ids import new_id
 from recto.models.backoff import BackoffSettings
 from recto.models.choose import choose_model
@@ -69,7 +69,11 @@ async def _living(
     settings: ServerSettings, folder: DataFolder, reached: Callable[[Point], None] | None, api: FastAPI
 ) -> AsyncGenerator[None]:
     """Everything that lives as long as the server does."""
-    store = await _store(settings, folder)
+    try:
+        store = await _store(settings, folder)
+    except RectoError as error:
+        api.state.failure = error
+        raise
     hub = Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds))
     model = choose_model(settings.model, os.environ, window=settings.window, timeouts=_timeouts(settings))
     shop = replace(_workshop(settings, store, hub, model), reached=reached or pass_by)

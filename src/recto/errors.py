@@ -17,7 +17,7 @@ RectoError
     ├── Conflict         the same name already stands for something else
     ├── LeaseLost        another worker has this run now: nothing may be written for it
     ├── StoreBusy        more writes are waiting than the store will hold
-    └── StoreDown        the database cannot be written
+    └── StoreDown        the database cannot be used
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class StoreBusy(StoreError):
 
 
 class StoreDown(StoreError):
-    """The database cannot be written."""
+    """The database cannot be used."""
 
     def __init__(self, *, problem: str) -> None:
-        super().__init__(f"The database cannot be written: {problem}. Free space or repair it; nothing stored is lost.")
+        super().__init__(f"The database cannot be used: {problem}. Put that right; nothing that was stored is lost.")
         self.problem = problem

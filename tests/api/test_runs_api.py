@@ -23,6 +23,7 @@ from recto.testing.process import ServerProcess
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 LIMIT = 262_144
 SUM = "What is 12*7?"
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def test_P1_an_admitted_run_is_answered_with_its_ids_and_its_time_in_utc(url: st
     assert list(reply.json) == ["taskId", "threadId", "runId", "created"]
     assert (reply.json["threadId"], reply.json["runId"]) == (body["threadId"], body["runId"])
     created = str(reply.json["created"])
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", created)
+    assert re.fullmatch(TIME, created)
     assert abs(datetime.fromisoformat(created) - datetime.now(UTC)) < timedelta(minutes=1)
 
 
@@ -169,6 +170,13 @@ WRONG: list[tuple[Mapping[str, Json], str]] = [
     ({"messages": [{"id": "a", "role": "assistant", "content": "Hi."}]}, "messages"),
     ({"messages": [{"id": "a", "role": "user", "content": 7}]}, "messages[0]"),
     ({"tools": [{}]}, "tools[0].name"),
+    ({"threadId": "6f1c2c7e-7f0a-4a52-9f0e-0d3e8f5a1b1\0"}, "threadId"),
+    ({"runId": "a\0"}, "runId: holds the character U+0000"),
+    ({"messages": [{"id": "a\0", "role": "user", "content": "Hi."}]}, "messages[0].id"),
+    ({"messages": [{"id": "a", "role": "user", "content": "Hi.\0"}]}, "messages[0].content"),
+    ({"messages": [{"id": "a", "role": "user", "content": [{"type": "text", "text": "\0"}]}]}, "content[0].text"),
+    ({"context": [{"description": "\0", "value": ""}]}, "context[0].description"),
+    ({"forwardedProps": {"a": {"\0": 1}}}, "forwardedProps.a"),
     ({"forwardedProps": "x"}, "forwardedProps"),
 ]
 
@@ -176,6 +184,10 @@ WRONG: list[tuple[Mapping[str, Json], str]] = [
 @pytest.mark.parametrize(("change", "words"), WRONG)
 def test_P2_a_wrong_field_is_refused_by_its_name(url: str, change: Mapping[str, Json], words: str):
     assert_problem(post(url, {**ask(SUM), **change}), 422, "invalid_input", words)
+
+
+def test_P2_an_escape_that_only_looks_like_the_character_that_cannot_be_stored_is_taken(url: str):
+    assert post(url, ask("the text \\u0000 is five letters and a backslash")).status == 202
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 5_000, b'{"a":NaN}', b"7", b"[]", b"null"])
@@ -199,7 +211,8 @@ def test_P2_a_body_without_a_length_has_the_same_limit(url: str):
 def chunked(url: str, body: bytes) -> Reply:
     connection = connect(url)
     pieces = (body[at : at + 8_192] for at in range(0, len(body), 8_192))
-    connection.request("POST", RUNS, pieces, {"transfer-encoding": "chunked"}, encode_chunked=True)
+    headers = {"transfer-encoding": "chunked", "content-type": "application/json"}
+    connection.request("POST", RUNS, pieces, headers, encode_chunked=True)
     answer = connection.getresponse()
     headers = {name.lower(): value for name, value in answer.getheaders()}
     reply = Reply(status=answer.status, headers=headers, body=answer.read())
@@ -227,6 +240,11 @@ def test_P8_a_run_is_found_by_the_clients_name_and_by_the_servers_id(url: str):
     }
     usage = cast("list[Mapping[str, Json]]", events[-1].event["usage"])
     assert by_task.json["usage"] == usage[0]
+    assert [name for name in ("created", "started", "ended") if not re.fullmatch(TIME, str(by_task.json[name]))] == []
+
+
+def test_P8_a_name_that_cannot_be_stored_is_nobodys(url: str):
+    assert_problem(get(url, "nobody%00"), 404, "not_found", "There is no run 'nobody")
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/events"), ("POST", "/cancel")])
@@ -275,8 +293,9 @@ def test_P7_a_reader_that_goes_away_is_no_cancel(slow: Slow):
 
 def test_P7_a_silent_stream_has_comments_as_heartbeats(slow: Slow):
     run, _ = slow.begin()
+    newest = Reader(lambda: slow.url, run).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
     connection = connect(slow.url)
-    connection.request("GET", f"{RUNS}/{run}/events", headers={"last-event-id": "3"})
+    connection.request("GET", f"{RUNS}/{run}/events", headers={"last-event-id": str(newest.number)})
     answer = connection.getresponse()
     lines = iter(answer)
     assert [next(line for line in lines if line.startswith(b":")) for _ in range(3)] == [b":\n"] * 3
@@ -297,6 +316,25 @@ def test_P7_a_number_that_is_none_is_refused(url: str, wrong: str):
 def test_P7_a_number_behind_the_end_gets_nothing_and_waits_for_nothing(url: str):
     run, _ = finished(url)
     assert get(url, f"{run}/events?after=99999999999").body == b""
+
+
+def test_P7_a_number_a_run_under_way_has_not_come_to_is_refused(slow: Slow):
+    thread = new_id()
+    slow.go.clear()
+    run, queued = start(slow.url, ask("hold", thread=thread)), start(slow.url, ask("later", thread=thread))
+    said = Reader(lambda: slow.url, run).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+    words = f"is 99, but the newest event of this run is number {said.number}"
+    assert_problem(get(slow.url, f"{run}/events", last_event_id="99"), 422, "invalid_input", words)
+    assert_problem(get(slow.url, f"{queued}/events?after=1"), 422, "invalid_input", "is number 0")
+    slow.go.set()
+    assert get(slow.url, f"{queued}/events").status == 200
+
+
+def test_P7_the_dialect_of_a_run_is_the_same_however_its_field_is_spelled(url: str):
+    body = {name: value for name, value in ask(SUM).items() if name != "protocolVersion"}
+    said = post(url, {**body, "protocol_version": "1.0"}, accept="text/event-stream").body
+    assert b'"outcome"' in said
+    assert get(url, f"{body['runId']}/events").body == said
 
 
 def test_P7_the_dialect_is_the_one_asked_for_else_the_one_of_the_run(url: str):

@@ -12,6 +12,7 @@ import pytest
 
 from recto.cli.server_settings import ServerSettings, load_settings
 from recto.errors import SettingsError
+from recto.store.store import check_url
 from recto.testing.client import Reader, ask, request, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
@@ -73,6 +74,44 @@ def test_C2_the_value_of_an_unknown_name_is_not_shown_for_it_may_be_a_secret(tmp
     done = serve(tmp_path, RECTO_MODEL_KEYS="sk-very-secret")
     assert_refused(done, "RECTO_MODEL_KEYS")
     assert "sk-very-secret" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://bob:s3cret@host/db",
+        "postgresql://bob:s3cret@host:port/db",
+        "postgres://bob:s3cret@:/db",
+        "bob:s3cret@host/db",
+        "postgresql://",
+        "sqlite:///",
+    ],
+)
+def test_C2_a_database_url_that_is_none_is_refused_without_showing_it(tmp_path: Path, url: str):
+    done = serve(tmp_path, RECTO_DATABASE_URL=url)
+    assert_refused(done, "RECTO_DATABASE_URL is '(not shown)'", "postgresql://USER:PASSWORD@HOST/DATABASE")
+    assert "s3cret" not in done.stderr
+    assert not (tmp_path / "recto-data").exists()
+
+
+@pytest.mark.parametrize("text", ["database_url = ['s3cret']", "database_urls = 's3cret'"])
+def test_C2_a_database_url_in_a_file_is_not_shown_either(tmp_path: Path, text: str):
+    (tmp_path / "recto.toml").write_text(f"[server]\n{text}\n")
+    done = serve(tmp_path)
+    assert_refused(done, "server.database_url", "(not shown)")
+    assert "s3cret" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgres://bob:s3#cr@host/db", "postgresql://host", "postgresql:///db?host=/tmp", "sqlite:///a.db"],
+)
+def test_C2_a_database_url_may_be_spelled_as_is_usual(url: str):
+    assert load_settings({}, {"RECTO_DATABASE_URL": url}, None).database_url == url
+
+
+def test_C2_both_spellings_of_a_postgresql_url_mean_the_same():
+    assert check_url("postgres://host/postgres://") == check_url("postgresql://host/postgres://")
 
 
 def test_C2_a_flag_that_means_nothing_stops_the_start(tmp_path: Path):
@@ -148,6 +187,14 @@ def test_C2_recto_toml_of_the_folder_is_read_unless_another_is_named(tmp_path: P
         ("RECTO_GRACE_SECONDS", "1.5", "grace_seconds", 1.5),
         ("RECTO_SYNCHRONOUS", "FULL", "synchronous", "FULL"),
         ("RECTO_HOST", "::1", "host", "::1"),
+        ("RECTO_MODEL_CONNECT_SECONDS", "1", "model_connect_seconds", 1.0),
+        ("RECTO_MODEL_FIRST_BYTE_SECONDS", "2", "model_first_byte_seconds", 2.0),
+        ("RECTO_MODEL_BETWEEN_SECONDS", "3", "model_between_seconds", 3.0),
+        ("RECTO_RETRY_AFTER_SECONDS", "4", "retry_after_seconds", 4.0),
+        ("RECTO_SHELF_THREADS", "5", "shelf_threads", 5),
+        ("RECTO_SHELF_ENTRIES", "6", "shelf_entries", 6),
+        ("RECTO_EVENT_CHARACTERS", "7", "event_characters", 7),
+        ("RECTO_DATABASE_CONNECTIONS", "8", "database_connections", 8),
     ],
 )
 def test_C2_the_environment_is_read_as_what_the_setting_is(name: str, value: str, field: str, found: object):

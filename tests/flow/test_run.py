@@ -10,7 +10,7 @@ import pytest
 
 from recto.page.canonical import Json
 from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
-from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
+from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
 from tests.flow.stage import Stage, story, told, told_by
 
@@ -333,8 +333,3 @@ def test_a_deadline_ends_the_run_and_keeps_what_was_said(tmp_path: Path):
             assert last(events)["code"] == "deadline"
             assert [kind for kind, _ in story(stage.log(str(body["threadId"])))] == ["user", "assistant", "interrupted"]
         gate.set()
-
-
-def test_the_model_server_of_these_tests_is_the_recording_one(stage: Stage):
-    assert isinstance(stage.model, ModelServer)
-    assert all(asked.path == "/v1/chat/completions" for asked in stage.model.requests)

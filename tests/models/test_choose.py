@@ -35,6 +35,24 @@ def test_an_address_that_is_none_is_refused_by_its_setting(url: str):
         choose_model("compatible:qwen", {"RECTO_MODEL_URL": url})
 
 
+@pytest.mark.parametrize(
+    "url", ["http://user:hunter2@host/v1", "https://hunter2@host", "user:hunter2@host", "http://user:hunter2@host:x/v1"]
+)
+@pytest.mark.parametrize(
+    ("name", "setting", "key"),
+    [
+        ("compatible:qwen", "RECTO_MODEL_URL", "RECTO_MODEL_KEY"),
+        ("openai:gpt-5", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    ],
+)
+def test_an_address_with_a_password_is_refused_without_showing_it(name: str, setting: str, key: str, url: str):
+    with pytest.raises(SettingsError) as caught:
+        choose_model(name, {setting: url, "OPENAI_API_KEY": "sk-1"})
+    assert setting in str(caught.value)
+    assert key in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["", "gpt-5", "openai:", "openai: gpt", "other:x", "DEMO"])
 def test_a_name_of_no_known_form_is_told_the_forms(name: str):
     with pytest.raises(SettingsError, match=r"demo, openai:NAME .* or compatible:NAME"):

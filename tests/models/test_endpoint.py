@@ -252,6 +252,14 @@ async def test_nobody_at_the_address_is_unreachable():
 
 
 @pytest.mark.asyncio
+async def test_of_an_address_that_cannot_be_reached_only_the_host_and_the_setting_are_told():
+    with ModelServer() as server:
+        url = server.url.replace("://", "://user:hunter2@")
+    with pytest.raises(ModelUnreachable, match=r": 127\.0\.0\.1 cannot be reached \(\w+\)\. Check the base url\.$"):
+        await deltas_of(model_at(url))
+
+
+@pytest.mark.asyncio
 async def test_a_server_that_never_answers_is_unreachable_in_time():
     with pytest.raises(ModelUnreachable, match="no sign of life"):
         await answered(Answer(hang=True), timeouts=QUICK)

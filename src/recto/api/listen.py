@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import threading
@@ -11,6 +12,8 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+
+from recto.errors import RectoError
 
 # Streams are ended before it begins, so what is left are answers being written.
 CLOSING_SECONDS = 2
@@ -28,14 +31,23 @@ def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) 
         server_header=False,
         date_header=False,
     )
+    # What keeps us from starting is told in one line; the way through the code there helps nobody.
+    logging.getLogger("uvicorn.error").addFilter(_is_no_traceback)
     server = _Server(config, api, announce)
     # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
     signal.signal(signal.SIGTERM, _have_stopped)
     # Where it cannot start, it has said why and would leave with a code of its own.
     with suppress(KeyboardInterrupt, SystemExit):
         server.run()
+    failure: RectoError | None = getattr(api.state, "failure", None)
+    if failure:
+        raise failure
     if not server.started:
         raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")
+
+
+def _is_no_traceback(record: logging.LogRecord) -> bool:
+    return "Traceback" not in record.getMessage() and "Application startup failed" not in record.getMessage()
 
 
 def _have_stopped(_signal: int, _frame: FrameType | None) -> None:
