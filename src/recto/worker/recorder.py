@@ -71,7 +71,8 @@ class Recorder:
         said = merge((*self._pending, *events))
         self._pending, self._waiting = [], 0
         self._stop_timer()
-        bodies = [body for event in said for body in encode_event(event)]
+        # Copies: what the encoder returns keeps the page of memory it was written in, and readers' tails keep these.
+        bodies = [bytes(memoryview(body)) for event in said for body in encode_event(event)]
         if change is NOTHING_ELSE:
             written = await self._store.say(self._lease, bodies)
         else:
