@@ -13,7 +13,7 @@ from recto.errors import LeaseLost
 from recto.page import Entry, Segment, SkillChanged
 from recto.store.entries import encode_entry, kind_of_entry
 from recto.store.ports import CallBegun, CallEnded, Change, Lease, Written
-from recto.store.runs import ADD_EVENT
+from recto.store.runs import ADD_EVENT, HELD, mine
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
 from recto.store.statement import Statement, Value, Values, insert_into, insert_missing, param
 
@@ -23,10 +23,7 @@ Said: TypeAlias = tuple[Lease, Sequence[bytes]]
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
 CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
 
-_held = update(RUNS).where(
-    RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running"
-)
-_counted = _held.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
+_counted = HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
 _kept = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
 _told = (RUNS.c.last_event, RUNS.c.cancel)
 # Deltas are most of what is written, and change nothing else.
@@ -88,7 +85,7 @@ def say(connection: Connection, said: Sequence[Said]) -> list[Written | LeaseLos
     # Always in the same order, so that two processes that touch the same rows cannot wait for each other.
     for place, (lease, events) in sorted(enumerate(said), key=lambda one: one[1][0].run):
         try:
-            last_event, cancel = _fenced(lease, PASS_WITH_EVENTS.rows(connection, _mine(lease, len(events))))
+            last_event, cancel = _fenced(lease, PASS_WITH_EVENTS.rows(connection, _saying(lease, len(events))))
         except LeaseLost as error:
             outcomes[place] = error
             continue
@@ -100,7 +97,7 @@ def say(connection: Connection, said: Sequence[Said]) -> list[Written | LeaseLos
 
 
 def _pass_fence(connection: Connection, lease: Lease, change: Change, now: datetime) -> tuple[int, str | None]:
-    values = _mine(lease, len(change.events))
+    values = _saying(lease, len(change.events))
     fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
     fields["new_calls"] = change.call.number if change.call else None
     if change.ending:
@@ -113,8 +110,8 @@ def _pass_fence(connection: Connection, lease: Lease, change: Change, now: datet
     return _fenced(lease, rows)
 
 
-def _mine(lease: Lease, events: int) -> dict[str, Value]:
-    return {"this": lease.run, "my_fence": lease.fence, "more": events}
+def _saying(lease: Lease, events: int) -> dict[str, Value]:
+    return {**mine(lease), "more": events}
 
 
 def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | None]:

@@ -15,7 +15,7 @@ from recto.errors import Conflict, NotFound
 from recto.page.canonical import load
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
 from recto.store.schema import EVENTS, RUNS, THREADS, micros, moment
-from recto.store.statement import Statement, Values, apart, insert_into, insert_missing, param
+from recto.store.statement import Statement, Value, Values, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
 _last_seq = select(THREADS.c.last_seq).where(THREADS.c.id == RUNS.c.thread).scalar_subquery()
@@ -71,11 +71,12 @@ TAKE = Statement(
     .returning(*COLUMNS)
 )
 
-_held = update(RUNS).where(
+# A run that is still ours: every write for it goes through this.
+HELD = update(RUNS).where(
     RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running"
 )
-RENEW = Statement(_held.values(lease_until=param("until", RUNS.c.lease_until)))
-HAND_BACK = Statement(_held.values(lease_until=param("until", RUNS.c.lease_until), node=null(), boot=null()))
+RENEW = Statement(HELD.values(lease_until=param("until", RUNS.c.lease_until)))
+HAND_BACK = Statement(HELD.values(lease_until=param("until", RUNS.c.lease_until), node=null(), boot=null()))
 RECOVER = Statement(
     update(RUNS)
     .where(
@@ -169,13 +170,13 @@ def renew(connection: Connection, who: Claimant, leases: Sequence[Lease], now: d
     """Hold leases longer."""
     until = micros(now + who.lease)
     ordered = sorted(leases, key=_by_run)
-    return tuple(lease for lease in ordered if RENEW.count(connection, {**_mine(lease), "until": until}))
+    return tuple(lease for lease in ordered if RENEW.count(connection, {**mine(lease), "until": until}))
 
 
 def hand_back(connection: Connection, leases: Sequence[Lease], at: datetime) -> None:
     """Let leases run out at that time."""
     for lease in sorted(leases, key=_by_run):
-        HAND_BACK.count(connection, {**_mine(lease), "until": micros(at)})
+        HAND_BACK.count(connection, {**mine(lease), "until": micros(at)})
 
 
 def _by_run(lease: Lease) -> str:
@@ -183,7 +184,8 @@ def _by_run(lease: Lease) -> str:
     return lease.run
 
 
-def _mine(lease: Lease) -> Values:
+def mine(lease: Lease) -> dict[str, Value]:
+    """What `HELD` asks for."""
     return {"this": lease.run, "my_fence": lease.fence}
 
 

@@ -11,13 +11,14 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+
+from recto.testing.process import free_port
 
 USER = "recto"
 HOST = "127.0.0.1"
@@ -72,7 +73,7 @@ class PostgresServer:
         if not (self._folder / "data").exists():
             self._create()
         for _ in range(1 if self._port else TRIES):
-            port = self._port or _free_port()
+            port = self._port or free_port()
             if self._starts(port):
                 self._port = port
                 return
@@ -152,9 +153,3 @@ def _account() -> tuple[int, int] | tuple[None, None]:
         return None, None
     nobody = pwd.getpwnam("nobody")
     return nobody.pw_uid, nobody.pw_gid
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        return listener.getsockname()[1]
