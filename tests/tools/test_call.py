@@ -10,17 +10,17 @@ import pytest
 from recto.page import ToolOffer
 from recto.page.messages import Text, ToolCall
 from recto.tools import ToolContext, ToolResult
-from recto.tools.call import Limits, call_tool
+from recto.tools.call import ToolLimits, call_tool
 from recto.tools.function import Function, tool_from
 from recto.tools.ports import Tool
 from recto.tools.registry import Registry
 from tests.tools.runs import context, text_of
 
 
-def call(name: str, *functions: Function, arguments: str = "{}", limits: Limits | None = None) -> ToolResult:
+def call(name: str, *functions: Function, arguments: str = "{}", limits: ToolLimits | None = None) -> ToolResult:
     tools = Registry(map(tool_from, functions))
     asked = ToolCall(id="c1", name=name, arguments=arguments)
-    return asyncio.run(call_tool(tools, asked, context(), limits or Limits()))
+    return asyncio.run(call_tool(tools, asked, context(), limits or ToolLimits()))
 
 
 def search(words: str) -> str:
@@ -76,7 +76,7 @@ def test_an_unknown_tool_like_no_other_gets_the_names_alone():
 
 
 def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told():
-    result = call("sleep", sleep, limits=Limits(seconds=0.01))
+    result = call("sleep", sleep, limits=ToolLimits(seconds=0.01))
     assert result.error == "timeout"
     assert text_of(result).startswith("sleep took longer than 0.01 seconds and was stopped.")
 
@@ -87,7 +87,7 @@ def test_a_timeout_inside_the_tool_is_its_own_failure():
 
 
 def test_what_a_tool_answers_is_bounded():
-    result = call("search", search, arguments='{"words": "' + "x" * 1000 + '"}', limits=Limits(characters=300))
+    result = call("search", search, arguments='{"words": "' + "x" * 1000 + '"}', limits=ToolLimits(characters=300))
     assert len(text_of(result)) <= 300
 
 
@@ -119,7 +119,7 @@ def test_a_tool_that_cancels_itself_has_failed_and_nothing_else_is_cancelled():
 def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_and_the_model_told(caplog: pytest.LogCaptureFixture):
     done: list[str] = []
     begun = time.monotonic()
-    result = call("persist", stubborn(30, done), limits=Limits(seconds=0.01))
+    result = call("persist", stubborn(30, done), limits=ToolLimits(seconds=0.01))
     assert time.monotonic() - begun < 5
     assert (result.error, done) == ("timeout", ["cancelled"])
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -147,7 +147,7 @@ def test_a_tool_has_the_time_to_clean_up():
             await asyncio.sleep(0.05)
             done.append("tidied")
 
-    assert call("tidy", tidy, limits=Limits(seconds=0.01)).error == "timeout"
+    assert call("tidy", tidy, limits=ToolLimits(seconds=0.01)).error == "timeout"
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled_call(tidy))
     assert done == ["tidied", "tidied"]
@@ -157,7 +157,7 @@ async def test_what_a_tool_left_behind_raises_is_nobodys_problem(caplog: pytest.
     done: list[str] = []
     tool = tool_from(stubborn(1.2, done))
     asked = ToolCall(id="c", name="persist", arguments="{}")
-    result = await call_tool(Registry([tool]), asked, context(), Limits(seconds=0.01))
+    result = await call_tool(Registry([tool]), asked, context(), ToolLimits(seconds=0.01))
     assert (result.error, done) == ("timeout", ["cancelled"])
     await asyncio.sleep(0.5)
     assert done == ["cancelled", "ended"]

@@ -19,18 +19,18 @@ NAME_SHOWN = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ToolLimits:
     """How long a tool may take, and how much it may answer."""
 
     seconds: float = 120
     characters: int = LIMIT_CHARACTERS
 
 
-LIMITS = Limits()
+LIMITS = ToolLimits()
 
 
 async def call_tool(
-    tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, limits: Limits = LIMITS
+    tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, limits: ToolLimits = LIMITS
 ) -> ToolResult:
     """What the tool answers, or what the model has to know when it could not."""
     tool = tools.get(call.name)

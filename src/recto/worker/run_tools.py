@@ -23,7 +23,7 @@ from recto.page.events import CallAnswered
 from recto.page.messages import ToolPart
 from recto.page.next_step import INVALID_ARGUMENTS
 from recto.store.ports import Change
-from recto.tools.call import Limits, call_tool
+from recto.tools.call import ToolLimits, call_tool
 from recto.tools.ports import ToolContext, ToolResult
 from recto.tools.schema import check_arguments
 from recto.worker.desk import Desk
@@ -112,7 +112,7 @@ async def _result(desk: Desk, call: ToolCall) -> ToolResult:
         zone=desk.zone,
         props=desk.input.props,
     )
-    bounds = Limits(seconds=limits.tool_seconds, characters=limits.tool_characters)
+    bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     return await call_tool(desk.tools, call, context, bounds)
 
 
