@@ -17,8 +17,9 @@ from prometheus_client import CollectorRegistry
 
 from recto.agents.agent import Agent
 from recto.agents.folders import load_agents
+from recto.api.backend import Backend
 from recto.api.listen import listen
-from recto.api.server import Backend, make_api
+from recto.api.server import make_api
 from recto.cli.server_settings import ServerSettings
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
@@ -113,7 +114,8 @@ def _backend(settings: ServerSettings, shop: Workshop, dispatcher: Dispatcher) -
         store=shop.store,
         hub=shop.hub,
         agent=settings.agent,
-        tool_names=frozenset(shop.tools[settings.agent]),
+        agents=shop.agents,
+        tool_names={name: frozenset(tools) for name, tools in shop.tools.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
         problem=lambda: shop.store.problem or dispatcher.problem,

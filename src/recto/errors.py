@@ -2,6 +2,9 @@
 
 RectoError
 ├── WireError        text from outside is not the format it claims to be
+├── Refused          a request breaks a rule of the protocol, which has its own words for it
+├── TooLarge         a body is larger than its limit
+├── LimitReached     somebody asks for more than they may have at present
 ├── CannotCarry      a wire format has no place for what it was asked to carry
 ├── SettingsError    a setting has a value that means nothing
 ├── NotAConversation a file holds no conversation Recto can read
@@ -34,6 +37,26 @@ class WireError(RectoError):
         super().__init__(f"{where}: {problem}")
         self.where = where
         self.problem = problem
+
+
+class Refused(RectoError):
+    """A request breaks a rule of the protocol. The words are the protocol's own; `where` names the field."""
+
+    def __init__(self, words: str, *, where: str) -> None:
+        super().__init__(words)
+        self.where = where
+
+
+class TooLarge(RectoError):
+    """A body is larger than its limit."""
+
+
+class LimitReached(RectoError):
+    """Somebody asks for more than they may have at present. `retry` is in how many seconds they may ask again."""
+
+    def __init__(self, words: str, *, retry: float) -> None:
+        super().__init__(words)
+        self.retry = retry
 
 
 class CannotCarry(RectoError):

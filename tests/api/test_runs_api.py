@@ -91,7 +91,7 @@ def events_of(reply: Reply) -> list[Sent]:
 
 def assert_problem(reply: Reply, status: int, code: str, words: str) -> None:
     assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json")
-    assert reply.json.keys() == {"type", "title", "status", "detail", "code"}
+    assert reply.json.keys() == {"type", "title", "status", "detail", "code", "errors"}
     assert (reply.json["status"], reply.json["code"]) == (status, code)
     assert words in str(reply.json["detail"])
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from recto.page import CompactSettings, FoldSettings, Prompt, SummarySettings
 from recto.page.canonical import Json
 from recto.page.facts import ToolCalling
+
+Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
+Titles: TypeAlias = Literal["words", "model"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +19,8 @@ class Limits:
     """What a run may use: replies of the model, seconds from its start, seconds and characters of each tool.
 
     `failures` of the model in a row, replies in a row whose calls no tool could take, and `claims`: how often a run may
-    be taken up again before it is given up as one that brings its worker down.
+    be taken up again before it is given up as one that brings its worker down. `client_seconds` is how long a client
+    may take to answer a call of one of its own tools.
     """
 
     steps: int = 50
@@ -26,14 +31,39 @@ class Limits:
     bad_arguments: int = 3
     claims: int = 20
     compactions: int = 3
+    client_seconds: float = 86_400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How the model is asked. None leaves it to the model.
+
+    `tool_choice` is `auto`, `none`, `required` or the name of a tool; `output` the JSON Schema an answer must follow, as
+    text.
+    """
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: Effort | None = None
+    tool_choice: str | None = None
+    output: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request."""
+    """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request.
+
+    Without a `model` it has the server's. `titles` says who names a thread. `client_system` lets a client's system and
+    developer messages speak as the system prompt; else they are context, with a user's authority.
+    """
 
     name: str
     prompt: Prompt
+    description: str = ""
+    model: str | None = None
+    sampling: Sampling = Sampling()
+    titles: Titles = "words"
+    client_system: bool = False
     tools: tuple[str, ...] = ()
     history: int | None = None
     budget: int | None = None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from starlette.requests import Request
 
-from recto.errors import RectoError, WireError
+from recto.errors import TooLarge, WireError
 from recto.page.canonical import Json, load, load_object
 from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import StoredRun
@@ -27,10 +27,6 @@ STATUSES = {
     "waiting": "waiting",
     "cancelled": "cancelled",
 }
-
-
-class TooLarge(RectoError):
-    """A body is larger than its limit."""
 
 
 async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
@@ -97,9 +93,8 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def parse_after(request: Request) -> int:
-    """The number of the last event a reader has: `Last-Event-ID`, or `?after=`."""
-    text = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
+def parse_after(text: str) -> int:
+    """The number of the last event a reader has."""
     if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
         raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
     return min(int(text), 2**31 - 1)

@@ -2,36 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import cast
 
+from fastapi.exceptions import RequestValidationError
+from pydantic_core import ErrorDetails
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.errors import Conflict, NotFound, RectoError, SettingsError, StoreBusy, StoreDown, WireError
+from recto.errors import (
+    Conflict,
+    LimitReached,
+    NotFound,
+    RectoError,
+    Refused,
+    SettingsError,
+    StoreBusy,
+    StoreDown,
+    TooLarge,
+    WireError,
+)
 from recto.page.canonical import dump
 
 MEDIA = "application/problem+json"
 STATUS: Mapping[type[RectoError], tuple[int, str]] = {
-    WireError: (422, "invalid_input"),
     SettingsError: (422, "invalid_setting"),
     NotFound: (404, "not_found"),
+    TooLarge: (413, "too_large"),
     Conflict: (409, "conflict"),
     StoreBusy: (503, "busy"),
     StoreDown: (503, "store_down"),
 }
-RETRY_SECONDS = "1"
-TOO_LARGE = 413
+RETRY_SECONDS = 1
+CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request"}
 
 
-def problem(status: int, code: str, detail: str) -> Response:
-    """A refusal."""
-    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, "code": code}
-    headers = {"retry-after": RETRY_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+def problem(
+    status: int, code: str, detail: str, *, errors: Sequence[Mapping[str, str]] = (), retry: float | None = None
+) -> Response:
+    """A refusal. `errors` names the fields that are wrong; `retry` the seconds after which to try again."""
+    body = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "errors": list(errors),
+    }
+    if retry is None and status == HTTPStatus.SERVICE_UNAVAILABLE:
+        retry = RETRY_SECONDS
+    headers = {"retry-after": str(max(1, round(retry)))} if retry is not None else None
     return Response(dump(body), status, headers, media_type=MEDIA)
 
 
 async def refuse(_request: Request, error: Exception) -> Response:
     """What an error of ours looks like to a client."""
-    status, code = next((told for kind, told in STATUS.items() if isinstance(error, kind)), (500, "internal"))
-    return problem(status, code, str(error))
+    match error:
+        case Refused():
+            return problem(422, "invalid_input", str(error), errors=[{"field": error.where, "problem": str(error)}])
+        case LimitReached():
+            return problem(429, "limit_reached", str(error), retry=error.retry)
+        case WireError():
+            return problem(422, "invalid_input", str(error), errors=[{"field": error.where, "problem": error.problem}])
+        case _:
+            status, code = next((told for kind, told in STATUS.items() if isinstance(error, kind)), (500, "internal"))
+            return problem(status, code, str(error))
+
+
+async def refuse_fields(_request: Request, error: Exception) -> Response:
+    """What wrong parameters of a path or a query look like."""
+    found = cast("Sequence[ErrorDetails]", error.errors() if isinstance(error, RequestValidationError) else ())
+    errors = [{"field": ".".join(str(step) for step in one["loc"][1:]), "problem": str(one["msg"])} for one in found]
+    told = "; ".join(f"{one['field']}: {one['problem']}" for one in errors)
+    return problem(422, "invalid_input", told or "The request cannot be read.", errors=errors)
+
+
+async def refuse_http(_request: Request, error: Exception) -> Response:
+    """What an address nobody answers looks like, or a method."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    told = {
+        404: "There is nothing at this address. The addresses there are: /docs.",
+        405: "This address has no such method. What it has: /docs.",
+    }
+    return problem(status, CODES.get(status, "http"), told.get(status, HTTPStatus(status).phrase))

@@ -19,15 +19,21 @@ FILE = "recto.toml"
 OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY"})
 # A url may hold a password, and the value of a name we do not know may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
+SECRETS = frozenset({"database_url", "token", "api_keys", "jwt_secret", "jwt_public_key", "jwt_jwks_url"})
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+Days = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Secret = Annotated[str, Field(min_length=16)]
 BaseModelT = TypeVar("BaseModelT", bound=BaseModel)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """Everything a server can be told. Limits of runs are apart."""
+    """Everything a server can be told. Limits of runs are apart.
+
+    In the limits of users, the queue and the days to keep things, 0 means that there is none.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8787
@@ -53,6 +59,28 @@ class ServerSettings:
     shelf_entries: int = 100_000
     database_connections: int = 10
     window: int = 128_000
+    token: str | None = None
+    api_keys: str | None = None
+    jwt_secret: str | None = None
+    jwt_public_key: str | None = None
+    jwt_jwks_url: str | None = None
+    jwt_audience: str | None = None
+    jwt_issuer: str | None = None
+    jwt_cache_seconds: float = 600.0
+    public_url: str | None = None
+    cors_origins: str = ""
+    user_runs: int = 100
+    user_requests: int = 6_000
+    user_tokens: int = 0
+    thread_queue: int = 50
+    queue: int = 10_000
+    event_days: float = 30.0
+    call_days: float = 0.0
+    thread_days: float = 0.0
+    cleaning_seconds: float = 3_600.0
+    prices: Path | None = None
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
     limits: Limits = Limits()
 
 
@@ -67,6 +95,7 @@ class _LimitsTable(BaseModel):
     bad_arguments: Annotated[int, Field(ge=0)] | None = None
     claims: Count | None = None
     compactions: Count | None = None
+    client_seconds: Seconds | None = None
 
 
 class _ServerTable(BaseModel):
@@ -96,6 +125,28 @@ class _ServerTable(BaseModel):
     shelf_entries: Count | None = None
     database_connections: Count | None = None
     window: Count | None = None
+    token: Secret | None = None
+    api_keys: str | None = None
+    jwt_secret: Secret | None = None
+    jwt_public_key: str | None = None
+    jwt_jwks_url: str | None = None
+    jwt_audience: str | None = None
+    jwt_issuer: str | None = None
+    jwt_cache_seconds: Seconds | None = None
+    public_url: str | None = None
+    cors_origins: str | None = None
+    user_runs: Annotated[int, Field(ge=0)] | None = None
+    user_requests: Annotated[int, Field(ge=0)] | None = None
+    user_tokens: Annotated[int, Field(ge=0)] | None = None
+    thread_queue: Annotated[int, Field(ge=0)] | None = None
+    queue: Annotated[int, Field(ge=0)] | None = None
+    event_days: Days | None = None
+    call_days: Days | None = None
+    thread_days: Days | None = None
+    cleaning_seconds: Seconds | None = None
+    prices: Path | None = None
+    log_level: Literal["debug", "info", "warning", "error"] | None = None
+    log_format: Literal["text", "json"] | None = None
 
 
 class _File(BaseModel):
@@ -153,7 +204,7 @@ def _checked(kind: type[BaseModelT], values: Mapping[str, object], prefix: str) 
         first = error.errors()[0]
         name = ".".join(str(step) for step in first["loc"])
         name = {PREFIX: PREFIX + name.upper(), "--": f"--{name.replace('_', '-')}"}.get(prefix, name)
-        is_open = first["type"] != "extra_forbidden" and first["loc"][-1:] != ("database_url",)
+        is_open = first["type"] != "extra_forbidden" and first["loc"][-1] not in SECRETS
         value = first["input"] if is_open else HIDDEN
         raise SettingsError(name=name, value=value, allowed=first["msg"].lower()) from error
 

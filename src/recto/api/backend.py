@@ -1,0 +1,63 @@
+"""What the routes lead to, and who asks. Nothing here decides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.agents.agent import Agent
+from recto.engine.hub import Hub
+from recto.page.canonical import Json, dump
+from recto.store.ports import Admission, Admitted
+from recto.store.store import Store
+
+# Whoever comes with the token of a server on this machine.
+LOCAL = "local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class User:
+    """Who asks. One that may not write may only look at what is theirs."""
+
+    name: str
+    can_write: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
+
+    `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools.
+    """
+
+    store: Store
+    hub: Hub
+    agent: str
+    agents: Mapping[str, Agent]
+    admit: Callable[[Admission], Awaitable[Admitted]]
+    cancel: Callable[[str], None]
+    problem: Callable[[], str | None]
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+
+
+def backend_of(request: Request) -> Backend:
+    """The backend of the application that got a request."""
+    backend: Backend = request.app.state.backend
+    return backend
+
+
+def user_of(request: Request) -> User:
+    """Who sent a request. Whoever comes this far was let in by name."""
+    user: User = request.state.user
+    return user
+
+
+def json_answer(value: Json, status: int = 200) -> Response:
+    """A value as the body of an answer."""
+    return Response(dump(value), status, media_type="application/json")

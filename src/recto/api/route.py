@@ -1,0 +1,99 @@
+"""A route and its description: what it takes, what it answers, with an example of each. Refuses to handle anything."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Literal
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from recto.page.canonical import Json
+
+PROBLEM_MEDIA = "application/problem+json"
+JSON_MEDIA = "application/json"
+STREAM_MEDIA = "text/event-stream"
+# What a stream may look like, for the description.
+STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"run-1"}\n\n'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """One method of one path. `refusals` are the statuses it may refuse with, beside those any route may.
+
+    `body` is what it takes, `answer` what it gives with `status`; `streams` says that it can answer with events.
+    """
+
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    path: str
+    handler: Callable[..., Awaitable[Response]]
+    tag: str
+    answer: type[BaseModel] | None = None
+    status: int = 200
+    body: type[BaseModel] | None = None
+    refusals: tuple[int, ...] = ()
+    streams: bool = False
+    is_open: bool = False
+    media: str = JSON_MEDIA
+    examples: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+class Problem(BaseModel):
+    """A refusal, as `application/problem+json`."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[dict[str, str]] = []
+
+
+def add(api: FastAPI, route: Route) -> None:
+    """Have an application answer a route, and say so in its description."""
+    api.add_api_route(
+        route.path,
+        route.handler,
+        methods=[route.method],
+        response_model=None,
+        status_code=route.status,
+        tags=[route.tag],
+        responses=_answers(route),
+        openapi_extra=_body(route),
+        operation_id=route.handler.__name__,
+    )
+
+
+def _answers(route: Route) -> dict[int | str, dict[str, object]]:
+    content: dict[str, object] = {}
+    if route.answer:
+        content[route.media] = {"schema": _schema(route.answer), **_example(route.examples.get("answer"))}
+    if route.streams:
+        content[STREAM_MEDIA] = {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}
+    answers: dict[int | str, dict[str, object]] = {
+        route.status: {"description": HTTPStatus(route.status).phrase, "content": content}
+    }
+    common = (400, 421, 429, 503) if route.is_open else (400, 401, 403, 421, 429, 503)
+    for status in sorted({*route.refusals, *common}):
+        refused = {PROBLEM_MEDIA: {"schema": _schema(Problem)}}
+        answers[status] = {"description": HTTPStatus(status).phrase, "content": refused}
+    return answers
+
+
+def _body(route: Route) -> dict[str, object]:
+    security: dict[str, object] = {"security": []} if route.is_open else {}
+    if route.body is None:
+        return security
+    shown = {"schema": _schema(route.body), **_example(route.examples.get("body"))}
+    return {**security, "requestBody": {"required": True, "content": {JSON_MEDIA: shown}}}
+
+
+def _schema(model: type[BaseModel]) -> dict[str, object]:
+    return model.model_json_schema()
+
+
+def _example(value: Json) -> dict[str, object]:
+    return {} if value is None else {"example": value}

@@ -1,0 +1,148 @@
+"""Routes of runs: start one, look at it, follow its events, end it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Annotated
+
+from fastapi import Header, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.bodies import (
+    NUL,
+    admitted_row,
+    check_after,
+    check_tools,
+    parse_after,
+    parse_input,
+    protocol_of,
+    read_body,
+    run_row,
+)
+from recto.api.route import Route
+from recto.api.shapes import RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
+from recto.api.streams import stream, stream_new
+from recto.errors import NotFound
+from recto.page.events import RunFinished, RunStarted, encode_event
+from recto.page.wire.agui_input import RunInput
+from recto.store.ports import Admission, Cancel, StoredRun
+
+RUNS = "/api/v1/agent/runs"
+STREAM = "text/event-stream"
+RunId = Annotated[str, Path(description="The run's id: `taskId`, or the `runId` it was started with.")]
+
+
+async def start_run(request: Request) -> Response:
+    """Start a run: 202 once it is stored, or its events with `Accept: text/event-stream`."""
+    backend = backend_of(request)
+    body = await read_body(request)
+    run_input = parse_input(body)
+    check_tools(run_input, backend.tool_names[backend.agent])
+    admission = _admission(backend, user_of(request).name, run_input, body)
+    if STREAM in request.headers.get("accept", ""):
+        return await _stream_run(backend, admission, run_input.protocol)
+    admitted = await backend.admit(admission)
+    return json_answer(admitted_row(admitted.run), 202)
+
+
+async def _stream_run(backend: Backend, admission: Admission, protocol: str | None) -> Response:
+    with ExitStack() as hearing:
+        listener = hearing.enter_context(backend.hub.listening(admission.id))
+        admitted = await backend.admit(admission)
+        if admitted.is_new:
+            return stream_new(backend.hub, hearing.pop_all(), listener, admitted.run, protocol)
+    return stream(backend.hub, admitted.run, 0, protocol)
+
+
+async def get_run(request: Request, id: RunId) -> Response:
+    """How a run is doing: its status, what it used, why it failed."""
+    return json_answer(run_row(await find_run(request, id)))
+
+
+async def get_events(
+    request: Request,
+    id: RunId,
+    after: Annotated[str | None, Query(description="The number of the last event you have.")] = None,
+    last_event_id: Annotated[str | None, Header(description="The same; it wins.")] = None,
+    protocol: Annotated[str | None, Query(alias="protocolVersion", description="`1.0`, or an older one.")] = None,
+) -> Response:
+    """A run's events from any number on, while it runs or later."""
+    number = parse_after(last_event_id or after or "0")
+    run = await find_run(request, id)
+    check_after(number, run)
+    return stream(backend_of(request).hub, run, number, protocol or protocol_of(run))
+
+
+async def cancel_run(request: Request, id: RunId) -> Response:
+    """End a run; what it wrote so far is kept. Asking twice, or after its end, changes nothing."""
+    backend, run = backend_of(request), await find_run(request, id)
+    ended = RunFinished(thread=run.thread, run=run.name, outcome="cancelled")
+    told = [*encode_event(RunStarted(thread=run.thread, run=run.name)), *encode_event(ended)]
+    wish = Cancel(reason="cancelled by its user", now=backend.clock(), events=told)
+    run = await backend.store.cancel(run, wish)
+    backend.cancel(run.id)
+    return json_answer(run_row(run))
+
+
+async def find_run(request: Request, id: str) -> StoredRun:
+    """A run of whoever asks. Somebody else's is not there."""
+    if NUL in id:
+        raise NotFound(what="run", id=id)
+    return await backend_of(request).store.find_run(user_of(request).name, id)
+
+
+def _admission(backend: Backend, owner: str, run_input: RunInput, body: bytes) -> Admission:
+    return Admission(
+        id=backend.new_id(),
+        name=run_input.run,
+        owner=owner,
+        thread=run_input.thread.lower(),
+        agent=backend.agent,
+        input=body,
+        response_id=backend.new_id(),
+        created=backend.clock(),
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=RUNS,
+        handler=start_run,
+        tag="runs",
+        status=202,
+        body=RunBody,
+        answer=TaskAccepted,
+        streams=True,
+        refusals=(404, 409, 413, 415, 422),
+        examples={"body": RUN_BODY},
+    ),
+    Route(
+        method="GET",
+        path=f"{RUNS}/{{id}}",
+        handler=get_run,
+        tag="runs",
+        answer=RunShape,
+        refusals=(404, 422),
+        examples={"answer": RUN_EXAMPLE},
+    ),
+    Route(
+        method="GET",
+        path=f"{RUNS}/{{id}}/events",
+        handler=get_events,
+        tag="runs",
+        streams=True,
+        refusals=(404, 422),
+    ),
+    Route(
+        method="POST",
+        path=f"{RUNS}/{{id}}/cancel",
+        handler=cancel_run,
+        tag="runs",
+        answer=RunShape,
+        refusals=(404, 415, 422),
+        examples={"answer": RUN_EXAMPLE},
+    ),
+)
