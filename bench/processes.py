@@ -15,6 +15,7 @@ from pathlib import Path
 
 from peer import HERE
 from peer import _environment as environment_of  # pyright: ignore[reportPrivateUsage] - a peer is installed one way
+from traffic import TOKEN
 
 TOKENS = 50
 TEXT = "word " * TOKENS
@@ -119,6 +120,8 @@ def start_recto(folder: Path, model: int, settings: Mapping[str, str] | None = N
     begin = (str(HERE / script),) if script else ("-m", "recto")
     command = [sys.executable, *begin, "serve", "--port", "0", "--data", str(folder / "data")]
     named = {"RECTO_MODEL": "compatible:fake", "RECTO_MODEL_URL": _base(model), "RECTO_MODEL_KEY": "none"}
+    # All load comes from one user: limits that are counted, and never reached.
+    named |= {"RECTO_TOKEN": TOKEN, "RECTO_USER_REQUESTS": "100000000", "RECTO_USER_RUNS": "1000000"}
     process = Process(command, folder, named | dict(settings or {}))
     try:
         process.wait_until_answers("/readyz")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 Wire: TypeAlias = Literal["openai", "agui"]
+# What Recto asks for; the others do not look.
+TOKEN = "the-token-of-the-bench"
 OK = b"HTTP/1.1 200"
 # The last chunk. The line end before it closes the chunk before, so no text of an event looks like it.
 END = b"\r\n0\r\n\r\n"
@@ -64,6 +66,7 @@ def request(target: Target) -> bytes:
     body = json.dumps(_chat() if target.wire == "openai" else _run()).encode()
     head = (
         f"POST {target.path} HTTP/1.1\r\nHost: 127.0.0.1:{target.port}\r\nAccept: text/event-stream\r\n"
+        f"Authorization: Bearer {TOKEN}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body

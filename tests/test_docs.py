@@ -14,6 +14,7 @@ from threading import Timer
 
 import pytest
 
+from recto.testing.client import TOKEN
 from recto.testing.process import ServerProcess
 from tests.house import ROOT
 
@@ -192,7 +193,8 @@ def server_for(typed: list[str], folder: Path) -> Generator[str]:
 
 def environment() -> dict[str, str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}, "PATH": path}
+    others = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
+    return {**others, "PATH": path, "RECTO_TOKEN": TOKEN}
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import Limits
-from recto.cli.config import load_config, with_config
+from recto.agents.fold_table import with_table
+from recto.cli.config import load_config
 from recto.cli.server_settings import ServerSettings, load_settings
 from recto.page import FoldSettings, Project
 from recto.page.folding import SEARCH
@@ -70,7 +71,7 @@ def test_the_guide_shows_the_settings_that_are_the_defaults():
     assert shown == [example.read_text(encoding="utf-8")]
     assert tomllib.loads(shown[0])["fold"]["search"]["on"] is False
     searching = FoldSettings(search=SEARCH, project=Project())
-    assert with_config(searching, load_config(example)) == FoldSettings()
+    assert with_table(searching, load_config(example)) == FoldSettings()
 
 
 def test_the_page_of_the_server_shows_every_setting_with_its_default(tmp_path: Path):

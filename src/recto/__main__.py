@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from recto.cli.commands import Doors, app
+from recto.cli.commands import app
+from recto.cli.doors import Announce, Doors
 from recto.cli.server_settings import ServerSettings
+
+# The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
 
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 failed, 2 wrong use."""
-    app(obj=Doors(serve=_serve))
+    app(obj=Doors(serve=_serve, check=_check))
 
 
-def _serve(settings: ServerSettings, announce: Callable[[str], None]) -> None:
-    from recto.app import serve  # here: commands that need no server do not wait for one to be loaded
+def _serve(settings: ServerSettings, announce: Announce) -> None:
+    from recto.app import serve
 
     serve(settings, announce)
+
+
+def _check(settings: ServerSettings) -> Mapping[str, str]:
+    from recto.app import check
+
+    return check(settings)
 
 
 if __name__ == "__main__":

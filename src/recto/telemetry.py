@@ -1,15 +1,18 @@
-"""What a page did, told to people who run Recto: log lines and metrics. Decides nothing."""
+"""What pages, runs and model calls did, told to people who run Recto: log lines and metrics. Decides nothing."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
+from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from recto.page import Manifest
 
 LOGGER = logging.getLogger("recto.page")
+SHORT = (0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300)
+LONG = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800)
 
 
 class PageTelemetry:
@@ -39,3 +42,55 @@ class PageTelemetry:
         LOGGER.info(
             "page of %d tokens, %d results folded, %d tokens saved", manifest.tokens_after, len(receipts), saved
         )
+
+
+class Telemetry:
+    """Counts runs, model calls, tokens, prices and failures, beside what pages did. Nothing in it names a user."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.page = PageTelemetry(registry)
+        self._runs = Counter("recto_runs", "Runs that ended.", ["agent", "outcome"], registry=registry)
+        self._run_seconds = Histogram(
+            "recto_run_seconds", "From a run's start to its end.", ["agent"], buckets=LONG, registry=registry
+        )
+        self._waited = Histogram(
+            "recto_queue_seconds", "From a run's admission to its start.", buckets=SHORT, registry=registry
+        )
+        self._calls = Counter("recto_model_calls", "Model calls.", ["model", "result"], registry=registry)
+        self._first = Histogram(
+            "recto_first_token_seconds", "Until a model's first token.", ["model"], buckets=LONG, registry=registry
+        )
+        self._tokens = Counter("recto_tokens", "Tokens as models report them.", ["model", "kind"], registry=registry)
+        self._price = Counter("recto_price", "What model calls cost.", ["model", "currency"], registry=registry)
+        self._errors = Counter("recto_errors", "What went wrong, by its kind.", ["kind"], registry=registry)
+
+    def began(self, waited: float) -> None:
+        """A run was begun, after it waited for so many seconds."""
+        self._waited.observe(max(0.0, waited))
+
+    def ended(self, agent: str, outcome: str, seconds: float) -> None:
+        """A run has ended."""
+        self._runs.labels(agent, outcome).inc()
+        self._run_seconds.labels(agent).observe(max(0.0, seconds))
+
+    def called(self, model: str, tokens: Mapping[str, int], first: float | None) -> None:
+        """A model has replied."""
+        self._calls.labels(model, "replied").inc()
+        for kind, count in tokens.items():
+            self._tokens.labels(model, kind).inc(count)
+        if first is not None:
+            self._first.labels(model).observe(max(0.0, first))
+
+    def paid(self, model: str, currency: str, price: float) -> None:
+        """A call whose price is known."""
+        self._price.labels(model, currency).inc(price)
+
+    def failed(self, model: str, error: Exception) -> None:
+        """A model gave no reply."""
+        self._calls.labels(model, "failed").inc()
+        self.went_wrong(error)
+
+    def went_wrong(self, error: Exception) -> None:
+        """Anything else that went wrong."""
+        self._errors.labels(type(error).__name__).inc()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -45,9 +46,9 @@ def an_agent(folder: Path, name: str, *, persona: str | None = None, tools: str 
 
 def test_C4_without_a_folder_there_is_the_built_in_agent():
     agents = load_agents(None, LIMITS)
-    assert list(agents) == ["chat"]
-    assert agents["chat"].prompt == CHAT.prompt
-    assert agents["chat"].limits == LIMITS
+    assert dict(agents) == {"chat": replace(CHAT, limits=LIMITS, description=agents["chat"].description)}
+    assert agents["chat"].description
+    assert (agents.problems, agents.warnings) == ((), ())
 
 
 def test_C4_each_folder_is_an_agent_by_its_name_with_the_persona_of_its_file(tmp_path: Path):
@@ -61,11 +62,50 @@ def test_C4_each_folder_is_an_agent_by_its_name_with_the_persona_of_its_file(tmp
     assert {agent.limits for agent in agents.values()} == {LIMITS}
 
 
-def test_C4_a_folder_without_a_persona_has_the_built_in_one(tmp_path: Path):
-    an_agent(tmp_path, "plain")
+def test_C4_a_folder_without_a_persona_has_the_built_in_one_and_a_warning(tmp_path: Path):
+    an_agent(tmp_path, "plain", tools="")
     an_agent(tmp_path, "blank", persona=" \n")
-    agents = load_agents(tmp_path, LIMITS)
-    assert agents["plain"].prompt == agents["blank"].prompt == CHAT.prompt
+    an_agent(tmp_path, "settings", persona="---\nlocale: zh\n---\n")
+    loaded = load_agents(tmp_path, LIMITS)
+    assert loaded["plain"].prompt == loaded["blank"].prompt == loaded["settings"].prompt == CHAT.prompt
+    assert [str(warning).removeprefix(f"{tmp_path}/") for warning in loaded.warnings] == [
+        "blank/AGENT.md:1: it has no persona, so the built-in one stands. Say who the agent is.",
+        "plain: there is no AGENT.md in it: it has no persona, so the built-in one stands. Say who the agent is.",
+        "settings/AGENT.md:3: it has no persona, so the built-in one stands. Say who the agent is.",
+    ]
+
+
+def test_C4_a_folder_with_nothing_of_an_agent_is_reported_and_others_load(tmp_path: Path):
+    an_agent(tmp_path, "nothing")
+    an_agent(tmp_path, "baker", persona="You bake.")
+    loaded = load_agents(tmp_path, LIMITS)
+    assert list(loaded) == ["chat", "baker"]
+    assert list(loaded.broken) == ["nothing"]
+    assert [str(problem) for problem in loaded.problems] == [
+        f"{tmp_path / 'nothing'}: there is neither AGENT.md nor tools.py in it. "
+        "Write one, or begin its name with _ to leave it out."
+    ]
+
+
+def test_C4_a_folder_whose_name_is_none_is_reported(tmp_path: Path):
+    an_agent(tmp_path, "my gardener", persona="x")
+    loaded = load_agents(tmp_path, LIMITS)
+    assert list(loaded.broken) == ["my gardener"]
+    assert str(loaded.problems[0]).endswith("1 to 64 letters, digits, - or _, all ASCII. Rename the folder.")
+
+
+def test_C4_a_broken_folder_named_as_the_built_in_agent_leaves_none_of_that_name(tmp_path: Path):
+    an_agent(tmp_path, "chat", persona="---\nlocale: fr\n---\nYou are mine.")
+    loaded = load_agents(tmp_path, LIMITS)
+    assert dict(loaded) == dict(loaded.folders) == {}
+    assert list(loaded.broken) == ["chat"]
+
+
+def test_C4_where_each_agent_is_can_be_told(tmp_path: Path):
+    an_agent(tmp_path, "baker", persona="You bake.")
+    folders = load_agents(tmp_path, LIMITS).folders
+    assert folders["baker"] == tmp_path / "baker"
+    assert (folders["chat"] / "AGENT.md").is_file()
 
 
 def test_C4_a_folder_named_as_the_built_in_agent_takes_its_place(tmp_path: Path):
@@ -86,12 +126,12 @@ def test_C4_a_folder_that_cannot_be_read_says_so(tmp_path: Path):
         load_agents(tmp_path / "nowhere", LIMITS)
 
 
-def test_C4_a_persona_that_is_no_text_says_which_file(tmp_path: Path):
-    an_agent(tmp_path, "gardener")
-    file = tmp_path / "gardener" / "AGENT.md"
-    file.write_bytes(b"\xff\xfe")
-    with pytest.raises(SettingsError, match=f"^Setting agents is {re.escape(repr(str(file)))}; it cannot be read"):
-        load_agents(tmp_path, LIMITS)
+def test_C4_a_file_that_cannot_be_read_is_reported(tmp_path: Path):
+    (tmp_path / "gardener" / "AGENT.md").mkdir(parents=True)
+    (problem,) = load_agents(tmp_path, LIMITS).problems
+    assert re.fullmatch(
+        r".*/gardener/AGENT\.md: it cannot be read \(.+\)\. Put that right, or take it away\.", str(problem)
+    )
 
 
 # A run of such an agent
@@ -133,6 +173,17 @@ def test_C5_a_tools_file_that_is_broken_stops_the_start_and_names_its_line(tmp_p
     ):
         pytest.fail("it started")
     assert model.requests == []
+
+
+def test_C4_a_broken_agent_is_told_of_and_the_others_are_served(tmp_path: Path):
+    an_agent(tmp_path / "agents", "baker", persona="---\ntools: [hammer]\n---\nYou bake.")
+    an_agent(tmp_path / "agents", "broken", tools="nonsense")
+    with ModelServer(water_then_answer) as model, garden(tmp_path, model) as server:
+        events = list(read_events(server.url, start(server.url, ask("Water the fern, please."))))
+        words = server.output
+    assert said(events) == "Done: the fern has had 1.5 litres"
+    assert "baker/AGENT.md:2: tools.0 is " in words
+    assert "broken/tools.py:1: it cannot be imported: NameError" in words
 
 
 def offered(made: Request) -> list[Mapping[str, Json]]:

@@ -1,11 +1,16 @@
-"""What a page in a browser could send is refused while there are no accounts; programs of this machine come in."""
+"""A real server: pages in a browser are refused, programs of this machine come in with its token, users with theirs."""
 
+import stat
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
-from recto.testing.client import RUNS, ask, request, start
+from recto.testing.client import RUNS, TOKEN, Reader, ask, request, run, start
 from recto.testing.process import ServerProcess
+
+ANNA, BERT, LOOKER = "anna-key-0123456789", "bert-key-0123456789", "looker-key-0123456789"
+KEYS = f"anna:{ANNA},bert:{BERT},anna:{LOOKER}:read"
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +70,81 @@ def test_a_tool_of_the_client_with_the_name_of_one_of_the_agents_is_refused(url:
 
 def test_a_tool_of_the_client_with_a_name_of_its_own_is_taken(url: str):
     assert request(url, "POST", RUNS, ask("hi", tools=[{"name": "show_map"}])).status == 202
+
+
+# Credentials
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    environment = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_HOST": "0.0.0.0"}
+    with ServerProcess.serve(tmp_path_factory.mktemp("shared"), environment, token=None) as server:
+        yield server.url.replace("0.0.0.0", "127.0.0.1")
+
+
+@pytest.mark.parametrize("token", [None, "a-token-of-somebody-else", TOKEN + "x"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", f"{RUNS}/x"), ("POST", RUNS), ("POST", f"{RUNS}/x/cancel"), ("GET", f"{RUNS}/x/events")],
+)
+def test_C3_without_the_token_of_the_server_nothing_is_answered(url: str, method: str, path: str, token: str | None):
+    reply = request(url, method, path, ask("hi") if path == RUNS else None, token=token)
+    assert (reply.status, reply.json["code"], reply.headers["www-authenticate"]) == (401, "unauthorized", "Bearer")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json"])
+def test_C3_health_and_the_description_need_no_credential(url: str, path: str):
+    reply = request(url, "GET", path, token=None)
+    assert reply.status == 200
+    assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+def test_C2_a_server_that_is_told_no_token_makes_one_and_keeps_it(tmp_path: Path):
+    tokens: list[str] = []
+    for _ in range(2):
+        with ServerProcess.serve(tmp_path, {"RECTO_MODEL": "demo"}, token=None) as server:
+            tokens.append((tmp_path / "token").read_text().strip())
+            assert request(server.url, "GET", f"{RUNS}/x", token=tokens[-1]).status == 404
+            assert request(server.url, "GET", f"{RUNS}/x").status == 401
+            assert f"{server.url}/#token={tokens[-1]}" in server.output
+    assert tokens[0] == tokens[1]
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+
+
+def test_P5_a_run_of_one_user_is_not_there_for_another(shared: str):
+    asked = ask("hi")
+    task = start(shared, asked, token=ANNA)
+    assert Reader(lambda: shared, task, token=ANNA).wait()
+    for id in (task, str(asked["runId"])):
+        replies = [
+            request(shared, "GET", f"{RUNS}/{id}", token=BERT),
+            request(shared, "GET", f"{RUNS}/{id}/events", token=BERT),
+            request(shared, "POST", f"{RUNS}/{id}/cancel", token=BERT),
+        ]
+        assert [reply.status for reply in replies] == [404, 404, 404]
+        assert request(shared, "GET", f"{RUNS}/{id}", token=ANNA).status == 200
+    assert request(shared, "POST", RUNS, ask("mine", thread=str(asked["threadId"])), token=BERT).status == 404
+
+
+def test_P4_two_users_may_give_their_runs_the_same_name(shared: str):
+    mine, theirs = (run(shared, ask("hi", run="same"), token=token) for token in (ANNA, BERT))
+    assert mine[-1].event["type"] == theirs[-1].event["type"] == "RUN_FINISHED"
+    ids = {str(request(shared, "GET", f"{RUNS}/same", token=token).json["taskId"]) for token in (ANNA, BERT)}
+    assert len(ids) == 2
+
+
+def test_C3_a_key_for_reading_sees_its_users_runs_and_starts_none(shared: str):
+    task = start(shared, ask("hi"), token=ANNA)
+    assert request(shared, "GET", f"{RUNS}/{task}", token=LOOKER).status == 200
+    for path in (RUNS, f"{RUNS}/{task}/cancel"):
+        reply = request(shared, "POST", path, ask("hi"), token=LOOKER)
+        assert (reply.status, reply.json["code"]) == (403, "read_only")
+
+
+def test_C2_with_keys_no_local_token_is_made(shared: str):
+    assert request(shared, "GET", f"{RUNS}/x", token=TOKEN).status == 401
+
+
+def test_C2_an_address_others_can_reach_needs_more_than_a_token(tmp_path: Path):
+    with pytest.raises(RuntimeError, match="RECTO_API_KEYS"), ServerProcess.serve(tmp_path, {"RECTO_HOST": "0.0.0.0"}):
+        pass

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from recto.ids import new_id
 from recto.page.canonical import Json, dump
 from recto.page.events import ends_run
-from recto.testing.client import RUNS, Reader, Reply, Sent, ask, parse_events, read_events, request, start
+from recto.testing.client import RUNS, TOKEN, Reader, Reply, Sent, ask, bearer, parse_events, read_events, request, start
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
 
@@ -211,7 +211,7 @@ def test_P2_a_body_without_a_length_has_the_same_limit(url: str):
 def chunked(url: str, body: bytes) -> Reply:
     connection = connect(url)
     pieces = (body[at : at + 8_192] for at in range(0, len(body), 8_192))
-    headers = {"transfer-encoding": "chunked", "content-type": "application/json"}
+    headers = {"transfer-encoding": "chunked", "content-type": "application/json"} | bearer(TOKEN)
     connection.request("POST", RUNS, pieces, headers, encode_chunked=True)
     answer = connection.getresponse()
     headers = {name.lower(): value for name, value in answer.getheaders()}
@@ -295,7 +295,7 @@ def test_P7_a_silent_stream_has_comments_as_heartbeats(slow: Slow):
     run, _ = slow.begin()
     newest = Reader(lambda: slow.url, run).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
     connection = connect(slow.url)
-    connection.request("GET", f"{RUNS}/{run}/events", headers={"last-event-id": str(newest.number)})
+    connection.request("GET", f"{RUNS}/{run}/events", headers={"last-event-id": str(newest.number)} | bearer(TOKEN))
     answer = connection.getresponse()
     lines = iter(answer)
     assert [next(line for line in lines if line.startswith(b":")) for _ in range(3)] == [b":\n"] * 3

@@ -4,6 +4,7 @@ import pytest
 
 from recto.errors import SettingsError
 from recto.models.choose import choose_model
+from recto.testing.model_server import ModelServer
 
 
 def test_demo_needs_nothing():
@@ -43,11 +44,12 @@ def test_an_address_that_is_none_is_refused_by_its_setting(url: str):
     [
         ("compatible:qwen", "RECTO_MODEL_URL", "RECTO_MODEL_KEY"),
         ("openai:gpt-5", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+        ("anthropic:claude", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
     ],
 )
 def test_an_address_with_a_password_is_refused_without_showing_it(name: str, setting: str, key: str, url: str):
     with pytest.raises(SettingsError) as caught:
-        choose_model(name, {setting: url, "OPENAI_API_KEY": "sk-1"})
+        choose_model(name, {setting: url, "OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-1"})
     assert setting in str(caught.value)
     assert key in str(caught.value)
     assert "hunter2" not in str(caught.value)
@@ -55,13 +57,52 @@ def test_an_address_with_a_password_is_refused_without_showing_it(name: str, set
 
 @pytest.mark.parametrize("name", ["", "gpt-5", "openai:", "openai: gpt", "other:x", "DEMO"])
 def test_a_name_of_no_known_form_is_told_the_forms(name: str):
-    with pytest.raises(SettingsError, match=r"demo, openai:NAME .* or compatible:NAME"):
+    with pytest.raises(SettingsError, match=r"demo, openai:NAME .*, anthropic:NAME .* or compatible:NAME"):
         choose_model(name, {"OPENAI_API_KEY": "k"})
 
 
-def test_anthropic_is_said_to_be_not_available_yet():
-    with pytest.raises(SettingsError, match="not available yet"):
-        choose_model("anthropic:claude", {})
+def test_anthropic_needs_a_key():
+    with pytest.raises(SettingsError, match="ANTHROPIC_API_KEY"):
+        choose_model("anthropic:claude-opus-5-5", {"OPENAI_API_KEY": "sk-1"})
+
+
+def test_anthropic_with_a_key_is_ready():
+    model = choose_model("anthropic:claude-opus-5-5", {"ANTHROPIC_API_KEY": "sk-1"}, options={"max_tokens": 9})
+    assert (model.name, model.target.wire, model.target.model) == (
+        "anthropic:claude-opus-5-5",
+        "anthropic",
+        "claude-opus-5-5",
+    )
+    assert model.options == {"stream": True, "max_tokens": 9, "cache_control": {"type": "ephemeral"}}
+
+
+@pytest.mark.parametrize("url", ["api.anthropic.com", "ftp://host"])
+def test_an_address_of_anthropic_that_is_none_is_told_the_form(url: str):
+    with pytest.raises(SettingsError, match=r"ANTHROPIC_BASE_URL.*before /v1/messages"):
+        choose_model("anthropic:claude", {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url})
+
+
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+@pytest.mark.asyncio
+async def test_the_address_of_anthropic_may_have_its_version_at_the_end(end: str):
+    with ModelServer() as server:
+        environment = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": server.root + end}
+        model = choose_model("anthropic:claude", environment)
+        assert [delta async for delta in model.stream(b"{}")]
+        await model.aclose()
+    assert [request.path for request in server.requests] == ["/v1/messages"]
+
+
+def test_each_agent_may_have_a_model_of_its_own():
+    environment = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "b", "RECTO_MODEL_URL": "http://127.0.0.1:1/v1"}
+    names = ["demo", "openai:gpt-5", "anthropic:claude", "compatible:qwen"]
+    assert [choose_model(name, environment).name for name in names] == names
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "other:x"])
+def test_a_bad_name_is_told_where_it_stands(name: str):
+    with pytest.raises(SettingsError, match=r"^Setting agents/tea\.model is"):
+        choose_model(name, {}, setting="agents/tea.model")
 
 
 def test_a_key_that_would_break_the_header_is_refused_without_showing_it():

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from recto.agents.agent import Sampling
 from recto.models.demo import DemoModel
 from recto.models.demo_words import find_sum
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, TextDelta
@@ -187,3 +188,8 @@ def test_a_page_of_any_form_gets_an_answer(body: bytes):
 def test_it_is_a_model():
     model: Model = DemoModel()
     assert (model.name, model.target.model, model.target.wire) == ("demo", "demo", "openai")
+
+
+def test_what_is_asked_of_it_changes_nothing():
+    model = DemoModel()
+    assert model.options_for(Sampling(temperature=0.5, max_tokens=9), has_tools=True) == model.options

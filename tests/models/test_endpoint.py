@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 import aiohttp
 import pytest
 
+from recto.agents.agent import Sampling
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.deltas import join_deltas
-from recto.models.endpoint import Endpoint, OpenAIModel, Timeouts
+from recto.models.endpoint import Endpoint, EndpointModel, Timeouts
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, ReasoningDelta, TextDelta, Usage
 from recto.page import Opaque
 from recto.testing.model_server import Answer, Call, ModelServer, events, failure, render
@@ -19,12 +20,12 @@ CALLING = Answer(text="I look.", calls=(Call(name="read", arguments='{"path":"a.
 QUICK = Timeouts(connect=0.1, first_byte=0.1, between_bytes=0.1)
 
 
-def model_at(url: str, *, key: str = "", timeouts: Timeouts | None = None) -> OpenAIModel:
+def model_at(url: str, *, key: str = "", timeouts: Timeouts | None = None) -> EndpointModel:
     endpoint = Endpoint(base_url=url, key=key, key_setting="KEY_SETTING", timeouts=timeouts or Timeouts())
-    return OpenAIModel("m", endpoint, clock=lambda: datetime(2026, 11, 6, 8, 49, 37, tzinfo=UTC))
+    return EndpointModel("m", endpoint, clock=lambda: datetime(2026, 11, 6, 8, 49, 37, tzinfo=UTC))
 
 
-async def deltas_of(model: OpenAIModel, into: list[Delta] | None = None) -> list[Delta]:
+async def deltas_of(model: EndpointModel, into: list[Delta] | None = None) -> list[Delta]:
     found: list[Delta] = [] if into is None else into
     try:
         async for delta in model.stream(BODY):
@@ -96,7 +97,7 @@ async def test_calls_that_follow_one_another_share_a_connection():
 async def test_a_session_that_was_given_stays_open():
     async with aiohttp.ClientSession() as session:
         with ModelServer() as server:
-            await deltas_of(OpenAIModel("m", Endpoint(base_url=server.url), session=session))
+            await deltas_of(EndpointModel("m", Endpoint(base_url=server.url), session=session))
         assert not session.closed
 
 
@@ -214,11 +215,12 @@ async def test_an_error_under_a_good_status_is_an_error():
         (failure(401), ModelRefused),
         (failure(404), ModelRefused),
         (failure(408), ModelUnreachable),
-        (failure(413, "prompt is too long"), PageTooLong),
+        (failure(413), PageTooLong),
         (failure(429), ModelBusy),
         (failure(429, code="insufficient_quota"), ModelRefused),
         (failure(500), ModelUnreachable),
         (failure(503), ModelUnreachable),
+        (failure(529), ModelBusy),
         (Answer(status=307, headers=(("Location", "/v1/chat/completions"),), body=b""), ModelRefused),
     ],
 )
@@ -303,6 +305,12 @@ def test_it_is_a_model():
     model: Model = model_at("http://127.0.0.1:1/v1")
     assert (model.name, model.target.model, model.target.wire, model.window) == ("m", "m", "openai", 128_000)
     assert model.options == {"stream": True, "stream_options": {"include_usage": True}}
+
+
+def test_what_an_agent_asks_for_stands_over_the_usual_and_what_the_model_was_given_over_both():
+    model = EndpointModel("m", Endpoint(base_url="http://x"), options={"temperature": 0, "seed": 1})
+    asked = model.options_for(Sampling(temperature=0.5, max_tokens=9, tool_choice="none"), has_tools=False)
+    assert asked == {**model.options, "temperature": 0, "seed": 1, "max_tokens": 9}
 
 
 def test_the_key_is_not_in_what_is_printed_of_an_endpoint():

@@ -19,9 +19,11 @@ def failed(status: int, message: str = "no", code: str | None = None, type: str 
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        *((status, ModelUnreachable) for status in (408, 409, 500, 502, 503, 504, 529)),
-        *((status, ModelRefused) for status in (301, 307, 400, 401, 402, 403, 404, 405, 413, 422)),
+        *((status, ModelUnreachable) for status in (408, 409, 500, 502, 503, 504)),
+        *((status, ModelRefused) for status in (301, 307, 400, 401, 402, 403, 404, 405, 422)),
+        (413, PageTooLong),
         (429, ModelBusy),
+        (529, ModelBusy),
     ],
 )
 def test_each_status_has_its_error(status: int, kind: type[ModelError]):
@@ -35,6 +37,14 @@ def test_each_status_has_its_error(status: int, kind: type[ModelError]):
         "the request exceeds the available context size, try increasing it",
         "Input exceeds the context window of this model",
         "prompt is too long: 210000 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 199000 + 20000 > 200000, decrease input length",
+        "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+        "the input length exceeds the context length",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
         "Too many tokens in the request",
         "Please reduce the length of the messages or completion.",
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
@@ -47,6 +57,32 @@ def test_the_usual_wordings_for_a_page_that_is_too_long_are_known(message: str):
 def test_a_page_too_long_may_be_told_by_its_code():
     assert isinstance(failed(400, "no", "context_length_exceeded"), PageTooLong)
     assert isinstance(failed(413, "too many tokens"), PageTooLong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "wanted"),
+    [
+        ("overloaded_error", "Overloaded", ModelBusy),
+        ("rate_limit_error", "Slow down", ModelBusy),
+        ("api_error", "Internal server error", ModelUnreachable),
+        ("timeout_error", "Timed out", ModelUnreachable),
+        ("invalid_request_error", "max_tokens: Field required", ModelRefused),
+        ("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", PageTooLong),
+        ("request_too_large", "Request exceeds the maximum size", PageTooLong),
+        ("authentication_error", "invalid x-api-key", ModelRefused),
+        ("permission_error", "no", ModelRefused),
+        ("not_found_error", "model: claude", ModelRefused),
+        ("billing_error", "Your credit balance is too low", ModelRefused),
+        ("a_later_error", "who knows", ModelUnreachable),
+    ],
+)
+def test_an_error_of_anthropic_inside_a_stream_is_known_by_its_type(kind: str, message: str, wanted: type[ModelError]):
+    assert type(stream_fault({"type": kind, "message": message}, BLAME)) is wanted
+
+
+def test_who_is_overloaded_is_not_said_to_be_asked_too_often():
+    assert "overloaded (status 529)" in str(failed(529))
+    assert "too often" not in str(failed(529))
 
 
 def test_a_limit_of_tokens_per_minute_is_no_page_that_is_too_long():

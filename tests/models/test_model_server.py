@@ -6,14 +6,18 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 
 import openai
 import pytest
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
-from recto.models.endpoint import Endpoint, OpenAIModel
+from recto.errors import ModelUnreachable
+from recto.models.deltas import join_deltas
+from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
+from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure, render
 
 ANSWERS = [
@@ -36,11 +40,12 @@ def ask(server: ModelServer, body: dict[str, str] | None = None) -> list[ChatCom
         return list(stream)
 
 
-async def read(server: ModelServer) -> list[Delta]:
-    model = OpenAIModel("m", Endpoint(base_url=server.url))
-    deltas = [delta async for delta in model.stream(b"{}")]
-    await model.aclose()
-    return deltas
+async def read(server: ModelServer, endpoint: Endpoint | None = None) -> list[Delta]:
+    model = EndpointModel("m", endpoint or Endpoint(base_url=server.url))
+    try:
+        return [delta async for delta in model.stream(b"{}")]
+    finally:
+        await model.aclose()
 
 
 def calls_of(chunks: list[ChatCompletionChunk]) -> list[tuple[str, str, str]]:
@@ -81,6 +86,28 @@ def test_the_official_client_and_our_reader_read_the_same_reply(answer: Answer):
     assert last.usage == answer.usage
     reported = chunks[-1].usage
     assert (reported and reported.prompt_tokens) == (answer.usage and answer.usage.input)
+
+
+@pytest.mark.parametrize("answer", ANSWERS[:4])
+def test_a_script_says_the_same_over_both_wires(answer: Answer):
+    with ModelServer([answer, answer]) as server:
+        chat = asyncio.run(read(server))
+        messages = asyncio.run(read(server, Endpoint(base_url=server.root, protocol=ANTHROPIC_MESSAGES)))
+    assert [request.path for request in server.requests] == ["/v1/chat/completions", "/v1/messages"]
+    assert list(map(_stateless, join_deltas(chat))) == list(map(_stateless, join_deltas(messages)))
+
+
+def _stateless(delta: Delta) -> Delta:
+    return replace(delta, state=()) if isinstance(delta, Ended) else delta
+
+
+def test_an_error_in_the_stream_of_openai_is_seen_by_the_official_client_and_by_ours():
+    answer = Answer(text="a", fault=("server_error", "broken"))
+    with ModelServer([answer, answer]) as server:
+        with pytest.raises(openai.APIError, match="broken"):
+            ask(server)
+        with pytest.raises(ModelUnreachable, match="broken"):
+            asyncio.run(read(server))
 
 
 def test_the_official_client_sees_a_failure_as_its_status():

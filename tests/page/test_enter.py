@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
 from hypothesis import given
 
-from recto.page.enter import Entering, enter
-from recto.page.log import Entry, Interrupted, RolledBack, ToolStarted
+from recto.page.enter import Entering, enter, pending_calls
+from recto.page.log import Entry, Interrupted, RolledBack, ToolStarted, view
 from recto.page.messages import (
     ActivityMessage,
     DeveloperMessage,
@@ -191,3 +191,44 @@ def test_P3_only_users_and_tools_enter_under_ids_nobody_has_at_the_admitted_time
     assert len(ids) == len(set(ids))
     assert not set(ids) & {entry.id for entry in log}
     assert all(entry.time == ADMITTED for entry in entries)
+
+
+# Calls that waited too long
+
+
+def waiting_log() -> tuple[Entry, ...]:
+    asked = asks("a1", ToolCall(id="c1", name="pick", arguments="{}"), ToolCall(id="c2", name="pick", arguments="{}"))
+    return (user("u1"), replace(asked, time=ADMITTED - timedelta(seconds=100)))
+
+
+def patient(seconds: float) -> Entering:
+    numbers = count(1)
+    patience = timedelta(seconds=seconds)
+    return Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}", patience=patience)
+
+
+def test_P11_a_result_that_comes_in_time_is_taken():
+    late = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
+    assert enter(waiting_log(), (user("u1"), late), patient(100)) == (as_result(late),)
+
+
+def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_is_told_of_every_call_that_waited():
+    late = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
+    entries = enter(waiting_log(), (user("u1"), late), patient(99))
+    assert [(entry.tool_call_id, entry.error) for entry in entries if isinstance(entry, ToolMessage)] == [
+        ("c1", "expired"),
+        ("c2", "expired"),
+    ]
+    assert all("did not answer the call of pick in time" in str(entry) for entry in entries)
+
+
+def test_P11_a_new_turn_leaves_calls_that_waited_too_long_alone():
+    entries = enter(waiting_log(), (user("u2", "something else"),), patient(99))
+    assert [entry.id for entry in entries] == ["u2"]
+
+
+def test_P11_calls_that_wait_are_the_clients_of_the_last_reply_without_a_result():
+    log = (*waiting_log(), ToolMessage(id="t", tool_call_id="c2"))
+    assert [call.id for call in pending_calls(view(log))] == ["c1"]
+    assert pending_calls(view(log), own_tools={"pick"}) == ()
+    assert pending_calls(view((*log, user("u2", "never mind")))) == ()

@@ -197,7 +197,8 @@ def test_a_messages_segment_is_the_same_wherever_it_stands(target: Target):
     )
     data = {
         "openai": '{"role":"user","content":"the same words"}',
-        "anthropic": '{"type":"text","text":"the same words"}',
+        # Its last brace is left to the punctuation, where a cache breakpoint may stand.
+        "anthropic": '{"type":"text","text":"the same words"',
     }[target.wire]
     assert all(segment(data.encode()) in segments_of(log, target) for log in places)
 
@@ -304,11 +305,11 @@ def test_X1_a_manifest_tells_of_every_part_in_anthropic_form():
     assert tell(log, ANTHROPIC) == expected(
         row("envelope", '{"model":"claude-x"', 19),
         row("a0", "", role="assistant") | change("dropped", "S2", early, 6, 0),
-        row("s", ',"system":[{"type":"text","text":"Be."}', role="system")
+        row("s", ',"system":[{"type":"text","text":"Be."', role="system")
         | change("repaired", "fit", "instructions stand before the conversation", 7, 7),
-        row("u1", '],"messages":[{"role":"user","content":[{"type":"text","text":"go"}', role="user")
+        row("u1", '}],"messages":[{"role":"user","content":[{"type":"text","text":"go"', role="user")
         | change("repaired", "fit", "the anthropic format carries no name", 6, 6),
-        row("envelope", "]}]}", 4),
+        row("envelope", "}]}]}", 5),
     )
 
 

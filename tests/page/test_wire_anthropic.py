@@ -217,6 +217,12 @@ def test_signed_state_goes_back_byte_for_byte():
     assert anthropic.encode(AssistantMessage(parts=(HELLO, state("thinking", odd)))) == ("assistant", blocks.encode())
 
 
+def test_breakpoints_of_another_are_not_carried_on():
+    block = {"type": "search_result", "title": "t", "cache_control": {"type": "ephemeral"}}
+    (message,) = decode([{"role": "user", "content": [block]}], "anthropic")
+    assert anthropic.encode(message) == ("user", b'{"type":"search_result","title":"t"}')
+
+
 def test_a_tool_is_offered_with_its_schema_as_written():
     assert anthropic.encode_tool("list", "List files.", '{ "type": "object" }') == (
         b'{"name":"list","description":"List files.","input_schema":{ "type": "object" }}'

@@ -22,7 +22,7 @@ from recto.store.migrate import migrate
 from recto.store.ports import Admission, Lease, StoredRun
 from recto.store.sqlite import SqliteDatabase
 from recto.store.store import Store
-from recto.telemetry import PageTelemetry
+from recto.telemetry import Telemetry
 from recto.testing.client import ask
 from recto.tools.load import tools_built_in
 from recto.tools.registry import Registry
@@ -72,7 +72,7 @@ async def a_shop(folder: Path, agent: Agent = CHAT) -> AsyncGenerator[tuple[Work
         agents={agent.name: agent},
         tools={agent.name: Registry(tools_built_in())},
         shelf=Shelf(store),
-        telemetry=PageTelemetry(CollectorRegistry()),
+        telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=lambda: 0.0,
         new_id=new_id,

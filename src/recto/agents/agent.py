@@ -38,8 +38,8 @@ class Limits:
 class Sampling:
     """How the model is asked. None leaves it to the model.
 
-    `tool_choice` is `auto`, `none`, `required` or the name of a tool; `output` the JSON Schema an answer must follow, as
-    text.
+    `tool_choice` is `auto`, `none`, `required` or the name of a tool; `output` the JSON Schema an answer must follow,
+    as text.
     """
 
     temperature: float | None = None

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from recto.agents.agent import Agent
 from recto.engine.hub import Hub
 from recto.page.canonical import Json, dump
-from recto.store.ports import Admission, Admitted
+from recto.store.ports import Admission, Admitted, Bounds
 from recto.store.store import Store
 
 # Whoever comes with the token of a server on this machine.
@@ -31,7 +31,8 @@ class User:
 class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
 
-    `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools.
+    `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools. `operators` are
+    the users who may look at how the whole server does.
     """
 
     store: Store
@@ -43,6 +44,9 @@ class Backend:
     problem: Callable[[], str | None]
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
+    metrics: Callable[[], bytes]
+    bounds: Bounds = Bounds()
+    operators: frozenset[str] = frozenset({LOCAL})
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
 

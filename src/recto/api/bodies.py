@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.requests import Request
 
 from recto.errors import TooLarge, WireError
 from recto.page.canonical import Json, load, load_object
+from recto.page.refuse import check_input
 from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import StoredRun
 
 MAX_BYTES = 262_144
-MAX_NAME = 128
 # Python refuses to read a number of thousands of digits; no event has one of more than a few.
 MAX_DIGITS = 18
 # PostgreSQL has no text with this character; JSON can only write it escaped.
@@ -41,21 +41,18 @@ async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
 
 
 def parse_input(body: bytes) -> RunInput:
-    """A RunAgentInput whose ids can be used. Anything else is a WireError that says which field and why."""
+    """The input of a run that keeps the rules (P2). Anything else is refused in words that say what and where."""
+    return check_input(_parsed(body))
+
+
+def _parsed(body: bytes) -> Json:
     try:
         value = load(body)
     except ValueError as error:
         raise WireError(where="body", problem=f"is no JSON: {error}") from error
-    found = decode_input(value)
     if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
         raise WireError(where=field, problem="holds the character U+0000, which cannot be stored; take it out")
-    if not _is_uuid(found.thread):
-        raise WireError(where="threadId", problem=f"must be a UUID, is {found.thread[:64]!r}")
-    if not 0 < len(found.run) <= MAX_NAME:
-        raise WireError(where="runId", problem=f"must have 1 to {MAX_NAME} characters, has {len(found.run)}")
-    if not any(message.role in ("user", "tool") for message in found.messages):
-        raise WireError(where="messages", problem="holds neither a user's message nor a tool's result")
-    return found
+    return value
 
 
 def _field_with_nul(value: Json) -> str | None:
@@ -79,18 +76,25 @@ def _field_with_nul(value: Json) -> str | None:
 
 
 def check_tools(found: RunInput, own: Collection[str]) -> None:
-    """Refuse a client's tool that has the name of one of the agent's own: a call of it would mean either."""
+    """Refuse two tools of one name, be it the agent's own: a call of it would mean either."""
+    known: set[str] = set()
     for place, tool in enumerate(found.tools):
+        where = f"tools[{place}].name"
         if tool.name in own:
             problem = f"{tool.name!r} is a tool of the agent itself; give yours another name"
-            raise WireError(where=f"tools[{place}].name", problem=problem)
+            raise WireError(where=where, problem=problem)
+        if tool.name in known or not tool.name:
+            raise WireError(where=where, problem=f"{tool.name!r} is empty or there twice; give each its own name")
+        known.add(tool.name)
 
 
-def _is_uuid(text: str) -> bool:
+def zone_of(name: str, where: str) -> tzinfo:
+    """A time zone by its name."""
     try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        problem = f"{name[:64]!r} is no time zone; name one such as Asia/Shanghai"
+        raise WireError(where=where, problem=problem) from error
 
 
 def parse_after(text: str) -> int:

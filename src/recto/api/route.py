@@ -24,7 +24,8 @@ STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"r
 class Route:
     """One method of one path. `refusals` are the statuses it may refuse with, beside those any route may.
 
-    `body` is what it takes, `answer` what it gives with `status`; `streams` says that it can answer with events.
+    `body` is what it takes, `answer` what it gives with `status`; `streams` says that it can answer with events, `text`
+    is the media type of an answer that is neither. One that `is_open` needs no credentials.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -37,7 +38,7 @@ class Route:
     refusals: tuple[int, ...] = ()
     streams: bool = False
     is_open: bool = False
-    media: str = JSON_MEDIA
+    text: str | None = None
     examples: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
@@ -70,7 +71,9 @@ def add(api: FastAPI, route: Route) -> None:
 def _answers(route: Route) -> dict[int | str, dict[str, object]]:
     content: dict[str, object] = {}
     if route.answer:
-        content[route.media] = {"schema": _schema(route.answer), **_example(route.examples.get("answer"))}
+        content[JSON_MEDIA] = {"schema": _schema(route.answer), **_example(route.examples.get("answer"))}
+    if route.text:
+        content[route.text] = {"schema": {"type": "string"}}
     if route.streams:
         content[STREAM_MEDIA] = {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}
     answers: dict[int | str, dict[str, object]] = {

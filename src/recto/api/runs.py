@@ -20,31 +20,64 @@ from recto.api.bodies import (
     protocol_of,
     read_body,
     run_row,
+    zone_of,
 )
 from recto.api.route import Route
 from recto.api.shapes import RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
 from recto.api.streams import stream, stream_new
-from recto.errors import NotFound
+from recto.errors import NotFound, Refused, WireError
 from recto.page.events import RunFinished, RunStarted, encode_event
+from recto.page.refuse import Wishes, check_urls, wishes_of
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Admission, Cancel, StoredRun
 
 RUNS = "/api/v1/agent/runs"
 STREAM = "text/event-stream"
+# The skill that is none.
+CORE = "core"
 RunId = Annotated[str, Path(description="The run's id: `taskId`, or the `runId` it was started with.")]
 
 
 async def start_run(request: Request) -> Response:
-    """Start a run: 202 once it is stored, or its events with `Accept: text/event-stream`."""
-    backend = backend_of(request)
+    """Start a run: 202 once it is stored, or its events with `Accept: text/event-stream`.
+
+    The same request again answers with the same run. `forwardedProps` may name `agent`, `timezone`, `multitask`
+    (`enqueue`, `reject` or `interrupt`), `skill`, `scenario`, `voice_mode` and `datasets`.
+    """
+    backend, owner = backend_of(request), user_of(request).name
     body = await read_body(request)
     run_input = parse_input(body)
-    check_tools(run_input, backend.tool_names[backend.agent])
-    admission = _admission(backend, user_of(request).name, run_input, body)
+    wishes = wishes_of(run_input.props)
+    await _check_wishes(backend, owner, run_input, wishes)
+    await _check_files(backend, owner, run_input)
+    admission = _admission(backend, owner, run_input, wishes, body)
     if STREAM in request.headers.get("accept", ""):
         return await _stream_run(backend, admission, run_input.protocol)
     admitted = await backend.admit(admission)
     return json_answer(admitted_row(admitted.run), 202)
+
+
+async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes) -> None:
+    if wishes.timezone is not None:
+        zone_of(wishes.timezone, "forwardedProps.timezone")
+    if wishes.agent is not None and wishes.agent not in backend.agents:
+        problem = f"there is no agent {wishes.agent[:64]!r}; known: {', '.join(backend.agents)}"
+        raise WireError(where="forwardedProps.agent", problem=problem)
+    if wishes.skill not in (None, CORE):
+        problem = f"there is no skill {wishes.skill[:64]!r}; known: {CORE}"
+        raise WireError(where="forwardedProps.skill", problem=problem)
+    if run_input.tools:
+        agent = wishes.agent or await backend.store.thread_agent(owner, run_input.thread.lower()) or backend.agent
+        check_tools(run_input, backend.tool_names.get(agent, ()))
+
+
+async def _check_files(backend: Backend, owner: str, run_input: RunInput) -> None:
+    """Files must be where this server put them. A request it has taken before is not asked again (P4)."""
+    try:
+        check_urls(run_input.messages, lambda _url: False)
+    except Refused:
+        if not await backend.store.has_run(owner, run_input.run):
+            raise
 
 
 async def _stream_run(backend: Backend, admission: Admission, protocol: str | None) -> Response:
@@ -93,13 +126,16 @@ async def find_run(request: Request, id: str) -> StoredRun:
     return await backend_of(request).store.find_run(user_of(request).name, id)
 
 
-def _admission(backend: Backend, owner: str, run_input: RunInput, body: bytes) -> Admission:
+def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes, body: bytes) -> Admission:
     return Admission(
         id=backend.new_id(),
         name=run_input.run,
         owner=owner,
         thread=run_input.thread.lower(),
-        agent=backend.agent,
+        agent=wishes.agent,
+        fallback=backend.agent,
+        multitask=wishes.multitask,
+        bounds=backend.bounds,
         input=body,
         response_id=backend.new_id(),
         created=backend.clock(),

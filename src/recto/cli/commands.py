@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -15,11 +12,13 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 
 from recto import Facts, FoldSettings, Manifest, Page, assemble
+from recto.agents.fold_table import with_table
 from recto.cli import options
-from recto.cli.config import load_config, with_config
-from recto.cli.hello import say_hello
+from recto.cli.agents import agents
+from recto.cli.config import load_config
+from recto.cli.data import backup, user
 from recto.cli.report import report, tokens_of_messages
-from recto.cli.server_settings import ServerSettings, load_settings
+from recto.cli.serve import serve
 from recto.cli.sessions import Session, read_session
 from recto.cli.settings import Wishes, settings_of, with_wishes
 from recto.errors import NotAConversation, RectoError, SettingsError
@@ -27,7 +26,7 @@ from recto.page.canonical import dump, load_object
 from recto.page.wire.fields import parse_time
 from recto.telemetry import PageTelemetry
 
-FAILED, WRONG_USE = 1, 2
+WRONG_USE = 2
 STDIN = "-"
 
 app = typer.Typer(
@@ -37,13 +36,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Doors:
-    """What commands lead to that this room may not import: the composition root hands it in."""
-
-    serve: Callable[[ServerSettings, Callable[[str], None]], None]
 
 
 @app.callback()
@@ -89,42 +81,10 @@ def fold(
         Console(highlight=False).print(report(session, manifest, every=every))
 
 
-@app.command()
-def serve(
-    context: typer.Context,
-    *,
-    host: options.Host = None,
-    port: options.Port = None,
-    data: options.DataDir = None,
-    agents: options.AgentsDir = None,
-    config: options.ServerConfig = None,
-    hello: options.Hello = False,
-) -> None:
-    """Serve agents over HTTP, on this machine. Without settings it answers with a built-in demo model.
-
-    Stops on Ctrl-C within ten seconds; what was running goes on at the next start. Exit codes: 0 done, 1 failed,
-    2 wrong use.
-    """
-    doors: Doors = context.obj
-    flags = {"host": host, "port": port, "data": data, "agents": agents}
-    try:
-        settings = load_settings(flags, os.environ, config)
-        doors.serve(settings, lambda url: _announce(url, settings, hello=hello))
-    except SettingsError as error:
-        typer.echo(f"recto serve: {error}", err=True)
-        raise typer.Exit(WRONG_USE) from error
-    except (RectoError, OSError) as error:
-        typer.echo(f"recto serve: {error}", err=True)
-        raise typer.Exit(FAILED) from error
-
-
-def _announce(url: str, settings: ServerSettings, *, hello: bool) -> None:
-    typer.echo(f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C.")
-    if settings.model == "demo":
-        typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
-    sys.stdout.flush()
-    if hello:
-        say_hello(url)
+app.command()(serve)
+app.command()(backup)
+app.add_typer(user)
+app.add_typer(agents)
 
 
 def _assemble(file: str, now: str | None, config: Path | None, wishes: Wishes) -> tuple[Session, Page, Manifest]:
@@ -158,7 +118,7 @@ def _read(file: str) -> Session:
 def _settings(session: Session, config: Path | None, wishes: Wishes) -> FoldSettings:
     settings = settings_of(session)
     if config is not None:
-        settings = with_config(settings, load_config(config))
+        settings = with_table(settings, load_config(config))
     return with_wishes(settings, wishes, session)
 
 

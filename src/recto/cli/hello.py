@@ -15,24 +15,25 @@ from recto.page.canonical import Json, dump, load_object
 QUESTION = "What is 12 * 7, and what time is it?"
 
 
-def say_hello(url: str) -> None:
+def say_hello(url: str, token: str | None) -> None:
     """Ask one question and print the answer as it streams."""
     # What a model or a tool writes is shown as it is: brackets are no markup, long lines are not broken.
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     console.print(f"\nPOST {url}/api/v1/agent/runs  {QUESTION!r}")
-    for event in _events(url):
+    for event in _events(url, token):
         line = _line(event)
         console.print(line, end="" if event.get("type") == "TEXT_MESSAGE_CONTENT" else "\n") if line else None
     console.print()
     sys.stdout.flush()
 
 
-def _events(url: str) -> Iterator[Mapping[str, Json]]:
+def _events(url: str, token: str | None) -> Iterator[Mapping[str, Json]]:
     message = {"id": new_id(), "role": "user", "content": QUESTION}
     body = dump({"threadId": new_id(), "runId": new_id(), "messages": [message], "protocolVersion": "1.0"})
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
     headers = {"content-type": "application/json", "accept": "text/event-stream"}
+    headers |= {"authorization": f"Bearer {token}"} if token else {}
     connection.request("POST", "/api/v1/agent/runs", body, headers)
     for line in connection.getresponse():
         if line.startswith(b"data: "):

@@ -52,3 +52,15 @@ ServerConfig = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="TOML file.  [default: recto.toml, if there is one]")
 ]
 Hello = Annotated[bool, typer.Option("--hello", help="Make a first run once it is up, and show it.")]
+
+AgentsToCheck = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with a folder for each agent.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail too.")]
+CheckAsJson = Annotated[bool, typer.Option("--json", help="Print agents, problems and warnings as JSON.")]
+NewAgent = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _, at most 64.")]
+Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder of agents it is made in.")]
+
+Check = Annotated[bool, typer.Option("--check", help="Print the settings in force, secrets hidden, and do not serve.")]
+Reload = Annotated[bool, typer.Option("--reload", help="Start again when an agent or the settings file changes.")]
+BackupDir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must not hold a database yet.")]
+UserName = Annotated[str, typer.Argument(metavar="NAME", help="The name; whoever has the local token is `local`.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recto.agents.agent import Limits
+from recto.agents.tables import LimitsTable
 from recto.errors import SettingsError
 
 PREFIX = "RECTO_"
@@ -20,7 +21,6 @@ OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY"})
 # A url may hold a password, and the value of a name we do not know may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
 SECRETS = frozenset({"database_url", "token", "api_keys", "jwt_secret", "jwt_public_key", "jwt_jwks_url"})
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Days = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -69,7 +69,8 @@ class ServerSettings:
     jwt_cache_seconds: float = 600.0
     public_url: str | None = None
     cors_origins: str = ""
-    user_runs: int = 100
+    operators: str = "local"
+    user_runs: int = 200
     user_requests: int = 6_000
     user_tokens: int = 0
     thread_queue: int = 50
@@ -79,23 +80,9 @@ class ServerSettings:
     thread_days: float = 0.0
     cleaning_seconds: float = 3_600.0
     prices: Path | None = None
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
     limits: Limits = Limits()
-
-
-class _LimitsTable(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    steps: Count | None = None
-    seconds: Seconds | None = None
-    tool_seconds: Seconds | None = None
-    tool_characters: Annotated[int, Field(ge=200)] | None = None
-    failures: Count | None = None
-    bad_arguments: Annotated[int, Field(ge=0)] | None = None
-    claims: Count | None = None
-    compactions: Count | None = None
-    client_seconds: Seconds | None = None
 
 
 class _ServerTable(BaseModel):
@@ -135,6 +122,7 @@ class _ServerTable(BaseModel):
     jwt_cache_seconds: Seconds | None = None
     public_url: str | None = None
     cors_origins: str | None = None
+    operators: str | None = None
     user_runs: Annotated[int, Field(ge=0)] | None = None
     user_requests: Annotated[int, Field(ge=0)] | None = None
     user_tokens: Annotated[int, Field(ge=0)] | None = None
@@ -153,7 +141,7 @@ class _File(BaseModel):
     """A whole file: other tables belong to other commands."""
 
     server: _ServerTable = _ServerTable()
-    limits: _LimitsTable = _LimitsTable()
+    limits: LimitsTable = LimitsTable()
 
 
 def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> ServerSettings:
@@ -164,9 +152,6 @@ def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], f
     merged |= _given(_checked(_ServerTable, spoken, "--"))
     merged["limits"] = Limits(**_given(table.limits))  # pyright: ignore[reportArgumentType] - its table checked them
     settings = ServerSettings(**merged)  # pyright: ignore[reportArgumentType] - the tables above checked them
-    if settings.host not in LOOPBACK:
-        allowed = "this version has no accounts yet, so it is only reached from this machine: 127.0.0.1 or ::1"
-        raise SettingsError(name="host", value=settings.host, allowed=allowed)
     if settings.database_url is not None:
         from recto.store.store import check_url  # here: commands that need no database do not wait for its library
 

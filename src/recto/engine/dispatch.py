@@ -89,6 +89,8 @@ class Dispatcher:
                 admitted = await self._runs.admit(admission, self._who)
             finally:
                 self._arriving -= 1
+        if admitted.interrupted:
+            self.cancel(admitted.interrupted)
         if admitted.is_new and admitted.run.status == "running":
             self._begin(admitted.run, waited=False)
         elif admitted.is_new:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from recto.models.event_data import text_of
 from recto.models.ports import CallDelta, CallStarted, Delta
 from recto.page import Opaque
 from recto.page.canonical import Json, dump, load_object
@@ -82,7 +83,7 @@ class Calls:
             yield from self.close()
             call = _Call(number=len(self._calls), place=fragment.get("index"))
             self._calls.append(call)
-        call.id = call.id or _text(fragment.get("id"))
+        call.id = call.id or text_of(fragment.get("id"))
         call.name = call.name if call.started else _longer(call.name, name)
         call.extra |= {key: value for key, value in fragment.items() if key not in OWN_FIELDS and value is not None}
         if arguments:
@@ -91,7 +92,7 @@ class Calls:
 
     def _find(self, fragment: Fragment, *, alone: bool) -> _Call | None:
         """The call a fragment speaks of: by index, else by id, else the last one."""
-        place, id = fragment.get("index"), _text(fragment.get("id"))
+        place, id = fragment.get("index"), text_of(fragment.get("id"))
         if place is not None:
             return next((call for call in reversed(self._calls) if call.place == place), None)
         if id:
@@ -121,7 +122,7 @@ class Calls:
 
 def _begins_another(fragment: Fragment, call: _Call, arguments: str) -> bool:
     """Whether a fragment with a name is a new call all the same: servers that send whole calls reuse index and id."""
-    id = _text(fragment.get("id"))
+    id = text_of(fragment.get("id"))
     if id and call.id and id != call.id:
         return True
     unnamed = not id and fragment.get("index") is None
@@ -136,9 +137,5 @@ def _longer(name: str, more: str) -> str:
 def _name_and_arguments(function: Mapping[str, Json]) -> tuple[str, str]:
     arguments = function.get("arguments")
     # Arguments are text; some servers send the object itself.
-    written = dump(arguments).decode() if isinstance(arguments, Mapping) else _text(arguments)
-    return _text(function.get("name")), written
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
+    written = dump(arguments).decode() if isinstance(arguments, Mapping) else text_of(arguments)
+    return text_of(function.get("name")), written

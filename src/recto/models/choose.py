@@ -8,15 +8,29 @@ from urllib.parse import urlsplit
 from recto.errors import SettingsError
 from recto.models.demo import NAME as DEMO
 from recto.models.demo import DemoModel
-from recto.models.endpoint import WINDOW, Endpoint, OpenAIModel, Timeouts
+from recto.models.endpoint import WINDOW, Endpoint, EndpointModel, Timeouts
+from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.page.canonical import Json
 
 SETTING = "RECTO_MODEL"
 OPENAI_URL = "https://api.openai.com/v1"
-FORMS = "it is demo, openai:NAME (with OPENAI_API_KEY) or compatible:NAME (with RECTO_MODEL_URL)"
-NOT_YET = "anthropic models are not available yet in this version; " + FORMS
+ANTHROPIC_URL = "https://api.anthropic.com"
+FORMS = (
+    "it is demo, openai:NAME (with OPENAI_API_KEY), anthropic:NAME (with ANTHROPIC_API_KEY) "
+    "or compatible:NAME (with RECTO_MODEL_URL)"
+)
 HIDDEN = "(not shown)"
-KEYS = {"OPENAI_BASE_URL": "OPENAI_API_KEY", "RECTO_MODEL_URL": "RECTO_MODEL_KEY"}
+KEYS = {
+    "OPENAI_BASE_URL": "OPENAI_API_KEY",
+    "ANTHROPIC_BASE_URL": "ANTHROPIC_API_KEY",
+    "RECTO_MODEL_URL": "RECTO_MODEL_KEY",
+}
+CHAT_FORM = "it is the address before /chat/completions, such as http://127.0.0.1:8080/v1"
+URL_FORMS = {
+    "OPENAI_BASE_URL": CHAT_FORM,
+    "ANTHROPIC_BASE_URL": f"it is the address before /v1/messages, such as {ANTHROPIC_URL}",
+    "RECTO_MODEL_URL": CHAT_FORM,
+}
 
 
 def choose_model(
@@ -26,35 +40,49 @@ def choose_model(
     options: Mapping[str, Json] | None = None,
     window: int = WINDOW,
     timeouts: Timeouts | None = None,
-) -> DemoModel | OpenAIModel:
-    """The model of this name; what it needs beside comes from the environment. Nothing is connected yet."""
+    setting: str = SETTING,
+) -> DemoModel | EndpointModel:
+    """The model of this name, the server's or an agent's own; what it needs beside comes from the environment.
+
+    Nothing is connected yet. `setting` is where the name stands, for what is said of a bad one.
+    """
     if name == DEMO:
         return DemoModel()
     provider, _, model = name.partition(":")
     if not model or model != model.strip():
-        raise SettingsError(name=SETTING, value=name, allowed=FORMS)
+        raise SettingsError(name=setting, value=name, allowed=FORMS)
     match provider:
         case "openai":
             endpoint = _openai(environment, timeouts or Timeouts())
         case "compatible":
             endpoint = _compatible(environment, timeouts or Timeouts())
         case "anthropic":
-            raise SettingsError(name=SETTING, value=name, allowed=NOT_YET)
+            endpoint = _anthropic(environment, timeouts or Timeouts())
         case _:
-            raise SettingsError(name=SETTING, value=name, allowed=FORMS)
-    return OpenAIModel(model, endpoint, options=options, window=window)
+            raise SettingsError(name=setting, value=name, allowed=FORMS)
+    return EndpointModel(model, endpoint, options=options, window=window)
 
 
 def _openai(environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
-    key = _key(environment, "OPENAI_API_KEY")
-    if not key:
-        raise SettingsError(name="OPENAI_API_KEY", value="", allowed="openai models need the key of your account")
     return Endpoint(
         provider="openai",
         base_url=_url(environment, "OPENAI_BASE_URL", OPENAI_URL),
-        key=key,
+        key=_needed_key(environment, "OPENAI_API_KEY", "openai"),
         key_setting="OPENAI_API_KEY",
         url_setting="OPENAI_BASE_URL",
+        timeouts=timeouts,
+    )
+
+
+def _anthropic(environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
+    return Endpoint(
+        provider="anthropic",
+        protocol=ANTHROPIC_MESSAGES,
+        # Some write the address with the version that the path begins with.
+        base_url=_url(environment, "ANTHROPIC_BASE_URL", ANTHROPIC_URL).rstrip("/").removesuffix("/v1"),
+        key=_needed_key(environment, "ANTHROPIC_API_KEY", "anthropic"),
+        key_setting="ANTHROPIC_API_KEY",
+        url_setting="ANTHROPIC_BASE_URL",
         timeouts=timeouts,
     )
 
@@ -68,6 +96,13 @@ def _compatible(environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
         url_setting="RECTO_MODEL_URL",
         timeouts=timeouts,
     )
+
+
+def _needed_key(environment: Mapping[str, str], setting: str, provider: str) -> str:
+    key = _key(environment, setting)
+    if not key:
+        raise SettingsError(name=setting, value="", allowed=f"{provider} models need the key of your account")
+    return key
 
 
 def _key(environment: Mapping[str, str], setting: str) -> str:
@@ -90,6 +125,5 @@ def _url(environment: Mapping[str, str], setting: str, default: str) -> str:
         allowed = f"a name and a password do not belong in it; a key goes into {KEYS[setting]}"
         raise SettingsError(name=setting, value=HIDDEN, allowed=allowed)
     if not good:
-        allowed = "it is the address before /chat/completions, such as http://127.0.0.1:8080/v1"
-        raise SettingsError(name=setting, value=url, allowed=allowed)
+        raise SettingsError(name=setting, value=url, allowed=URL_FORMS[setting])
     return url

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 
+from recto.agents.agent import Sampling
 from recto.models.demo_words import DemoReply, reply_to
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, TextDelta, Usage
 from recto.page import Target
@@ -28,6 +29,10 @@ class DemoModel:
         self.options: Mapping[str, Json] = {"stream": True}
         self.window = WINDOW
         self._pause = pause
+
+    def options_for(self, sampling: Sampling, *, has_tools: bool) -> Mapping[str, Json]:  # noqa: ARG002 - a Model has it
+        """The same whatever is asked for: a demo has neither temperature nor effort."""
+        return self.options
 
     async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
         """The reply to the page, word by word."""

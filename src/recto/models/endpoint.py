@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint over HTTP: sends a page's very bytes, reads the reply as it streams. Decides nothing.
+"""A model behind an endpoint over HTTP: sends a page's very bytes, reads the reply as it streams. Decides nothing.
 
 A reply is whole when the stream says so, or when the model said it is done and the body ended within its framing.
 """
@@ -15,16 +15,17 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from recto.agents.agent import Sampling
 from recto.errors import ModelCutOff, ModelError, ModelUnreachable, SettingsError, WireError
 from recto.models.deltas import join_deltas
 from recto.models.faults import Blame, fault, parse_retry_after
-from recto.models.openai_chat import ChatReader
 from recto.models.ports import Delta
+from recto.models.request_options import request_options
 from recto.models.sse import EventReader
+from recto.models.wire_protocol import OPENAI_CHAT, WireProtocol
 from recto.page import Target
 from recto.page.canonical import Json
 
-STREAMED: Mapping[str, Json] = {"stream": True, "stream_options": {"include_usage": True}}
 WINDOW = 128_000
 OK = 200
 ERROR_BYTES = 64 * 1024
@@ -52,9 +53,10 @@ class Timeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where a model is and how to get in. The settings' names are for errors: they say what to change."""
+    """Where a model is, how to talk to it and how to get in. The settings' names are for errors: what to change."""
 
     base_url: str
+    protocol: WireProtocol = OPENAI_CHAT
     provider: str = ""
     key: str = field(default="", repr=False)
     key_setting: str = "the key"
@@ -68,7 +70,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class OpenAIModel:
+class EndpointModel:
     """A model behind an endpoint. Without a session it makes its own, which `aclose` closes."""
 
     def __init__(
@@ -82,11 +84,12 @@ class OpenAIModel:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.name = f"{endpoint.provider}:{model}" if endpoint.provider else model
-        self.target = Target(wire="openai", model=model)
-        self.options: Mapping[str, Json] = {**STREAMED, **(options or {})}
+        self.target = Target(wire=endpoint.protocol.wire, model=model)
+        self.options: Mapping[str, Json] = {**endpoint.protocol.options, **(options or {})}
         self.window = window
         self._endpoint = endpoint
-        self._url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
+        self._given = options or {}
+        self._url = f"{endpoint.base_url.rstrip('/')}{endpoint.protocol.path}"
         self._own = session is None
         self._session = session
         self._clock = clock
@@ -97,6 +100,12 @@ class OpenAIModel:
             secret=endpoint.key,
         )
 
+    def options_for(self, sampling: Sampling, *, has_tools: bool) -> Mapping[str, Json]:
+        """The fields of a request: those of every one, what the agent asks for, and what was given with the model."""
+        provider, target = self._endpoint.provider, self.target
+        asked = request_options(target.wire, provider, target.model, sampling, has_tools=has_tools)
+        return {**self._endpoint.protocol.options, **asked, **self._given}
+
     async def aclose(self) -> None:
         """Close the session this model made. A session given to it stays open."""
         if self._own and self._session is not None:
@@ -106,7 +115,7 @@ class OpenAIModel:
     async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
         """Send the bytes, give the deltas as they come. Closing it closes the connection at once."""
         async with self._answer(body) as answer:
-            reader = ChatReader(model=self.target.model, blame=self._blame)
+            reader = self._endpoint.protocol.reader(model=self.target.model, blame=self._blame)
             while not reader.done and (events := await answer.events()) is not None:
                 for delta in join_deltas(chain.from_iterable(map(reader.read, events))):
                     yield delta
@@ -173,8 +182,9 @@ class OpenAIModel:
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
-        key = self._endpoint.key
-        return {**headers, "Authorization": f"Bearer {key}"} if key else headers
+        protocol, key = self._endpoint.protocol, self._endpoint.key
+        shown = {protocol.key_header: protocol.key_form.format(key=key)} if key else {}
+        return {**headers, **dict(protocol.headers), **shown}
 
     def _broken(self, error: aiohttp.ClientError, *, answered: bool) -> ModelCutOff | ModelUnreachable:
         if answered:

@@ -14,16 +14,19 @@ from recto.page.canonical import Json, load, scrub
 
 MESSAGE_LENGTH = 500
 BUSY = 429
+OVERLOADED = 529
 UNAVAILABLE = 503
+TOO_LARGE = 413
 BAD_REQUEST = 400
 # Statuses that may pass: a timeout, a conflict with another request. Everything from 500 on is the server's own fault.
 PASSING = (408, 409, 425)
 SERVER_FAULT = 500
 # Where a page that is too long is refused: some servers say so with a server's fault or inside the stream.
-LONG_STATUSES = (400, 413, 422, 500)
+LONG_STATUSES = (400, 422, 500)
 TOO_LONG = re.compile(
     r"context[_ -]length|context window|context size|maximum context|max_context|exceed\w* (?:the )?context"
-    r"|prompt (?:is )?too long|input (?:is )?too long|too many (?:input )?tokens"
+    r"|prompt (?:is )?too long|input (?:is )?too long|too many (?:input )?tokens|request_too_large"
+    r"|longer than the maximum model length|must have less than \d+ tokens|max_new_tokens` must be"
     r"|(?:input|prompt)[^.]{0,40}exceeds[^.]{0,40}tokens"
     r"|reduce the length of the (?:messages|prompt|input)|token limit exceeded|string_above_max_length",
     re.IGNORECASE,
@@ -33,6 +36,7 @@ NO_QUOTA = re.compile(r"insufficient_quota|billing_|insufficient (?:balance|cred
 # What an error inside a stream calls itself, and the status it would have had.
 NAMED: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"rate.?limit|too.?many.?requests", re.IGNORECASE), BUSY),
+    (re.compile(r"overloaded_error", re.IGNORECASE), OVERLOADED),
     (re.compile(r"server|overload|unavailable|timeout|api_error|internal", re.IGNORECASE), UNAVAILABLE),
     (re.compile(r"invalid|authentication|permission|not_found|unsupported", re.IGNORECASE), BAD_REQUEST),
 )
@@ -87,12 +91,12 @@ def _seconds_until(date: str, now: datetime) -> float | None:
 def _fault(status: int, error: Json, blame: Blame, where: str, retry_after: float | None) -> ModelError:
     said = _said(error, blame)
     names = f"{_field(error, 'code')} {_field(error, 'type')} {_message(error)}"
-    if status in LONG_STATUSES and TOO_LONG.search(names):
+    if status == TOO_LARGE or (status in LONG_STATUSES and TOO_LONG.search(names)):
         return PageTooLong(model=blame.model, problem=f"the page is too long for it. {said}")
     if NO_QUOTA.search(names) and status in (BUSY, 402, 403):
         return ModelRefused(model=blame.model, problem=f"the account has no quota left. {said}")
-    if status == BUSY:
-        problem = f"it is asked too often ({where}). {said}"
+    if status in (BUSY, OVERLOADED):
+        problem = f"{'it is asked too often' if status == BUSY else 'it is overloaded'} ({where}). {said}"
         return ModelBusy(model=blame.model, problem=problem, retry_after=retry_after)
     if status in PASSING or status >= SERVER_FAULT:
         problem = f"the server failed ({where}). {said}"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from recto.errors import ModelCutOff, ModelUnreachable
 from recto.models.chat_calls import Calls
+from recto.models.event_data import count_of, object_of, parse_event
 from recto.models.faults import Blame, stream_fault
 from recto.models.ports import Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage
 from recto.page import Opaque
-from recto.page.canonical import Json, dump, load
+from recto.page.canonical import Json, dump
 from recto.page.wire.openai import WIRE
 
 DONE = "[DONE]"
@@ -51,7 +51,7 @@ class ChatReader:
         if data.strip() == DONE:
             self.done = True
             return
-        chunk = self._chunk(data)
+        chunk = parse_event(data, self._blame.model)
         words = _nothing_but_words(chunk)
         if words:
             yield TextDelta(text=words)
@@ -78,22 +78,6 @@ class ChatReader:
         return Ended(
             finish=self._ending(), usage=self._usage, state=tuple(self._state()), call_state=self._calls.state()
         )
-
-    def _chunk(self, data: str) -> Mapping[str, Json]:
-        try:
-            chunk = load(data)
-        except ValueError:
-            chunk = self._chunk_with_halves(data)
-        if not isinstance(chunk, Mapping):
-            raise self._cut_off("an event of its stream is no JSON object.")
-        return chunk
-
-    def _chunk_with_halves(self, data: str) -> Json:
-        """Halves of surrogate pairs are JSON, if no text: they become U+FFFD."""
-        try:
-            return load(dump(json.loads(data)))
-        except (ValueError, RecursionError) as error:
-            raise self._cut_off("an event of its stream is no JSON.") from error
 
     def _delta(self, delta: Mapping[str, Json]) -> Iterator[Delta]:
         yield from self._think(delta)
@@ -155,14 +139,14 @@ def read_usage(usage: Json) -> Usage | None:
     """The tokens a provider reports, or None where it reports none."""
     if not isinstance(usage, Mapping):
         return None
-    prompt = _object(usage.get("prompt_tokens_details"))
-    completion = _object(usage.get("completion_tokens_details"))
+    prompt = object_of(usage.get("prompt_tokens_details"))
+    completion = object_of(usage.get("completion_tokens_details"))
     return Usage(
-        input=_count(usage.get("prompt_tokens")),
-        output=_count(usage.get("completion_tokens")),
-        cached=_count(prompt.get("cached_tokens")) or _count(usage.get("prompt_cache_hit_tokens")),
-        cache_written=_count(prompt.get("cache_write_tokens")),
-        reasoning=_count(completion.get("reasoning_tokens")),
+        input=count_of(usage.get("prompt_tokens")),
+        output=count_of(usage.get("completion_tokens")),
+        cached=count_of(prompt.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
+        cache_written=count_of(prompt.get("cache_write_tokens")),
+        reasoning=count_of(completion.get("reasoning_tokens")),
     )
 
 
@@ -179,17 +163,9 @@ def _nothing_but_words(chunk: Mapping[str, Json]) -> str | None:
     return words if isinstance(words, str) else None
 
 
-def _object(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _count(value: Json) -> int:
-    return max(int(value), 0) if isinstance(value, (int, float)) else 0
-
-
 def _first(choices: Json) -> Mapping[str, Json] | None:
     if isinstance(choices, Sequence) and not isinstance(choices, str) and choices:
-        return _object(choices[0])
+        return object_of(choices[0])
     return None
 
 
@@ -198,7 +174,7 @@ def _texts(content: Json) -> Iterator[str]:
         case str():
             yield content
         case list():
-            yield from (text for block in content if isinstance(text := _object(block).get("text"), str))
+            yield from (text for block in content if isinstance(text := object_of(block).get("text"), str))
         case _:
             pass
 

@@ -6,8 +6,10 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from recto.agents.agent import Sampling
 from recto.page import Opaque, Target
 from recto.page.canonical import Json
+from recto.page.messages import AssistantPart
 
 Ending: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "filtered"]
 
@@ -68,13 +70,16 @@ class Usage:
 class Ended:
     """The reply is whole. `usage` is None where none was reported.
 
-    `state` goes back to the provider with it, `call_state` with the call of that index.
+    `state` goes back to the provider with it, `call_state` with the call of that index. `parts` is the whole reply in
+    the order it came, where that is another order than state, words, calls: thinking between words or calls has to
+    stand there again.
     """
 
     finish: Ending
     usage: Usage | None = None
     state: tuple[Opaque, ...] = ()
     call_state: Mapping[int, Opaque] = field(default_factory=dict[int, Opaque])
+    parts: tuple[AssistantPart, ...] = ()
 
 
 Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Ended
@@ -83,7 +88,9 @@ Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Ended
 class Model(Protocol):
     """A model somewhere. `options` are the fields its pages need beside the conversation, `window` its size in tokens.
 
-    `stream` sends these very bytes. It ends with exactly one `Ended`, or raises a ModelError; closing it ends the call.
+    `options_for` are the same with what an agent asks for, in the words of this model's provider; `has_tools` says
+    whether the page offers tools natively. `stream` sends these very bytes. It ends with exactly one `Ended`, or raises
+    a ModelError; closing it ends the call.
     """
 
     @property
@@ -95,5 +102,6 @@ class Model(Protocol):
     @property
     def window(self) -> int: ...
 
+    def options_for(self, sampling: Sampling, *, has_tools: bool) -> Mapping[str, Json]: ...
     def stream(self, body: bytes) -> AsyncGenerator[Delta]: ...
     async def aclose(self) -> None: ...

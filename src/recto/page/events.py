@@ -130,6 +130,13 @@ class Discarded:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class MessagesSnapshot:
+    """The conversation as it is, in AG-UI form: readers put it in the place of what they have."""
+
+    messages: Sequence[Json]
+
+
 Event: TypeAlias = (
     RunStarted
     | RunFinished
@@ -145,6 +152,7 @@ Event: TypeAlias = (
     | CallClosed
     | CallAnswered
     | Discarded
+    | MessagesSnapshot
 )
 ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
 
@@ -206,6 +214,8 @@ def encode_event(event: Event) -> list[bytes]:
         case Discarded():
             value = {"messageId": event.message, "reason": event.reason}
             return [dump({"type": "CUSTOM", "name": DISCARDED, "value": value})]
+        case MessagesSnapshot():
+            return [dump({"type": "MESSAGES_SNAPSHOT", "messages": event.messages})]
         case RunStarted() | RunFinished() | RunFailed():
             return [dump(_run(event))]
 

@@ -6,7 +6,7 @@ It grows at the end with the conversation, so that a page costs what is new and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from operator import add, itemgetter
 from typing import NamedTuple
@@ -16,8 +16,8 @@ from recto.page.canonical import load_object
 from recto.page.fit import WireName
 from recto.page.growing import grow
 from recto.page.manifest import Kind, Part
-from recto.page.messages import Message, remember
-from recto.page.setting import COMMA, FORMATS, START, TOOLS, Place, Segment, ToolOffer, lead, segment
+from recto.page.messages import AssistantMessage, Message, Opaque, UserMessage, remember
+from recto.page.setting import FORMATS, START, Place, Segment, ToolOffer, lead, segment
 from recto.page.tokens import TokenCounter, count_new, tokens_of
 
 KEPT = "as the log has it"
@@ -44,12 +44,13 @@ class Galley:
 def set_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> Galley:
     """Tools at the start of a body."""
     pieces = [remember(tool, set_tool, wire, counter) for tool in tools]
-    return _add(Galley(), pieces, [TOOLS] * len(tools))
+    return _add(Galley(), pieces, [FORMATS[wire].tools] * len(tools))
 
 
 def set_messages(messages: Sequence[Message], before: Place, wire: WireName, counter: TokenCounter) -> Galley:
     """A conversation as it stands in a body behind `before`."""
-    return grow(messages, _set_more, before, wire, counter)
+    galley = grow(messages, _set_more, before, wire, counter)
+    return _set_breakpoints(galley, messages, before) if wire == "anthropic" else galley
 
 
 def _set_more(
@@ -62,7 +63,7 @@ def _set_more(
 
 
 def _add(galley: Galley, pieces: Sequence[Piece], places: Sequence[Place]) -> Galley:
-    leads = [COMMA if before is here else lead(before, here) for before, here in pairwise((galley.last, *places))]
+    leads = [lead(before, here) for before, here in pairwise((galley.last, *places))]
     segments = [piece.segment for piece in pieces]
     return Galley(
         parts=(*galley.parts, *[piece.part for piece in pieces]),
@@ -70,6 +71,37 @@ def _add(galley: Galley, pieces: Sequence[Piece], places: Sequence[Place]) -> Ga
         segments=(*galley.segments, *chain.from_iterable(zip(leads, segments, strict=True))),
         last=places[-1] if places else galley.last,
     )
+
+
+def _set_breakpoints(galley: Galley, messages: Sequence[Message], before: Place) -> Galley:
+    """Where the provider is to cache: after tools, after system, and before the message that opened this turn.
+
+    That message changes when its turn is over (F1, F2), so what stands before it is what the next turn can use. A page
+    without an admitted turn has none: nobody knows which of its messages will change.
+    """
+    turns = (n for n in range(len(messages) - 1, -1, -1) if _opens_a_turn(messages[n]))
+    turn = next(turns, None)
+    if turn is None:
+        return galley
+    system = next(n for n, message in enumerate(messages) if message.role not in ("system", "developer"))
+    wanted = {0, system} | ({turn} if turn and _takes_a_breakpoint(messages[turn - 1]) else set[int]())
+    places = FORMATS["anthropic"].places
+    sizes, segments = list(galley.sizes), list(galley.segments)
+    for n in wanted:
+        behind = places[type(messages[n - 1])] if n else before
+        marked = lead(behind, places[type(messages[n])], is_breakpoint=True)
+        sizes[n] += len(marked.data) - len(segments[2 * n].data)
+        segments[2 * n] = marked
+    return replace(galley, sizes=tuple(sizes), segments=tuple(segments))
+
+
+def _opens_a_turn(message: Message) -> bool:
+    return isinstance(message, UserMessage) and bool(message.response_id)
+
+
+def _takes_a_breakpoint(message: Message) -> bool:
+    """Whether the last block of a message may be marked: thinking may not, and of unknown blocks nobody knows."""
+    return not (isinstance(message, (UserMessage, AssistantMessage)) and isinstance(message.parts[-1], Opaque))
 
 
 def _lengths(segments: Sequence[Segment]) -> Iterator[int]:

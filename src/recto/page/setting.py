@@ -2,7 +2,8 @@
 
 A body is fields, each an array, the conversation last, so that a page that only grew begins with the whole of the one
 before. A segment is one message, one tool, or the punctuation between two of them; segments tile the body. A message's
-segment is the same wherever it stands, so a thread stores it once.
+segment is the same wherever it stands, so a thread stores it once. What may be a cache breakpoint leaves its last
+brace to the punctuation behind it, where the mark goes.
 """
 
 from __future__ import annotations
@@ -61,39 +62,51 @@ class ToolOffer(Remembering):
 
 
 class Place(NamedTuple):
-    """Where a thing stands in a body: the field, and the turn's role where the format groups by role."""
+    """Where a thing stands in a body: the field, and the turn's role where the format groups by role.
+
+    `is_open` says that what stands there leaves its last brace to the punctuation behind it.
+    """
 
     field: str
     role: str | None = None
+    is_open: bool = False
 
 
 class Format(NamedTuple):
     """What setting has to know of a wire format."""
 
     name: str
+    tools: Place
     places: Mapping[type[Message], Place]
     encode: Callable[[Message], bytes]
     encode_tool: Callable[[str, str, str], bytes]
 
 
 def _encode_anthropic(message: Message) -> bytes:
-    return anthropic.encode(message)[1]
+    return anthropic.encode(message)[1][:-1]
+
+
+def _encode_anthropic_tool(name: str, description: str, parameters: str) -> bytes:
+    return anthropic.encode_tool(name, description, parameters)[:-1]
 
 
 START = Place("")
 TOOLS = Place("tools")
-SYSTEM = Place("system")
 MESSAGES = Place("messages")
-USER_TURN = Place("messages", "user")
-ASSISTANT_TURN = Place("messages", "assistant")
+OPEN_TOOLS = Place("tools", is_open=True)
+SYSTEM = Place("system", is_open=True)
+USER_TURN = Place("messages", "user", is_open=True)
+ASSISTANT_TURN = Place("messages", "assistant", is_open=True)
 OPENAI = Format(
     name=openai.WIRE,
+    tools=TOOLS,
     places=dict.fromkeys((SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage), MESSAGES),
     encode=openai.encode,
     encode_tool=openai.encode_tool,
 )
 ANTHROPIC = Format(
     name=anthropic.WIRE,
+    tools=OPEN_TOOLS,
     places={
         SystemMessage: SYSTEM,
         DeveloperMessage: SYSTEM,
@@ -102,7 +115,7 @@ ANTHROPIC = Format(
         AssistantMessage: ASSISTANT_TURN,
     },
     encode=_encode_anthropic,
-    encode_tool=anthropic.encode_tool,
+    encode_tool=_encode_anthropic_tool,
 )
 FORMATS: Mapping[str, Format] = {OPENAI.name: OPENAI, ANTHROPIC.name: ANTHROPIC}
 
@@ -125,24 +138,29 @@ def segment(data: bytes) -> Segment:
 
 
 COMMA = segment(b",")
+BREAKPOINT = b',"cache_control":{"type":"ephemeral"}'
 
 
 @cache
-def lead(before: Place, here: Place) -> Segment:
-    """The punctuation between two neighbours in a body."""
+def lead(before: Place, here: Place, *, is_breakpoint: bool = False) -> Segment:
+    """The punctuation between two neighbours in a body, with the mark of a breakpoint on the first where asked for."""
+    end = _end(before, is_breakpoint=is_breakpoint)
     if before == here:
-        return COMMA
+        return segment(end + b",") if end else COMMA
     if before.field == here.field:
-        return segment(b"]}," + _open_turn(here))
-    return segment(_close(before) + b',"' + here.field.encode() + b'":[' + _open_turn(here))
+        return segment(end + b"]}," + _open_turn(here))
+    return segment(end + _close(before) + b',"' + here.field.encode() + b'":[' + _open_turn(here))
 
 
 @cache
 def finish(last: Place) -> Segment:
     """How a body ends. A body without messages still says so."""
-    if last.field != MESSAGES.field:
-        return segment(_close(last) + b',"messages":[]}')
-    return segment(_close(last) + b"}")
+    end = _end(last, is_breakpoint=False) + _close(last)
+    return segment(end + (b"}" if last.field == MESSAGES.field else b',"messages":[]}'))
+
+
+def _end(place: Place, *, is_breakpoint: bool) -> bytes:
+    return (BREAKPOINT if is_breakpoint else b"") + b"}" if place.is_open else b""
 
 
 def _open_turn(place: Place) -> bytes:

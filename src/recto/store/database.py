@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
@@ -21,4 +22,5 @@ class Database(Protocol):
 
     async def write(self, work: Work[Result]) -> Result: ...
     async def read(self, work: Work[Result]) -> Result: ...
+    async def backup(self, target: Path) -> None: ...
     async def close(self) -> None: ...

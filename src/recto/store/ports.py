@@ -8,22 +8,44 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
 from recto.page import Entry, Segment
+from recto.page.refuse import Multitask
 
+Purpose: TypeAlias = Literal["reply", "summary", "title"]
 Status: TypeAlias = Literal["queued", "running", "ended"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What may wait and what one user may have: runs that wait for a thread and in all, runs and tokens of a day.
+
+    0 sets no limit.
+    """
+
+    thread_queue: int = 0
+    queue: int = 0
+    user_runs: int = 0
+    user_tokens: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Admission:
-    """A run to be admitted. `id` is the server's, `name` the client's; `input` is the request, kept as it came."""
+    """A run to be admitted. `id` is the server's, `name` the client's; `input` is the request, kept as it came.
+
+    `agent` is the one asked for; where none is, the thread's goes on, or a new thread gets `fallback`. `multitask` says
+    what becomes of a run that is active in the thread.
+    """
 
     id: str
     name: str
     owner: str
     thread: str
-    agent: str
     input: bytes
     response_id: str
     created: datetime
+    agent: str | None = None
+    fallback: str = ""
+    multitask: Multitask = "enqueue"
+    bounds: Bounds = Bounds()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +55,7 @@ class StoredRun:
     `entered` says that the input is in the log.
 
     `cancel` is the reason it is to end; `usage` is a JSON object; `last_event` the number of its newest event;
-    `last_seq` that of the newest entry of its thread's log.
+    `last_seq` that of the newest entry of its thread's log, `thread_created` when that thread was made.
     """
 
     id: str
@@ -60,14 +82,19 @@ class StoredRun:
     error: str | None
     usage: bytes | None
     last_seq: int
+    thread_created: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class Admitted:
-    """The run, and whether this request made it: the same request again finds the run it made before."""
+    """The run, and whether this request made it: the same request again finds the run it made before.
+
+    `interrupted` is the run that is to end for it.
+    """
 
     run: StoredRun
     is_new: bool
+    interrupted: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +140,7 @@ class CallBegun:
     """
 
     number: int
-    purpose: Literal["reply", "summary"]
+    purpose: Purpose
     model: str
     digest: str
     shared: int
@@ -125,7 +152,7 @@ class CallBegun:
 
 @dataclass(frozen=True, kw_only=True)
 class CallEnded:
-    """How a model call went."""
+    """How a model call went. `price` is in thousand-millionths of a unit of currency; None where nobody knows it."""
 
     number: int
     ended: datetime
@@ -133,6 +160,7 @@ class CallEnded:
     finish: str | None = None
     usage: bytes | None = None
     error: str | None = None
+    price: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,13 @@ from typing import TypeAlias, cast
 from sqlalchemy import Connection, bindparam, func, null, update
 
 from recto.errors import LeaseLost
-from recto.page import Entry, Segment, SkillChanged
+from recto.page import Entry, Segment, SkillChanged, Text, UserMessage
+from recto.page.title import title_from
 from recto.store.entries import encode_entry, kind_of_entry
 from recto.store.ports import CallBegun, CallEnded, Change, Lease, Written
 from recto.store.runs import ADD_EVENT, HELD, mine
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
+from recto.store.spending import spend
 from recto.store.statement import Statement, Value, Values, insert_into, insert_missing, param
 
 # Events one run has said, under its lease.
@@ -22,6 +24,7 @@ Said: TypeAlias = tuple[Lease, Sequence[bytes]]
 # What a row of the run takes over from a change as it is; None leaves it.
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
 CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
+CALL_ENDED = ("ended", "first_token", "finish", "usage", "price", "error")
 
 _counted = HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
 _kept = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
@@ -47,6 +50,9 @@ _grown = _grown.values(
     last_seq=THREADS.c.last_seq + param("more", THREADS.c.last_seq), updated=param("now", THREADS.c.updated)
 )
 GROW = Statement(_grown.returning(THREADS.c.last_seq))
+# The first words said are its title, until somebody gives it a better one.
+_titled = _grown.values(title=func.coalesce(THREADS.c.title, param("first_words", THREADS.c.title)))
+GROW_WITH_TITLE = Statement(_titled.returning(THREADS.c.last_seq))
 SET_SKILL = Statement(
     update(THREADS)
     .where(THREADS.c.id == bindparam("this"))
@@ -58,9 +64,7 @@ ADD_CALL = insert_into(CALLS, ("run", *CALL, "manifest", "started"))
 END_CALL = Statement(
     update(CALLS)
     .where(CALLS.c.run == bindparam("this"), CALLS.c.number == bindparam("call"))
-    .values(
-        {name: param(f"new_{name}", CALLS.c[name]) for name in ("ended", "first_token", "finish", "usage", "error")}
-    )
+    .values({name: param(f"new_{name}", CALLS.c[name]) for name in CALL_ENDED})
 )
 
 
@@ -123,7 +127,7 @@ def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | 
 
 def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run: str | None, now: datetime) -> int:
     """Add entries to a log, in order. Returns the number of the last."""
-    grown = GROW.rows(connection, {"this": thread, "more": len(entries), "now": micros(now)})
+    grown = _grow(connection, entries, {"this": thread, "more": len(entries), "now": micros(now)})
     last = grown[0][0] if grown and isinstance(grown[0][0], int) else 0
     skill = next((entry for entry in reversed(entries) if isinstance(entry, SkillChanged)), None)
     if skill:
@@ -143,6 +147,14 @@ def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run
     ]
     ADD_ENTRY.many(connection, rows)
     return last
+
+
+def _grow(connection: Connection, entries: Sequence[Entry], values: Values) -> Sequence[Sequence[object]]:
+    said = next((entry for entry in entries if isinstance(entry, UserMessage)), None)
+    if said is None:
+        return GROW.rows(connection, values)
+    words = title_from(" ".join([part.text for part in said.parts if isinstance(part, Text)]))
+    return GROW_WITH_TITLE.rows(connection, {**values, "first_words": words})
 
 
 def _begin_call(connection: Connection, lease: Lease, call: CallBegun) -> None:
@@ -168,6 +180,9 @@ def _end_call(connection: Connection, run: str, call: CallEnded) -> None:
         "new_first_token": micros(call.first_token) if call.first_token else None,
         "new_finish": call.finish,
         "new_usage": call.usage,
+        "new_price": call.price,
         "new_error": call.error,
     }
     END_CALL.count(connection, {**values, "this": run, "call": call.number})
+    if call.usage:
+        spend(connection, run, call)

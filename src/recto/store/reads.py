@@ -1,21 +1,18 @@
-"""SQL of reading: logs, events, calls. Nothing here changes a row."""
+"""SQL of reading: logs and events. Nothing here changes a row."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import cast
 
-from sqlalchemy import Connection, Row, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
-from recto.errors import NotFound
 from recto.page import Entry
 from recto.store.entries import decode_entry
-from recto.store.ports import StoredCall, StoredEvent
-from recto.store.schema import CALLS, EVENTS, LOG, RUNS, SEGMENTS, moment
+from recto.store.ports import StoredEvent, StoredRun
+from recto.store.schema import EVENTS, LOG, RUNS, moment
 from recto.store.statement import Statement
 
-HASH_SIZE = 32
 # Databases limit how many values one question may name.
 AT_ONCE = 500
 
@@ -29,6 +26,7 @@ EVENTS_AFTER = Statement(
     .order_by(EVENTS.c.number)
     .limit(bindparam("most"))
 )
+HAS_EVENTS = Statement(select(EVENTS.c.number).where(EVENTS.c.run == bindparam("this")).limit(1))
 
 
 def log_after(connection: Connection, thread: str, seq: int) -> tuple[Entry, ...]:
@@ -46,49 +44,16 @@ def events_after(connection: Connection, run: str, number: int, limit: int) -> t
     return tuple([StoredEvent(number=found, body=body) for found, body in rows])
 
 
-def calls_of(connection: Connection, run: str) -> tuple[StoredCall, ...]:
-    """The model calls of a run, in order, each with its whole body."""
-    thread = connection.execute(select(RUNS.c.thread).where(RUNS.c.id == run)).scalar_one_or_none()
-    if thread is None:
-        raise NotFound(what="run", id=run)
-    rows = connection.execute(select(CALLS).where(CALLS.c.run == run).order_by(CALLS.c.number)).all()
-    pages = list(_hashes(rows))
-    data = _segments(connection, thread, {hash for page in pages for hash in page})
-    return tuple(_call(row, b"".join([data[hash] for hash in page])) for row, page in zip(rows, pages, strict=True))
+def has_events(connection: Connection, run: str) -> bool:
+    """Whether there are events of a run. Those of one that ended long ago may have been cleaned away."""
+    return bool(HAS_EVENTS.rows(connection, {"this": run}))
 
 
-def _hashes(rows: Sequence[Row[tuple[object, ...]]]) -> Iterator[list[bytes]]:
-    page: list[bytes] = []
-    for row in rows:
-        rest: bytes = row.hashes
-        page = page[: row.shared] + [rest[at : at + HASH_SIZE] for at in range(0, len(rest), HASH_SIZE)]
-        yield page
-
-
-def _segments(connection: Connection, thread: str, hashes: set[bytes]) -> dict[bytes, bytes]:
-    wanted, found = sorted(hashes), dict[bytes, bytes]()
-    for at in range(0, len(wanted), AT_ONCE):
-        some = SEGMENTS.c.hash.in_(wanted[at : at + AT_ONCE])
-        query = select(SEGMENTS.c.hash, SEGMENTS.c.data).where(SEGMENTS.c.thread == thread, some)
-        found |= {bytes(hash): zlib.decompress(data) for hash, data in connection.execute(query)}
-    return found
-
-
-def _call(row: Row[tuple[object, ...]], body: bytes) -> StoredCall:
-    return StoredCall(
-        number=row.number,
-        purpose=row.purpose,
-        model=row.model,
-        digest=row.digest,
-        body=body,
-        manifest=zlib.decompress(row.manifest),
-        started=moment(row.started),
-        first_token=moment(row.first_token) if row.first_token is not None else None,
-        ended=moment(row.ended) if row.ended is not None else None,
-        finish=row.finish,
-        usage=row.usage,
-        error=row.error,
-    )
+def log_of_run(connection: Connection, run: StoredRun) -> tuple[Entry, ...]:
+    """The log of a run's thread as the run left it: up to the last entry it wrote."""
+    written = select(func.max(LOG.c.seq)).where(LOG.c.thread == run.thread, LOG.c.run == run.id)
+    last = connection.execute(written).scalar_one() or 0
+    return tuple([entry for entry in log_after(connection, run.thread, 0) if (entry.seq or 0) <= last])
 
 
 def count_waiting(connection: Connection) -> int:

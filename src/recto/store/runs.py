@@ -13,14 +13,22 @@ from sqlalchemy.exc import IntegrityError
 
 from recto.errors import Conflict, NotFound
 from recto.page.canonical import load
+from recto.store.bounds import make_room
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
 from recto.store.schema import EVENTS, RUNS, THREADS, micros, moment
 from recto.store.statement import Statement, Value, Values, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
-_last_seq = select(THREADS.c.last_seq).where(THREADS.c.id == RUNS.c.thread).scalar_subquery()
-COLUMNS = [*[RUNS.c[name] for name in NAMES if name != "last_seq"], _last_seq.label("last_seq")]
-TIMES = ("created", "started", "ended")
+# What a run's row tells of its thread.
+OF_THREAD = {"last_seq": THREADS.c.last_seq, "thread_created": THREADS.c.created}
+COLUMNS = [
+    *[RUNS.c[name] for name in NAMES if name not in OF_THREAD],
+    *[
+        select(column).where(THREADS.c.id == RUNS.c.thread).scalar_subquery().label(name)
+        for name, column in OF_THREAD.items()
+    ],
+]
+TIMES = ("created", "started", "ended", "thread_created")
 FLAGS = ("entered", "can_compact")
 # A run's row as it is before anybody has worked on it.
 FRESH: dict[str, str | int | None] = {
@@ -29,11 +37,16 @@ FRESH: dict[str, str | int | None] = {
     "entered": False,
     "can_compact": True,
 }
-ADMITTED = ("id", "name", "owner", "thread", "agent", "input", "response_id")
+ADMITTED = ("id", "name", "owner", "thread", "input", "response_id")
 
 MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "last_seq", "created", "updated"))
-THREAD = Statement(select(THREADS.c.owner, THREADS.c.last_seq).where(THREADS.c.id == bindparam("this")))
-MAKE_RUN = insert_missing(RUNS, (*ADMITTED, "created", *FRESH))
+THREAD = Statement(
+    select(THREADS.c.owner, THREADS.c.agent, *OF_THREAD.values()).where(THREADS.c.id == bindparam("this"))
+)
+SET_AGENT = Statement(
+    update(THREADS).where(THREADS.c.id == bindparam("this")).values(agent=param("asked", THREADS.c.agent))
+)
+MAKE_RUN = insert_missing(RUNS, (*ADMITTED, "agent", "created", *FRESH))
 FIND_NAMED = Statement(
     select(*COLUMNS).where(RUNS.c.owner == bindparam("owner_is"), RUNS.c.name == bindparam("name_is"))
 )
@@ -42,12 +55,6 @@ FIND = Statement(
         RUNS.c.owner == bindparam("owner_is"), or_(RUNS.c.id == bindparam("id_is"), RUNS.c.name == bindparam("id_is"))
     )
 )
-BUSY = Statement(
-    select(RUNS.c.id)
-    .where(RUNS.c.thread == bindparam("of"), RUNS.c.id != bindparam("but"), RUNS.c.status != "ended")
-    .limit(1)
-)
-
 _other = RUNS.alias()
 # Its thread is free, and nothing of its thread waits before it.
 _before = and_(_other.c.status == "queued", _other.c.id < RUNS.c.id)
@@ -109,17 +116,16 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     known = _find_named(connection, admission)
     if known is not None:
         return _same(known, admission)
+    agent, of_thread = _thread(connection, admission)
+    room = make_room(connection, admission)
     created = micros(admission.created)
-    thread = {"id": admission.thread, "owner": admission.owner, "agent": admission.agent}
-    MAKE_THREAD.count(connection, {**thread, "last_seq": 0, "created": created, "updated": created})
-    owner, last_seq = THREAD.rows(connection, {"this": admission.thread})[0]
-    if owner != admission.owner:
-        raise NotFound(what="thread", id=admission.thread)
-    values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "created": created, **FRESH}
+    values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "agent": agent, "created": created}
+    values = {**values, **FRESH}
     if MAKE_RUN.count(connection, values):
-        row = {**dict.fromkeys(NAMES), **values, "last_seq": last_seq}
-        taken = _take_new(connection, who, admission) if who else None
-        return Admitted(run=taken or _run([row[name] for name in NAMES]), is_new=True)
+        row = {**dict.fromkeys(NAMES), **values, **of_thread}
+        taken = _take(connection, who, admission.created, admission.id) if who and room.is_free else None
+        run = taken or _run([row[name] for name in NAMES])
+        return Admitted(run=run, is_new=True, interrupted=room.interrupted)
     # Another process admitted the same name between our look and our insert.
     known = _find_named(connection, admission)
     if known is None:
@@ -127,10 +133,17 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     return _same(known, admission)
 
 
-def _take_new(connection: Connection, who: Claimant, admission: Admission) -> StoredRun | None:
-    if BUSY.rows(connection, {"of": admission.thread, "but": admission.id}):
-        return None
-    return _take(connection, who, admission.created, admission.id)
+def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
+    """Who answers in the thread (C4), and what runs tell of it. A new one is made; somebody else's is none (P5)."""
+    created, this = micros(admission.created), admission.thread
+    fresh = {"id": this, "owner": admission.owner, "agent": admission.agent or admission.fallback}
+    MAKE_THREAD.count(connection, {**fresh, "last_seq": 0, "created": created, "updated": created})
+    owner, agent, last_seq, born = cast("tuple[str, str | None, int, int]", THREAD.rows(connection, {"this": this})[0])
+    if owner != admission.owner:
+        raise NotFound(what="thread", id=this)
+    if admission.agent and admission.agent != agent:
+        SET_AGENT.count(connection, {"this": this, "asked": admission.agent})
+    return admission.agent or agent or admission.fallback, {"last_seq": last_seq, "thread_created": born}
 
 
 def _find_named(connection: Connection, admission: Admission) -> StoredRun | None:
@@ -212,6 +225,11 @@ def cancels(connection: Connection, runs: Sequence[str]) -> tuple[str, ...]:
     """Of these runs, those that are to end."""
     query = select(RUNS.c.id).where(RUNS.c.id.in_(runs), RUNS.c.cancel.is_not(None))
     return tuple(connection.execute(query).scalars())
+
+
+def has(connection: Connection, owner: str, name: str) -> bool:
+    """Whether a user has a run of this name."""
+    return bool(FIND_NAMED.rows(connection, {"owner_is": owner, "name_is": name}))
 
 
 def find(connection: Connection, owner: str, id: str) -> StoredRun:

@@ -49,6 +49,8 @@ THREADS = Table(
     Column("owner", Text, nullable=False),
     Column("agent", Text),
     Column("title", Text),
+    # Who gave the title: `user` or `model`; nobody, where it is the first words said.
+    Column("title_by", String(8)),
     Column("skill", Text),
     Column("scenario", Text),
     Column("last_seq", BigInteger, nullable=False),
@@ -56,6 +58,9 @@ THREADS = Table(
     Column("updated", BigInteger, nullable=False),
     Index("ix_threads_owner_updated", "owner", "updated"),
 )
+
+# Written out, as it stands in the index: a database takes an index only for the words it was made with.
+TURNED_BACK = "kind IN ('rolled_back', 'undone')"
 
 LOG = Table(
     "log",
@@ -68,6 +73,9 @@ LOG = Table(
     Column("time", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Index("uq_log_thread_id", "thread", "id", unique=True),
+    Index("ix_log_thread_time_seq", "thread", "time", "seq"),
+    # What is in view is told from these few.
+    Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(TURNED_BACK), postgresql_where=text(TURNED_BACK)),
 )
 
 RUNS = Table(
@@ -139,6 +147,8 @@ CALLS = Table(
     Column("ended", BigInteger),
     Column("finish", String(32)),
     Column("usage", LargeBinary),
+    # In thousand-millionths of a unit of currency.
+    Column("price", BigInteger),
     Column("error", Text),
 )
 
@@ -167,4 +177,17 @@ PROFILES = Table(
     Column("tier", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("updated", BigInteger, nullable=False),
+)
+
+# What the calls of a user's runs took, by the day they ended on, in UTC.
+SPENDING = Table(
+    "spending",
+    METADATA,
+    Column("owner", Text, primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("input", BigInteger, nullable=False),
+    Column("output", BigInteger, nullable=False),
+    Column("cached", BigInteger, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+    Column("price", BigInteger),
 )

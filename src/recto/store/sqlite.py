@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from recto.errors import Conflict, RectoError, StoreBusy, StoreDown
+from recto.store.backup import backup_file
 from recto.store.database import Result, Work
 
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
@@ -77,6 +78,7 @@ class SqliteDatabase:
     """A database in one file, for one process."""
 
     def __init__(self, path: Path, settings: SqliteSettings | None = None) -> None:
+        self._path = path
         self._settings = settings or SqliteSettings()
         self._engine = _engine(path, self._settings)
         self._queue: queue.Queue[_Item[object] | None] = queue.Queue(self._settings.waiting)
@@ -121,6 +123,10 @@ class SqliteDatabase:
             if not _is_broken(error):
                 raise
             raise StoreDown(problem=_text_of(error)) from error
+
+    async def backup(self, target: Path) -> None:
+        """Copy it while it is in use, over a connection of its own."""
+        await asyncio.to_thread(backup_file, self._path, target)
 
     async def close(self) -> None:
         """Commit what waits, then close."""
@@ -257,5 +263,11 @@ def _pragmas(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProx
         driver.execute(f"PRAGMA synchronous={settings.synchronous}")
         driver.execute("PRAGMA foreign_keys=ON")
         driver.execute("PRAGMA temp_store=MEMORY")
+        # What SQLite knows of upper and lower case ends with ASCII.
+        driver.create_function("recto_fold", 1, _fold, deterministic=True)
 
     return set_pragmas
+
+
+def _fold(text: str | None) -> str | None:
+    return text.casefold() if text is not None else None

@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 from sqlalchemy import BindParameter, Column, Connection, Delete, Insert, Select, Table, Update, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 
-Clause: TypeAlias = Select[*tuple[object, ...]] | Update | Delete | Insert
+Clause: TypeAlias = Select[*tuple[object, ...]] | Select[int] | Update | Delete | Insert
 Value: TypeAlias = str | int | bytes | None
 Values: TypeAlias = Mapping[str, Value]
 SQLITE = "sqlite"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import AsyncGenerator, Sequence
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from recto.errors import SettingsError
 from recto.page import Entry
-from recto.store import progress, reads, runs
+from recto.store import calls, cleaning, export, forks, history, progress, reads, runs, seen, spending, threads
 from recto.store.chorus import Chorus
 from recto.store.database import Database
 from recto.store.migrate import migrate
@@ -31,6 +31,7 @@ from recto.store.ports import (
 )
 from recto.store.postgres import PostgresDatabase, PostgresSettings
 from recto.store.sqlite import SqliteDatabase, SqliteSettings
+from recto.store.threads import RunList, Stopped, StoredThread, ThreadList, ThreadsWish
 
 SQLITE, POSTGRES = "sqlite:///", "postgresql://"
 DRIVEN = "postgresql+asyncpg://"
@@ -109,6 +110,10 @@ class Store:
         """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
         return await self._database.read(partial(runs.find, owner=owner, id=id))
 
+    async def has_run(self, owner: str, name: str) -> bool:
+        """Whether a user has a run of this name."""
+        return await self._database.read(partial(runs.has, owner=owner, name=name))
+
     async def cancel(self, run: StoredRun, wish: Cancel) -> StoredRun:
         """Write down that a run is to end."""
         return await self._database.write(partial(runs.cancel, run=run, wish=wish))
@@ -153,7 +158,88 @@ class Store:
 
     async def calls(self, run: str) -> Sequence[StoredCall]:
         """The model calls of a run, in order, each as it was sent."""
-        return await self._database.read(partial(reads.calls_of, run=run))
+        return await self._database.read(partial(calls.calls_of, run=run))
+
+    async def call_summaries(self, run: str) -> Sequence[calls.CallSummary]:
+        """The model calls of a run, in order, without their pages."""
+        return await self._database.read(partial(calls.summaries_of, run=run))
+
+    async def look_at_call(self, run: str, number: int) -> calls.CallSeen:
+        """One model call with its page, checked against what was sent. Damage is told, not raised."""
+        return await self._database.read(partial(calls.look_at, run=run, number=number))
+
+    async def has_events(self, run: str) -> bool:
+        """Whether the events of a run are still there."""
+        return await self._database.read(partial(reads.has_events, run=run))
+
+    async def log_of_run(self, run: StoredRun) -> Sequence[Entry]:
+        """The log of a run's thread as the run left it."""
+        return await self._database.read(partial(reads.log_of_run, run=run))
+
+    async def history(self, owner: str, wish: history.HistoryWish) -> history.HistoryDay:
+        """The newest day of a thread that has something to show (P13)."""
+        return await self._database.read(partial(history.history_day, owner=owner, wish=wish))
+
+    # Threads
+
+    async def list_threads(self, owner: str, wish: ThreadsWish) -> ThreadList:
+        """Threads of an owner, newest activity first. A cursor that is none: WireError."""
+        return await self._database.read(partial(threads.list_threads, owner=owner, wish=wish))
+
+    async def get_thread(self, owner: str, id: str) -> StoredThread:
+        """A thread. Somebody else's: NotFound, as everywhere below."""
+        return await self._database.read(partial(threads.get_thread, owner=owner, id=id))
+
+    async def thread_agent(self, owner: str, id: str) -> str | None:
+        """The agent of a thread (C4); None where there is no such thread of this owner."""
+        return await self._database.read(partial(threads.agent_of, owner=owner, id=id))
+
+    async def turn(self, thread: str) -> Sequence[Entry]:
+        """What is in view of a thread's current turn."""
+        return await self._database.read(partial(seen.turn_of, thread=thread))
+
+    async def runs_of_thread(self, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
+        """Runs of a thread, newest first (P8)."""
+        found = partial(threads.runs_of_thread, owner=owner, id=id, cursor=cursor, limit=limit)
+        return await self._database.read(found)
+
+    async def rename(self, owner: str, id: str, title: str) -> StoredThread:
+        """Give a thread a title that nobody but its user changes again."""
+        return await self._database.write(partial(threads.rename, owner=owner, id=id, title=title))
+
+    async def set_title_if_automatic(self, thread: str, title: str) -> bool:
+        """Give a thread a better title, unless its user gave it one."""
+        return await self._database.write(partial(threads.set_title_if_automatic, id=thread, title=title))
+
+    async def delete_thread(self, owner: str, id: str) -> Sequence[Stopped]:
+        """Delete a thread with all there is of it. Whoever still writes for its runs gets LeaseLost."""
+        return await self._database.write(partial(threads.delete_thread, owner=owner, id=id))
+
+    async def fork(self, owner: str, wish: forks.ForkWish) -> StoredThread:
+        """Make a thread of what is seen of another."""
+        return await self._database.write(partial(forks.fork, owner=owner, wish=wish))
+
+    # Users, and what is no longer wanted
+
+    async def spent(self, owner: str, day: date) -> spending.Spent:
+        """What a user's calls took on a day, in UTC."""
+        return await self._database.read(partial(spending.spent, owner=owner, day=day))
+
+    def export_user(self, owner: str) -> AsyncGenerator[bytes]:
+        """All there is of a user, as JSON lines."""
+        return export.export_user(self._database, owner)
+
+    async def delete_user(self, owner: str) -> export.UserDeleted:
+        """Delete all there is of a user."""
+        return await export.delete_user(self._database, owner)
+
+    async def clean(self, retention: cleaning.Retention) -> cleaning.Cleaned:
+        """Delete some of what is older than it is to be kept; again, until nothing is left to clean."""
+        return await cleaning.clean(self._database, retention)
+
+    async def backup(self, target: Path) -> None:
+        """Copy a SQLite database while it is in use. On PostgreSQL: SettingsError."""
+        await self._database.backup(target)
 
 
 def _touch(connection: Connection) -> None:

@@ -15,6 +15,8 @@ from recto.page.canonical import Json, dump, load_object
 from recto.page.events import ends_run
 
 RUNS = "/api/v1/agent/runs"
+# The local token of every server that ServerProcess starts. All requests here carry it, unless told otherwise.
+TOKEN = "the-token-of-our-test-servers"  # noqa: S105 - it opens nothing but servers of tests
 READ_SECONDS = 30.0
 
 
@@ -52,13 +54,15 @@ def ask(words: str, *, thread: str = "", run: str = "", **rest: Json) -> dict[st
     return {**ids, "messages": [message], "protocolVersion": "1.0", **rest}
 
 
-def request(url: str, method: str, path: str, body: object = None, **headers: str) -> Reply:
-    """One request, whole. Header names are written with `_` for `-`."""
+def request(
+    url: str, method: str, path: str, body: object = None, *, token: str | None = TOKEN, **headers: str
+) -> Reply:
+    """One request, whole. Header names are written with `_` for `-`; without a token it comes as nobody."""
     connection = _connect(url)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         data = body if isinstance(body, bytes) else dump(body) if body is not None else None
-        connection.request(method, path, data, {"content-type": "application/json"} | named)
+        connection.request(method, path, data, {"content-type": "application/json"} | bearer(token) | named)
         answer = connection.getresponse()
         fields = {name.lower(): value for name, value in answer.getheaders()}
         return Reply(status=answer.status, headers=fields, body=answer.read())
@@ -66,19 +70,24 @@ def request(url: str, method: str, path: str, body: object = None, **headers: st
         connection.close()
 
 
-def start(url: str, run_input: Mapping[str, Json]) -> str:
+def bearer(token: str | None) -> dict[str, str]:
+    """The header that carries a credential; none for nobody."""
+    return {} if token is None else {"authorization": f"Bearer {token}"}
+
+
+def start(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -> str:
     """Admit a run. Returns its task id."""
-    reply = request(url, "POST", RUNS, run_input)
+    reply = request(url, "POST", RUNS, run_input, token=token)
     if reply.status != http.HTTPStatus.ACCEPTED:
         raise RuntimeError(f"{reply.status}: {reply.body.decode()}")
     return str(reply.json["taskId"])
 
 
-def run(url: str, run_input: Mapping[str, Json]) -> list[Sent]:
+def run(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -> list[Sent]:
     """Admit a run and read it to its end, over one connection."""
     connection = _connect(url)
     try:
-        headers = {"content-type": "application/json", "accept": "text/event-stream"}
+        headers = {"content-type": "application/json", "accept": "text/event-stream"} | bearer(token)
         connection.request("POST", RUNS, dump(run_input), headers)
         until = time.monotonic() + READ_SECONDS
         return list(takewhile(lambda _: time.monotonic() < until, parse_events(connection.getresponse())))
@@ -86,11 +95,11 @@ def run(url: str, run_input: Mapping[str, Json]) -> list[Sent]:
         connection.close()
 
 
-def read_events(url: str, run: str, after: int = 0) -> Iterator[Sent]:
+def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN) -> Iterator[Sent]:
     """Events of a run behind a number, until the stream ends, whatever ends it."""
     connection = _connect(url)
     try:
-        headers = {"last-event-id": str(after)} if after else {}
+        headers = ({"last-event-id": str(after)} if after else {}) | bearer(token)
         connection.request("GET", f"{RUNS}/{run}/events?protocolVersion=1.0", headers=headers)
         yield from parse_events(connection.getresponse())
     finally:
@@ -113,9 +122,10 @@ def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[
 class Reader:
     """Reads a run to its end in a thread of its own, over as many connections as it takes."""
 
-    def __init__(self, where: Callable[[], str], run: str) -> None:
+    def __init__(self, where: Callable[[], str], run: str, *, token: str | None = TOKEN) -> None:
         self._where = where
         self._run = run
+        self._token = token
         self.connections = 0
         self.events: list[Sent] = []
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -144,7 +154,7 @@ class Reader:
             self.connections += 1
             try:
                 after = self.events[-1].number if self.events else 0
-                for event in read_events(self._where(), self._run, after):
+                for event in read_events(self._where(), self._run, after, token=self._token):
                     self.events.append(event)
             except (OSError, http.client.HTTPException):
                 pass

@@ -1,4 +1,4 @@
-"""What a scripted model server answers: a reply on the OpenAI streaming wire, or a fault. Values and their bytes."""
+"""What a scripted model server answers: a reply or a fault, as values; and its bytes on the OpenAI wire."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Call:
 class Answer:
     """One answer, with its faults.
 
-    `body` stands in place of the rendered one (an error, or no JSON). `cut_at` ends the connection after so many
+    `signature` signs the reasoning and `redacted` is reasoning nobody can read, where the wire has such. `fault` is a
+    type and a message: an error in the stream where its end would be. `body` stands in place of the rendered one (an
+    error, or no JSON). `cut_at` ends the connection after so many
     bytes of the body, `fragment` writes so many at a time, `delay` waits between writes. `hold` is waited for before
     write `hold_after` (0 is before the first byte). `hang` never answers. `framing` "close" has no end but the
     connection's.
@@ -43,10 +45,13 @@ class Answer:
 
     text: str = ""
     reasoning: str = ""
+    signature: str = "signed"
+    redacted: str = ""
     calls: tuple[Call, ...] = ()
     finish: str | None = None
     usage: Usage | None = Usage(input=10, output=5)
     done: bool = True
+    fault: tuple[str, str] | None = None
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
@@ -66,14 +71,9 @@ def failure(status: int, message: str = "no", *, code: str | None = None, retry_
     return Answer(status=status, headers=headers, body=body)
 
 
-def render(answer: Answer) -> bytes:
-    """The exact body of an answer, before its framing."""
-    return b"".join(events(answer))
-
-
 @lru_cache(maxsize=64)
 def events(answer: Answer) -> tuple[bytes, ...]:
-    """The body of an answer, one server-sent event each."""
+    """The body of an answer as OpenAI chat completions stream it, one server-sent event each."""
     if answer.body is not None:
         return (answer.body,)
     finish = answer.finish or ("tool_calls" if answer.calls else "stop")
@@ -83,18 +83,25 @@ def events(answer: Answer) -> tuple[bytes, ...]:
     for index, call in enumerate(answer.calls):
         deltas += _call_deltas(index, call)
     chunks = [_chunk([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
+    if answer.fault:
+        kind, message = answer.fault
+        return (*chunks, b"data: " + dump({"error": {"type": kind, "message": message}}) + b"\n\n")
     chunks.append(_chunk([{"index": 0, "delta": {}, "finish_reason": finish}]))
     if answer.usage:
         chunks.append(_chunk([], usage=_usage(answer.usage)))
     return (*chunks, *((DONE,) if answer.done else ()))
 
 
+def argument_pieces(call: Call) -> list[str]:
+    """A call's arguments in the pieces they stream in."""
+    starts = range(0, len(call.arguments), ARGUMENT_PIECE)
+    return [call.arguments[start : start + ARGUMENT_PIECE] for start in starts]
+
+
 def _call_deltas(index: int, call: Call) -> list[dict[str, object]]:
     function: dict[str, object] = {"name": call.name, "arguments": ""}
     begun = {"index": index, "id": call.id, "type": "function", "function": function}
-    starts = range(0, len(call.arguments), ARGUMENT_PIECE)
-    pieces = [call.arguments[start : start + ARGUMENT_PIECE] for start in starts]
-    rest = [{"index": index, "function": {"arguments": piece}} for piece in pieces]
+    rest = [{"index": index, "function": {"arguments": piece}} for piece in argument_pieces(call)]
     return [{"tool_calls": [fragment]} for fragment in (begun, *rest)]
 
 
@@ -103,7 +110,7 @@ def _usage(usage: Usage) -> dict[str, object]:
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
         "total_tokens": usage.input + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cached},
+        "prompt_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
     }
 

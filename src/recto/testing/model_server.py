@@ -1,5 +1,6 @@
 """A model server for tests and benches: answers from a script on 127.0.0.1 and records every request as it came.
 
+It speaks OpenAI chat completions and Anthropic messages, each under its own path; a script is good for both.
 `python -m recto.testing.model_server --port 9000 --tokens 50` answers everybody with that many words.
 """
 
@@ -10,20 +11,18 @@ import asyncio
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Self, TypeAlias, cast
 
 from recto.page.canonical import Json, load_object
-from recto.testing.model_answers import Answer, Call, Framing, Gate, events, failure, render
+from recto.testing.answer_bytes import PATHS, events, render, whole, writes
+from recto.testing.model_answers import Answer, Call, Gate, failure
 
 __all__ = ["Answer", "Call", "Gate", "ModelServer", "Request", "events", "failure", "main", "render"]
 
 DEFAULT = Answer(text="Nothing more is scripted.")
-NOT_FOUND = failure(404, "there is only POST /v1/chat/completions here", code="not_found")
-PATH = "/v1/chat/completions"
-OK = 200
+NOT_FOUND = failure(404, f"there is only POST {' and '.join(PATHS)} here", code="not_found")
 CONTENT_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 # How often a gate is looked at, in seconds.
 LOOK = 0.002
@@ -97,8 +96,13 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """The base url, as a client takes it."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        """The base url, as an OpenAI client takes it."""
+        return f"{self.root}/v1"
+
+    @property
+    def root(self) -> str:
+        """The base url, as an Anthropic client takes it."""
+        return f"http://127.0.0.1:{self._port}"
 
     @property
     def requests(self) -> list[Request]:
@@ -137,7 +141,7 @@ class ModelServer:
 
     def answer(self, request: Request) -> Answer:
         """What the script has for a request."""
-        if (request.method, request.path) != ("POST", PATH):
+        if request.method != "POST" or request.path not in PATHS:
             return NOT_FOUND
         if not callable(self._script):
             return self._script[request.number] if request.number < len(self._script) else DEFAULT
@@ -211,11 +215,11 @@ class _Connection(asyncio.Protocol):
         if answer.hold or answer.hang or answer.delay or answer.fragment:
             self._task = asyncio.get_running_loop().create_task(self._play(self._request, answer))
         else:
-            self.transport.write(_whole(answer))
+            self.transport.write(whole(answer, PATHS.get(self._request.path, "openai")))
             self._finish(answer)
 
     async def _play(self, request: Request, answer: Answer) -> None:
-        for number, piece in enumerate(_writes(answer)):
+        for number, piece in enumerate(writes(answer, PATHS.get(request.path, "openai"))):
             if answer.hang or (answer.hold and number == answer.hold_after):
                 await self._wait(request, answer)
             self.transport.write(piece)
@@ -234,43 +238,6 @@ class _Connection(asyncio.Protocol):
             self.transport.close()
         else:
             self._next()
-
-
-@lru_cache(maxsize=64)
-def _whole(answer: Answer) -> bytes:
-    return b"".join(_writes(answer))
-
-
-def _writes(answer: Answer) -> Iterator[bytes]:
-    """What goes out, one write each: the head with the first piece of the body, its pieces, its end."""
-    before = _head(answer)
-    chunked = answer.framing == "chunked"
-    # An empty chunk would be the end.
-    for piece in filter(None, _pieces(answer)):
-        yield before + (b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
-        before = b""
-    end = b"0\r\n\r\n" if chunked and answer.cut_at is None else b""
-    yield before + end
-
-
-def _pieces(answer: Answer) -> Sequence[bytes]:
-    if answer.fragment is None and answer.cut_at is None:
-        return events(answer)
-    body = render(answer)[: answer.cut_at]
-    size = answer.fragment or len(body) or 1
-    return [body[start : start + size] for start in range(0, len(body), size)]
-
-
-def _head(answer: Answer) -> bytes:
-    given = dict(answer.headers)
-    kind = {} if "Content-Type" in given else {"Content-Type": "text/event-stream"}
-    framing: dict[Framing, dict[str, str]] = {
-        "chunked": {"Transfer-Encoding": "chunked"},
-        "length": {"Content-Length": str(len(render(answer)))},
-        "close": {"Connection": "close"},
-    }
-    lines = [f"{name}: {value}\r\n" for name, value in (kind | given | framing[answer.framing]).items()]
-    return f"HTTP/1.1 {answer.status} {'OK' if answer.status == OK else 'Refused'}\r\n{''.join(lines)}\r\n".encode()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
-LISTENING = re.compile(r"listening on (http://\S+)")
+from recto.testing.client import TOKEN
+
+LISTENING = re.compile(r"listening on (http://[^\s#]+)")
 START_SECONDS = 60.0
 
 
@@ -27,20 +29,24 @@ def free_port() -> int:
 
 
 class ServerProcess:
-    """`recto serve`, or another module with the same words on its first line, under a port of its own."""
+    """`recto serve`, or another module with the same words on its first line, under a port of its own.
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    Its local token is the one our client sends. With `token` None it is told none, and makes its own.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, token: str | None = TOKEN) -> None:
         self._command = [sys.executable, "-m", *command]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
-        self._environment = {**clean, **environment}
+        own = {} if token is None else {"RECTO_TOKEN": token}
+        self._environment = {**clean, **own, **environment}
         self._process: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process is
         self.url = ""
 
     @classmethod
-    def serve(cls, data: Path, environment: Mapping[str, str], *flags: str) -> Self:
+    def serve(cls, data: Path, environment: Mapping[str, str], *flags: str, token: str | None = TOKEN) -> Self:
         """`recto serve` on a data folder."""
-        return cls(["recto", "serve", "--port", "0", "--data", str(data), *flags], environment)
+        return cls(["recto", "serve", "--port", "0", "--data", str(data), *flags], environment, token=token)
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(  # noqa: S603 - our own module

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
 
 from recto.errors import ModelError, PageTooLong
 from recto.models.backoff import delay
-from recto.models.ports import Ended
+from recto.models.ports import Delta, Ended
 from recto.page import Calibration, Entry, Finished, Interrupted, Manifest, Page, assemble, is_full, next_step
 from recto.page.canonical import dump
 from recto.page.discard import discard_lost
 from recto.page.events import Event, encode_event
-from recto.store.ports import CallBegun, CallEnded, Change
-from recto.worker.desk import Desk, usage_row
+from recto.store.ports import CallBegun, CallEnded, Change, Purpose
+from recto.worker.account import seconds_between, tell
+from recto.worker.calls_in_text import with_calls
+from recto.worker.desk import Desk
 from recto.worker.finish import farewell
 from recto.worker.reply import Reply
 
@@ -26,15 +28,16 @@ CUT_SHORT = "The reply was lost on the way and is asked for again."
 async def call_model(desk: Desk) -> None:
     """Ask the model. A page that would not fit is not sent: the next step is another then."""
     page, manifest = assemble(desk.facts())
-    room = replace(desk.agent.compact, window=desk.shop.model.window)
+    room = replace(desk.agent.compact, window=desk.model.window)
     if desk.can_compact and not desk.full and is_full(manifest.tokens.tokens, room):
         desk.full = True
         return
     desk.full = False
-    desk.shop.telemetry.record(manifest)
+    desk.shop.telemetry.page.record(manifest)
+    started = desk.shop.clock()
     number = await begin_call(desk, page, manifest, "reply")
     reply = Reply(id=desk.message_id(), reasoning_id=desk.shop.new_id())
-    call = _Call(number=number, page=page, manifest=manifest, reply=reply)
+    call = _Call(number=number, page=page, manifest=manifest, reply=reply, started=started)
     try:
         await _listen(desk, call)
     except ModelError as error:
@@ -53,10 +56,11 @@ class _Call:
     page: Page
     manifest: Manifest
     reply: Reply
+    started: datetime
     first_token: datetime | None = None
 
 
-async def begin_call(desk: Desk, page: Page, manifest: Manifest, purpose: Literal["reply", "summary"]) -> int:
+async def begin_call(desk: Desk, page: Page, manifest: Manifest, purpose: Purpose) -> int:
     """Store what a page is made of, under the fence, before it is sent. Returns the number of the call."""
     before = desk.page.segments if desk.page else ()
     shared = 0
@@ -69,7 +73,7 @@ async def begin_call(desk: Desk, page: Page, manifest: Manifest, purpose: Litera
     call = CallBegun(
         number=desk.calls,
         purpose=purpose,
-        model=desk.shop.model.name,
+        model=desk.model.name,
         digest=page.digest,
         shared=shared,
         hashes=b"".join([segment.sha256 for segment in page.segments[shared:]]),
@@ -85,7 +89,7 @@ async def begin_call(desk: Desk, page: Page, manifest: Manifest, purpose: Litera
 
 async def _listen(desk: Desk, call: _Call) -> None:
     # Closing the stream is what ends the call, so it is closed in any case.
-    async with aclosing(desk.shop.model.stream(call.page.body)) as stream:
+    async with aclosing(_deltas(desk, call.page.body)) as stream:
         async for delta in stream:
             call.first_token = call.first_token or desk.shop.clock()
             events = call.reply.take(delta)
@@ -94,10 +98,19 @@ async def _listen(desk: Desk, call: _Call) -> None:
                 desk.shop.reached("delta")
 
 
+def _deltas(desk: Desk, body: bytes) -> AsyncGenerator[Delta]:
+    stream = desk.model.stream(body)
+    if desk.agent.tool_calling == "native":
+        return stream
+    return with_calls(stream, iter(desk.shop.new_id, None))
+
+
 async def _append(desk: Desk, call: _Call) -> None:
     reply, now = call.reply, desk.shop.clock()
     ended = reply.ended or Ended(finish="stop")
     usage = ended.usage
+    spent = desk.spend(usage)
+    tell(desk.shop.telemetry, desk.model.name, spent, seconds_between(call.started, call.first_token))
     if usage and usage.input:
         counted = call.manifest.tokens_after
         desk.last = Calibration(digest=call.page.digest, counted=counted, reported=usage.input)
@@ -106,20 +119,20 @@ async def _append(desk: Desk, call: _Call) -> None:
         ended=now,
         first_token=call.first_token,
         finish=ended.finish,
-        usage=dump(usage_row(usage)) if usage else None,
+        usage=dump(spent.row()) if usage else None,
     )
     change = Change(
         entries=reply.entries(now, desk.shop.new_id()),
         call_ended=done,
         failures=0,
         too_long=0,
-        usage=desk.with_usage(usage),
+        usage=dump(desk.account.row()),
     )
     desk.failures = desk.too_long = 0
     desk.problem, events = None, reply.close()
     # A reply that is the run's last ends it in the same write: one commit less, and nothing between the two.
     match next_step((*desk.log, *change.entries), desk.state()):
-        case Finished(outcome=outcome):
+        case Finished(outcome=outcome) if desk.agent.titles != "model":
             desk.shop.reached("ending")
             ending, farewell_event = farewell(desk, outcome)
             await desk.write(replace(change, ending=ending), [*events, farewell_event])
@@ -131,6 +144,7 @@ async def _append(desk: Desk, call: _Call) -> None:
 async def _give_up(desk: Desk, call: _Call, error: ModelError) -> None:
     """The call failed: what was said of it is taken back, and the run's row counts it."""
     desk.problem = str(error)
+    desk.shop.telemetry.failed(desk.model.name, error)
     if isinstance(error, PageTooLong):
         desk.too_long += 1
     else:

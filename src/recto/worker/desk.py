@@ -10,16 +10,34 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from recto.agents.agent import Agent
 from recto.engine.ports import Signal
-from recto.models.ports import Usage
-from recto.page import Calibration, Entry, Facts, Page, Run, ToolOffer, Turn, UserMessage, view
-from recto.page.canonical import dump
+from recto.models.ports import Model, Usage
+from recto.page import (
+    Calibration,
+    DeveloperMessage,
+    Entry,
+    Facts,
+    Message,
+    Page,
+    Prompt,
+    Run,
+    SystemMessage,
+    ToolOffer,
+    Turn,
+    UserMessage,
+    view,
+)
 from recto.page.events import Event
+from recto.page.reminder import ContextItem
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Change, StoredRun, Written
 from recto.tools.registry import Registry
+from recto.worker.account import Account, charge
 from recto.worker.recorder import Recorder
 from recto.worker.shelf import Volume
 from recto.worker.workshop import Workshop
+
+# How a client's system message is announced to the model, among the context.
+CLIENT_SAYS = "instructions of the client"
 
 
 @dataclass(kw_only=True)
@@ -33,6 +51,7 @@ class Desk:
     run: StoredRun
     input: RunInput
     agent: Agent
+    model: Model
     tools: Registry
     signal: Signal
     recorder: Recorder
@@ -41,13 +60,14 @@ class Desk:
     too_long: int
     can_compact: bool
     calls: int
-    usage: Usage
+    account: Account
     last: Calibration | None = None
     full: bool = False
     problem: str | None = None
     broken_off: bool = False
     page: Page | None = None
-    ended: bool = False
+    named: bool = False
+    outcome: str | None = None
     said: set[str] = field(default_factory=set[str])
     held: Change = Change()
     held_events: tuple[Event, ...] = ()
@@ -90,25 +110,26 @@ class Desk:
 
     def facts(self) -> Facts:
         """All that shapes the next page."""
-        seen, model, agent = view(self.log), self.shop.model, self.agent
+        seen, model, agent, offers = view(self.log), self.model, self.agent, self.offers()
+        is_native = agent.tool_calling == "native"
         user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
         turn = Turn(
             response_id=user.response_id if isinstance(user, UserMessage) else "",
             admitted=user.time if user else None,
             zone=self.zone,
-            context=self.input.context,
+            context=(*self.input.context, *(() if agent.client_system else _as_context(self.input.messages))),
         )
         return Facts(
             log=self.log,
             target=model.target,
-            prompt=agent.prompt,
+            prompt=_with_client_system(agent, self.input.messages),
             budget=agent.budget,
             history=agent.history,
-            tools=self.offers(),
+            tools=offers,
             tool_calling=agent.tool_calling,
             turn=turn,
             locale=agent.locale,
-            options={**model.options, **agent.options},
+            options={**model.options_for(agent.sampling, has_tools=is_native and bool(offers)), **agent.options},
             fold=agent.fold,
             now=self.shop.clock(),
             counter=self.shop.counter,
@@ -157,30 +178,34 @@ class Desk:
         # Entries that were held keep what pages remember of them, if their numbers are what they were taken to be.
         as_held = self.log[len(known) :] == numbered[:count]
         self.log = (*self.log, *numbered[count:]) if as_held else (*known, *numbered)
-        self.ended = self.ended or change.ending is not None
+        self.outcome = change.ending.outcome if change.ending else self.outcome
         # Only what is committed is kept for the next run.
-        self.shop.shelf.put(self.run.thread, Volume(entries=self.log, last=self.last))
+        volume = Volume(entries=self.log, last=self.last, born=self.run.thread_created)
+        self.shop.shelf.put(self.run.thread, volume)
         if written.cancel:
             self.signal.cancelled.set()
         return written
 
-    def with_usage(self, usage: Usage | None) -> bytes:
-        """The run's tokens so far, these included, as its row has them."""
-        self.usage += usage or Usage()
-        return dump(usage_row(self.usage))
+    def spend(self, usage: Usage | None) -> Account:
+        """Put a call on the run's account. Returns what the call alone used."""
+        spent = charge(self.model.name, usage, self.shop.prices)
+        self.account = self.account.plus(spent)
+        return spent
 
 
 def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:
     return tuple([replace(entry, seq=first + place) for place, entry in enumerate(entries)])
 
 
-def usage_row(usage: Usage) -> dict[str, int]:
-    """Tokens under the names AG-UI has for them."""
-    return {
-        "inputTokens": usage.input,
-        "outputTokens": usage.output,
-        "totalTokens": usage.input + usage.output,
-        "reasoningTokens": usage.reasoning,
-        "cachedInputTokens": usage.cached,
-        "cacheWriteInputTokens": usage.cache_written,
-    }
+def _client_system(messages: Sequence[Message]) -> list[str]:
+    return [message.text for message in messages if isinstance(message, (SystemMessage, DeveloperMessage))]
+
+
+def _as_context(messages: Sequence[Message]) -> tuple[ContextItem, ...]:
+    """A client's system and developer messages, with no more weight than what a user says (P3)."""
+    return tuple(ContextItem(description=CLIENT_SAYS, value=text) for text in _client_system(messages))
+
+
+def _with_client_system(agent: Agent, messages: Sequence[Message]) -> Prompt:
+    said = _client_system(messages) if agent.client_system else []
+    return replace(agent.prompt, identity="\n\n".join([agent.prompt.identity, *said])) if said else agent.prompt

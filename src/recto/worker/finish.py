@@ -9,7 +9,8 @@ from recto.page import ToolCall
 from recto.page.events import Event, RunFailed, RunFinished
 from recto.page.next_step import Outcome
 from recto.store.ports import Change, Ending
-from recto.worker.desk import Desk, usage_row
+from recto.worker.account import usage_row
+from recto.worker.desk import Desk
 from recto.worker.recorder import Recorder
 
 WHY: Mapping[Outcome, str] = {
@@ -35,7 +36,8 @@ async def finish(desk: Desk, outcome: Outcome) -> bool:
 
 def farewell(desk: Desk, outcome: Outcome) -> tuple[Ending, Event]:
     """How the run's row ends, and the last event its readers get."""
-    usage = usage_row(desk.usage) if desk.usage.output or desk.usage.input else None
+    used = desk.account.usage
+    usage = usage_row(used) if used.output or used.input else None
     match outcome:
         case "done" | "length" | "refused":
             reason = None if outcome == "done" else outcome
@@ -51,7 +53,7 @@ def farewell(desk: Desk, outcome: Outcome) -> tuple[Ending, Event]:
 
 async def wait_for_client(desk: Desk, calls: Sequence[ToolCall]) -> bool:
     """End the run with calls that are the client's to answer; its next run brings the results."""
-    usage = usage_row(desk.usage)
+    usage = usage_row(desk.account.usage)
     pending = tuple(call.id for call in calls)
     event = RunFinished(thread=desk.run.thread, run=desk.run.name, pending=pending, usage=usage)
     await desk.write(Change(ending=Ending(outcome=WAITING)), [event])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from datetime import datetime
 
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost, RectoError, StoreBusy, StoreDown
@@ -13,6 +14,7 @@ from recto.store.ports import Lease, StoredRun
 from recto.worker.call_model import call_model
 from recto.worker.desk import Desk
 from recto.worker.finish import finish, give_up, wait_for_client
+from recto.worker.name_thread import name_thread, wants_name
 from recto.worker.recorder import Recorder
 from recto.worker.run_tools import run_tools, send_back_bad_calls
 from recto.worker.sit_down import sit_down
@@ -32,16 +34,25 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
         try:
             desk = await sit_down(shop, run, signal, recorder)
             _check(desk)
+            if run.fence == 1:
+                shop.telemetry.began(_seconds(run.created, run.started))
             return await _loop(desk)
         except (LeaseLost, StoreBusy, StoreDown):
             # Not the run's fault: somebody goes on with it.
             raise
         except Exception as error:
             LOGGER.exception("run %s failed", run.id)
+            shop.telemetry.went_wrong(error)
             await give_up(desk or recorder, error if isinstance(error, RectoError) else None)
             return True
         finally:
+            if desk and desk.outcome:
+                shop.telemetry.ended(desk.agent.name, desk.outcome, _seconds(run.started, shop.clock()))
             await recorder.close()
+
+
+def _seconds(start: datetime | None, end: datetime | None) -> float:
+    return (end - start).total_seconds() if start and end else 0.0
 
 
 def _check(desk: Desk) -> None:
@@ -53,8 +64,8 @@ def _check(desk: Desk) -> None:
 
 async def _loop(desk: Desk) -> bool:
     while True:
-        if desk.ended or desk.signal.leaving.is_set():
-            return desk.ended
+        if desk.outcome or desk.signal.leaving.is_set():
+            return desk.outcome is not None
         match next_step(desk.log, desk.state()):
             case CallModel():
                 await _unless_stopped(desk, call_model(desk))
@@ -65,6 +76,8 @@ async def _loop(desk: Desk) -> bool:
             case WaitForClient(calls=calls):
                 if not await send_back_bad_calls(desk, calls):
                     return await wait_for_client(desk, calls)
+            case Finished(outcome="done") if wants_name(desk):
+                await _unless_stopped(desk, name_thread(desk))
             case Finished(outcome=outcome):
                 return await finish(desk, outcome)
 

@@ -112,6 +112,9 @@ class Reply:
         return [*entries, AssistantMessage(id=self.id, time=now, parts=tuple(self._parts()))]
 
     def _parts(self) -> Iterator[AssistantPart]:
+        if self.ended and self.ended.parts:
+            yield from self.ended.parts
+            return
         if self.ended:
             yield from self.ended.state
         if self.words:

@@ -18,7 +18,7 @@ from recto.page import (
     encode,
     view,
 )
-from recto.page.canonical import Json
+from recto.page.canonical import Json, load_object
 from recto.page.events import CallAnswered
 from recto.page.messages import ToolPart
 from recto.page.next_step import INVALID_ARGUMENTS
@@ -26,6 +26,7 @@ from recto.store.ports import Change
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.ports import ToolContext, ToolResult
 from recto.tools.schema import check_arguments
+from recto.worker.calls_in_text import UNREADABLE
 from recto.worker.desk import Desk
 
 INTERRUPTED, CUT_OFF, NEEDS_CONSENT = "interrupted", "cut_off", "needs_consent"
@@ -101,6 +102,9 @@ async def _act(desk: Desk, call: ToolCall) -> None:
 
 async def _result(desk: Desk, call: ToolCall) -> ToolResult:
     tool, limits = desk.tools.get(call.name), desk.agent.limits
+    if call.name == UNREADABLE:
+        problem = str((load_object(call.arguments) or {}).get("problem", ""))
+        return ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS)
     if tool and tool.confirm:
         return _settled(call, ASK, NEEDS_CONSENT)
     context = ToolContext(

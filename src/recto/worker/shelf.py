@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from recto.page import Calibration, Entry
 from recto.store.store import Store
@@ -23,10 +24,14 @@ class ShelfSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Volume:
-    """A thread as far as it was read, and what the provider last said of its tokens."""
+    """A thread as far as it was read, and what the provider last said of its tokens.
+
+    `born` is when it was made: a thread that was deleted and one made later under its id are not the same.
+    """
 
     entries: tuple[Entry, ...] = ()
     last: Calibration | None = None
+    born: datetime | None = None
 
 
 class Shelf:
@@ -38,13 +43,15 @@ class Shelf:
         self._volumes: OrderedDict[str, Volume] = OrderedDict()
         self._count = 0
 
-    async def take(self, thread: str, last_seq: int) -> Volume:
+    async def take(self, thread: str, last_seq: int, born: datetime | None = None) -> Volume:
         """A log up to a number: what is here, and from the store what came since."""
         known = self._volumes.get(thread, Volume())
+        if known.born != born:
+            known = Volume(born=born)
         if _last_seq(known.entries) >= last_seq:
             return known
         newer = await self._store.log_after(thread, _last_seq(known.entries))
-        return Volume(entries=(*known.entries, *newer), last=known.last)
+        return Volume(entries=(*known.entries, *newer), last=known.last, born=born)
 
     def put(self, thread: str, volume: Volume) -> None:
         """Keep a log for the next run. The one not used for longest makes room."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from recto.agents.agent import CHAT, Agent
 from recto.engine.ports import Signal
-from recto.models.ports import Usage
 from recto.page.canonical import load, load_object
 from recto.page.discard import discard_lost
 from recto.page.enter import Entering, enter
@@ -12,6 +13,7 @@ from recto.page.events import Event, RunStarted
 from recto.page.wire.agui_input import decode_input
 from recto.store.ports import Change, StoredRun
 from recto.tools.registry import Registry
+from recto.worker.account import account_of
 from recto.worker.desk import Desk
 from recto.worker.recorder import Recorder
 from recto.worker.workshop import Workshop
@@ -25,12 +27,13 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     shop.reached("claimed")
     # An agent that is gone answers no more, but what it was asked is kept.
     agent = shop.agents.get(run.agent) or Agent(name=run.agent, prompt=CHAT.prompt)
-    volume = await shop.shelf.take(run.thread, run.last_seq)
+    volume = await shop.shelf.take(run.thread, run.last_seq, run.thread_created)
     desk = Desk(
         shop=shop,
         run=run,
         input=decode_input(load(run.input)),
         agent=agent,
+        model=shop.model_of(agent),
         tools=shop.tools.get(agent.name, Registry()),
         signal=signal,
         recorder=recorder,
@@ -39,14 +42,18 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
         too_long=run.too_long,
         can_compact=run.can_compact,
         calls=run.calls,
-        usage=_usage(run.usage),
+        account=account_of(run.usage),
         last=volume.last,
         problem=run.error,
     )
     started = RunStarted(thread=run.thread, run=run.name, parent=desk.input.parent)
     events = await _take_over(desk) if run.last_event else [started]
     entering = Entering(
-        admitted=run.created, response_id=run.response_id, new_id=shop.new_id, own_tools=frozenset(desk.tools)
+        admitted=run.created,
+        response_id=run.response_id,
+        new_id=shop.new_id,
+        own_tools=frozenset(desk.tools),
+        patience=timedelta(seconds=agent.limits.client_seconds),
     )
     entries = () if run.entered else enter(desk.log, desk.input.messages, entering)
     if events or not run.entered:
@@ -66,12 +73,3 @@ async def _take_over(desk: Desk) -> list[Event]:
         event = load_object(body) or {}
         desk.said |= {id for key in ("messageId", "parentMessageId") if isinstance(id := event.get(key), str)}
     return list(discard_lost(bodies, logged={entry.id for entry in desk.log}, reason=TAKEN_OVER))
-
-
-def _usage(row: bytes | None) -> Usage:
-    known = load_object(row) if row else None
-    if known is None:
-        return Usage()
-    names = {"input": "inputTokens", "output": "outputTokens", "cached": "cachedInputTokens"}
-    names |= {"cache_written": "cacheWriteInputTokens", "reasoning": "reasoningTokens"}
-    return Usage(**{ours: value for ours, theirs in names.items() if isinstance(value := known.get(theirs), int)})

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
 
 from recto.errors import ModelError
 from recto.models.backoff import delay
-from recto.models.ports import Delta, Ended, TextDelta
 from recto.page import (
     Compacted,
     Facts,
@@ -23,8 +20,10 @@ from recto.page import (
 )
 from recto.page.canonical import dump
 from recto.store.ports import CallEnded, Change
+from recto.worker.account import Account, tell
 from recto.worker.call_model import begin_call
-from recto.worker.desk import Desk, usage_row
+from recto.worker.collect import collect
+from recto.worker.desk import Desk
 
 NOT_WHOLE = "the summary was not whole ({finish})"
 
@@ -57,20 +56,22 @@ async def _do_without(desk: Desk, problem: str) -> None:
 
 
 async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
-    model = desk.shop.model
+    model = desk.model
     page, manifest = assemble(Facts(log=request, target=model.target, options=model.options, counter=desk.shop.counter))
     for failures in range(1, desk.agent.limits.compactions + 1):
         number = await begin_call(desk, page, manifest, "summary")
         try:
-            reply = await _collect(desk, page.body)
+            reply = await collect(model, page.body)
         except asyncio.CancelledError:
             await desk.write(Change(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error="broken off")))
             raise
         usage = reply.ended.usage if reply.ended else None
-        finish, reported = reply.ended.finish if reply.ended else None, dump(usage_row(usage)) if usage else None
+        spent, finish = desk.spend(usage), reply.ended.finish if reply.ended else None
+        _tell(desk, spent, reply.error)
+        reported = dump(spent.row()) if usage else None
         problem = str(reply.error) if reply.error else None
         done = CallEnded(number=number, ended=desk.shop.clock(), finish=finish, usage=reported, error=problem)
-        await desk.write(Change(call_ended=done, usage=desk.with_usage(usage)))
+        await desk.write(Change(call_ended=done, usage=dump(desk.account.row())))
         if reply.text and finish == "stop":
             return reply.text
         desk.problem = problem or NOT_WHOLE.format(finish=finish)
@@ -81,31 +82,8 @@ async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
     return None
 
 
-@dataclass(kw_only=True)
-class _Summary:
-    """What came of one try."""
-
-    words: list[str] = field(default_factory=list[str])
-    ended: Ended | None = None
-    error: ModelError | None = None
-
-    @property
-    def text(self) -> str:
-        return "".join(self.words)
-
-    def take(self, delta: Delta) -> None:
-        if isinstance(delta, TextDelta):
-            self.words.append(delta.text)
-        elif isinstance(delta, Ended):
-            self.ended = delta
-
-
-async def _collect(desk: Desk, body: bytes) -> _Summary:
-    summary = _Summary()
-    try:
-        async with aclosing(desk.shop.model.stream(body)) as stream:
-            async for delta in stream:
-                summary.take(delta)
-    except ModelError as error:
-        summary.error = error
-    return summary
+def _tell(desk: Desk, spent: Account, error: ModelError | None) -> None:
+    if error:
+        desk.shop.telemetry.failed(desk.model.name, error)
+    else:
+        tell(desk.shop.telemetry, desk.model.name, spent, None)

@@ -12,9 +12,10 @@ from recto.engine.hub import Hub
 from recto.errors import SettingsError
 from recto.models.backoff import BackoffSettings
 from recto.models.ports import Model
+from recto.models.prices import Prices, load_prices
 from recto.page.tokens import OFFLINE, TokenCounter
 from recto.store.store import Store
-from recto.telemetry import PageTelemetry
+from recto.telemetry import Telemetry
 from recto.tools.registry import Registry
 from recto.worker.recorder import RecorderSettings
 from recto.worker.shelf import Shelf
@@ -31,7 +32,10 @@ def pass_by(_point: Point) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Workshop:
-    """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own."""
+    """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
+
+    `models` are those that agents ask for by name; the others have `model`.
+    """
 
     store: Store
     hub: Hub
@@ -39,14 +43,20 @@ class Workshop:
     agents: Mapping[str, Agent]
     tools: Mapping[str, Registry]
     shelf: Shelf
-    telemetry: PageTelemetry
+    telemetry: Telemetry
     clock: Callable[[], datetime]
     chance: Callable[[], float]
     new_id: Callable[[], str]
+    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
+    prices: Prices = field(default_factory=load_prices)
     counter: TokenCounter = OFFLINE
     backoff: BackoffSettings = BackoffSettings()
     recorder: RecorderSettings = RecorderSettings()
     reached: Callable[[Point], None] = field(default=pass_by)
+
+    def model_of(self, agent: Agent) -> Model:
+        """The model an agent works with."""
+        return self.models.get(agent.model or "", self.model)
 
     def agent(self, name: str) -> Agent:
         """An agent by its name."""

@@ -126,13 +126,10 @@ def _decode_binary(part: Object, where: str) -> File:
     mime = _needed(part, "mimeType", "mime_type", where)
     family = mime.partition("/")[0]
     kind: FileKind = family if family in ("image", "audio", "video") else "document"
-    match part:
-        case {"url": str(url)}:
-            source: Source = Url(url=url)
-        case {"data": str(data)}:
-            source = Data(base64=data)
-        case _:
-            raise WireError(where=where, problem="a binary part needs a url or data")
+    url, data = optional_text(part, "url", where), optional_text(part, "data", where)
+    if url is None and data is None:
+        raise WireError(where=where, problem="a binary part needs a url or data")
+    source: Source = Url(url=url) if url is not None else Data(base64=data or "")
     name, id = optional_text(part, "filename", where), optional_text(part, "id", where)
     return File(kind=kind, source=source, mime_type=mime, name=name, id=id)
 

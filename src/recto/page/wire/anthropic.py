@@ -107,7 +107,9 @@ def _decode_shown(block: Object, where: str, model: str | None) -> UserPart:
         file = _decode_file(kind, source, optional_text(block, "title", where))
         if file is not None:
             return file
-    return Opaque(provider=WIRE, model=model, place="block", name=kind, data=dump(block).decode())
+    # Where a page has its cache breakpoints is decided when it is set.
+    carried = {name: value for name, value in block.items() if name != "cache_control"}
+    return Opaque(provider=WIRE, model=model, place="block", name=kind, data=dump(carried).decode())
 
 
 def _decode_file(kind: Literal["image", "document"], source: Object, name: str | None) -> File | None:

@@ -13,12 +13,31 @@ from recto.testing.store_suite.admission import AdmissionSuite
 from recto.testing.store_suite.calls import CallSuite
 from recto.testing.store_suite.cancels import CancelSuite
 from recto.testing.store_suite.claims import ClaimSuite
+from recto.testing.store_suite.forks import ForkSuite
 from recto.testing.store_suite.leases import LeaseSuite
+from recto.testing.store_suite.looking import HistorySuite, LookingSuite
 from recto.testing.store_suite.reading import ReadingSuite
 from recto.testing.store_suite.records import RecordSuite
+from recto.testing.store_suite.threads import ThreadSuite
+from recto.testing.store_suite.users import CleaningSuite, SpendingSuite, UserSuite
 
 __all__ = ["StoreSuite"]
 
 
-class StoreSuite(AdmissionSuite, ClaimSuite, LeaseSuite, RecordSuite, CancelSuite, ReadingSuite, CallSuite):
+class RunSuite(AdmissionSuite, ClaimSuite, LeaseSuite, RecordSuite, CancelSuite):
+    """What a store promises to who makes runs and works on them."""
+
+
+class StoreSuite(
+    RunSuite,
+    ReadingSuite,
+    CallSuite,
+    ThreadSuite,
+    ForkSuite,
+    HistorySuite,
+    LookingSuite,
+    SpendingSuite,
+    UserSuite,
+    CleaningSuite,
+):
     """Everything a store promises."""

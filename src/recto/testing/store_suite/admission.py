@@ -45,6 +45,7 @@ class AdmissionSuite:
             last_event=0,
             outcome=None,
             last_seq=0,
+            thread_created=START,
             error=None,
             usage=None,
         )

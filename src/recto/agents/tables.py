@@ -1,0 +1,119 @@
+"""The settings of `AGENT.md` as tables: their names, types and bounds. Refuses to know what they are made into."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from recto.agents.agent import CHAT, Effort, Titles
+from recto.agents.fold_table import ByAge, Fold, Reads, Table
+from recto.page.facts import ToolCalling
+
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+MODEL = re.compile(r"demo|(openai|anthropic|compatible):\S(.*\S)?")
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+OFF = {"reads": False, "terminal": False, "search": False}
+# What a page says itself; a field of the agent's would stand beside it.
+OURS = ("messages", "model", "stream", "system", "tools")
+
+
+def _named_fold(value: object) -> object:
+    match value:
+        case "eager":
+            return {}
+        case "off":
+            return OFF
+        case _:
+            return value
+
+
+def _number_or_all(value: object) -> object:
+    return None if value == "all" else value
+
+
+def _model(value: str) -> str:
+    if not MODEL.fullmatch(value):
+        raise ValueError("it is demo, openai:NAME, anthropic:NAME or compatible:NAME")
+    return value
+
+
+def _choice(value: str) -> str:
+    if not TOOL_NAME.fullmatch(value):
+        raise ValueError("it is auto, none, required or the name of a tool")
+    return value
+
+
+class LimitsTable(Table):
+    """`limits`: what a run may use."""
+
+    steps: Count | None = None
+    seconds: Seconds | None = None
+    tool_seconds: Seconds | None = None
+    tool_characters: Annotated[int, Field(ge=200)] | None = None
+    failures: Count | None = None
+    bad_arguments: Annotated[int, Field(ge=0)] | None = None
+    claims: Count | None = None
+    compactions: Count | None = None
+    client_seconds: Seconds | None = None
+
+
+class CompactTable(Table):
+    """`compact`: when a conversation is summarised."""
+
+    at: Annotated[float, Field(gt=0, le=1)] | None = None
+    least: Annotated[int, Field(ge=0)] | None = None
+
+
+class SummaryTable(Table):
+    """`summary`: how much a request for a summary holds."""
+
+    tokens: Count | None = None
+    summary_tokens: Count | None = None
+    characters_per_message: Count | None = None
+
+
+class AgentTable(Table):
+    """Every setting of an agent. None is what the server or the model has."""
+
+    name: str | None = None
+    description: str = ""
+    tone: str = ""
+    rules: str = ""
+    locale: Literal["zh", "en"] = "en"
+    model: Annotated[str, AfterValidator(_model)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    max_tokens: Count | None = None
+    reasoning_effort: Effort | None = None
+    tools: list[str] = Field(default_factory=lambda: list(CHAT.tools))
+    tool_calling: ToolCalling = "native"
+    tool_choice: Annotated[str, AfterValidator(_choice)] | None = None
+    output: dict[str, object] | None = None
+    options: dict[str, object] = Field(default_factory=dict[str, object])
+    history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
+    budget: Count | None = None
+    fold: Annotated[Fold, BeforeValidator(_named_fold)] = Fold()
+    compact: CompactTable = CompactTable()
+    summary: SummaryTable = SummaryTable()
+    limits: LimitsTable = LimitsTable()
+    titles: Titles = "words"
+    client_system: bool = False
+
+
+# The table at each place, so that who gives an unknown name hears of the known ones.
+TABLES: dict[tuple[str, ...], type[Table]] = {
+    (): AgentTable,
+    ("fold",): Fold,
+    ("fold", "reads"): Reads,
+    ("fold", "terminal"): ByAge,
+    ("fold", "search"): ByAge,
+    ("compact",): CompactTable,
+    ("summary",): SummaryTable,
+    ("limits",): LimitsTable,
+}
+SETTINGS = tuple(AgentTable.model_fields)
+# Values in them are the provider's business: nothing, too, may mean something.
+FREE = ("options", "output")

@@ -1,0 +1,73 @@
+"""What a new agent's folder begins with: every setting with its default, and one tool. Refuses to write anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+AGENT_FILE = """\
+---
+# All settings are optional. Commented lines show the default, or an example where the default is none.
+description: What this agent is for, in one line.
+# name: {name}                 # the folder's name, or nothing
+
+# The model
+# model: openai:NAME           # default: the server's. Also anthropic:NAME, compatible:NAME, demo
+# temperature: 0.7             # default: the model's own; so for the next three
+# max_tokens: 4096
+# reasoning_effort: medium     # minimal, low, medium or high
+# tool_choice: auto            # auto, none, required or the name of a tool
+# output: {{type: object}}       # a JSON Schema the answer has to follow; default: none
+# options: {{}}                  # more fields of the request, as the provider names them
+
+# Tools
+# tools: [current_time, calculator]   # of those built in; the ones in tools.py always belong
+# tool_calling: native         # or prompt, for models that cannot call tools
+
+# Words
+# locale: en                   # or zh: headings and reminders the model sees
+# tone: Warm and brief.        # default: none, no such section; so for rules
+# rules: Calculate with the calculator, never in your head.
+# titles: words                # a thread is named by its first words, or by a model
+# client_system: false         # whether a client's system messages speak as the system prompt
+
+# How much the model sees
+# history: all                 # or a number of messages before the current turn
+# budget: 8000                 # tokens of the system prompt; default: no limit
+# fold: eager                  # or off, or a table; docs/agents.md has it
+# compact: {{at: 0.8, least: 1000}}
+# summary: {{tokens: 100000, summary_tokens: 4000, characters_per_message: 20000}}
+
+# What a run may use; the server's [limits] are the defaults
+# limits:
+#   steps: 50
+#   seconds: 1800
+#   tool_seconds: 120
+#   tool_characters: 50000
+#   failures: 4
+#   bad_arguments: 3
+#   claims: 20
+#   compactions: 3
+#   client_seconds: 86400
+---
+
+You are {name}, a helpful assistant. Use the tools you have where they help, and say what you did.
+"""
+
+TOOLS_FILE = '''\
+"""Tools of the agent {name}: every typed function marked with @tool. What it raises as ToolError, the model is told."""
+
+from recto.tools import ToolError, tool
+
+
+@tool(safe_to_repeat=True)
+def count_words(text: str) -> int:
+    """Count the words of a text."""
+    if not text.strip():
+        raise ToolError("The text is empty. Give the text whose words are to be counted.")
+    return len(text.split())
+'''
+
+
+def new_files(name: str) -> Mapping[str, str]:
+    """The files of a new agent's folder, by name."""
+    return {"AGENT.md": AGENT_FILE.format(name=name), "tools.py": TOOLS_FILE.format(name=name)}

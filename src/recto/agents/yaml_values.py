@@ -1,0 +1,183 @@
+"""YAML as plain values, each with its line. Refuses aliases, tags, names given twice and words that only look true.
+
+The words of YAML 1.2 are taken: `true` and `false` are no text, but `yes`, `on` and dates are.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, cast
+
+import yaml
+
+from recto.agents.problem import Fault
+from recto.page.canonical import Json, scrub
+
+Place: TypeAlias = tuple[str | int, ...]
+
+DEEPEST = 32
+LARGEST = 2**63 - 1
+SHOWN = 60
+WORDS: Mapping[str, Json] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+WHOLE = re.compile(r"[-+]?[0-9]+")
+DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+QUOTES = "text with `: `, ` #` or a sign at its start goes in quotes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Values:
+    """The values of a YAML text: `lines` has the line of each value by its place, `names` of each name.
+
+    `unread` are places of values that have a fault, and so stand for nothing.
+    """
+
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    lines: Mapping[Place, int] = field(default_factory=dict[Place, int])
+    names: Mapping[Place, int] = field(default_factory=dict[Place, int])
+    faults: tuple[Fault, ...] = ()
+    unread: tuple[Place, ...] = ()
+
+
+def read_yaml(text: str, *, first_line: int) -> Values:
+    """The values of a mapping in YAML. Its lines are counted from `first_line`; `\\n` alone ends one."""
+    faults = tuple(_refused(text, first_line))
+    if faults:
+        return Values(faults=faults)
+    reading = _Reading(text=text, first_line=first_line)
+    root = cast("_Parser", yaml.SafeLoader(text)).get_single_node()
+    if root is None:
+        return Values()
+    if not isinstance(root, yaml.MappingNode):
+        line = _line(text, root.start_mark.index, first_line)
+        return Values(faults=(Fault(line=line, text="settings are lines of `name: value`, and this is none."),))
+    values = reading.mapping(root, ())
+    faults, unread = tuple(reading.faults), tuple(reading.unread)
+    return Values(values=values, lines=reading.lines, names=reading.names, faults=faults, unread=unread)
+
+
+def _refused(text: str, first_line: int) -> Iterator[Fault]:
+    """What is no YAML, or more of it than is taken. Nothing is built yet, so nothing can grow."""
+    # It has not begun to read before all of the text is known to be printable.
+    place = 0
+    try:
+        for event, place in _events(cast("_Parser", yaml.SafeLoader(text))):
+            if problem := _refusal(event):
+                yield Fault(line=_line(text, place, first_line), text=problem)
+    except yaml.reader.ReaderError as error:
+        problem = f"it is no YAML: the character U+{cast('int', error.character):04X} is not allowed here."
+        yield Fault(line=_line(text, error.position, first_line), text=problem)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = ", ".join(filter(None, (error.context, error.problem)))
+        yield Fault(
+            line=_line(text, mark.index if mark else place, first_line), text=f"it is no YAML: {problem}; {QUOTES}."
+        )
+    except _TooMuch as error:
+        yield Fault(line=_line(text, place, first_line), text=str(error))
+    # An escape beyond the last character, or a number of a version that is none.
+    except (ValueError, OverflowError):
+        yield Fault(line=_line(text, place, first_line), text="it is no YAML: an escape or a number is too large.")
+
+
+class _Parser(Protocol):
+    """What is used of a loader, whose own types are not known."""
+
+    def check_event(self) -> bool: ...
+    def get_event(self) -> yaml.Event: ...
+    def get_single_node(self) -> yaml.Node | None: ...
+
+
+class _TooMuch(Exception):
+    """More levels than anybody needs, or more than one document."""
+
+
+def _events(loader: _Parser) -> Iterator[tuple[yaml.Event, int]]:
+    depth = documents = 0
+    while loader.check_event():
+        event = loader.get_event()
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        yield event, event.start_mark.index
+        if depth > DEEPEST:
+            raise _TooMuch(f"it is nested more than {DEEPEST} levels deep.")
+        if documents > 1:
+            raise _TooMuch("`---` begins a second document here; settings are one. Take it out.")
+
+
+def _refusal(event: yaml.Event) -> str | None:
+    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+        return "`&` and `*` would name a value and repeat it; write it out, or put text in quotes."
+    if getattr(event, "tag", None) is not None:
+        return "`!` would give a value a type; write it plainly, or put text in quotes."
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """Nodes become values; where they stood, and what was wrong, is kept."""
+
+    text: str
+    first_line: int
+    lines: dict[Place, int] = field(default_factory=dict[Place, int])
+    names: dict[Place, int] = field(default_factory=dict[Place, int])
+    faults: list[Fault] = field(default_factory=list[Fault])
+    unread: list[Place] = field(default_factory=list[Place])
+
+    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Json]:
+        found: dict[str, Json] = {}
+        for name_node, value_node in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+            line = self._line(name_node)
+            name = self._scalar(name_node) if isinstance(name_node, yaml.ScalarNode) else None
+            if not isinstance(name, str):
+                self.faults.append(Fault(line=line, text="a name is text; put this one in quotes."))
+            elif name in found:
+                first = self.names[(*place, name)]
+                self.faults.append(Fault(line=line, text=f"{name[:SHOWN]} is given twice; it is in line {first} too."))
+            else:
+                self.names[(*place, name)] = line
+                found[name] = self._value(value_node, (*place, name))
+        return found
+
+    def _value(self, node: yaml.Node, place: Place) -> Json:
+        self.lines[place] = self._line(node)
+        match node:
+            case yaml.MappingNode():
+                return self.mapping(node, place)
+            case yaml.SequenceNode():
+                items = cast("list[yaml.Node]", node.value)
+                return [self._value(item, (*place, number)) for number, item in enumerate(items)]
+            case _:
+                known = len(self.faults)
+                value = self._scalar(cast("yaml.ScalarNode", node))
+                self.unread.extend([place] if len(self.faults) > known else [])
+                return value
+
+    def _scalar(self, node: yaml.ScalarNode) -> Json:
+        text = scrub(cast("str", node.value))
+        if node.style is not None:
+            return text
+        if text in WORDS:
+            return WORDS[text]
+        if not DECIMAL.fullmatch(text):
+            return text
+        number = float(text)
+        if math.isinf(number) or (WHOLE.fullmatch(text) and abs(number) >= LARGEST):
+            fault = f"the number {text[:20]} is too large; put it in quotes if it is text."
+            self.faults.append(Fault(line=self._line(node), text=fault))
+            return 0
+        return int(text) if WHOLE.fullmatch(text) else number
+
+    def _line(self, node: yaml.Node) -> int:
+        return _line(self.text, node.start_mark.index, self.first_line)
+
+
+def _line(text: str, index: int, first_line: int) -> int:
+    """The line of a character. YAML itself counts more characters as ends of lines than editors do."""
+    return first_line + text.count("\n", 0, index)

@@ -1,0 +1,67 @@
+"""Routes of agents: which there are."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.agents.agent import Agent
+from recto.api.backend import Backend, backend_of, json_answer
+from recto.api.route import Route
+from recto.page.canonical import Json
+
+EXAMPLE: dict[str, Json] = {
+    "name": "chat",
+    "description": "A helpful assistant.",
+    "default": True,
+    "locale": "en",
+    "toolCalling": "native",
+    "tools": ["calculator", "current_time"],
+}
+
+
+class AgentShape(BaseModel):
+    """An agent, as whoever may talk to it sees it."""
+
+    name: str
+    description: str
+    default: bool
+    locale: str
+    toolCalling: str  # noqa: N815 - the name it has in JSON
+    tools: list[str]
+
+
+class AgentsShape(BaseModel):
+    """All agents."""
+
+    agents: list[AgentShape]
+
+
+async def get_agents(request: Request) -> Response:
+    """The agents there are. A run names one in `forwardedProps.agent`; else its thread's answers, or the default."""
+    backend = backend_of(request)
+    return json_answer({"agents": [_row(backend, agent) for agent in backend.agents.values()]})
+
+
+def _row(backend: Backend, agent: Agent) -> Json:
+    return {
+        "name": agent.name,
+        "description": agent.description,
+        "default": agent.name == backend.agent,
+        "locale": agent.locale,
+        "toolCalling": agent.tool_calling,
+        "tools": sorted(backend.tool_names.get(agent.name, ())),
+    }
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/api/v1/agent/agents",
+        handler=get_agents,
+        tag="agents",
+        answer=AgentsShape,
+        examples={"answer": {"agents": [EXAMPLE]}},
+    ),
+)

@@ -1,0 +1,39 @@
+"""One log line for each refused access: who, what, from where, and why. Never a secret, never a second line."""
+
+from __future__ import annotations
+
+import logging
+from urllib.parse import quote
+
+from starlette.requests import HTTPConnection
+
+from recto.api.backend import User
+
+LOGGER = logging.getLogger("recto.audit")
+NOBODY = "nobody"
+PATH_CHARACTERS, METHOD_CHARACTERS, PEER_CHARACTERS = 256, 16, 64
+
+
+def audit(request: HTTPConnection, what: str, *, status: int) -> None:
+    """Tell of a refusal. `what` is a code of ours, such as `foreign_thread`; the query is left out."""
+    scope = request.scope
+    user: User | None = scope.get("state", {}).get("user")
+    LOGGER.warning(
+        "refused %s %s: status %d, reason %s, user %s, from %s",
+        _plain(str(scope.get("method", "-")))[:METHOD_CHARACTERS],
+        _plain(str(scope["path"]))[:PATH_CHARACTERS],
+        status,
+        what,
+        _plain(user.name) if user else NOBODY,
+        _plain(peer_of(request)),
+    )
+
+
+def peer_of(request: HTTPConnection) -> str:
+    """The address a request came from. A proxy that is believed may have written anything there."""
+    return request.client.host[:PEER_CHARACTERS] if request.client else "-"
+
+
+def _plain(text: str) -> str:
+    """Text that ends no line and is no field of another: everything unusual is written as in a url."""
+    return quote(text, safe="/-._~:@+=", errors="replace")

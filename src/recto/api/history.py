@@ -1,0 +1,78 @@
+"""The route of history: one day of a thread (P13)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date
+from typing import Annotated
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.bodies import zone_of
+from recto.api.route import Route
+from recto.api.shapes_threads import HISTORY_EXAMPLE, HistoryShape
+from recto.errors import Refused, WireError
+from recto.page import File
+from recto.page.history import history_row
+from recto.page.refuse import NO_UUID, UUID
+from recto.store.history import HistoryWish
+
+HISTORY = "/api/v1/agent/history"
+SCOPE = "history_day"
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+async def get_history(
+    request: Request,
+    thread: Annotated[str | None, Query(alias="threadId", description="The thread; else your latest.")] = None,
+    before: Annotated[str | None, Query(description="Only days before this one, `YYYY-MM-DD`.")] = None,
+    tz: Annotated[str | None, Query(description="The zone whose days are meant, such as `Asia/Shanghai`.")] = None,
+) -> Response:
+    """The newest day of a thread that has messages, and whether there are older ones."""
+    if thread is not None and not UUID.fullmatch(thread):
+        raise Refused(NO_UUID, where="threadId")
+    wish = HistoryWish(
+        thread=thread.lower() if thread else None,
+        before=_day(before) if before is not None else None,
+        zone=zone_of(tz, "tz") if tz is not None else UTC,
+    )
+    found = await backend_of(request).store.history(user_of(request).name, wish)
+    return json_answer(
+        {
+            "scope": SCOPE,
+            "threadId": found.thread,
+            "day": found.day.isoformat() if found.day else None,
+            "hasMore": found.has_more,
+            "messages": [history_row(message, _url_of) for message in found.messages],
+        }
+    )
+
+
+def _day(text: str) -> date:
+    try:
+        # Python reads other forms too, such as 20260514.
+        return date.fromisoformat(text if DATE.fullmatch(text) else "")
+    except ValueError as error:
+        problem = f"must be a day as YYYY-MM-DD, such as 2026-05-14; is {text[:64]!r}"
+        raise WireError(where="before", problem=problem) from error
+
+
+def _url_of(_file: File) -> str | None:
+    """Nothing here signs urls, so no file has one."""
+    return None
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=HISTORY,
+        handler=get_history,
+        tag="history",
+        answer=HistoryShape,
+        refusals=(404, 422),
+        examples={"answer": HISTORY_EXAMPLE},
+    ),
+)

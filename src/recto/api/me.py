@@ -1,0 +1,53 @@
+"""Routes of a user's own data: all of it to take away, all of it to delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.route import Route
+from recto.api.shapes_threads import USER_DELETED_EXAMPLE, UserDeletedShape
+from recto.api.threads import stop
+from recto.errors import WireError
+
+ME = "/api/v1/agent/me"
+LINES = "application/x-ndjson"
+HEADERS = {"content-disposition": 'attachment; filename="recto-export.ndjson"', "cache-control": "no-store"}
+
+
+async def export_me(request: Request) -> Response:
+    """All there is of you: a JSON object a line, each with its `type`."""
+    lines = backend_of(request).store.export_user(user_of(request).name)
+    return StreamingResponse(lines, headers=HEADERS, media_type=LINES)
+
+
+async def delete_me(
+    request: Request,
+    confirm: Annotated[str | None, Query(description="Your user name, to show that you mean it.")] = None,
+) -> Response:
+    """Delete all there is of you, for good."""
+    backend, name = backend_of(request), user_of(request).name
+    if confirm != name:
+        raise WireError(where="confirm", problem=f"must be your user name, {name!r}: all there is of you is deleted")
+    gone = await backend.store.delete_user(name)
+    stop(backend, gone.stopped)
+    stopped = [run.id for run in gone.stopped]
+    return json_answer({"threads": gone.threads, "profiles": gone.profiles, "days": gone.days, "stopped": stopped})
+
+
+ROUTES = (
+    Route(method="GET", path=f"{ME}/export", handler=export_me, tag="me", text=LINES),
+    Route(
+        method="DELETE",
+        path=ME,
+        handler=delete_me,
+        tag="me",
+        answer=UserDeletedShape,
+        refusals=(422,),
+        examples={"answer": USER_DELETED_EXAMPLE},
+    ),
+)

@@ -1,0 +1,137 @@
+"""`recto agents`: check a folder of agents, or begin a new one. Refuses to run them: that is the server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+
+import typer
+
+from recto.agents.agent import Agent, Limits
+from recto.agents.folders import FILE, NAME, NAME_RULE, TOOLS_FILE, Loaded, Toolbox, load_folder, persona_tokens
+from recto.agents.template import new_files
+from recto.cli import options
+from recto.errors import SettingsError
+from recto.page.canonical import Json, dump
+
+FAILED, WRONG_USE = 1, 2
+
+agents = typer.Typer(
+    name="agents",
+    help="Check the folder of your agents, or begin a new agent.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@agents.command()
+def check(
+    folder: options.AgentsToCheck, *, strict: options.Strict = False, as_json: options.CheckAsJson = False
+) -> None:
+    """Load every agent of a folder, tools included, and say what is wrong with which line of which file.
+
+    Problems and warnings go to standard error, a line for each good agent to standard output. Exit codes: 0 all are
+    good, 1 there are problems (or warnings, with --strict), 2 wrong use.
+    """
+    try:
+        # What a tools.py prints while it is imported is no answer of ours.
+        with redirect_stdout(sys.stderr):
+            tools = load_toolbox()
+            loaded = load_folder(_of_agents(folder), Limits(), tools)
+    except SettingsError as error:
+        raise _refused("check", str(error)) from error
+    rows = [_row(agent, loaded.folders[name], tools) for name, agent in loaded.items()]
+    if as_json:
+        _print_json(loaded, rows)
+    else:
+        _print_lines(loaded, rows, folder)
+    empty = not loaded and not loaded.problems
+    if loaded.problems or (strict and (loaded.warnings or empty)):
+        raise typer.Exit(FAILED)
+
+
+@agents.command()
+def new(name: options.NewAgent, *, into: options.Into = Path("agents")) -> None:
+    """Begin an agent: a folder with AGENT.md, which shows every setting, and tools.py, which has one tool.
+
+    Exit codes: 0 done, 1 failed, 2 wrong use.
+    """
+    if not NAME.fullmatch(name):
+        raise _refused("new", f"{name!r} is no name: {NAME_RULE}.")
+    folder = into / name
+    try:
+        folder.mkdir(parents=True)
+        for file, text in new_files(name).items():
+            (folder / file).write_text(text, encoding="utf-8")
+    except FileExistsError as error:
+        raise _refused(
+            "new", f"{error.filename} exists. Choose another name, or another folder with --into."
+        ) from error
+    except OSError as error:
+        typer.echo(f"recto agents new: {folder} cannot be made ({error.strerror}).", err=True)
+        raise typer.Exit(FAILED) from error
+    typer.echo(f"Made {folder} with {FILE} (who it is, and its settings) and {TOOLS_FILE} (what it can do). Next:")
+    typer.echo(f"  recto agents check {into}")
+    typer.echo(f"  RECTO_AGENT={name} recto serve --agents {into}")
+
+
+def load_toolbox() -> Toolbox:
+    """What tools there are, for loading agents. A folder's tools are imported once in the life of a toolbox."""
+    # Here: making an agent does not wait for what its tools would need.
+    from recto.tools.load import tools_built_in, tools_of_folder, tools_of_packages
+    from recto.tools.registry import Registry
+
+    packages = tools_of_packages()
+
+    @cache
+    def of_folder(folder: Path) -> Collection[str]:
+        return tuple(Registry((*packages, *tools_of_folder(folder))))
+
+    return Toolbox(built_in=tuple([tool.name for tool in tools_built_in()]), of_folder=of_folder)
+
+
+def _of_agents(folder: Path) -> Path:
+    for file in (FILE, TOOLS_FILE):
+        if (folder / file).exists():
+            allowed = f"it has {file}, so it is an agent itself. Name the folder it is in: {folder.resolve().parent}"
+            raise SettingsError(name="DIR", value=str(folder), allowed=allowed)
+    return folder
+
+
+def _refused(command: str, text: str) -> typer.Exit:
+    typer.echo(f"recto agents {command}: {text}", err=True)
+    return typer.Exit(WRONG_USE)
+
+
+def _row(agent: Agent, folder: Path, tools: Toolbox) -> dict[str, Json]:
+    return {
+        "name": agent.name,
+        "description": agent.description,
+        "model": agent.model,
+        "tools": [*agent.tools, *tools.of_folder(folder)],
+        "locale": agent.locale,
+        "tokens": persona_tokens(agent),
+    }
+
+
+def _print_json(loaded: Loaded, rows: list[dict[str, Json]]) -> None:
+    problems, warnings = [one.row() for one in loaded.problems], [one.row() for one in loaded.warnings]
+    typer.echo(dump({"agents": rows, "problems": problems, "warnings": warnings}).decode())
+
+
+def _print_lines(loaded: Loaded, rows: list[dict[str, Json]], folder: Path) -> None:
+    for problem in loaded.problems:
+        typer.echo(str(problem), err=True)
+    for warning in loaded.warnings:
+        typer.echo(f"{warning} (warning)", err=True)
+    if not loaded and not loaded.problems:
+        typer.echo(f"{folder}: there are no agents in it. Begin one: recto agents new NAME (warning)", err=True)
+    for row in rows:
+        tools = ", ".join(map(str, row["tools"])) if isinstance(row["tools"], list) and row["tools"] else "none"
+        model = row["model"] or "the server's"
+        typer.echo(f"{row['name']}: model {model}; tools {tools}; locale {row['locale']}; {row['tokens']} tokens")

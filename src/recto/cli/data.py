@@ -1,0 +1,143 @@
+"""`recto backup` and `recto user`: what is kept, copied, given out, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from recto.cli import options
+from recto.cli.server_settings import ServerSettings, load_settings
+from recto.errors import RectoError, SettingsError
+
+if TYPE_CHECKING:
+    from recto.store.export import UserDeleted
+    from recto.store.store import Store
+
+SQLITE, DATABASE = "sqlite:///", "recto.db"
+FAILED, WRONG_USE = 1, 2
+
+user = typer.Typer(
+    name="user",
+    help="Give out or delete everything that is kept of a user.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def backup(
+    target: options.BackupDir,
+    *,
+    data: options.DataDir = None,
+    config: options.ServerConfig = None,
+) -> None:
+    """Copy the database into a new folder, while the server runs or not. A server started on that folder goes on there.
+
+    PostgreSQL is copied with its own pg_dump. Exit codes: 0 done, 1 failed, 2 wrong use.
+    """
+    from recto.store.backup import backup_file
+
+    try:
+        with Console(stderr=True).status("Copying"):
+            source = _database(_settings(data, config))
+            target.mkdir(parents=True, exist_ok=True)
+            backup_file(source, target / source.name)
+    except SettingsError as error:
+        raise _stop("backup", error, WRONG_USE) from error
+    except (RectoError, OSError) as error:
+        raise _stop("backup", error, FAILED) from error
+    typer.echo(f"Copied to {target}. Start a server on it with: recto serve --data {target}")
+
+
+@user.command("export")
+def export_user(
+    name: options.UserName,
+    *,
+    data: options.DataDir = None,
+    config: options.ServerConfig = None,
+) -> None:
+    """Print everything that is kept of a user, one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong use."""
+    try:
+        count = asyncio.run(_export(_settings(data, config), name))
+    except SettingsError as error:
+        raise _stop("user export", error, WRONG_USE) from error
+    except (RectoError, OSError) as error:
+        raise _stop("user export", error, FAILED) from error
+    typer.echo(f"{count} lines.", err=True)
+
+
+@user.command("delete")
+def delete_user(
+    name: options.UserName,
+    *,
+    yes: options.Yes = False,
+    data: options.DataDir = None,
+    config: options.ServerConfig = None,
+) -> None:
+    """Delete everything that is kept of a user, for ever. Exit codes: 0 done, 1 failed, 2 wrong use."""
+    if not yes:
+        typer.confirm(f"Delete every thread, run and call of {name!r}, for ever?", abort=True, err=True)
+    try:
+        counts = asyncio.run(_delete(_settings(data, config), name))
+    except SettingsError as error:
+        raise _stop("user delete", error, WRONG_USE) from error
+    except (RectoError, OSError) as error:
+        raise _stop("user delete", error, FAILED) from error
+    typer.echo(f"Deleted {counts.threads} threads; {len(counts.stopped)} runs were not over yet.")
+
+
+async def _export(settings: ServerSettings, name: str) -> int:
+    count = 0
+    async with _opened(settings) as store:
+        async for line in store.export_user(name):
+            sys.stdout.buffer.write(line)
+            count += 1
+    sys.stdout.buffer.flush()
+    return count
+
+
+async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
+    async with _opened(settings) as store:
+        return await store.delete_user(name)
+
+
+@asynccontextmanager
+async def _opened(settings: ServerSettings) -> AsyncGenerator[Store]:
+    from recto.store.store import open_store  # here: no other command waits for the database's library
+
+    is_server = settings.database_url and not settings.database_url.startswith(SQLITE)
+    url = settings.database_url if is_server else f"{SQLITE}{_database(settings)}"
+    store = await open_store(url or "")
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _database(settings: ServerSettings) -> Path:
+    """The file of a SQLite database that is there."""
+    url = settings.database_url or ""
+    if url and not url.startswith(SQLITE):
+        raise SettingsError(name="database_url", value="(not shown)", allowed="copy a PostgreSQL with its own pg_dump")
+    file = Path(url.removeprefix(SQLITE)) if url else settings.data / DATABASE
+    if not file.exists():
+        raise SettingsError(name="data", value=str(file), allowed="there is no database. Name its folder with --data")
+    return file
+
+
+def _settings(data: Path | None, config: Path | None) -> ServerSettings:
+    return load_settings({"data": data}, os.environ, config)
+
+
+def _stop(command: str, error: Exception, code: int) -> typer.Exit:
+    typer.echo(f"recto {command}: {error}", err=True)
+    return typer.Exit(code)

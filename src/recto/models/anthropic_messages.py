@@ -1,0 +1,225 @@
+"""Anthropic messages as they stream: events in, deltas out. Pure. Refuses to guess that a reply is whole.
+
+Signed thinking goes back to the model that made it, so it is kept block by block, as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from recto.errors import ModelCutOff
+from recto.models.event_data import count_of, object_of, parse_event, text_of
+from recto.models.faults import Blame, stream_fault
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage
+from recto.page import Opaque, Text, ToolCall
+from recto.page.canonical import Json, dump
+from recto.page.messages import AssistantPart
+from recto.page.wire.anthropic import WIRE
+
+# A paused turn is one that we cannot go on with: like one that ran into its limit, it is not finished.
+FINISHES: Mapping[str, Ending] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "length",
+    "refusal": "refused",
+}
+GENERATED = "toolu_{number}"
+# What a kind of block says in each of its deltas, and the field of the block it adds to.
+WORDS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+
+
+@dataclass(kw_only=True)
+class _Block:
+    """A block as far as it came. `said` are the pieces of its fields; `number` is that of a call."""
+
+    start: Mapping[str, Json]
+    number: int = 0
+    id: str = ""
+    said: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    @property
+    def kind(self) -> str:
+        return text_of(self.start.get("type"))
+
+    def words(self, name: str) -> str:
+        return "".join(self.said.get(name, ()))
+
+
+class MessagesReader:
+    """Reads one reply. `finished` tells that the model said it is done, `done` that the stream said so."""
+
+    def __init__(self, *, model: str, blame: Blame | None = None) -> None:
+        self._model = model
+        self._blame = blame or Blame(model=model)
+        self._blocks: list[_Block] = []
+        self._places: dict[str, _Block] = {}
+        self._calls: list[_Block] = []
+        self._usage: dict[str, Json] = {}
+        self._reason = ""
+        self.done = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether a reason to stop was seen: no more of the reply may follow."""
+        return bool(self._reason)
+
+    def read(self, data: str) -> Iterator[Delta]:
+        """What the data of one event adds to the reply. Nothing is read after the stream said it is done."""
+        if self.done or not data.strip():
+            return
+        event = parse_event(data, self._blame.model)
+        match event.get("type"):
+            case "content_block_delta":
+                yield from self._go_on(event)
+            case "content_block_start":
+                yield from self._begin(event.get("index"), object_of(event.get("content_block")))
+            case "content_block_stop":
+                yield from self._close(self._known(event))
+            case "message_start":
+                self._count(object_of(event.get("message")).get("usage"))
+            case "message_delta":
+                self._count(event.get("usage"))
+                yield from self._finish(object_of(event.get("delta")))
+            case "message_stop":
+                self.done = True
+            case "message":
+                yield from self._whole(event)
+            case "error":
+                raise stream_fault(event.get("error"), self._blame)
+            case _ if event.get("error"):
+                raise stream_fault(event["error"], self._blame)
+            case _:
+                # Pings, and events of a later version, which the provider wants to be passed over.
+                return
+
+    def end(self) -> Ended:
+        """The end of the reply. ModelCutOff where the model never said that it is done."""
+        if not self.finished:
+            raise self._cut_off("the stream ended before the reply did.")
+        parts = tuple(filter(None, map(self._part, self._blocks)))
+        state = tuple(part for part in parts if isinstance(part, Opaque))
+        in_order = tuple(sorted(parts, key=_usual_place))
+        usage = read_usage(self._usage)
+        return Ended(finish=self._ending(), usage=usage, state=state, parts=() if in_order == parts else parts)
+
+    def _begin(self, index: Json, start: Mapping[str, Json]) -> Iterator[Delta]:
+        block = self._places[str(index)] = _Block(start=start)
+        self._blocks.append(block)
+        if block.kind == "tool_use":
+            yield self._begin_call(block)
+        for delta, name in WORDS.items():
+            yield from _say(block, delta, text_of(start.get(name)))
+
+    def _begin_call(self, block: _Block) -> CallStarted:
+        name = text_of(block.start.get("name"))
+        if not name:
+            raise self._cut_off("a tool call in its reply has no name.")
+        block.number = len(self._calls)
+        wanted = text_of(block.start.get("id")) or GENERATED.format(number=block.number)
+        taken = wanted in (call.id for call in self._calls)
+        block.id = f"{wanted}_{block.number}" if taken else wanted
+        self._calls.append(block)
+        return CallStarted(index=block.number, id=block.id, name=name)
+
+    def _go_on(self, event: Mapping[str, Json]) -> Iterator[Delta]:
+        block, delta = self._known(event), object_of(event.get("delta"))
+        kind = text_of(delta.get("type"))
+        if kind == "input_json_delta" and block.kind == "tool_use":
+            yield from _say(block, kind, text_of(delta.get("partial_json")))
+        elif kind in WORDS:
+            yield from _say(block, kind, text_of(delta.get(WORDS[kind])))
+
+    def _close(self, block: _Block) -> Iterator[Delta]:
+        """A call that wrote nothing has the input it began with: nothing at all, or all of it at once."""
+        if block.kind == "tool_use" and not block.words("input_json_delta"):
+            yield from _say(block, "input_json_delta", dump(object_of(block.start.get("input"))).decode())
+
+    def _whole(self, message: Mapping[str, Json]) -> Iterator[Delta]:
+        """A server that does not stream after all has the whole message in one."""
+        content = message.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            yield from self._begin(index, object_of(block))
+        self._count(message.get("usage"))
+        yield from self._finish(message)
+
+    def _known(self, event: Mapping[str, Json]) -> _Block:
+        block = self._places.get(str(event.get("index")))
+        if block is None:
+            raise self._cut_off("an event of its stream speaks of a block that never began.")
+        return block
+
+    def _count(self, usage: Json) -> None:
+        """Counts are cumulative: what is said later stands for what was said before."""
+        self._usage |= {name: value for name, value in object_of(usage).items() if value is not None}
+
+    def _finish(self, said: Mapping[str, Json]) -> Iterator[Delta]:
+        self._reason = text_of(said.get("stop_reason")) or self._reason
+        if self._reason:
+            for call in self._calls:
+                yield from self._close(call)
+
+    def _ending(self) -> Ending:
+        return FINISHES.get(self._reason) or ("tool_calls" if self._calls else "stop")
+
+    def _part(self, block: _Block) -> AssistantPart | None:
+        match block.kind:
+            case "text":
+                words = block.words("text_delta")
+                return Text(text=words) if words else None
+            case "tool_use":
+                name, arguments = text_of(block.start.get("name")), block.words("input_json_delta")
+                return ToolCall(id=block.id, name=name, arguments=arguments)
+            case "thinking" if block.words("signature_delta"):
+                said = {"thinking": block.words("thinking_delta"), "signature": block.words("signature_delta")}
+                return self._state({**block.start, **said})
+            case "redacted_thinking":
+                return self._state(block.start)
+            case _:
+                # Thinking that was cut before it was signed is refused when it comes back.
+                return None
+
+    def _state(self, block: Mapping[str, Json]) -> Opaque:
+        name = text_of(block.get("type"))
+        return Opaque(provider=WIRE, model=self._model, place="block", name=name, data=dump(block).decode())
+
+    def _cut_off(self, problem: str) -> ModelCutOff:
+        return ModelCutOff(model=self._blame.model, problem=problem)
+
+
+def read_usage(usage: Json) -> Usage | None:
+    """The tokens a provider reports, or None where it reports none. What is cached is beside its input, not in it."""
+    counts = object_of(usage)
+    if not counts:
+        return None
+    cached, written = (
+        count_of(counts.get("cache_read_input_tokens")),
+        count_of(counts.get("cache_creation_input_tokens")),
+    )
+    return Usage(
+        input=count_of(counts.get("input_tokens")) + cached + written,
+        output=count_of(counts.get("output_tokens")),
+        cached=cached,
+        cache_written=written,
+        reasoning=count_of(object_of(counts.get("output_tokens_details")).get("thinking_tokens")),
+    )
+
+
+def _say(block: _Block, delta: str, words: str) -> Iterator[Delta]:
+    if not words:
+        return
+    block.said.setdefault(delta, []).append(words)
+    match delta:
+        case "text_delta":
+            yield TextDelta(text=words)
+        case "thinking_delta":
+            yield ReasoningDelta(text=words)
+        case "input_json_delta":
+            yield CallDelta(index=block.number, arguments=words)
+        case _:
+            return
+
+
+def _usual_place(part: AssistantPart) -> int:
+    """State, then words, then calls: the order a reply is put together in where nothing else is said."""
+    return 0 if isinstance(part, Opaque) else 1 if isinstance(part, Text) else 2

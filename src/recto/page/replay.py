@@ -1,0 +1,71 @@
+"""The events of a run that has ended, made from the log: for readers who come when its own events are gone (P7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from recto.page.canonical import Json, load
+from recto.page.enter import pending_calls
+from recto.page.events import Event, MessagesSnapshot, RunFailed, RunFinished, RunStarted, encode_event
+from recto.page.history import UrlOf
+from recto.page.log import Entry, View, view
+from recto.page.messages import AssistantMessage, File, Message, Text, ToolMessage, Url, UserMessage
+from recto.page.wire import agui
+
+FINISHED = {"done": None, "success": None, "length": "length", "refused": "refused", "waiting": None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedRun:
+    """A run as its row tells of it. `run` is the client's name for it."""
+
+    thread: str
+    run: str
+    outcome: str
+    error: str | None = None
+    usage: Mapping[str, Json] | None = None
+
+
+def snapshot_events(ended: EndedRun, log: Sequence[Entry], url_of: UrlOf) -> tuple[bytes, ...]:
+    """That it started, the conversation as it left it, and how it ended. `log` is the thread's up to its last entry."""
+    seen = view(log)
+    told: tuple[Event, ...] = (
+        RunStarted(thread=ended.thread, run=ended.run),
+        MessagesSnapshot(messages=[row for message in seen.messages for row in _rows(message, url_of)]),
+        _end(ended, seen),
+    )
+    return tuple(body for event in told for body in encode_event(event))
+
+
+def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:
+    if ended.outcome == "cancelled":
+        return RunFinished(thread=ended.thread, run=ended.run, outcome="cancelled", usage=ended.usage)
+    if ended.outcome not in FINISHED:
+        return RunFailed(message=ended.error or "The run failed.", code=ended.outcome, usage=ended.usage)
+    calls = pending_calls(seen) if ended.outcome == "waiting" else ()
+    pending, finish = tuple(call.id for call in calls), FINISHED[ended.outcome]
+    return RunFinished(thread=ended.thread, run=ended.run, pending=pending, finish=finish, usage=ended.usage)
+
+
+def _rows(message: Message, url_of: UrlOf) -> Sequence[Json]:
+    """A message in AG-UI form. What clients have no place for is left out: thoughts, provider state, lost files."""
+    match message:
+        case UserMessage() | ToolMessage():
+            shown = [_shown(part, url_of) for part in message.parts if isinstance(part, (Text, File))]
+            parts = tuple(part for part in shown if part is not None)
+            return (load(agui.encode(replace(message, parts=parts, encrypted_value=None))),)
+        case AssistantMessage():
+            words = "".join([part.text for part in message.parts if isinstance(part, Text)])
+            calls = [replace(call, state=None, encrypted_value=None) for call in message.tool_calls]
+            said = (*([Text(text=words)] if words else []), *calls)
+            return (load(agui.encode(replace(message, parts=said, encrypted_value=None))),) if said else ()
+        case _:
+            return ()
+
+
+def _shown(part: Text | File, url_of: UrlOf) -> Text | File | None:
+    if isinstance(part, Text):
+        return part
+    url = url_of(part)
+    return replace(part, source=Url(url=url)) if url is not None else None

@@ -1,0 +1,91 @@
+"""SQL of what stands in the way of a new run (P6): other runs of its thread, and how much its user may have."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, cast
+
+from sqlalchemy import Connection, Integer, bindparam, literal_column, select, update
+
+from recto.errors import Conflict, LimitReached
+from recto.store.ports import Admission
+from recto.store.schema import RUNS, SPENDING
+from recto.store.statement import Statement, Values, param
+
+BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
+INTERRUPTED = "another run was started in its place"
+# Runs end at any moment; whoever has to wait for one asks again after so many seconds.
+SOON = 5.0
+
+_open = select(RUNS.c.id, RUNS.c.status).where(RUNS.c.thread == bindparam("of"), RUNS.c.status != "ended")
+OPEN = Statement(_open.order_by(RUNS.c.id))
+CANCEL = Statement(
+    update(RUNS)
+    .where(RUNS.c.id == bindparam("this"), RUNS.c.cancel.is_(None), RUNS.c.status == "running")
+    .values(cancel=param("reason", RUNS.c.cancel))
+)
+_count_runs = select(literal_column("count(*)", Integer)).select_from(RUNS)
+OF_USER = Statement(_count_runs.where(RUNS.c.owner == bindparam("of"), RUNS.c.status != "ended"))
+WAITING = Statement(_count_runs.where(RUNS.c.status == "queued"))
+SPENT = Statement(
+    select(SPENDING.c.input + SPENDING.c.output).where(
+        SPENDING.c.owner == bindparam("of"), SPENDING.c.day == bindparam("on")
+    )
+)
+
+
+class Room(NamedTuple):
+    """Whether a thread is free for a new run, and the run that is to end for it."""
+
+    is_free: bool
+    interrupted: str | None = None
+
+
+def make_room(connection: Connection, admission: Admission) -> Room:
+    """Refuse a run that may not wait, or that is one too many; else see what it has to wait for."""
+    bounds = admission.bounds
+    others = cast("list[tuple[str, str]]", OPEN.rows(connection, {"of": admission.thread}))
+    if others and admission.multitask == "reject":
+        raise Conflict(
+            "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
+        )
+    if bounds.user_tokens:
+        _check_tokens(connection, admission)
+    if bounds.user_runs and _count(connection, OF_USER, {"of": admission.owner}) >= bounds.user_runs:
+        raise _too_many(f"You have {bounds.user_runs} runs at work or waiting, which is the limit")
+    waiting = sum(1 for _, status in others if status == "queued")
+    if bounds.thread_queue and waiting >= bounds.thread_queue:
+        raise _too_many(f"{waiting} runs wait for this thread, which is the limit")
+    if bounds.queue and others and _count(connection, WAITING, {}) >= bounds.queue:
+        raise _too_many(f"{bounds.queue} runs wait for this server, which is the limit")
+    interrupted = _interrupt(connection, others) if admission.multitask == "interrupt" else None
+    return Room(is_free=not others, interrupted=interrupted)
+
+
+def _interrupt(connection: Connection, others: list[tuple[str, str]]) -> str | None:
+    active = next((run for run, status in others if status == "running"), None)
+    if active:
+        CANCEL.count(connection, {"this": active, "reason": INTERRUPTED})
+    return active
+
+
+def _check_tokens(connection: Connection, admission: Admission) -> None:
+    now = admission.created.astimezone(UTC)
+    rows = SPENT.rows(connection, {"of": admission.owner, "on": now.date().isoformat()})
+    spent, most = cast("int", rows[0][0]) if rows else 0, admission.bounds.user_tokens
+    if spent >= most:
+        told = f"You used {spent} of {most} tokens today (UTC). Try again tomorrow."
+        raise LimitReached(told, retry=_until_tomorrow(now))
+
+
+def _until_tomorrow(now: datetime) -> float:
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return (midnight - now).total_seconds()
+
+
+def _count(connection: Connection, statement: Statement, values: Values) -> int:
+    return cast("int", statement.rows(connection, values)[0][0])
+
+
+def _too_many(told: str) -> LimitReached:
+    return LimitReached(f"{told}. Wait for one to end, or cancel one.", retry=SOON)

@@ -1,0 +1,99 @@
+"""SQL of history (P13): the newest day of a thread before a time. Reads that day and what hides it, not the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
+from typing import cast
+
+from sqlalchemy import Connection, and_, bindparam, or_, select
+
+from recto.page import Entry
+from recto.page.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight
+from recto.page.seen import Seen
+from recto.store.schema import LOG, THREADS, micros
+from recto.store.seen import ENTRY_COLUMNS, entry_of, seen_in
+from recto.store.statement import Statement
+from recto.store.threads import check_owner
+
+# The first look is for one message. Where many are hidden, more are read at once.
+FIRST_LOOK, LARGEST_LOOK = 16, 1024
+# No entry has a larger number.
+ABOVE_ALL = 2**62
+
+_people = or_(LOG.c.kind == "user", LOG.c.kind == "assistant", LOG.c.kind == "tool")
+_messages = select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), _people)
+BEFORE = Statement(
+    _messages.where(
+        LOG.c.time <= bindparam("until"), or_(LOG.c.time < bindparam("until"), LOG.c.seq < bindparam("below"))
+    )
+    .order_by(LOG.c.time.desc(), LOG.c.seq.desc())
+    .limit(bindparam("most"))
+)
+BETWEEN = Statement(
+    _messages.where(and_(LOG.c.time >= bindparam("first"), LOG.c.time < bindparam("end"))).order_by(LOG.c.seq)
+)
+LATEST_THREAD = Statement(
+    select(THREADS.c.id)
+    .where(THREADS.c.owner == bindparam("owner_is"))
+    .order_by(THREADS.c.updated.desc(), THREADS.c.id.desc())
+    .limit(1)
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryWish:
+    """Which day is wanted: of this thread, or of the latest; before this day; days are those of the zone."""
+
+    thread: str | None = None
+    before: date | None = None
+    zone: tzinfo = UTC
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryDay:
+    """The messages of a day in the order of the log, and whether there are older days."""
+
+    thread: str | None = None
+    day: date | None = None
+    has_more: bool = False
+    messages: tuple[HistoryMessage, ...] = ()
+
+
+def history_day(connection: Connection, owner: str, wish: HistoryWish) -> HistoryDay:
+    """The newest day that has something to show. A thread of somebody else: NotFound."""
+    if wish.thread is not None:
+        check_owner(connection, owner, wish.thread)
+    thread = wish.thread or _latest(connection, owner)
+    if thread is None:
+        return HistoryDay()
+    seen = seen_in(connection, thread)
+    until = midnight(wish.before, wish.zone) if wish.before else LATEST
+    newest = next(_shown_before(connection, thread, seen, until), None)
+    if newest is None or newest.time is None:
+        return HistoryDay(thread=thread)
+    day = day_of(newest.time, wish.zone)
+    first, end = midnight(day, wish.zone), midnight(day + DAY, wish.zone)
+    rows = BETWEEN.rows(connection, {"this": thread, "first": micros(first), "end": micros(end)})
+    shown = [entry for entry in map(entry_of, rows) if _is_shown(entry, seen)]
+    has_more = next(_shown_before(connection, thread, seen, first), None) is not None
+    return HistoryDay(thread=thread, day=day, has_more=has_more, messages=cast("tuple[HistoryMessage]", tuple(shown)))
+
+
+def _latest(connection: Connection, owner: str) -> str | None:
+    rows = LATEST_THREAD.rows(connection, {"owner_is": owner})
+    return cast("str", rows[0][0]) if rows else None
+
+
+def _shown_before(connection: Connection, thread: str, seen: Seen, time: datetime) -> Iterator[Entry]:
+    """What is shown before a time, newest first."""
+    until, below, most = micros(time) - 1, ABOVE_ALL, FIRST_LOOK
+    while rows := BEFORE.rows(connection, {"this": thread, "until": until, "below": below, "most": most}):
+        yield from (entry for entry in map(entry_of, rows) if _is_shown(entry, seen))
+        until, below = cast("int", rows[-1][4]), cast("int", rows[-1][3])
+        most = min(most * 2, LARGEST_LOOK)
+
+
+def _is_shown(entry: Entry, seen: Seen) -> bool:
+    return is_in_history(entry) and (entry.seq or 0) in seen

@@ -1,0 +1,35 @@
+"""History by day, who gave a thread its title, what a call cost, what a user spent on a day."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Add them."""
+    op.add_column("threads", sa.Column("title_by", sa.String(length=8), nullable=True))
+    op.add_column("calls", sa.Column("price", sa.BigInteger(), nullable=True))
+    op.create_index("ix_log_thread_time_seq", "log", ["thread", "time", "seq"], unique=False)
+    op.create_index(
+        "ix_log_turned_back",
+        "log",
+        ["thread", "seq"],
+        unique=False,
+        sqlite_where=sa.text("kind IN ('rolled_back', 'undone')"),
+        postgresql_where=sa.text("kind IN ('rolled_back', 'undone')"),
+    )
+    op.create_table(
+        "spending",
+        sa.Column("owner", sa.Text(), nullable=False),
+        sa.Column("day", sa.String(length=10), nullable=False),
+        sa.Column("input", sa.BigInteger(), nullable=False),
+        sa.Column("output", sa.BigInteger(), nullable=False),
+        sa.Column("cached", sa.BigInteger(), nullable=False),
+        sa.Column("calls", sa.BigInteger(), nullable=False),
+        sa.Column("price", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("owner", "day", name="pk_spending"),
+    )

@@ -1,0 +1,295 @@
+"""C4, C5: AGENT.md: settings and persona, and what is said of each mistake in it, with its line."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recto.agents.agent import Agent, Limits, Sampling
+from recto.agents.folders import Loaded, Toolbox, load_folder
+from recto.errors import SettingsError
+from recto.page import CompactSettings, FoldSettings, Project, Prompt, ReadRule, SummarySettings
+from recto.page.folding import SEARCH, TERMINAL
+
+SERVER = Limits(steps=3, seconds=4)
+BUILT_IN = ("current_time", "calculator")
+EVERYTHING = """\
+---
+name: it
+description: 2026-01-31
+tone: Warm.
+rules: |
+  Use tools.
+  Twice.
+locale: zh
+model: openai:gpt-5:mini
+temperature: 1
+max_tokens: 100
+reasoning_effort: low
+tool_choice: calculator
+output: {type: object, properties: {b: {type: 'null'}, a: {enum: [null, 1.5]}}}
+options: {seed: 7, metadata: {a: null, list: [yes, 1e3]}}
+tools: [calculator]
+tool_calling: prompt
+history: 10
+budget: 6000
+fold:
+  root: /srv/shop
+  case_sensitive: false
+  reads: {tools: [read], path_args: [file], keep: 2, keep_by_size: [[9, 1]], placeholder: gone}
+  terminal: false
+  search: {keep: 0, minutes: 1.5}
+compact: {at: 0.5, least: 0}
+summary: {tokens: 9000, summary_tokens: 100, characters_per_message: 50}
+limits: {steps: 9, client_seconds: 0.5}
+titles: model
+client_system: true
+---
+
+You are it.
+---
+Still you.
+"""
+
+
+def load(folder: Path, text: str | bytes, own: Collection[str] = ()) -> Loaded:
+    """What comes of a file, in a folder named `it`."""
+    (folder / "it").mkdir(exist_ok=True)
+    (folder / "it" / "AGENT.md").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_folder(folder, SERVER, Toolbox(built_in=BUILT_IN, of_folder=lambda _: own))
+
+
+def agent(folder: Path, settings: str = "") -> Agent:
+    loaded = load(folder, f"---\n{settings}\n---\nYou are it.")
+    assert not loaded.problems, loaded.problems[0]
+    return loaded["it"]
+
+
+def told(folder: Path, text: str | bytes, own: Collection[str] = ()) -> list[tuple[int | None, str]]:
+    """Lines and texts of the problems. An agent with problems is never among those that loaded."""
+    loaded = load(folder, text, own)
+    assert bool(loaded.problems) == ("it" not in loaded)
+    assert {problem.file for problem in loaded.problems} <= {folder / "it" / "AGENT.md"}
+    return [(problem.line, problem.text) for problem in loaded.problems]
+
+
+# Values
+
+
+def test_C4_every_setting_becomes_a_value(tmp_path: Path):
+    assert load(tmp_path, EVERYTHING)["it"] == Agent(
+        name="it",
+        prompt=Prompt(identity="You are it.\n---\nStill you.", tone="Warm.", rules="Use tools.\nTwice."),
+        description="2026-01-31",
+        model="openai:gpt-5:mini",
+        sampling=Sampling(
+            temperature=1,
+            max_tokens=100,
+            reasoning_effort="low",
+            tool_choice="calculator",
+            output='{"type":"object","properties":{"b":{"type":"null"},"a":{"enum":[null,1.5]}}}',
+        ),
+        titles="model",
+        client_system=True,
+        tools=("calculator",),
+        history=10,
+        budget=6000,
+        locale="zh",
+        tool_calling="prompt",
+        options={"seed": 7, "metadata": {"a": None, "list": ["yes", 1000.0]}},
+        fold=FoldSettings(
+            reads=ReadRule(tools=("read",), path_args=("file",), keep=2, keep_by_size=((9, 1),), placeholder="gone"),
+            terminal=None,
+            search=type(SEARCH)(
+                tools=SEARCH.tools, keep=0, max_age=timedelta(seconds=90), placeholder=SEARCH.placeholder
+            ),
+            project=Project(root="/srv/shop", case_sensitive=False),
+        ),
+        compact=CompactSettings(at=0.5, least=0),
+        summary=SummarySettings(tokens=9000, summary_tokens=100, characters_per_message=50, locale="zh"),
+        limits=Limits(steps=9, seconds=4, client_seconds=0.5),
+    )
+
+
+def test_C4_without_settings_there_are_defaults_and_the_limits_of_the_server(tmp_path: Path):
+    plain = Agent(name="it", prompt=Prompt(identity="You are it."), tools=BUILT_IN, limits=SERVER)
+    for text in (
+        "You are it.",
+        "\ufeffYou are it.\r\n",
+        "---\n---\nYou are it.",
+        "--- \r\n# nothing\r\n---\t\r\n\r\nYou are it.",
+    ):
+        assert load(tmp_path, text)["it"] == plain
+
+
+def test_C4_a_line_that_is_not_the_first_begins_no_settings(tmp_path: Path):
+    text = "\n---\nlocale: fr\n---"
+    assert load(tmp_path, text)["it"].prompt.identity == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("fold: eager", FoldSettings()),
+        ("fold: off", FoldSettings(reads=None, terminal=None, search=None)),
+        ("fold: {reads: false}", FoldSettings(reads=None)),
+        ("fold: {search: true, terminal: true}", FoldSettings(search=SEARCH, terminal=TERMINAL)),
+    ],
+)
+def test_R11_folding_is_named_switched_or_told_in_full(tmp_path: Path, settings: str, expected: FoldSettings):
+    assert agent(tmp_path, settings).fold == expected
+
+
+def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
+    assert (agent(tmp_path, "history: all").history, agent(tmp_path, "history: 0").history) == (None, 0)
+
+
+def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
+    assert agent(tmp_path, "tools: []").tools == ()
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "text"),
+    [
+        ("modle: x", 2, "there is no setting modle; did you mean model? Known: budget, "),
+        ("\n\nxyz: 1", 4, "there is no setting xyz; Known: budget, client_system, "),
+        ("limits:\n  stepz: 1", 3, "there is no setting stepz in limits; did you mean steps? Known: bad_arguments, "),
+        ("fold: {reads: {\n kep: 1}}", 3, "there is no setting kep in fold.reads; did you mean keep? Known: keep, "),
+        ("name: other", 2, "name is \"other\"; the folder's name decides, and it is 'it'. Take the line out or "),
+        ("model: gpt", 2, 'model is "gpt"; it is demo, openai:NAME, anthropic:NAME or compatible:NAME.'),
+        ("model: 'openai: x'", 2, 'model is "openai: x"; it is demo, '),
+        ("model: true", 2, "model is true; it is text; put it in quotes."),
+        ("description: 12", 2, "description is 12; it is text; put it in quotes."),
+        ("locale: no", 2, "locale is \"no\"; it is 'zh' or 'en'."),
+        ("client_system: yes", 2, 'client_system is "yes"; it is true or false.'),
+        ("history: many", 2, 'history is "many"; it is `all` or a number of messages, 0 or more.'),
+        ("history: true", 2, "history is true; it is `all` or a number of messages, 0 or more."),
+        ("history: -1", 2, "history is -1; it is `all` or a number of messages, 0 or more."),
+        ("budget: 1.5", 2, "budget is 1.5; it is a whole number."),
+        ("budget: 0", 2, "budget is 0; it is 1 or more."),
+        ("budget:", 2, "budget has no value; give it one, or take the line out."),
+        ("limits: {steps: ~}", 2, "limits.steps has no value; give it one, or take the line out."),
+        ("tools: calculator", 2, 'tools is "calculator"; it is a list, such as [a, b].'),
+        ("tools:\n- calculator\n- calculater", 4, 'tools.1 is "calculater"; there is no such tool built in; did you '),
+        ("tools:\n- calculator\n- calculator", 4, 'tools.1 is "calculator"; it is in the list already.'),
+        ("tool_calling: text", 2, "tool_calling is \"text\"; it is 'native' or 'prompt'."),
+        ("tool_choice: the best", 2, 'tool_choice is "the best"; it is auto, none, required or the name of a tool.'),
+        ("tool_choice: water", 2, 'tool_choice is "water"; this agent has no such tool. Known: auto, none, required, '),
+        ("titles: long", 2, "titles is \"long\"; it is 'words' or 'model'."),
+        ("temperature: hot", 2, 'temperature is "hot"; it is a number.'),
+        ("temperature: 2.5", 2, "temperature is 2.5; it is 2 or less."),
+        (
+            "reasoning_effort: extreme",
+            2,
+            "reasoning_effort is \"extreme\"; it is 'minimal', 'low', 'medium' or 'high'.",
+        ),
+        ("fold: cost", 2, 'fold is "cost"; it is `eager`, `off` or a table.'),
+        ("fold: {search: 1}", 2, "fold.search is 1; it is true, false or a table."),
+        ("fold: {reads: {keep: 0}}", 2, "fold.reads.keep is 0; it is 1 or more."),
+        ("fold: {reads: {tools: []}}", 2, "fold.reads.tools is []; it has at least 1."),
+        ("fold: {reads: {keep_by_size: [[1, 1],\n [1, 0]]}}", 3, "fold.reads.keep_by_size.1 is [1,0]; at least 1 read"),
+        ("compact: {at: 80}", 2, "compact.at is 80; it is 1 or less."),
+        ("compact: 80", 2, "compact is 80; it is a table of names and values."),
+        ("summary:\n  tokens: 5", 3, "summary.tokens is 5; with 4000 of them for the summary so far, it is "),
+        ("limits: {seconds: 0}", 2, "limits.seconds is 0; it is more than 0."),
+        ("options: [a]", 2, 'options is ["a"]; it is a table of names and values.'),
+        ("options:\n  seed: 1\n  messages: []", 4, "options.messages cannot be given: the page says it itself. Take "),
+        ("output: {}\noutput: {}", 3, "output is given twice; it is in line 2 too."),
+        ("output:\n  properties:\n    a: {type: objekt}", 4, "output.properties.a.type is no JSON Schema: "),
+        ("output: {$ref: 'http://127.0.0.1:1/x'}", 2, "output is no JSON Schema: Resource 'http://127.0.0.1:1/x' is "),
+        ("a: [", 3, "it is no YAML: while parsing a flow node, expected the node content, but found "),
+        ("description: a: b", 2, "it is no YAML: mapping values are not allowed here; text with `: `, ` #` or a sign "),
+        ("description: &a b", 2, "`&` and `*` would name a value and repeat it; write it out, or put text in quotes."),
+        ("tone: *a", 2, "`&` and `*` would name a value and repeat it; write it out, or put text in quotes."),
+        (
+            "tone: !!python/name:os.system x",
+            2,
+            "`!` would give a value a type; write it plainly, or put text in quotes.",
+        ),
+        ("tone: a\n...\nrules: b", 4, "it is no YAML: expected '<document start>', but found "),
+        ("tone: a\n--- # b", 3, "`---` begins a second document here; settings are one. Take it out."),
+        ("tone: 'a\x01'", 2, "it is no YAML: the character U+0001 is not allowed here."),
+        ('\ntone: "\\UFFFFFFFF"', 3, "it is no YAML: an escape or a number is too large."),
+        ("- a", 2, "settings are lines of `name: value`, and this is none."),
+        ("1: a", 2, "a name is text; put this one in quotes."),
+        ("? [a]\n: b", 2, "a name is text; put this one in quotes."),
+        ("budget: 99999999999999999999", 2, "the number 99999999999999999999 is too large; put it in quotes if it is "),
+        ("options: {a: 1e999}", 2, "the number 1e999 is too large; put it in quotes if it is text."),
+        (f"options: {{a: {'[' * 40}{']' * 40}}}", 2, "it is nested more than 32 levels deep."),
+    ],
+)
+def test_C4_a_mistake_is_told_with_its_line_and_what_is_allowed(tmp_path: Path, settings: str, line: int, text: str):
+    problems = told(tmp_path, f"---\n{settings}\n---\nYou are it.")
+    assert [(found, words[: len(text)]) for found, words in problems] == [(line, text)]
+    assert problems[0][1].endswith((".", "keyword", "1/x"))
+
+
+def test_C4_settings_that_never_end_are_told(tmp_path: Path):
+    text = "`---` begins settings that never end. Close them with a line of `---`."
+    assert told(tmp_path, "---\nlocale: zh\n\nYou are it. ---\n") == [(1, text)]
+
+
+def test_C4_a_file_that_is_no_text_is_told_with_the_line_of_the_byte(tmp_path: Path):
+    text = "byte 6 is no UTF-8 (invalid start byte). Save the file as UTF-8."
+    assert told(tmp_path, b"a\nb\r\nc\xff") == [(3, text)]
+
+
+def test_C4_a_file_that_is_too_long_is_told(tmp_path: Path):
+    assert told(tmp_path, b"a" * 262_145) == [(1, "it has more than 262144 bytes. Shorten it.")]
+    long = f"---\ntone: {'a' * 65_536}\n---\n"
+    assert told(tmp_path, long) == [(1, "the settings have 65543 characters, 65536 are allowed. Shorten them.")]
+
+
+def test_C4_all_mistakes_of_a_file_are_told_in_the_order_of_their_lines(tmp_path: Path):
+    settings = "locale: fr\ntools: [3, hammer]\nbudget:\nname: other\noptions: {model: x}\nlocale: zh\nmodle: x\n"
+    lines = [line for line, _ in told(tmp_path, f"---\n{settings}---\n")]
+    assert sorted(line or 0 for line in lines) == [2, 3, 3, 4, 5, 6, 7, 8]
+
+
+def test_C4_lines_are_those_of_an_editor_whatever_ends_them(tmp_path: Path):
+    # YAML takes the third for an end of a line, editors do not.
+    for text in (
+        "---\r\ntone: a\r\nbudget: x\r\n---\r\n",
+        "---\rtone: a\rbudget: x\r---\r",
+        "---\ntone: 'a\u2028b'\nbudget: x\n---",
+    ):
+        assert told(tmp_path, text) == [(3, 'budget is "x"; it is a whole number.')]
+
+
+# Tools
+
+
+def test_C5_the_tools_of_the_folder_may_be_chosen(tmp_path: Path):
+    assert told(tmp_path, "---\ntool_choice: water\n---\n", own=["water"]) == []
+
+
+def test_C5_a_tool_that_is_built_in_and_in_the_folder_is_told(tmp_path: Path):
+    text = "the tool calculator is built in and in tools.py too. Rename yours, or leave calculator out of `tools`."
+    assert told(tmp_path, "---\n\ntools: [calculator]\n---\n", own=["calculator"]) == [(3, text)]
+    assert told(tmp_path, "---\ntools: []\n---\n", own=["calculator"]) == []
+
+
+def test_C5_what_is_wrong_beside_the_file_itself_is_told_as_it_is(tmp_path: Path):
+    def of_folder(_: Path) -> Collection[str]:
+        raise SettingsError(name="tools", value="f in /elsewhere.py:9", allowed="rename it")
+
+    load(tmp_path, "You are it.")
+    loaded = load_folder(tmp_path, SERVER, Toolbox(built_in=BUILT_IN, of_folder=of_folder))
+    expected = f"{tmp_path / 'it' / 'tools.py'}: Setting tools is 'f in /elsewhere.py:9'; rename it."
+    assert [str(problem) for problem in loaded.problems] == [expected]
+
+
+# Warnings
+
+
+def test_C4_what_is_hardly_meant_is_warned_of_and_loads(tmp_path: Path):
+    loaded = load(tmp_path, "---\nhistory: 0\nbudget: 3\n---\nYou are a gardener, and a good one.")
+    assert "it" in loaded
+    assert [(warning.line, warning.text) for warning in loaded.warnings] == [
+        (2, "history is 0, so the model sees nothing of what was said before. Leave it out to show all."),
+        (3, "budget is 3, but the persona has 10 tokens and is never cut. Raise the budget."),
+    ]

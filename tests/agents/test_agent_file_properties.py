@@ -1,0 +1,123 @@
+"""C4: whatever stands in an AGENT.md, it gives an agent or problems with lines of the file, and never takes long."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recto.agents.agent import Limits
+from recto.agents.folders import Toolbox, load_folder
+from recto.agents.tables import SETTINGS
+from recto.agents.template import new_files
+from tests.agents.test_agent_file import EVERYTHING
+
+TOOLBOX = Toolbox(built_in=("current_time", "calculator"), of_folder=lambda _: ())
+SOURCES = (EVERYTHING, new_files("it")["AGENT.md"])
+PIECES = (
+    *(
+        "---",
+        "\n",
+        "\r",
+        ": ",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "&a",
+        "*a",
+        "!!x",
+        "|\n ",
+        ">",
+        "'",
+        '"',
+        "#",
+        "?",
+        "~",
+        "\t",
+        "...",
+    ),
+    *(
+        "\u2028",
+        "\x85",
+        "\0",
+        "\x7f",
+        "\ufeff",
+        "1e999",
+        "-0",
+        "0x1F",
+        "yes",
+        "null",
+        "2026-01-31",
+        "<<",
+        "\\ud800",
+        "%YAML 9.9",
+    ),
+    *("中文", "😀", *SETTINGS),
+)
+VALUES = st.sampled_from((*PIECES, "true", "3", "[]", "{}", "{a: b}", "[1, [2, {c: null}]]", "openai:x"))
+
+
+def mutated(seed: int) -> str:
+    """A good file with pieces put in, taken out and doubled."""
+    chance = random.Random(seed)
+    text = chance.choice(SOURCES)
+    for _ in range(chance.randint(1, 6)):
+        start = chance.randrange(len(text) + 1)
+        end = min(len(text), start + chance.choice((0, 0, 1, 5, 40)))
+        text = text[:start] + chance.choice((chance.choice(PIECES), text[start:end] * 2, "")) + text[end:]
+    return text
+
+
+def assert_told(folder: Path, raw: bytes) -> None:
+    """An agent, or problems with a line each; never both, never neither."""
+    (folder / "it").mkdir(exist_ok=True)
+    (folder / "it" / "AGENT.md").write_bytes(raw)
+    loaded = load_folder(folder, Limits(), TOOLBOX)
+    lines = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
+    assert ("it" in loaded) != bool(loaded.problems)
+    for problem in (*loaded.problems, *loaded.warnings):
+        assert problem.line is not None
+        assert 1 <= problem.line <= lines
+        assert problem.text
+        assert "\n" not in problem.text
+
+
+@pytest.mark.parametrize("start", range(0, 500, 50))
+def test_C4_a_mutated_file_gives_an_agent_or_problems(tmp_path: Path, start: int):
+    for seed in range(start, start + 50):
+        assert_told(tmp_path, mutated(seed).encode())
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(raw=st.binary(max_size=200) | st.lists(st.sampled_from(PIECES)).map("".join).map(str.encode))
+def test_C4_any_bytes_give_an_agent_or_problems(tmp_path: Path, raw: bytes):
+    assert_told(tmp_path, raw)
+    assert_told(tmp_path, b"---\n" + raw + b"\n---\nYou are it.")
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(found=st.dictionaries(st.sampled_from(SETTINGS), VALUES, max_size=5))
+def test_C4_any_values_of_known_settings_give_an_agent_or_problems(tmp_path: Path, found: dict[str, str]):
+    lines = "\n".join(f"{name}: {value}" for name, value in found.items())
+    assert_told(tmp_path, f"---\n{lines}\n---\n".encode())
+
+
+@pytest.mark.parametrize(
+    "settings_text",
+    [
+        pytest.param("[" * 60_000, id="deep"),
+        pytest.param("a: " * 20_000, id="keys in a line"),
+        pytest.param("a: &a [x]\nb: [" + "*a, " * 15_000 + "]", id="aliases"),
+        pytest.param("options: {" + ", ".join(f"k{n}: {n}" for n in range(5_000)) + "}", id="wide"),
+        pytest.param("tone: " + "9" * 60_000, id="a long number"),
+        pytest.param("\n".join(f"k{n}: {n}" for n in range(5_000)), id="unknown names"),
+    ],
+)
+def test_C4_a_file_made_to_take_long_does_not(tmp_path: Path, settings_text: str):
+    before = time.perf_counter()
+    assert_told(tmp_path, f"---\n{settings_text}\n---\n".encode())
+    assert time.perf_counter() - before < 20

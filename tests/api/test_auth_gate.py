@@ -1,0 +1,379 @@
+"""The gate around a small application: who comes in, from which pages, and what every answer carries."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Scope
+
+from recto.api.audit import audit
+from recto.api.auth import AuthSettings, Doorman
+from recto.api.backend import user_of
+from recto.api.gate import Gate, GateRules
+from recto.errors import SettingsError
+from recto.page.canonical import Json, load_object
+
+TOKEN, ANNA, BERT = "local-token-of-a-test", "anna-key-0123456789", "bert-key-0123456789"
+KEYS = f"anna:{ANNA},bert:{BERT}:read"
+PAGE = "https://app.example"
+FILES = "/files/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Mapping[str, Json]:
+        return load_object(self.body) or {}
+
+
+async def who(request: Request) -> Response:
+    return JSONResponse({"user": user_of(request).name})
+
+
+async def public(_request: Request) -> Response:
+    return JSONResponse({"open": True}, headers={"cache-control": "max-age=60", "vary": "Accept"})
+
+
+async def page(_request: Request) -> Response:
+    return HTMLResponse("<p>", headers={"content-security-policy": "default-src 'self'"})
+
+
+async def bare_page(_request: Request) -> Response:
+    return HTMLResponse("<p>")
+
+
+async def stream(_request: Request) -> Response:
+    async def pieces() -> AsyncGenerator[bytes]:
+        yield b"data: 1\n\n"
+        yield b"data: 2\n\n"
+
+    return StreamingResponse(pieces(), headers={"content-type": "text/event-stream", "cache-control": "no-cache"})
+
+
+async def foreign(request: Request) -> Response:
+    audit(request, "foreign_thread", status=404)
+    return Response(status_code=404)
+
+
+METHODS = ["GET", "POST", "PATCH", "DELETE", "OPTIONS"]
+ROUTES = [
+    *[Route(path, who, methods=METHODS) for path in ("/who", "/upload", "/docs/more", "/filesystem")],
+    *[Route(path, public, methods=["GET", "POST"]) for path in ("/healthz", "/readyz", "/docs", "/openapi.json")],
+    Route("/files/{name}", public, methods=["GET", "POST"]),
+    Route("/page", page),
+    Route("/bare", bare_page),
+    Route("/stream", stream),
+    Route("/foreign/{name:path}", foreign),
+]
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def gate(rules: GateRules | None = None, ticks: Callable[[], float] | None = None, **auth: str) -> Gate:
+    settings = AuthSettings(**({"token": TOKEN, "api_keys": KEYS} | auth))  # pyright: ignore[reportArgumentType] - all of them are texts
+    rules = rules or GateRules(open_prefixes=(FILES,), multipart_paths=frozenset({"/upload"}))
+    return Gate(Starlette(routes=ROUTES), Doorman(settings), rules, ticks or Time())
+
+
+async def ask(
+    app: ASGIApp, method: str, path: str, credential: str | None = TOKEN, peer: str = "10.0.0.1", **headers: str
+) -> Answer:
+    named = {"host": "127.0.0.1:8787"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    named |= {"authorization": f"Bearer {credential}"} if credential is not None else {}
+    path, _, query = path.partition("?")
+    sent: list[Message] = []
+    scope: Scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in named.items()],
+        "client": (peer, 1),
+        "server": ("127.0.0.1", 8787),
+    }
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    assert [message["type"] for message in sent][:1] == ["http.response.start"]
+    told: dict[str, str] = {}
+    for name, value in sent[0]["headers"]:
+        told[name.decode()] = ", ".join(filter(None, [told.get(name.decode()), value.decode()]))
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return Answer(status=sent[0]["status"], headers=told, body=body)
+
+
+# Who comes in
+
+
+@pytest.mark.parametrize(("credential", "user"), [(TOKEN, "local"), (ANNA, "anna"), (BERT, "bert")])
+async def test_C3_a_credential_brings_its_user_to_the_routes(credential: str, user: str):
+    answer = await ask(gate(), "GET", "/who", credential)
+    assert (answer.status, answer.json) == (200, {"user": user})
+
+
+@pytest.mark.parametrize("path", ["/who", "/docs/more", "/filesystem", "/nowhere", "/healthz/", "//healthz", "/"])
+@pytest.mark.parametrize("credential", [None, "a-wrong-one-of-its-length"])
+async def test_C3_without_a_good_credential_every_other_path_is_closed(path: str, credential: str | None):
+    answer = await ask(gate(), "GET", path, credential)
+    assert (answer.status, answer.json["code"]) == (401, "unauthorized")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "Send `Authorization: Bearer X`" in str(answer.json["detail"])
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json", "/files/a.png?signature=x"])
+@pytest.mark.parametrize("credential", [None, "a-wrong-one-of-its-length", TOKEN])
+async def test_C3_open_paths_and_signed_urls_need_none(path: str, credential: str | None):
+    assert (await ask(gate(), "GET", path, credential)).json == {"open": True}
+
+
+async def test_C3_what_is_open_is_open_for_reading_only():
+    assert (await ask(gate(), "POST", "/files/a.png", None)).status == 401
+    assert (await ask(gate(), "POST", "/files/a.png", TOKEN)).status == 200
+
+
+@pytest.mark.parametrize("name", ["token", "access_token", "authorization", "key"])
+async def test_C3_a_credential_in_the_query_opens_nothing(name: str):
+    assert (await ask(gate(), "GET", f"/who?{name}={TOKEN}", None)).status == 401
+
+
+@given(st.text(st.characters(max_codepoint=255)))
+async def test_C3_no_authorization_header_whatever_is_an_error_of_ours(value: str):
+    assert (await ask(gate(), "GET", "/who", None, authorization=value)).status == 401
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "OPTIONS", "PUT", "MADE-UP"])
+async def test_C3_a_user_that_may_only_read_changes_nothing(method: str):
+    answer = await ask(gate(), method, "/who", BERT)
+    assert (answer.status, answer.json["code"]) == (403, "read_only")
+    assert (await ask(gate(), "HEAD", "/who", BERT)).status == 200
+
+
+async def test_C3_keys_that_cannot_be_fetched_are_told_as_not_yet():
+    app = gate(jwt_jwks_url="http://127.0.0.1:1/keys")
+    header = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ"
+    answer = await ask(app, "GET", "/who", f"{header}.e30.AAAA")
+    assert (answer.status, answer.json["code"], answer.headers["retry-after"]) == (503, "auth_unavailable", "5")
+    assert (await ask(app, "GET", "/who", TOKEN)).status == 200
+
+
+async def test_C3_a_websocket_is_refused_and_a_lifespan_handed_on():
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "lifespan.startup"} if not sent else {"type": "lifespan.shutdown"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await gate()({"type": "websocket", "path": "/who", "headers": []}, receive, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+    await gate()({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
+    assert sent[-1]["type"] == "lifespan.shutdown.complete"
+
+
+# Host, Origin, content-type
+
+
+async def test_C2_the_public_address_is_a_host_and_an_origin_of_its_own():
+    app = gate(GateRules(public_url="https://Recto.example/here"))
+    for host in ("recto.example", "RECTO.example:443", "localhost:1"):
+        assert (await ask(app, "GET", "/who", host=host)).status == 200
+    for host in ("recto.example:80", "evil.example", "recto.example.evil", ""):
+        assert (await ask(app, "GET", "/who", host=host)).status == 421
+    assert (await ask(app, "POST", "/who", origin="https://recto.example")).status == 200
+    assert (await ask(app, "POST", "/who", origin="http://recto.example")).status == 403
+
+
+async def test_C2_a_server_others_can_reach_is_called_by_any_name():
+    app = gate(GateRules(is_loopback=False))
+    assert (await ask(app, "GET", "/who", host="whatever.example")).status == 200
+    assert (await ask(app, "POST", "/who", host="whatever.example", origin="https://whatever.example")).status == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+async def test_C2_a_page_of_elsewhere_changes_nothing_on_this_machine(method: str):
+    answer = await ask(gate(), method, "/who", origin="https://evil.example")
+    assert (answer.status, answer.json["code"]) == (403, "wrong_origin")
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+async def test_P9_forms_are_only_taken_where_files_are(method: str):
+    form = {"content_type": "multipart/form-data; boundary=x", "content_length": "9"}
+    assert (await ask(gate(), method, "/upload", **form)).status == 200
+    assert (await ask(gate(), method, "/upload", content_type="application/json", content_length="9")).status == 200
+    answer = await ask(gate(), method, "/who", **form)
+    assert (answer.status, answer.json["code"]) == (415, "wrong_media")
+    assert (await ask(gate(), method, "/upload", content_type="text/plain", content_length="9")).status == 415
+
+
+@pytest.mark.parametrize(
+    "url", ["", "recto.example", "ftp://x", "https://", "https://u@x", "https://x?y", "https://x#y", "https://x:p"]
+)
+def test_C2_a_public_address_that_is_none_stops_the_start(url: str):
+    with pytest.raises(SettingsError, match="RECTO_PUBLIC_URL"):
+        GateRules(public_url=url)
+
+
+# CORS
+
+
+def shared() -> Gate:
+    return gate(GateRules(cors_origins=f"{PAGE}, http://localhost:3000"))
+
+
+async def test_C2_without_origins_no_page_is_told_anything():
+    asked = {"origin": PAGE, "access_control_request_method": "POST"}
+    answer = await ask(gate(), "OPTIONS", "/who", None, **asked)
+    assert answer.status == 401
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert "vary" not in answer.headers
+
+
+async def test_C2_a_named_origin_is_told_what_it_may_send():
+    asked = {"origin": PAGE, "access_control_request_method": "POST"}
+    answer = await ask(shared(), "OPTIONS", "/who", None, **asked)
+    assert answer.status == 204
+    assert answer.headers["access-control-allow-origin"] == PAGE
+    assert "DELETE" in answer.headers["access-control-allow-methods"]
+    assert answer.headers["access-control-allow-headers"] == "Authorization, Content-Type, Last-Event-ID"
+    assert answer.headers["vary"] == "Origin"
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", f"{PAGE}.evil", f"{PAGE}:444", "null", "http://localhost"])
+async def test_C2_another_origin_is_told_nothing(origin: str):
+    asked = {"origin": origin, "access_control_request_method": "POST"}
+    answer = await ask(shared(), "OPTIONS", "/who", None, **asked)
+    assert answer.status == 403
+    assert "access-control-allow-origin" not in answer.headers
+    assert answer.headers["vary"] == "Origin"
+
+
+async def test_C2_answers_and_refusals_reach_the_page_and_no_cache_mixes_them_up():
+    good = await ask(shared(), "POST", "/who", origin=PAGE)
+    refused = await ask(shared(), "GET", "/who", None, origin=PAGE)
+    assert (good.status, refused.status) == (200, 401)
+    for answer in (good, refused):
+        assert answer.headers["access-control-allow-origin"] == PAGE
+        assert answer.headers["access-control-expose-headers"] == "Retry-After, recto-task-id"
+        assert "cross-origin-resource-policy" not in answer.headers
+    other = await ask(shared(), "GET", "/healthz", None)
+    assert other.headers["vary"] == "Accept, Origin"
+    assert "access-control-allow-origin" not in other.headers
+
+
+async def test_C2_an_options_request_that_asks_nothing_for_a_page_needs_a_credential():
+    assert (await ask(shared(), "OPTIONS", "/who", None)).status == 401
+    assert (await ask(shared(), "OPTIONS", "/who", origin=PAGE)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("origins", "problem"),
+    [
+        ("*", "every page on the web could"),
+        (f"{PAGE},*", "every page on the web could"),
+        ("app.example", "is written as"),
+        (f"{PAGE}/", "no path"),
+        (f"{PAGE},", "is written as"),
+        ("null", "is written as"),
+        ("https://*.example", "is written as"),
+        ("https://APP.example", "small letters"),
+    ],
+)
+def test_C2_origins_are_named_one_by_one(origins: str, problem: str):
+    with pytest.raises(SettingsError, match="RECTO_CORS_ORIGINS") as raised:
+        GateRules(cors_origins=origins)
+    assert problem in str(raised.value)
+
+
+# Headers
+
+
+@pytest.mark.parametrize(("path", "status"), [("/who", 200), ("/stream", 200), ("/nowhere", 404), ("/healthz", 200)])
+@pytest.mark.parametrize("credential", [None, TOKEN])
+async def test_C2_every_answer_keeps_browsers_from_harm(path: str, status: int, credential: str | None):
+    answer = await ask(gate(), "GET", path, credential)
+    assert answer.status in (status, 401)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert answer.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+    assert "strict-transport-security" not in answer.headers
+
+
+async def test_C2_an_answer_is_kept_by_no_cache_unless_its_route_says_so():
+    kept = {path: (await ask(gate(), "GET", path)).headers["cache-control"] for path in ("/who", "/healthz", "/stream")}
+    assert kept == {"/who": "no-store", "/healthz": "max-age=60", "/stream": "no-cache"}
+
+
+async def test_C2_pages_say_themselves_what_they_load():
+    assert (await ask(gate(), "GET", "/page")).headers["content-security-policy"] == "default-src 'self'"
+    bare = await ask(gate(), "GET", "/bare")
+    assert "content-security-policy" not in bare.headers
+    assert bare.headers["x-frame-options"] == "DENY"
+
+
+async def test_C2_a_server_behind_https_is_only_reached_that_way_from_then_on():
+    app = gate(GateRules(public_url="https://recto.example"))
+    assert (await ask(app, "GET", "/who")).headers["strict-transport-security"] == "max-age=31536000"
+    app = gate(GateRules(public_url="http://recto.example"))
+    assert "strict-transport-security" not in (await ask(app, "GET", "/who")).headers
+
+
+async def test_C2_an_error_of_ours_is_answered_without_its_words_and_with_all_headers():
+    async def breaks(_scope: Scope, _receive: object, _send: object) -> None:
+        raise RuntimeError("a secret of ours")
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = Gate(breaks, Doorman(AuthSettings(token=TOKEN)), GateRules())
+    scope: Scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "headers": [(b"host", b"localhost"), (b"authorization", f"Bearer {TOKEN}".encode())],
+        "client": None,
+    }
+    with pytest.raises(RuntimeError, match="a secret of ours"):
+        await app(scope, receive, send)
+    assert sent[0]["status"] == 500
+    assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]
+    assert b'"code":"internal"' in sent[1]["body"]
+    assert b"secret" not in sent[1]["body"]

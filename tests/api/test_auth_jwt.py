@@ -1,0 +1,267 @@
+"""JWTs: signed with the right key for the right algorithm, in time, for us, by a name that is nobody else's."""
+
+import base64
+import hmac
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.api.auth import AuthSettings, Doorman
+from recto.api.auth_claims import LEEWAY_SECONDS, ClaimRules, read_claims
+from recto.api.auth_verdict import Delayed, Denied, Verdict
+from recto.api.backend import User
+from recto.errors import SettingsError
+from recto.page.canonical import dump
+
+NOW = 1_800_000_000.0
+SECRET = "a secret of more than thirty-two bytes"
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+CLAIMS: Mapping[str, object] = {"sub": "anna", "exp": NOW + 60}
+BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> str:
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def private_pem(key: PrivateKeyTypes) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def unsigned(header: Mapping[str, object], claims: Mapping[str, object] = CLAIMS) -> str:
+    return f"{text(dump(header))}.{text(dump(claims))}"
+
+
+def doorman(
+    *, secret: str | None = None, public_key: str | None = None, keys: str | None = None, audience: str | None = None
+) -> Doorman:
+    settings = AuthSettings(jwt_secret=secret, jwt_public_key=public_key, api_keys=keys, jwt_audience=audience)
+    return Doorman(settings, clock=lambda: NOW)
+
+
+async def come(door: Doorman, token: str) -> Verdict:
+    return await door.admit([f"Bearer {token}"])
+
+
+def signed(
+    claims: Mapping[str, object] = CLAIMS,
+    key: str | rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey = SECRET,
+    algorithm: str = "HS256",
+    **headers: object,
+) -> str:
+    return jwt.encode(dict(claims), key, algorithm=algorithm, headers=headers)
+
+
+async def test_C3_a_secret_checks_HS256():
+    assert await come(doorman(secret=SECRET), signed()) == User(name="anna")
+
+
+async def test_C3_a_public_key_checks_its_own_algorithm():
+    assert await come(doorman(public_key=pem(RSA)), signed(key=RSA, algorithm="RS256")) == User(name="anna")
+    assert await come(doorman(public_key=pem(EC)), signed(key=EC, algorithm="ES256", kid="any")) == User(name="anna")
+
+
+async def test_C2_a_public_key_may_be_a_file_or_have_its_line_ends_spelled_out(tmp_path: Path):
+    (tmp_path / "key.pem").write_text(pem(EC))
+    for text in (str(tmp_path / "key.pem"), pem(EC).replace("\n", "\\n")):
+        assert await come(doorman(public_key=text), signed(key=EC, algorithm="ES256")) == User(name="anna")
+
+
+def forged() -> dict[str, tuple[Doorman, str]]:
+    """Tokens of somebody who knows everything but the private key, each with who should refuse it."""
+    public = pem(RSA)
+    # PyJWT itself will not sign with a PEM as the secret; others would.
+    body = unsigned({"alg": "HS256"})
+    confused = f"{body}.{text(hmac.digest(public.encode(), body.encode(), 'sha256'))}"
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return {
+        "HS256 with the public key as secret": (doorman(public_key=public), confused),
+        "HS256 for a server with a public key": (doorman(public_key=public), signed()),
+        "RS256 for a server with a secret": (doorman(secret=SECRET), signed(key=RSA, algorithm="RS256")),
+        "another secret": (doorman(secret=SECRET), signed(key=SECRET + "!")),
+        "another private key": (doorman(public_key=public), signed(key=other, algorithm="RS256")),
+        "HS512 with the secret": (doorman(secret=SECRET), signed(key=SECRET * 2, algorithm="HS512")),
+        "RS512 with the key": (doorman(public_key=public), signed(key=RSA, algorithm="RS512")),
+        "PS256 with the key": (doorman(public_key=public), signed(key=RSA, algorithm="PS256")),
+        "none, without a signature": (doorman(secret=SECRET), f"{unsigned({'alg': 'none'})}."),
+        "none, with one": (doorman(secret=SECRET), f"{unsigned({'alg': 'none'})}.AAAA"),
+        "no alg": (doorman(secret=SECRET), f"{unsigned({})}.AAAA"),
+        "alg of another kind": (doorman(secret=SECRET), f"{unsigned({'alg': ['HS256']})}.AAAA"),
+        "deep nonsense": (doorman(secret=SECRET), f"{text(b'[' * 5000)}.{text(b'[' * 500)}.AAAA"),
+        "two parts": (doorman(secret=SECRET), "AAAA.AAAA"),
+        "four parts": (doorman(secret=SECRET), f"{signed()}.AAAA"),
+        "crit": (doorman(secret=SECRET), signed(crit=["x"], x=1)),
+    }
+
+
+@pytest.mark.parametrize("name", forged().keys())
+async def test_C3_no_forged_token_is_taken(name: str):
+    door, token = forged()[name]
+    verdict = await come(door, token)
+    assert isinstance(verdict, Denied), name
+    assert verdict.reason in ("jwt_signature", "jwt_form", "malformed_credential")
+
+
+HS256, ES256 = signed(), signed(key=EC, algorithm="ES256")
+
+
+@pytest.mark.parametrize(
+    ("door", "token"), [(doorman(secret=SECRET), HS256), (doorman(public_key=pem(EC)), ES256)], ids=["HS256", "ES256"]
+)
+@given(data=st.data())
+async def test_C3_every_single_character_of_a_token_counts(door: Doorman, token: str, data: st.DataObject):
+    at = data.draw(st.integers(0, len(token) - 1))
+    changed = token[:at] + data.draw(st.sampled_from(BASE64 + ".=")) + token[at + 1 :]
+    assert isinstance(await come(door, changed), User) == (changed == token)
+
+
+@given(st.text(st.sampled_from(BASE64 + "."), min_size=1))
+async def test_C3_no_text_whatever_brings_the_reader_down(token: str):
+    assert isinstance(await come(doorman(secret=SECRET), token), Denied)
+
+
+# Claims
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"exp": None}, "jwt_exp"),
+        ({"exp": "never"}, "jwt_exp"),
+        ({"exp": True}, "jwt_exp"),
+        ({"exp": NOW}, "jwt_expired"),
+        ({"exp": NOW - 1}, "jwt_expired"),
+        ({"exp": math.nan}, "jwt_expired"),
+        ({"nbf": NOW + LEEWAY_SECONDS + 1}, "jwt_nbf"),
+        ({"nbf": "soon"}, "jwt_nbf"),
+        ({"nbf": None}, "jwt_nbf"),
+        ({"iat": NOW + LEEWAY_SECONDS + 1}, "jwt_iat"),
+        ({"iat": math.nan}, "jwt_iat"),
+        ({"aud": "recto"}, "jwt_aud"),
+        ({"aud": None}, "jwt_aud"),
+        ({"sub": None}, "jwt_sub"),
+        ({"sub": ""}, "jwt_sub"),
+        ({"sub": 7}, "jwt_sub"),
+        ({"sub": "a" * 256}, "jwt_sub"),
+        ({"sub": "an\x00na"}, "jwt_sub"),
+        ({"sub": "an\nna"}, "jwt_sub"),
+        ({"sub": "\ud800"}, "jwt_sub"),
+        ({"sub": "anna\u202e"}, "jwt_sub"),
+        ({"sub": " anna"}, "jwt_sub"),
+        ({"sub": "local"}, "jwt_sub"),
+        ({"scope": ["recto:read"]}, "jwt_scope"),
+    ],
+)
+def test_C3_claims_that_are_not_taken(claims: Mapping[str, object], reason: str):
+    verdict = read_claims({**CLAIMS, **claims}, ClaimRules(reserved=frozenset({"local"})), NOW)
+    assert isinstance(verdict, Denied)
+    assert verdict.reason == reason
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"exp": NOW + 0.5},
+        {"exp": 10**400},
+        {"nbf": NOW + LEEWAY_SECONDS, "iat": NOW + LEEWAY_SECONDS},
+        {"sub": "a" * 255},
+        {"sub": "安娜 Müller|auth0"},
+        {"iss": "anybody"},
+    ],
+)
+def test_C3_claims_that_are_taken(claims: Mapping[str, object]):
+    assert isinstance(read_claims({**CLAIMS, **claims}, ClaimRules(), NOW), User)
+
+
+@pytest.mark.parametrize(
+    ("audience", "is_taken"),
+    [("recto", True), (["x", "recto"], True), ("recto2", False), ([], False), ({"recto": 1}, False), (None, False)],
+)
+def test_C3_the_audience_is_compared_where_it_is_set(audience: object, is_taken: bool):
+    verdict = read_claims({**CLAIMS, "aud": audience}, ClaimRules(audience="recto"), NOW)
+    assert isinstance(verdict, User) is is_taken
+    assert isinstance(read_claims(CLAIMS, ClaimRules(audience="recto"), NOW), Denied)
+
+
+@pytest.mark.parametrize(("issuer", "is_taken"), [("https://id", True), ("https://id/", False), (None, False)])
+def test_C3_the_issuer_is_compared_where_it_is_set(issuer: object, is_taken: bool):
+    verdict = read_claims({**CLAIMS, "iss": issuer}, ClaimRules(issuer="https://id"), NOW)
+    assert isinstance(verdict, User) is is_taken
+
+
+@pytest.mark.parametrize(
+    ("scope", "can_write"),
+    [("", True), ("openid", True), ("recto:read", False), ("a recto:read b", False), ("recto:read recto:write", True)],
+)
+def test_C3_a_scope_to_read_makes_a_user_that_only_reads(scope: str, can_write: bool):
+    assert read_claims({**CLAIMS, "scope": scope}, ClaimRules(), NOW) == User(name="anna", can_write=can_write)
+
+
+@given(st.dictionaries(st.sampled_from(["sub", "exp", "nbf", "iat", "aud", "scope"]), st.from_type(object) | st.text()))
+def test_C3_no_claims_whatever_bring_the_reader_down(claims: Mapping[str, object]):
+    assert isinstance(read_claims(claims, ClaimRules(), NOW), User | Denied)
+
+
+async def test_P5_a_token_under_the_name_of_a_key_or_of_the_local_user_is_refused():
+    door = doorman(secret=SECRET, keys="anna:anna-key-0123456789")
+    for name in ("anna", "local"):
+        verdict = await come(door, signed({**CLAIMS, "sub": name}))
+        assert isinstance(verdict, Denied)
+        assert "a name that an API key or the local token has here" in verdict.told
+    assert await come(door, signed({**CLAIMS, "sub": "Anna"})) == User(name="Anna")
+
+
+async def test_C3_the_settings_reach_the_claims():
+    door = doorman(secret=SECRET, audience="recto")
+    assert isinstance(await come(door, signed()), Denied)
+    assert isinstance(await come(door, signed({**CLAIMS, "aud": "recto"})), User)
+    assert not isinstance(await come(door, signed({**CLAIMS, "aud": "recto", "exp": NOW - 1})), User | Delayed)
+
+
+# Settings
+
+
+@pytest.mark.parametrize("secret", ["s" * 31, pem(RSA), ""])
+def test_C2_a_secret_that_is_short_or_public_stops_the_start(secret: str):
+    with pytest.raises(SettingsError, match="RECTO_JWT_SECRET is '\\(not shown\\)'; it is a text of at least 32 bytes"):
+        doorman(secret=secret)
+
+
+WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        ("/there/is/no/such/file.pem", "neither a PEM nor the path"),
+        ("", "neither a PEM nor the path"),
+        ("a\0b", "neither a PEM nor the path"),
+        ("-----BEGIN PUBLIC KEY-----\nnonsense", "holds no public key"),
+        (private_pem(RSA), "holds no public key"),
+        (pem(WEAK), "at least 2048 bits"),
+        (pem(ed25519.Ed25519PrivateKey.generate()), "EC key on P-256"),
+    ],
+)
+def test_C2_a_public_key_that_is_none_stops_the_start_and_is_not_shown(key: str, problem: str):
+    with pytest.raises(SettingsError, match=r"RECTO_JWT_PUBLIC_KEY is '\(not shown\)'") as raised:
+        doorman(public_key=key)
+    assert problem in str(raised.value)
+    assert not key or key not in str(raised.value)
+
+
+def test_C2_only_one_way_to_check_a_token_can_be_set():
+    with pytest.raises(SettingsError, match="only one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY"):
+        doorman(secret=SECRET, public_key=pem(RSA))

@@ -1,0 +1,221 @@
+"""The local token and API keys: what is taken, what stops the start, and that no secret is ever shown."""
+
+import logging
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.api.auth import AuthSettings, Doorman
+from recto.api.auth_token import check_binding, is_loopback, local_token, url_with_token
+from recto.api.auth_verdict import Delayed, Denied, Verdict
+from recto.api.backend import User
+from recto.errors import SettingsError
+
+TOKEN = "local-token-of-a-test"
+ANNA, BERT, CARL = "anna-key-0123456789", "bert-key-0123456789", "carl-key-0123456789"
+KEYS = f"anna:{ANNA}, bert:{BERT}:read,anna:{CARL}"
+VISIBLE = st.characters(min_codepoint=0x21, max_codepoint=0x7E)
+
+
+def doorman(token: str | None = TOKEN, api_keys: str | None = KEYS) -> Doorman:
+    return Doorman(AuthSettings(token=token, api_keys=api_keys))
+
+
+async def come(door: Doorman, *headers: str) -> Verdict:
+    return await door.admit(headers)
+
+
+@pytest.mark.parametrize(
+    ("credential", "user"),
+    [
+        (TOKEN, User(name="local")),
+        (ANNA, User(name="anna")),
+        (BERT, User(name="bert", can_write=False)),
+        (CARL, User(name="anna")),
+    ],
+)
+async def test_C3_the_token_and_each_key_stand_for_their_user(credential: str, user: User):
+    assert await come(doorman(), f"Bearer {credential}") == user
+    assert await come(doorman(), f"bearer   {credential} ") == user
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ((), "no_credential"),
+        (("",), "malformed_credential"),
+        (("Bearer",), "malformed_credential"),
+        (("Bearer ",), "malformed_credential"),
+        ((TOKEN,), "malformed_credential"),
+        ((f"Basic {TOKEN}",), "malformed_credential"),
+        ((f"Bearer {TOKEN} more",), "malformed_credential"),
+        ((f"Bearer {TOKEN}", f"Bearer {TOKEN}"), "malformed_credential"),
+        ((f"Bearer {TOKEN},{ANNA}",), "wrong_credential"),
+        (("Bearer " + "x" * 9000,), "malformed_credential"),
+        ((f"Bearer {TOKEN[:-1]}",), "wrong_credential"),
+        ((f"Bearer {TOKEN}x",), "wrong_credential"),
+        ((f"Bearer anna:{ANNA}",), "wrong_credential"),
+        (("Bearer a.b.c",), "wrong_credential"),
+    ],
+)
+async def test_C3_anything_else_is_denied_with_its_reason_and_what_to_send(headers: tuple[str, ...], reason: str):
+    verdict = await come(doorman(), *headers)
+    assert isinstance(verdict, Denied)
+    assert verdict.reason == reason
+    assert "Authorization: Bearer X" in verdict.told
+    assert "the file `token` of the data folder" in verdict.told
+    assert "an API key" in verdict.told
+    assert TOKEN not in verdict.told
+
+
+@given(st.integers(0, len(ANNA) - 1), VISIBLE)
+async def test_C3_every_single_character_of_a_key_counts(at: int, character: str):
+    changed = ANNA[:at] + character + ANNA[at + 1 :]
+    verdict = await come(doorman(), f"Bearer {changed}")
+    assert isinstance(verdict, User) == (changed == ANNA)
+
+
+@given(st.lists(st.text(), max_size=3))
+async def test_C3_no_header_whatever_brings_the_doorman_down(headers: list[str]):
+    assert isinstance(await come(doorman(), *headers), Denied | Delayed)
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ("anna", "entry 1 is not written as user:key"),
+        (f"anna:{ANNA},", "entry 2 is not written as user:key"),
+        (f"anna:{ANNA}:write", "entry 1 is not written as user:key or user:key:read"),
+        (f"anna:{ANNA}:read:x", "entry 1 is not written"),
+        (f":{ANNA}", "entry 1 has no name"),
+        (f"an\x07na:{ANNA}", "cannot be printed"),
+        (f"{'a' * 256}:{ANNA}", "too long"),
+        (f"local:{ANNA}", "entry 1 is for a user 'local'"),
+        (f"anna:{ANNA},bert:{ANNA[:15]}", "entry 2 has a key that is too short: at least 16"),
+        (f"anna:{ANNA} {ANNA}", "visible characters"),
+        (f"anna:{ANNA},bert:{ANNA}", "the same key stands there twice"),
+        (f"anna:{ANNA},anna:{ANNA}:read", "the same key stands there twice"),
+        (f"anna:{TOKEN}", "is RECTO_TOKEN too"),
+    ],
+)
+def test_C2_malformed_keys_stop_the_start_with_one_line_that_shows_no_key(keys: str, problem: str):
+    with pytest.raises(SettingsError) as raised:
+        doorman(api_keys=keys)
+    told = str(raised.value)
+    assert problem in told
+    assert "RECTO_API_KEYS is '(not shown)'" in told
+    assert "\n" not in told
+    assert ANNA[:15] not in told
+    assert TOKEN not in told
+
+
+@pytest.mark.parametrize("token", ["short", "with spaces in its middle", "mit-Umlauten-äöü-drin", ""])
+def test_C2_a_token_no_header_could_carry_stops_the_start(token: str):
+    with pytest.raises(SettingsError, match="RECTO_TOKEN is '\\(not shown\\)'"):
+        doorman(token=token)
+
+
+def test_C3_settings_do_not_show_their_secrets():
+    shown = repr(AuthSettings(token=TOKEN, api_keys=KEYS, jwt_secret="s" * 32, jwt_jwks_url="https://u:pw@x"))
+    assert not any(secret in shown for secret in (TOKEN, ANNA, "ssss", "pw"))
+
+
+async def test_C3_with_keys_and_no_token_of_its_own_a_server_has_no_local_user():
+    verdict = await come(doorman(token=None), f"Bearer {TOKEN}")
+    assert isinstance(verdict, Denied)
+    assert "token" not in verdict.told.partition("where X is")[2]
+
+
+# Where it may listen
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost", "LOCALHOST"])
+def test_C2_this_machine_needs_no_accounts(host: str):
+    assert is_loopback(host)
+    check_binding(host, has_accounts=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "localhost.example.org", ""])
+def test_C2_an_address_others_can_reach_needs_accounts(host: str):
+    check_binding(host, has_accounts=True)
+    with pytest.raises(SettingsError, match=r"RECTO_API_KEYS.*RECTO_JWT_SECRET") as raised:
+        check_binding(host, has_accounts=False)
+    assert repr(host) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "has"),
+    [
+        (AuthSettings(token=TOKEN), False),
+        (AuthSettings(api_keys=KEYS), True),
+        (AuthSettings(jwt_secret="s" * 32), True),
+        (AuthSettings(jwt_public_key="x"), True),
+        (AuthSettings(jwt_jwks_url="https://x"), True),
+        (AuthSettings(api_keys="", jwt_audience="a"), False),
+    ],
+)
+def test_C2_the_local_token_alone_is_no_account(settings: AuthSettings, has: bool):
+    assert settings.has_accounts is has
+
+
+# The file of the token
+
+
+def test_C2_a_token_is_made_once_for_its_owner_alone(tmp_path: Path):
+    token = local_token(tmp_path, None)
+    assert len(token) >= 43
+    assert local_token(tmp_path, None) == token
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["token"]
+    doorman(token=token)
+
+
+def test_C2_a_token_that_is_given_wins_and_nothing_is_written(tmp_path: Path):
+    assert local_token(tmp_path, TOKEN) == TOKEN
+    assert not list(tmp_path.iterdir())
+
+
+def test_C2_two_folders_have_two_tokens(tmp_path: Path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    assert local_token(tmp_path / "a", None) != local_token(tmp_path / "b", None)
+
+
+def test_C2_a_file_others_can_read_is_closed_to_them_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    token = local_token(tmp_path, None)
+    (tmp_path / "token").chmod(0o644)
+    with caplog.at_level(logging.WARNING, "recto.auth"):
+        assert local_token(tmp_path, None) == token
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+    assert "Others could read" in caplog.text
+    assert token not in caplog.text
+
+
+@pytest.mark.parametrize("content", [b"", b"short\n", b"two words and more of them", b"\xff" * 40])
+def test_C2_a_file_without_a_token_is_refused_and_not_shown(tmp_path: Path, content: bytes):
+    (tmp_path / "token").write_bytes(content)
+    (tmp_path / "token").chmod(0o600)
+    with pytest.raises(SettingsError, match=r"not shown.*it holds no token. Remove it"):
+        local_token(tmp_path, None)
+
+
+def test_C2_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path):
+    (tmp_path / "elsewhere").write_text("x" * 40)
+    (tmp_path / "token").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SettingsError, match="it cannot be used"):
+        local_token(tmp_path, None)
+
+
+def test_C2_a_start_that_was_cut_off_leaves_nothing_in_the_way(tmp_path: Path):
+    (tmp_path / "token.new").write_text("half")
+    (tmp_path / "token.new").chmod(0o644)
+    assert local_token(tmp_path, None) != "half"
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+
+
+def test_C3_the_token_stands_behind_the_hash_of_a_url_where_no_server_sees_it():
+    assert url_with_token("http://127.0.0.1:8787", "a-b_c") == "http://127.0.0.1:8787/#token=a-b_c"
+    assert url_with_token("http://[::1]:1/", "a&b#c") == "http://[::1]:1/#token=a%26b%23c"

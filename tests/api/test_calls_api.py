@@ -1,0 +1,142 @@
+"""Looking at model calls over HTTP (X1): the list, one call, its exact bytes, and what damage looks like."""
+
+from collections.abc import AsyncIterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, delete, update
+
+from recto.api import calls
+from recto.page import Segment
+from recto.page.canonical import dump
+from recto.store.ports import CallBegun, CallEnded, Change, Lease
+from recto.store.schema import CALLS as CALL_TABLE
+from recto.store.schema import SEGMENTS
+from recto.testing.store_suite.samples import at, begin
+from tests.api.local_api import LocalApi, assert_problem, local_api
+
+PIECES = (b'{"model": "x", ', b'"messages": [', '1.0e3, "四"'.encode(), b"]}")
+BODY = b"".join(PIECES)
+MANIFEST = {"parts": [{"kind": "tools"}], "tokens": 12, "skill": None}
+RUNS = "/api/v1/agent/runs"
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, calls.ROUTES) as made:
+        yield made
+
+
+async def a_call(api: LocalApi) -> Lease:
+    lease = await begin(api.store, "r1")
+    segments = [Segment(data=piece, sha256=sha256(piece).digest()) for piece in PIECES]
+    hashes = b"".join([segment.sha256 for segment in segments])
+    call = CallBegun(
+        number=1,
+        purpose="reply",
+        model="gpt-x",
+        digest=sha256(hashes).hexdigest(),
+        shared=0,
+        hashes=hashes,
+        segments=segments,
+        manifest=dump(MANIFEST),
+        started=at(1),
+    )
+    await api.store.record(lease, Change(call=call), at(1))
+    ended = CallEnded(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
+    await api.store.record(lease, Change(call_ended=ended), at(3))
+    return lease
+
+
+async def test_X1_calls_are_listed_with_what_they_took(api: LocalApi):
+    lease = await a_call(api)
+    wanted = {
+        "n": 1,
+        "purpose": "reply",
+        "model": "gpt-x",
+        "started": "2026-03-01T12:00:01.123Z",
+        "firstToken": "2026-03-01T12:00:02.123Z",
+        "ended": "2026-03-01T12:00:03.123Z",
+        "finish": "stop",
+        "usage": {"inputTokens": 9},
+        "price": 5,
+        "tokens": 12,
+        "digest": sha256(b"".join([sha256(piece).digest() for piece in PIECES])).hexdigest(),
+        "error": None,
+    }
+    for id in (lease.run, "r1"):
+        assert (await api.ask("GET", f"{RUNS}/{id}/calls")).json == {"calls": [wanted]}
+    seen = (await api.ask("GET", f"{RUNS}/r1/calls/1")).json
+    page = {"model": "x", "messages": [1000.0, "四"]}
+    more: dict[str, object] = {"bytes": len(BODY), "verified": True, "damaged": [], "page": page, "manifest": MANIFEST}
+    assert seen == {**wanted, **more}
+
+
+async def test_X1_the_exact_bytes_are_told_raw(api: LocalApi):
+    await a_call(api)
+    answer = await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1")
+    assert (answer.body, answer.headers["content-type"]) == (BODY, "application/json")
+
+
+HASH = sha256(PIECES[2]).digest()
+ANOTHER = b"x\x9c\x03\x00\x00\x00\x00\x01"
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (update(SEGMENTS).where(SEGMENTS.c.hash == HASH).values(data=b"no zlib"), HASH.hex()),
+        (update(SEGMENTS).where(SEGMENTS.c.hash == HASH).values(data=ANOTHER), HASH.hex()),
+        (delete(SEGMENTS).where(SEGMENTS.c.hash == HASH), HASH.hex()),
+        (update(CALL_TABLE).values(digest="0" * 64), "digest"),
+        (update(CALL_TABLE).values(hashes=HASH + b"\0"), "digest"),
+        (update(CALL_TABLE).values(shared=3, hashes=b""), "digest"),
+    ],
+)
+async def test_X1_what_was_damaged_is_named_and_never_shown_as_what_was_sent(
+    api: LocalApi, tmp_path: Path, damage: object, named: str
+):
+    await a_call(api)
+    harm(tmp_path, damage)
+    seen = await api.ask("GET", f"{RUNS}/r1/calls/1")
+    assert (seen.status, seen.json["verified"], seen.json["page"], seen.json["bytes"]) == (200, False, None, None)
+    damaged = seen.json["damaged"]
+    assert isinstance(damaged, list)
+    assert named in damaged
+    assert seen.json["manifest"] == MANIFEST
+    assert_problem(await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1"), 409, named)
+
+
+async def test_X1_a_damaged_manifest_is_named_and_the_page_is_still_told(api: LocalApi, tmp_path: Path):
+    await a_call(api)
+    harm(tmp_path, update(CALL_TABLE).values(manifest=b"no zlib"))
+    seen = (await api.ask("GET", f"{RUNS}/r1/calls/1")).json
+    assert (seen["verified"], seen["damaged"], seen["manifest"], seen["bytes"]) == (
+        False,
+        ["manifest"],
+        None,
+        len(BODY),
+    )
+    assert (await api.ask("GET", f"{RUNS}/r1/calls")).status == 200
+    assert (await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1")).body == BODY
+
+
+def harm(folder: Path, damage: object) -> None:
+    engine = create_engine(f"sqlite:///{folder / 'recto.db'}")
+    with engine.begin() as connection:
+        connection.execute(damage)  # pyright: ignore[reportArgumentType, reportCallIssue] - any statement
+    engine.dispose()
+
+
+async def test_P5_calls_of_somebody_else_are_not_there(api: LocalApi):
+    lease = await a_call(api)
+    for tail in ("calls", "calls/1"):
+        assert_problem(await api.ask("GET", f"{RUNS}/{lease.run}/{tail}", user="bob"), 404, "There is no run")
+        assert_problem(await api.ask("GET", f"{RUNS}/unknown/{tail}"), 404, "There is no run 'unknown'.")
+
+
+@pytest.mark.parametrize(("n", "status"), [("2", 404), ("0", 422), ("x", 422), ("9" * 30, 422), ("-1", 422)])
+async def test_X1_a_call_that_was_never_made_is_refused(api: LocalApi, n: str, status: int):
+    await a_call(api)
+    assert (await api.ask("GET", f"{RUNS}/r1/calls/{n}")).status == status

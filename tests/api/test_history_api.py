@@ -1,0 +1,118 @@
+"""History over HTTP (P13): one day of a thread, in the seed's form."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from recto.api import history
+from recto.page import AssistantMessage, Entry, File, Key, Text, ToolMessage, UserMessage
+from recto.page.canonical import dump
+from recto.page.ui_schema import compile_ui
+from recto.store.ports import Change, Ending
+from recto.testing.store_suite.samples import NODE, admit, at, lease_of, said
+from tests.api.local_api import LocalApi, assert_problem, local_api
+
+THREAD, OTHER = "550e8400-e29b-41d4-a716-44665544000a", "650e8400-e29b-41d4-a716-44665544000a"
+HISTORY = "/api/v1/agent/history"
+HINTS = {"status": "success", "title": "日程已创建"}
+NOTHING: dict[str, object] = {"scope": "history_day", "threadId": None, "day": None, "hasMore": False, "messages": []}
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, history.ROUTES) as made:
+        yield made
+
+
+async def write(api: LocalApi, *entries: Entry, thread: str = THREAD) -> None:
+    await admit(api.store, f"run of {thread}", thread)
+    (run,) = await api.store.claim(NODE, at(0), 1)
+    await api.store.record(lease_of(run), Change(entries=entries, ending=Ending(outcome="done")), at(1))
+
+
+def noon(day: int, hour: int = 12) -> datetime:
+    return datetime(2026, 3, day, hour, tzinfo=UTC)
+
+
+async def test_P13_a_day_is_told_as_the_seed_has_it(api: LocalApi):
+    file = File(kind="image", source=Key(key="k"), name="a.png")
+    result = ToolMessage(id="t", time=noon(2), tool_call_id="c", parts=(Text(text=dump({"ui_hints": HINTS}).decode()),))
+    await write(
+        api,
+        replace(said("old"), time=noon(1)),
+        UserMessage(id="u", time=noon(2), parts=(Text(text="帮我"), file, Text(text="创建"))),
+        result,
+        AssistantMessage(id="a", time=noon(2), parts=(Text(text="好的"),)),
+    )
+    answer = await api.ask("GET", f"{HISTORY}?threadId={THREAD.upper()}")
+    user, tool, assistant = answer.rows("messages")
+    assert {**answer.json, "messages": 3} == {
+        "scope": "history_day",
+        "threadId": THREAD,
+        "day": "2026-03-02",
+        "hasMore": True,
+        "messages": 3,
+    }
+    time = "2026-03-02T12:00:00.000Z"
+    words = "帮我\n创建"
+    assert user == {
+        "id": "u", "seq": 2, "role": "user", "content": words, "url": None, "files": [], "timestamp": time
+    }  # fmt: skip
+    assert list(tool) == ["id", "seq", "role", "content", "uiSchema", "timestamp"]
+    assert (tool["uiSchema"], tool["seq"]) == (compile_ui(HINTS), 3)
+    assert assistant == {
+        "id": "a", "seq": 4, "role": "assistant", "content": "好的", "uiSchema": None, "timestamp": time
+    }  # fmt: skip
+
+
+async def test_P13_who_has_nothing_gets_nothing(api: LocalApi):
+    await write(api, said("m1"))
+    assert (await api.ask("GET", HISTORY, user="bob")).json == NOTHING
+
+
+async def test_P13_days_go_back_by_the_day_before_and_by_the_zone(api: LocalApi):
+    await write(api, replace(said("m1"), time=noon(1)), replace(said("m2"), time=noon(1, 20)))
+    days = {
+        query: (await api.ask("GET", f"{HISTORY}?{query}")).json["day"]
+        for query in (
+            "",
+            "before=2026-03-02",
+            "before=2026-03-01",
+            "tz=Asia/Shanghai",
+            "tz=Asia/Shanghai&before=2026-03-02",
+        )
+    }
+    assert list(days.values()) == ["2026-03-01", "2026-03-01", None, "2026-03-02", "2026-03-01"]
+
+
+async def test_P13_without_a_thread_the_latest_is_told(api: LocalApi):
+    for thread in (THREAD, OTHER):
+        await write(api, said("m1"), thread=thread)
+    assert (await api.ask("GET", HISTORY)).json["threadId"] == OTHER
+    assert (await api.ask("GET", f"{HISTORY}?threadId={THREAD}")).json["threadId"] == THREAD
+
+
+@pytest.mark.parametrize("thread", ["x", "550e8400e29b41d4a71644665544000a", "", f"{THREAD}%00"])
+async def test_P13_a_thread_id_that_is_no_uuid_is_refused(api: LocalApi, thread: str):
+    assert_problem(await api.ask("GET", f"{HISTORY}?threadId={thread}"), 422, "threadId must be a valid UUID")
+
+
+async def test_P5_history_of_somebody_else_is_not_there(api: LocalApi):
+    await write(api, said("m1"))
+    foreign = await api.ask("GET", f"{HISTORY}?threadId={THREAD}", user="bob")
+    absent = await api.ask("GET", f"{HISTORY}?threadId={OTHER}")
+    assert_problem(foreign, 404, f"There is no thread '{THREAD}'.")
+    assert foreign.body.replace(THREAD.encode(), OTHER.encode()) == absent.body
+
+
+@pytest.mark.parametrize("before", ["", "x", "20260301", "2026-3-1", "2026-02-30", "2026-03-01T00:00", "٢٠٢٦-٠٣-٠١"])
+async def test_P13_a_day_that_is_none_is_refused(api: LocalApi, before: str):
+    assert_problem(await api.ask("GET", f"{HISTORY}?before={before}"), 422, "YYYY-MM-DD")
+
+
+@pytest.mark.parametrize("tz", ["x", "", "Mars/Olympus", "../../etc/passwd", "America", "%00", "UTC%0A"])
+async def test_P13_a_zone_that_is_none_is_refused(api: LocalApi, tz: str):
+    assert_problem(await api.ask("GET", f"{HISTORY}?tz={tz}"), 422, "Asia/Shanghai")

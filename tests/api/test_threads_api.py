@@ -1,0 +1,229 @@
+"""Threads over HTTP (P5, P8, P17): list, get, rename, delete, fork, runs; and a user's own data."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from recto.api import me, threads
+from recto.page import AssistantMessage, Entry, RolledBack, Text, ToolCall, ToolMessage
+from recto.page.canonical import Json, load
+from recto.store.ports import Change, Ending, Lease
+from recto.testing.store_suite.samples import NODE, admit, at, lease_of, said
+from tests.api.local_api import Answer, LocalApi, assert_problem, local_api
+
+ONE, TWO, OTHER = (f"{number}50e8400-e29b-41d4-a716-44665544000a" for number in (1, 2, 3))
+THREADS = "/api/v1/agent/threads"
+ASKED = AssistantMessage(
+    id="a1",
+    parts=(
+        Text(text="Pick."),
+        ToolCall(id="c1", name="pick", arguments='{"n": 1.0}'),
+        ToolCall(id="c2", name="ours", arguments="{}"),
+        ToolCall(id="c3", name="pick", arguments="{}"),
+    ),
+)
+ANSWERED = ToolMessage(id="t1", tool_call_id="c3", parts=(Text(text="3"),))
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, (*threads.ROUTES, *me.ROUTES)) as made:
+        yield made
+
+
+async def begin(api: LocalApi, name: str, thread: str = ONE) -> Lease:
+    await admit(api.store, name, thread)
+    (run,) = await api.store.claim(NODE, at(0), 1)
+    return lease_of(run)
+
+
+async def talk(api: LocalApi, *entries: Entry, thread: str = ONE, outcome: str = "done") -> Lease:
+    lease = await begin(api, f"run of {thread}", thread)
+    await api.store.record(lease, Change(entries=entries, ending=Ending(outcome=outcome)), at(1))
+    return lease
+
+
+async def test_P17_a_thread_is_told_with_its_title_and_its_times_in_utc(api: LocalApi):
+    await talk(api, said("m1", "Plan my week"))
+    answer = await api.ask("GET", f"{THREADS}/{ONE.upper()}")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.json == {
+        "id": ONE,
+        "title": "Plan my week",
+        "agent": "vibe",
+        "skill": None,
+        "scenario": None,
+        "created": "2026-03-01T12:00:00.123Z",
+        "updated": "2026-03-01T12:00:01.123Z",
+        "activeRun": None,
+        "pendingCalls": [],
+    }
+
+
+async def test_P17_a_thread_at_work_names_its_run(api: LocalApi):
+    lease = await begin(api, "r1")
+    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["activeRun"] == lease.run
+    listed, looked_at = await api.ask("GET", THREADS), await api.ask("GET", f"{THREADS}/{ONE}")
+    assert [{**row, "pendingCalls": []} for row in listed.rows("threads")] == [looked_at.json]
+    assert listed.json["next"] is None
+
+
+async def test_P11_a_waiting_thread_tells_the_calls_that_are_the_clients_to_answer(api: LocalApi):
+    await talk(api, said("m1"), ASKED, ANSWERED, outcome="waiting")
+    calls = (await api.ask("GET", f"{THREADS}/{ONE}")).json["pendingCalls"]
+    assert calls == [{"id": "c1", "name": "pick", "arguments": '{"n": 1.0}'}]
+
+
+async def test_P11_a_thread_that_does_not_wait_has_no_pending_calls(api: LocalApi):
+    await talk(api, said("m1"), ASKED, ANSWERED, outcome="cancelled")
+    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["pendingCalls"] == []
+
+
+async def test_P17_a_list_goes_on_with_its_cursor(api: LocalApi):
+    for thread in (ONE, TWO):
+        await talk(api, said("m1", f"About {thread[0]}"), thread=thread)
+    first = await api.ask("GET", f"{THREADS}?limit=1")
+    second = await api.ask("GET", f"{THREADS}?limit=1&cursor={first.json['next']}")
+    assert [ids(first), ids(second), second.json["next"]] == [[TWO], [ONE], None]
+    assert ids(await api.ask("GET", f"{THREADS}?search=ABOUT%201")) == [ONE]
+
+
+def ids(page: Answer) -> list[Json]:
+    return [thread["id"] for thread in page.rows("threads")]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        *[("cursor=xyz", "cursor"), ("limit=0", "limit"), ("limit=101", "limit"), ("limit=x", "limit")],
+        *[("search=%00", "search"), (f"search={'x' * 201}", "search")],
+    ],
+)
+async def test_P17_a_list_that_is_asked_for_wrongly_is_refused(api: LocalApi, query: str, field: str):
+    assert_problem(await api.ask("GET", f"{THREADS}?{query}"), 422, field)
+
+
+@pytest.mark.parametrize("title", ["Mine", "  四柱\u3000八字 ", "x" * 200])
+async def test_P17_a_thread_is_renamed(api: LocalApi, title: str):
+    await talk(api, said("m1", "First"))
+    answer = await api.ask("PATCH", f"{THREADS}/{ONE}", {"title": title})
+    assert (answer.status, answer.json["title"]) == (200, title.strip())
+    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["title"] == title.strip()
+
+
+@pytest.mark.parametrize("body", [{}, {"title": ""}, {"title": " \n"}, {"title": 7}, {"title": None}, [], b"{", b"7"])
+async def test_P17_what_is_no_title_is_refused(api: LocalApi, body: object):
+    await talk(api, said("m1", "First"))
+    assert (await api.ask("PATCH", f"{THREADS}/{ONE}", body)).status == 422
+    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["title"] == "First"
+
+
+@pytest.mark.parametrize("title", ["a\nb", "a\x00b", "a\u2028b", "a\x9fb", "x" * 201])
+async def test_P17_a_title_of_more_than_one_line_or_too_long_is_refused(api: LocalApi, title: str):
+    await talk(api, said("m1", "First"))
+    assert_problem(await api.ask("PATCH", f"{THREADS}/{ONE}", {"title": title}), 422, "title")
+
+
+async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalApi):
+    lease = await begin(api, "r1")
+    await api.store.record(lease, Change(events=(b"{}",)), at(1))
+    heard = api.hub.follow(lease.run, 1, last=None)
+    with api.hub.listening(lease.run):
+        answer = await api.ask("DELETE", f"{THREADS}/{ONE}")
+        ending = await anext(heard)
+    await heard.aclose()
+    assert answer.json == {"id": ONE, "stopped": [lease.run]}
+    assert api.cancelled == [lease.run]
+    told = [(event.number, load(event.body)) for event in ending]
+    assert told == [(2, {"type": "RUN_FINISHED", "threadId": ONE, "runId": "r1", "outcome": {"type": "cancelled"}})]
+    assert_problem(await api.ask("GET", f"{THREADS}/{ONE}"), 404, f"There is no thread '{ONE}'.")
+    assert (await api.ask("DELETE", f"{THREADS}/{ONE}")).status == 404
+
+
+async def test_P17_a_fork_is_a_thread_of_its_own(api: LocalApi):
+    await talk(api, said("m1", "One"), said("m2", "Two"), said("m3", "Three"))
+    answer = await api.ask("POST", f"{THREADS}/{ONE}/fork", {"before": "m3", "title": " Another way "})
+    assert answer.status == 201
+    made = str(answer.json["id"])
+    assert (made != ONE, answer.json["title"], answer.json["created"]) == (
+        True,
+        "Another way",
+        "2026-05-14T12:00:00.000Z",
+    )
+    assert [entry.id for entry in await api.store.log_after(made)] == ["m1", "m2"]
+    assert (await api.ask("POST", f"{THREADS}/{ONE}/fork")).json["title"] == "One"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"before": "unknown"}, 404),
+        ({"before": "m2"}, 404),
+        ({"before": "\0"}, 404),
+        ({"before": 7}, 422),
+        ({"title": ""}, 422),
+        (b"[]", 422),
+    ],
+)
+async def test_P17_a_fork_where_none_can_be_is_refused(api: LocalApi, body: object, status: int):
+    await talk(api, said("m1"), said("m2"), RolledBack(id="b", to="m2"))
+    assert (await api.ask("POST", f"{THREADS}/{ONE}/fork", body)).status == status
+    assert ids(await api.ask("GET", THREADS)) == [ONE]
+
+
+async def test_P8_runs_are_told_newest_first_with_the_active_one_marked(api: LocalApi):
+    await talk(api, said("m1"))
+    lease = await begin(api, "r2")
+    waiting = await admit(api.store, "r3", ONE)
+    page = await api.ask("GET", f"{THREADS}/{ONE}/runs?limit=2")
+    assert runs_of(page) == [(waiting.id, "queued", False), (lease.run, "running", True)]
+    rest = await api.ask("GET", f"{THREADS}/{ONE}/runs?cursor={page.json['next']}")
+    assert [row[1:] for row in runs_of(rest)] == [("finished", False)]
+    assert_problem(await api.ask("GET", f"{THREADS}/{ONE}/runs?cursor=x"), 422, "cursor")
+
+
+def runs_of(page: Answer) -> list[tuple[Json, Json, Json]]:
+    return [(run["taskId"], run["status"], run["active"]) for run in page.rows("runs")]
+
+
+@pytest.mark.parametrize(
+    ("method", "tail"), [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/fork"), ("GET", "/runs")]
+)
+async def test_P5_a_thread_of_somebody_else_is_not_there_in_the_same_words(api: LocalApi, method: str, tail: str):
+    await talk(api, said("m1", "Secret"))
+    body = {"title": "x"} if method in ("PATCH", "POST") else None
+    foreign = await api.ask(method, f"{THREADS}/{ONE}{tail}", body, user="bob")
+    absent = await api.ask(method, f"{THREADS}/{OTHER}{tail}", body)
+    assert foreign.body.replace(ONE.encode(), OTHER.encode()) == absent.body
+    assert_problem(foreign, 404, f"There is no thread '{ONE}'.")
+    assert_problem(await api.ask(method, f"{THREADS}/no-uuid{tail}", body), 404, "There is no thread 'no-uuid'.")
+    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["title"] == "Secret"
+    assert ids(await api.ask("GET", THREADS, user="bob")) == []
+
+
+# A user's own data
+
+
+async def test_a_user_takes_all_of_it_away_as_lines(api: LocalApi):
+    await talk(api, said("m1", "四"))
+    await admit(api.store, "other", OTHER, owner="bob")
+    answer = await api.ask("GET", "/api/v1/agent/me/export")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/x-ndjson")
+    lines = [json.loads(line) for line in answer.body.splitlines()]
+    assert [line["type"] for line in lines] == ["thread", "entry", "run"]
+    assert OTHER.encode() not in answer.body
+
+
+async def test_a_user_is_deleted_only_when_they_mean_it(api: LocalApi):
+    lease = await begin(api, "r1")
+    await admit(api.store, "other", OTHER, owner="bob")
+    for query in ("", "?confirm=", "?confirm=bob"):
+        assert_problem(await api.ask("DELETE", f"/api/v1/agent/me{query}"), 422, "must be your user name, 'ann'")
+    assert ids(await api.ask("GET", THREADS)) == [ONE]
+    answer = await api.ask("DELETE", "/api/v1/agent/me?confirm=ann")
+    assert answer.json == {"threads": 1, "profiles": 0, "days": 0, "stopped": [lease.run]}
+    assert api.cancelled == [lease.run]
+    assert ids(await api.ask("GET", THREADS)) == []
+    assert ids(await api.ask("GET", THREADS, user="bob")) == [OTHER]

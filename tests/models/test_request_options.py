@@ -1,0 +1,166 @@
+"""What an agent asks for, in the words of each provider; the providers' own types judge the fields."""
+
+from collections.abc import Mapping
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.agents.agent import Effort, Sampling
+from recto.errors import SettingsError
+from recto.models.request_options import MAX_TOKENS, request_options
+from recto.page.canonical import Json
+from recto.page.fit import WireName
+from tests.page.oracles import breaches
+
+SCHEMA = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
+PARSED: Json = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+NEW, MIDDLE, OLD = "claude-opus-5-5", "claude-sonnet-4-6", "claude-haiku-4-5-20251001"
+EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
+WAYS: tuple[tuple[WireName, str], ...] = (
+    ("openai", "openai"),
+    ("openai", "compatible"),
+    ("anthropic", "anthropic"),
+)
+samplings = st.builds(
+    Sampling,
+    max_tokens=st.none() | st.integers(1, 100_000),
+    reasoning_effort=st.none() | st.sampled_from(EFFORTS),
+    tool_choice=st.none() | st.sampled_from(["auto", "none", "required", "look"]),
+    output=st.none() | st.just(SCHEMA),
+)
+
+
+def openai(asked: Sampling, provider: str = "openai") -> Mapping[str, Json]:
+    return request_options("openai", provider, "gpt-5", asked, has_tools=True)
+
+
+def anthropic(asked: Sampling, model: str = NEW) -> Mapping[str, Json]:
+    return request_options("anthropic", "anthropic", model, asked, has_tools=True)
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+def test_what_is_not_asked_for_is_left_to_the_model(wire: WireName):
+    assert request_options(wire, wire, NEW, Sampling(), has_tools=True) == {}
+
+
+def test_openai_has_its_own_name_for_the_limit_and_compatible_servers_the_older_one():
+    assert openai(Sampling(max_tokens=9)) == {"max_completion_tokens": 9}
+    assert openai(Sampling(max_tokens=9), "compatible") == {"max_tokens": 9}
+
+
+def test_temperature_and_effort_go_to_openai_as_they_are():
+    assert openai(Sampling(temperature=0.0, reasoning_effort="minimal")) == {
+        "temperature": 0.0,
+        "reasoning_effort": "minimal",
+    }
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        ("auto", "auto"),
+        ("none", "none"),
+        ("required", "required"),
+        ("look", {"type": "function", "function": {"name": "look"}}),
+    ],
+)
+def test_openai_is_told_which_tool(choice: str, wanted: Json):
+    assert openai(Sampling(tool_choice=choice)) == {"tool_choice": wanted}
+
+
+def test_an_answer_of_openai_follows_the_schema_strictly():
+    schema: Json = {"name": "answer", "strict": True, "schema": PARSED}
+    assert openai(Sampling(output=SCHEMA)) == {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("choice", ["auto", "none", "required", "look"])
+def test_without_tools_there_is_no_choice_of_one(wire: WireName, choice: str):
+    assert request_options(wire, wire, NEW, Sampling(tool_choice=choice), has_tools=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        ("auto", {"type": "auto"}),
+        ("none", {"type": "none"}),
+        ("required", {"type": "any"}),
+        ("look", {"type": "tool", "name": "look"}),
+    ],
+)
+def test_anthropic_is_told_which_tool(choice: str, wanted: Json):
+    assert anthropic(Sampling(tool_choice=choice)) == {"tool_choice": wanted}
+
+
+def test_an_answer_of_anthropic_follows_the_schema():
+    assert anthropic(Sampling(output=SCHEMA)) == {
+        "output_config": {"format": {"type": "json_schema", "schema": PARSED}}
+    }
+
+
+@pytest.mark.parametrize(
+    ("effort", "wanted"), [("minimal", "low"), ("low", "low"), ("medium", "medium"), ("high", "high")]
+)
+@pytest.mark.parametrize("model", [NEW, MIDDLE, "claude-mythos-preview", "somebody-elses"])
+def test_models_of_today_think_as_long_as_they_want_with_so_much_effort(model: str, effort: Effort, wanted: str):
+    thinking: Json = {"type": "adaptive", "display": "summarized"}
+    assert anthropic(Sampling(reasoning_effort=effort), model) == {
+        "thinking": thinking,
+        "output_config": {"effort": wanted},
+    }
+
+
+@pytest.mark.parametrize(
+    ("effort", "limit", "budget"),
+    [("low", None, 2_048), ("medium", None, 8_192), ("high", None, 16_000), ("high", 4_000, 2_000)],
+)
+@pytest.mark.parametrize("model", [OLD, "claude-sonnet-4-20250514", "claude-3-7-sonnet-20250219", "claude-opus-4-5"])
+def test_older_models_are_given_tokens_to_think(model: str, effort: Effort, limit: int | None, budget: int):
+    found = anthropic(Sampling(reasoning_effort=effort, max_tokens=limit), model)
+    limits = {"max_tokens": limit} if limit else {}
+    assert found == {"thinking": {"type": "enabled", "budget_tokens": budget}, **limits}
+    assert budget < (limit or MAX_TOKENS)
+
+
+@pytest.mark.parametrize(("effort", "limit"), [("minimal", None), ("high", 2_000)])
+def test_older_models_do_not_think_where_there_is_no_room_for_it(effort: Effort, limit: int | None):
+    assert "thinking" not in anthropic(Sampling(reasoning_effort=effort, max_tokens=limit), OLD)
+
+
+@pytest.mark.parametrize(("model", "is_sent"), [(OLD, True), (MIDDLE, True), ("claude-opus-4-7", False), (NEW, False)])
+def test_a_temperature_goes_only_to_models_that_take_one(model: str, is_sent: bool):
+    assert anthropic(Sampling(temperature=0.5), model) == ({"temperature": 0.5} if is_sent else {})
+
+
+def test_anthropics_temperature_ends_at_one_and_is_left_out_where_the_model_thinks():
+    assert anthropic(Sampling(temperature=1.7), OLD) == {"temperature": 1.0}
+    assert anthropic(Sampling(temperature=0.0), OLD) == {"temperature": 0.0}
+    assert "temperature" not in anthropic(Sampling(temperature=0.5, reasoning_effort="high"), OLD)
+
+
+@pytest.mark.parametrize(("choice", "model"), list(product(["required", "look"], [NEW, OLD])))
+def test_a_model_that_must_call_a_tool_is_not_asked_to_think(choice: str, model: str):
+    assert "thinking" not in anthropic(Sampling(tool_choice=choice, reasoning_effort="high"), model)
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("output", ["", "{oops", "[]", "7", "{}"])
+def test_an_output_that_is_no_schema_is_refused(wire: WireName, output: str):
+    with pytest.raises(SettingsError, match=r"output.*JSON Schema"):
+        request_options(wire, wire, NEW, Sampling(output=output), has_tools=True)
+
+
+@given(sampling=samplings, has_tools=st.booleans(), model=st.sampled_from([NEW, MIDDLE, OLD]))
+def test_the_providers_own_types_accept_the_fields(sampling: Sampling, has_tools: bool, model: str):
+    messages = [{"role": "user", "content": "hi"}]
+    for wire, provider in WAYS:
+        options = request_options(wire, provider, model, sampling, has_tools=has_tools)
+        limit = {"max_tokens": MAX_TOKENS} if wire == "anthropic" else {}
+        assert breaches({"model": model, "messages": messages, **limit, **options}, wire) == []

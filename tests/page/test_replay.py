@@ -1,0 +1,113 @@
+"""The events of a run that ended long ago, made from the log (P7): AG-UI accepts them, and clients see the same."""
+
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+from ag_ui.core import events as official
+from hypothesis import given
+from pydantic import TypeAdapter
+
+from recto.page.canonical import Json, load
+from recto.page.events import MessagesSnapshot, encode_event, ends_run
+from recto.page.log import Entry, RolledBack
+from recto.page.messages import (
+    AssistantMessage,
+    File,
+    Key,
+    Opaque,
+    ReasoningMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from recto.page.replay import EndedRun, snapshot_events
+from tests.page.log_strategies import logs
+
+PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
+RUN = EndedRun(thread="t", run="r", outcome="done")
+STATE = Opaque(provider="p", model=None, place="block", name="thinking", data="{}")
+PICTURE = File(kind="image", source=Key(key="k"), mime_type="image/png", name="a.png")
+CALL = ToolCall(id="c", name="look", arguments="{}", state=STATE, encrypted_value="x")
+
+
+def no_url(_file: File) -> str | None:
+    return None
+
+
+def parsed(bodies: tuple[bytes, ...]) -> list[Mapping[str, Json]]:
+    return [cast("Mapping[str, Json]", load(body)) for body in bodies]
+
+
+def told(run: EndedRun, *log: Entry) -> list[Mapping[str, Json]]:
+    return parsed(snapshot_events(run, log, no_url))
+
+
+def test_P7_a_run_is_told_as_its_start_the_conversation_and_its_end():
+    log = (
+        UserMessage(id="u", parts=(Text(text="Look"), PICTURE), encrypted_value="x"),
+        ReasoningMessage(id="r", text="Hm."),
+        AssistantMessage(id="a", parts=(STATE, Text(text="I "), CALL, Text(text="look"))),
+        ToolMessage(id="t", tool_call_id="c", parts=(Text(text="4"), STATE), error="error"),
+        AssistantMessage(id="silent", parts=(STATE,)),
+        UserMessage(id="gone", parts=(Text(text="No"),)),
+        RolledBack(id="b", to="gone"),
+    )
+    start, snapshot, end = told(EndedRun(thread="t", run="r", outcome="done", usage={"inputTokens": 1}), *log)
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    assert start == {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+    assert snapshot == {
+        "type": "MESSAGES_SNAPSHOT",
+        "messages": [
+            {"id": "u", "role": "user", "content": "Look"},
+            {"id": "a", "role": "assistant", "content": "I look", "toolCalls": [call]},
+            {"id": "t", "role": "tool", "content": "4", "toolCallId": "c", "error": "error"},
+        ],
+    }
+    finished = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "success"}}
+    assert end == {**finished, "usage": [{"inputTokens": 1}]}
+
+
+def test_P10_files_that_can_be_signed_are_in_it():
+    user = UserMessage(id="u", parts=(PICTURE,))
+    _, snapshot, _ = parsed(snapshot_events(RUN, (user,), lambda file: f"https://signed.test/{file.name}"))
+    source = {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}
+    part = {"type": "image", "source": source, "metadata": {"filename": "a.png"}}
+    assert snapshot["messages"] == [{"id": "u", "role": "user", "content": [part]}]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "end"),
+    [
+        ("done", {"outcome": {"type": "success"}}),
+        ("length", {"result": {"finish": "length"}, "outcome": {"type": "success"}}),
+        ("refused", {"result": {"finish": "refused"}, "outcome": {"type": "success"}}),
+        ("cancelled", {"outcome": {"type": "cancelled"}}),
+        ("waiting", {"outcome": {"type": "success", "pendingToolCallIds": ["c"]}}),
+    ],
+)
+def test_P8_a_run_that_finished_ends_as_it_did(outcome: str, end: Mapping[str, Json]):
+    log = (UserMessage(id="u"), AssistantMessage(id="a", parts=(CALL,)))
+    *_, last = told(EndedRun(thread="t", run="r", outcome=outcome), *log)
+    assert last == {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", **end}
+
+
+@pytest.mark.parametrize("outcome", ["model_failed", "internal", "deadline"])
+def test_P8_a_run_that_failed_ends_with_its_error(outcome: str):
+    *_, last = told(EndedRun(thread="t", run="r", outcome=outcome, error="No model."))
+    assert last == {"type": "RUN_ERROR", "message": "No model.", "code": outcome}
+
+
+@given(logs())
+def test_P7_whatever_the_log_holds_the_official_client_takes_the_events(log: tuple[Entry, ...]):
+    bodies = snapshot_events(RUN, log, no_url)
+    kinds = [PARSER.validate_json(body).type.value for body in bodies]
+    assert kinds == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    assert [ends_run(body) for body in bodies] == [False, False, True]
+
+
+def test_P7_a_snapshot_is_one_event():
+    (body,) = encode_event(MessagesSnapshot(messages=[]))
+    assert body == b'{"type":"MESSAGES_SNAPSHOT","messages":[]}'
+    assert PARSER.validate_json(body).type.value == "MESSAGES_SNAPSHOT"
