@@ -82,6 +82,14 @@ def test_C2_only_so_many_names_are_remembered():
     ]
 
 
+def test_C2_the_name_not_heard_of_for_longest_is_forgotten_first():
+    buckets = Buckets(2, Time(), most_names=2)
+    for name in ("a", "b", "a", "c"):
+        buckets.take(name)
+    assert buckets.wait("a") > 0
+    assert buckets.wait("b") == 0
+
+
 @pytest.mark.parametrize(
     ("peer", "stands_for"),
     [

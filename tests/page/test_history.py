@@ -29,8 +29,10 @@ CALL = ToolCall(id="c", name="look", arguments="{}")
 THOUGHT = Opaque(provider="p", model=None, place="block", name="thinking", data="{}")
 HINTS = {"title": "Done", "status": "success"}
 # Clocks go back over midnight, skip it, skip a whole day, shift by half an hour.
-ZONES = ("UTC", "Asia/Shanghai", "America/St_Johns", "America/Sao_Paulo", "Pacific/Apia", "Australia/Lord_Howe")
-ZONES = (*ZONES, "America/Havana", "Asia/Beirut", "Africa/Cairo", "America/Godthab")
+ZONES = (
+    *("UTC", "Asia/Shanghai", "America/St_Johns", "America/Sao_Paulo", "Pacific/Apia", "Australia/Lord_Howe"),
+    *("America/Havana", "Asia/Beirut", "Africa/Cairo", "America/Nuuk"),
+)
 
 
 def no_url(_file: File) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -60,7 +61,7 @@ def test_P13_stretches_ascend_without_touching_those_they_hide(log: tuple[Entry,
     ends = [(one.first, one.last) for one in stretches]
     assert all(last is not None and first <= last for first, last in ends[:-1])
     assert ends[-1][1] is None
-    assert all((one.last or 0) < two.first for one, two in zip(stretches, stretches[1:], strict=False))
+    assert all((one.last or 0) < two.first for one, two in pairwise(stretches))
 
 
 @pytest.mark.parametrize(("number", "is_in"), [(0, False), (1, True), (10**12, True)])
@@ -70,7 +71,8 @@ def test_P13_where_nothing_was_turned_back_all_is_in_view(number: int, is_in: bo
 
 
 def test_P13_thousands_of_rollbacks_cost_little():
-    entries: list[Entry] = []
-    for place in range(20_000):
-        entries.append(RolledBack(id=f"b{place}", to=f"m{place - 1}") if place % 2 else UserMessage(id=f"m{place}"))
+    entries = [
+        RolledBack(id=f"b{place}", to=f"m{place - 1}") if place % 2 else UserMessage(id=f"m{place}")
+        for place in range(20_000)
+    ]
     assert seen_in(numbered(entries)).stretches == (Stretch(first=20_001),)

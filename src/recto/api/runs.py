@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -24,10 +25,12 @@ from recto.api.bodies import (
 )
 from recto.api.route import Route
 from recto.api.shapes import RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
-from recto.api.streams import stream, stream_new
+from recto.api.streams import stream, stream_again, stream_new
 from recto.errors import NotFound, Refused, WireError
+from recto.page.canonical import load_object
 from recto.page.events import RunFinished, RunStarted, encode_event
 from recto.page.refuse import Wishes, check_urls, wishes_of
+from recto.page.replay import EndedRun, snapshot_events
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Admission, Cancel, StoredRun
 
@@ -105,7 +108,19 @@ async def get_events(
     number = parse_after(last_event_id or after or "0")
     run = await find_run(request, id)
     check_after(number, run)
-    return stream(backend_of(request).hub, run, number, protocol or protocol_of(run))
+    backend, dialect = backend_of(request), protocol or protocol_of(run)
+    if run.status == "ended" and not await backend.store.has_events(run.id):
+        return stream_again(run, await _snapshot(backend, run), number, dialect)
+    return stream(backend.hub, run, number, dialect)
+
+
+async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
+    """What is told of a run whose events are kept no longer."""
+    known = load_object(run.usage) if run.usage else None
+    # Events have no place for a price.
+    usage = {name: count for name, count in known.items() if isinstance(count, int)} if known else None
+    ended = EndedRun(thread=run.thread, run=run.name, outcome=run.outcome or "", error=run.error, usage=usage)
+    return snapshot_events(ended, await backend.store.log_of_run(run), lambda _file: None)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:

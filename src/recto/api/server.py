@@ -9,25 +9,38 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from recto.api import agents, health, operations, runs
+from recto.api import agents, calls, health, history, me, operations, runs, threads
 from recto.api.auth import Doorman
+from recto.api.docs_page import describe, get_description, get_docs
 from recto.api.gate import Gate, GateRules
 from recto.api.problems import refuse, refuse_fields, refuse_http
 from recto.api.route import add
 from recto.errors import RectoError
 
-ROUTES = (*runs.ROUTES, *agents.ROUTES, *operations.ROUTES, *health.ROUTES)
+ROUTES = (
+    *runs.ROUTES,
+    *calls.ROUTES,
+    *threads.ROUTES,
+    *history.ROUTES,
+    *agents.ROUTES,
+    *me.ROUTES,
+    *operations.ROUTES,
+    *health.ROUTES,
+)
 
 
 def make_api(
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]], doorman: Doorman, rules: GateRules
 ) -> FastAPI:
     """The application. Its `state.backend` is set by whoever starts it."""
-    api = FastAPI(title="Recto", lifespan=lifespan, docs_url="/docs", redoc_url=None)
+    api = FastAPI(title="Recto", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     api.add_exception_handler(RectoError, refuse)
     api.add_exception_handler(RequestValidationError, refuse_fields)
     api.add_exception_handler(HTTPException, refuse_http)
     api.add_middleware(Gate, doorman=doorman, rules=rules)
     for route in ROUTES:
         add(api, route)
+    api.openapi = describe(api)
+    api.add_route("/openapi.json", get_description)
+    api.add_route("/docs", get_docs)
     return api

@@ -34,6 +34,17 @@ def stream_new(
     return _response(_frames(_heard(hub, hearing, listener), protocol), run)
 
 
+def stream_again(run: StoredRun, bodies: Sequence[bytes], after: int, protocol: str | None) -> StreamingResponse:
+    """A run whose own events are kept no longer, told by what the log has of it. The last has the number it had."""
+
+    async def once() -> AsyncGenerator[Sequence[StoredEvent]]:
+        first = run.last_event - len(bodies) + 1
+        events = [StoredEvent(number=number, body=body) for number, body in enumerate(bodies, start=first)]
+        yield events if after < run.last_event else ()
+
+    return _response(_frames(once(), protocol), run)
+
+
 async def _heard(hub: Hub, hearing: ExitStack, listener: Listener) -> AsyncGenerator[Sequence[StoredEvent]]:
     with hearing:
         async for events in hub.hear(listener, 0, is_new=True):

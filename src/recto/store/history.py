@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from typing import cast
 
-from sqlalchemy import Connection, and_, bindparam, or_, select
+from sqlalchemy import Connection, bindparam, select, tuple_
 
 from recto.page import Entry
 from recto.page.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight
 from recto.page.seen import Seen
 from recto.store.schema import LOG, THREADS, micros
 from recto.store.seen import ENTRY_COLUMNS, entry_of, seen_in
-from recto.store.statement import Statement
+from recto.store.statement import Statement, param
 from recto.store.threads import check_owner
 
 # The first look is for one message. Where many are hidden, more are read at once.
@@ -22,18 +22,15 @@ FIRST_LOOK, LARGEST_LOOK = 16, 1024
 # No entry has a larger number.
 ABOVE_ALL = 2**62
 
-_people = or_(LOG.c.kind == "user", LOG.c.kind == "assistant", LOG.c.kind == "tool")
-_messages = select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), _people)
+_entries = select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"))
+# Nothing but what the index has: a planner that takes the rest for rare would read the whole log and sort it.
+_place = tuple_(param("until", LOG.c.time), param("below", LOG.c.seq))
 BEFORE = Statement(
-    _messages.where(
-        LOG.c.time <= bindparam("until"), or_(LOG.c.time < bindparam("until"), LOG.c.seq < bindparam("below"))
-    )
+    _entries.where(tuple_(LOG.c.time, LOG.c.seq) < _place)
     .order_by(LOG.c.time.desc(), LOG.c.seq.desc())
     .limit(bindparam("most"))
 )
-BETWEEN = Statement(
-    _messages.where(and_(LOG.c.time >= bindparam("first"), LOG.c.time < bindparam("end"))).order_by(LOG.c.seq)
-)
+BETWEEN = Statement(_entries.where(LOG.c.time >= bindparam("first"), LOG.c.time < bindparam("end")).order_by(LOG.c.seq))
 LATEST_THREAD = Statement(
     select(THREADS.c.id)
     .where(THREADS.c.owner == bindparam("owner_is"))

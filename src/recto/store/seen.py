@@ -43,8 +43,8 @@ def seen_in(connection: Connection, thread: str) -> Seen:
     users: dict[str, int] = {}
     for at in range(0, len(wanted), AT_ONCE):
         some = LOG.c.id.in_(wanted[at : at + AT_ONCE])
-        query = select(LOG.c.id, LOG.c.seq).where(LOG.c.thread == thread, LOG.c.kind == "user", some)
-        users |= {row.id: row.seq for row in connection.execute(query)}
+        query = select(LOG.c.id, LOG.c.seq, LOG.c.kind).where(LOG.c.thread == thread, some)
+        users |= {row.id: row.seq for row in connection.execute(query) if row.kind == "user"}
     return seen_of(turns, users)
 
 

@@ -11,6 +11,7 @@ from recto.models.prices import Prices, price_of
 from recto.page.canonical import Json, load_object
 from recto.telemetry import Telemetry
 
+BILLION = 1_000_000_000
 NAMES = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -32,6 +33,11 @@ class Account:
         """Both together."""
         price = None if self.price is None or other.price is None else self.price + other.price
         return replace(self, usage=self.usage + other.usage, price=price, currency=other.currency or self.currency)
+
+    @property
+    def nanos(self) -> int | None:
+        """The price in thousand-millionths, which is how the store counts."""
+        return None if self.price is None else round(self.price * BILLION)
 
     def row(self) -> dict[str, Json]:
         """As runs and calls are stored."""

@@ -120,6 +120,7 @@ async def _append(desk: Desk, call: _Call) -> None:
         first_token=call.first_token,
         finish=ended.finish,
         usage=dump(spent.row()) if usage else None,
+        price=spent.nanos,
     )
     change = Change(
         entries=reply.entries(now, desk.shop.new_id()),

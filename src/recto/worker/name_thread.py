@@ -40,7 +40,14 @@ async def name_thread(desk: Desk) -> None:
     spent, problem = desk.spend(usage), str(answer.error) if answer.error else None
     tell(desk.shop.telemetry, model.name, spent, None)
     finish, reported = answer.ended.finish if answer.ended else None, dump(spent.row()) if usage else None
-    done = CallEnded(number=number, ended=desk.shop.clock(), finish=finish, usage=reported, error=problem)
+    done = CallEnded(
+        number=number,
+        ended=desk.shop.clock(),
+        finish=finish,
+        usage=reported,
+        error=problem,
+        price=spent.nanos,
+    )
     await desk.write(Change(call_ended=done, usage=dump(desk.account.row())))
     title = title_from(answer.text.strip(QUOTES)) if answer.ended else None
     if title:

@@ -70,7 +70,14 @@ async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
         _tell(desk, spent, reply.error)
         reported = dump(spent.row()) if usage else None
         problem = str(reply.error) if reply.error else None
-        done = CallEnded(number=number, ended=desk.shop.clock(), finish=finish, usage=reported, error=problem)
+        done = CallEnded(
+            number=number,
+            ended=desk.shop.clock(),
+            finish=finish,
+            usage=reported,
+            error=problem,
+            price=spent.nanos,
+        )
         await desk.write(Change(call_ended=done, usage=dump(desk.account.row())))
         if reply.text and finish == "stop":
             return reply.text

@@ -1,0 +1,79 @@
+"""Copies of a database that is in use: whole, of one moment, and never over something else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from recto.errors import SettingsError, StoreDown
+from recto.store.backup import backup_file
+from recto.store.store import Store, open_store
+from recto.testing.store_suite.samples import at, begin, events
+
+WRITES = 200
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    yield opened
+    await opened.close()
+
+
+async def test_C1_a_copy_made_while_others_write_opens_and_holds_whole_writes(store: Store, tmp_path: Path):
+    lease = await begin(store, "r1")
+
+    async def write() -> None:
+        for _ in range(WRITES):
+            await store.record(lease, events(b"a" * 5000, b"b"), at(1))
+
+    writing = asyncio.create_task(write())
+    while (await store.find_run("ann", "r1")).last_event < 20:
+        await asyncio.sleep(0)
+    await store.backup(tmp_path / "copy.db")
+    await writing
+    copy = await open_store(f"sqlite:///{tmp_path / 'copy.db'}")
+    found = await copy.find_run("ann", "r1")
+    assert 20 <= found.last_event <= 2 * WRITES
+    assert len(await copy.events(lease.run, 0, 10 * WRITES)) == found.last_event
+    assert found.last_event % 2 == 0
+    await copy.close()
+    assert sorted(path.name for path in tmp_path.glob("copy.db*")) == ["copy.db"]
+
+
+async def test_C1_another_process_may_copy_by_the_path_alone(store: Store, tmp_path: Path):
+    await begin(store, "r1")
+    backup_file(tmp_path / "recto.db", tmp_path / "copy.db")
+    copy = await open_store(f"sqlite:///{tmp_path / 'copy.db'}")
+    assert (await copy.find_run("ann", "r1")).name == "r1"
+    await copy.close()
+
+
+async def test_C1_nothing_is_overwritten(store: Store, tmp_path: Path):
+    target = tmp_path / "mine.txt"
+    target.write_text("precious", encoding="utf-8")
+    for taken in (target, tmp_path):
+        with pytest.raises(SettingsError, match="Name a new one"):
+            await store.backup(taken)
+    assert target.read_text(encoding="utf-8") == "precious"
+
+
+async def test_C1_a_folder_that_is_not_there_is_told_and_leaves_nothing(store: Store, tmp_path: Path):
+    with pytest.raises(StoreDown, match="could not be copied"):
+        await store.backup(tmp_path / "nowhere" / "copy.db")
+    assert store.problem is None
+
+
+def test_C1_a_database_that_is_not_there_is_not_made(tmp_path: Path):
+    with pytest.raises(StoreDown, match="could not be copied"):
+        backup_file(tmp_path / "unknown.db", tmp_path / "copy.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_C1_postgres_is_copied_with_its_own_program(postgres_url: str, tmp_path: Path):
+    store = await open_store(postgres_url)
+    with pytest.raises(SettingsError, match="pg_dump"):
+        await store.backup(tmp_path / "copy.db")
+    await store.close()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,54 @@
+"""What a fork copies beside the log, in the tables themselves; and which index answers for history."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from recto.page import RolledBack
+from recto.store.forks import ForkWish
+from recto.store.history import HistoryWish
+from recto.store.ports import Change, Ending
+from recto.store.store import Store, open_store
+from recto.testing.store_suite.calls import call
+from recto.testing.store_suite.samples import at, begin, expect, said
+
+TABLES = ("log", "file_refs", "segments", "runs")
+
+
+async def write(store: Store) -> None:
+    lease = await begin(store, "r1")
+    entries = [said("m1"), said("m2"), RolledBack(id="b", to="m2")]
+    await store.record(lease, Change(entries=entries, call=call(1, "ab"), ending=Ending(outcome="done")), at(1))
+
+
+def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+async def test_F4_file_ids_resolve_in_a_fork_and_runs_and_segments_stay_where_they_are(tmp_path: Path):
+    path = tmp_path / "recto.db"
+    store = await open_store(f"sqlite:///{path}")
+    await write(store)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO file_refs VALUES ('thread-1', 'r-0', x'7b7d', 5)")
+        connection.commit()
+    await store.fork("ann", ForkWish(thread="thread-1", id="fork", now=at(9), before="m1"))
+    counted = {table: rows(path, f"SELECT count(*) FROM {table} WHERE thread = 'fork'")[0][0] for table in TABLES}
+    assert counted == {"log": 0, "file_refs": 1, "segments": 0, "runs": 0}
+    await store.delete_thread("ann", "thread-1")
+    assert rows(path, "SELECT thread, id, body, created FROM file_refs") == [("fork", "r-0", b"{}", 5)]
+    await store.close()
+
+
+async def test_P13_neither_a_day_nor_what_hides_it_is_looked_for_in_the_whole_log(tmp_path: Path):
+    path = tmp_path / "recto.db"
+    store = await open_store(f"sqlite:///{path}")
+    await write(store)
+    expect((await store.history("ann", HistoryWish())).has_more, False)
+    await store.close()
+    marked = "SELECT seq FROM log WHERE thread = 'x' AND kind IN ('rolled_back', 'undone') ORDER BY seq"
+    day = "SELECT body FROM log WHERE thread = 'x' AND time <= 7 ORDER BY time DESC, seq DESC LIMIT 16"
+    plans = [str(rows(path, f"EXPLAIN QUERY PLAN {sql}")) for sql in (marked, day)]
+    assert ["ix_log_turned_back" in plans[0], "ix_log_thread_time_seq" in plans[1]] == [True, True]
+    assert "TEMP B-TREE" not in "".join(plans)
