@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.api.auth import AuthSettings, Doorman
-from recto.api.auth_token import check_binding, is_loopback, local_token, url_with_token
+from recto.api.auth_token import check_binding, is_loopback, local_token
 from recto.api.auth_verdict import Delayed, Denied, Verdict
 from recto.api.backend import User
 from recto.errors import SettingsError
@@ -214,8 +214,3 @@ def test_C2_a_start_that_was_cut_off_leaves_nothing_in_the_way(tmp_path: Path):
     (tmp_path / "token.new").chmod(0o644)
     assert local_token(tmp_path, None) != "half"
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
-
-
-def test_C3_the_token_stands_behind_the_hash_of_a_url_where_no_server_sees_it():
-    assert url_with_token("http://127.0.0.1:8787", "a-b_c") == "http://127.0.0.1:8787/#token=a-b_c"
-    assert url_with_token("http://[::1]:1/", "a&b#c") == "http://[::1]:1/#token=a%26b%23c"

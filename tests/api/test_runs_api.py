@@ -16,7 +16,19 @@ from pydantic import TypeAdapter
 from recto.ids import new_id
 from recto.page.canonical import Json, dump
 from recto.page.events import ends_run
-from recto.testing.client import RUNS, TOKEN, Reader, Reply, Sent, ask, bearer, parse_events, read_events, request, start
+from recto.testing.client import (
+    RUNS,
+    TOKEN,
+    Reader,
+    Reply,
+    Sent,
+    ask,
+    bearer,
+    parse_events,
+    read_events,
+    request,
+    start,
+)
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
 

@@ -8,7 +8,6 @@ import secrets
 import stat
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import quote
 
 from recto.api.auth_keys import KEY, NOT_SHOWN
 from recto.errors import SettingsError
@@ -56,11 +55,6 @@ def local_token(folder: Path, given: str | None) -> str:
     if not KEY.fullmatch(token):
         raise _unusable(file, "it holds no token. Remove it, and the next start makes a new one")
     return token
-
-
-def url_with_token(url: str, token: str) -> str:
-    """An address to open in a browser. What follows the `#` is never sent, so it is in no server's log."""
-    return f"{url.rstrip('/')}/#token={quote(token, safe='')}"
 
 
 def _write(file: Path, token: str) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
+from urllib.parse import quote
 
 import typer
 
@@ -65,13 +66,16 @@ def _announcing(settings: ServerSettings, *, hello: bool) -> Callable[[str, str 
         typer.echo(
             f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C."
         )
-        if token:
-            typer.echo(f"Its token is {token}. Open {url}/#token={token}, or send it as Authorization: Bearer.")
+        # One that was given is known to whoever gave it.
+        if token and settings.token is None:
+            typer.echo(f"Its token is {token}. Open {url}/#token={quote(token)}, or send it as Authorization: Bearer.")
         if settings.model == "demo":
             typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
         sys.stdout.flush()
-        if hello:
+        if hello and token:
             say_hello(url, token)
+        elif hello:
+            typer.echo("--hello needs the local token; set RECTO_TOKEN to have one beside API keys or JWT.")
 
     return announce
 

@@ -126,7 +126,10 @@ async def delete_user(database: Database, owner: str) -> UserDeleted:
 
 def _delete_threads(connection: Connection, owner: str) -> list[tuple[Stopped, ...]]:
     query = select(THREADS.c.id).where(THREADS.c.owner == owner).order_by(THREADS.c.id).limit(TOGETHER)
-    return [remove(connection, id) for id in connection.execute(query).scalars().all()]
+    ids = connection.execute(query).scalars().all()
+    # All of them in one order, as everybody takes them: else two who take several could wait for each other.
+    connection.execute(select(RUNS.c.id).where(RUNS.c.thread.in_(ids)).order_by(RUNS.c.id).with_for_update())
+    return [remove(connection, id) for id in ids]
 
 
 def _delete_rest(connection: Connection, owner: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from recto.page import Entry
 from recto.store.entries import decode_entry
 from recto.store.ports import StoredEvent, StoredRun
-from recto.store.schema import EVENTS, LOG, RUNS, moment
+from recto.store.schema import EVENTS, LOG, RUNS, micros, moment
 from recto.store.statement import Statement
 
 # Databases limit how many values one question may name.
@@ -50,10 +50,15 @@ def has_events(connection: Connection, run: str) -> bool:
 
 
 def log_of_run(connection: Connection, run: StoredRun) -> tuple[Entry, ...]:
-    """The log of a run's thread as the run left it: up to the last entry it wrote."""
-    written = select(func.max(LOG.c.seq)).where(LOG.c.thread == run.thread, LOG.c.run == run.id)
-    last = connection.execute(written).scalar_one() or 0
-    return tuple([entry for entry in log_after(connection, run.thread, 0) if (entry.seq or 0) <= last])
+    """The log of a run's thread as the run left it: up to the last entry it wrote.
+
+    Where it wrote none, all that was there when it ended.
+    """
+    newest = select(func.max(LOG.c.seq)).where(LOG.c.thread == run.thread)
+    last = connection.execute(newest.where(LOG.c.run == run.id)).scalar_one()
+    if last is None and run.ended:
+        last = connection.execute(newest.where(LOG.c.time <= micros(run.ended))).scalar_one()
+    return tuple([entry for entry in log_after(connection, run.thread, 0) if (entry.seq or 0) <= (last or 0)])
 
 
 def count_waiting(connection: Connection) -> int:

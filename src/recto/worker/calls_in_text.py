@@ -27,15 +27,8 @@ async def with_calls(deltas: AsyncGenerator[Delta], new_id: Iterator[str]) -> As
     text = CallsInText(new_id)
     async with aclosing(deltas):
         async for delta in deltas:
-            match delta:
-                case TextDelta(text=words):
-                    if told := text.feed(words):
-                        yield TextDelta(text=told)
-                case Ended():
-                    for one in text.end(delta):
-                        yield one
-                case _:
-                    yield delta
+            for one in text.take(delta):
+                yield one
 
 
 class CallsInText:
@@ -49,6 +42,17 @@ class CallsInText:
         # The length of the fence that is open; it holds words.
         self._fence = 0
         self._lead = True
+
+    def take(self, delta: Delta) -> list[Delta]:
+        """One delta of the model's: what can be told after it."""
+        match delta:
+            case TextDelta(text=words):
+                told = self.feed(words)
+                return [TextDelta(text=told)] if told else []
+            case Ended():
+                return self.end(delta)
+            case _:
+                return [delta]
 
     def feed(self, words: str) -> str:
         """More words of the model: those of them that are certainly words."""

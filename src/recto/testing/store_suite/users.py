@@ -12,7 +12,7 @@ import pytest
 from recto.errors import NotFound
 from recto.store.cleaning import Cleaned, Retention
 from recto.store.export import UserDeleted
-from recto.store.ports import CallEnded, Change, Ending, Lease
+from recto.store.ports import CallEnded, Cancel, Change, Ending, Lease
 from recto.store.spending import Spent
 from recto.store.store import Store
 from recto.testing.store_suite.calls import body_of, call
@@ -143,6 +143,10 @@ class CleaningSuite:
         first, second = [await store.find_run("ann", name) for name in ("r1", "r2")]
         expect([entry.id for entry in await store.log_of_run(first)], ["m-r1"])
         expect([entry.id for entry in await store.log_of_run(second)], ["m-r1", "m-r2"])
+        silent = await store.cancel(await admit(store, "r3"), Cancel(reason="user", now=at(3), events=()))
+        lease = await begin(store, "r4")
+        await store.record(lease, Change(entries=[replace(said("late"), time=at(9))]), at(9))
+        expect([entry.id for entry in await store.log_of_run(silent)], ["m-r1", "m-r2"])
 
 
 async def spend(store: Store, lease: Lease, number: int, ended: CallEnded) -> None:
