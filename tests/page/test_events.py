@@ -17,6 +17,7 @@ from recto.page.events import (
     CallSaid,
     Discarded,
     Event,
+    MessagesSnapshot,
     ReasoningEnded,
     ReasoningSaid,
     ReasoningStarted,
@@ -36,6 +37,10 @@ from tests.page.event_strategies import ends, events, streams
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 USAGE: Mapping[str, Json] = {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}
 EXAMPLES: list[tuple[Event, list[str]]] = [
+    (
+        MessagesSnapshot(messages=[{"id": "u", "role": "user", "content": "Hi"}]),
+        ['{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u","role":"user","content":"Hi"}]}'],
+    ),
     (RunStarted(thread="t", run="r"), ['{"type":"RUN_STARTED","threadId":"t","runId":"r"}']),
     (
         RunStarted(thread="t", run="r", parent="p"),

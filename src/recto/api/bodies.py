@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -15,6 +15,8 @@ from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import StoredRun
 
 MAX_BYTES = 262_144
+# What is nested deeper cannot be written again, so the same input could not be told from another (P4).
+MAX_DEPTH = 128
 # Python refuses to read a number of thousands of digits; no event has one of more than a few.
 MAX_DIGITS = 18
 # PostgreSQL has no text with this character; JSON can only write it escaped.
@@ -50,9 +52,29 @@ def _parsed(body: bytes) -> Json:
         value = load(body)
     except ValueError as error:
         raise WireError(where="body", problem=f"is no JSON: {error}") from error
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
+        raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} deep; make it flatter")
     if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
         raise WireError(where=field, problem="holds the character U+0000, which cannot be stored; take it out")
     return value
+
+
+def _is_deep(value: Json) -> bool:
+    """Whether there is anything nested deeper than may be. Without recursion, as that is what it guards."""
+    level: list[Json] = [value]
+    for _ in range(MAX_DEPTH):
+        level = [part for item in level for part in _parts(item)]
+    return any(isinstance(item, (dict, list)) for item in level)
+
+
+def _parts(value: Json) -> Iterable[Json]:
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+        case _:
+            return ()
 
 
 def _field_with_nul(value: Json) -> str | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 
-from sqlalchemy import Connection, Integer, bindparam, literal_column, select, update
+from sqlalchemy import Connection, Integer, bindparam, literal_column, select, text, update
 
 from recto.errors import Conflict, LimitReached
 from recto.store.ports import Admission
-from recto.store.schema import RUNS, SPENDING
+from recto.store.schema import IS_OPEN, RUNS, SPENDING
 from recto.store.statement import Statement, Values, param
 
 BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
@@ -17,7 +17,7 @@ INTERRUPTED = "another run was started in its place"
 # Runs end at any moment; whoever has to wait for one asks again after so many seconds.
 SOON = 5.0
 
-_open = select(RUNS.c.id, RUNS.c.status).where(RUNS.c.thread == bindparam("of"), RUNS.c.status != "ended")
+_open = select(RUNS.c.id, RUNS.c.status).where(RUNS.c.thread == bindparam("of"), text(IS_OPEN))
 OPEN = Statement(_open.order_by(RUNS.c.id))
 CANCEL = Statement(
     update(RUNS)
@@ -25,7 +25,7 @@ CANCEL = Statement(
     .values(cancel=param("reason", RUNS.c.cancel))
 )
 _count_runs = select(literal_column("count(*)", Integer)).select_from(RUNS)
-OF_USER = Statement(_count_runs.where(RUNS.c.owner == bindparam("of"), RUNS.c.status != "ended"))
+OF_USER = Statement(_count_runs.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN)))
 WAITING = Statement(_count_runs.where(RUNS.c.status == "queued"))
 SPENT = Statement(
     select(SPENDING.c.input + SPENDING.c.output).where(

@@ -124,7 +124,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     if MAKE_RUN.count(connection, values):
         row = {**dict.fromkeys(NAMES), **values, **of_thread}
         taken = _take(connection, who, admission.created, admission.id) if who and room.is_free else None
-        run = taken or _run([row[name] for name in NAMES])
+        run = taken or run_of_row([row[name] for name in NAMES])
         return Admitted(run=run, is_new=True, interrupted=room.interrupted)
     # Another process admitted the same name between our look and our insert.
     known = _find_named(connection, admission)
@@ -138,7 +138,10 @@ def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
     created, this = micros(admission.created), admission.thread
     fresh = {"id": this, "owner": admission.owner, "agent": admission.agent or admission.fallback}
     MAKE_THREAD.count(connection, {**fresh, "last_seq": 0, "created": created, "updated": created})
-    owner, agent, last_seq, born = cast("tuple[str, str | None, int, int]", THREAD.rows(connection, {"this": this})[0])
+    rows = THREAD.rows(connection, {"this": this})
+    if not rows:
+        raise Conflict(f"Thread {this!r} was deleted just now. Send the run again.")
+    owner, agent, last_seq, born = cast("tuple[str, str | None, int, int]", rows[0])
     if owner != admission.owner:
         raise NotFound(what="thread", id=this)
     if admission.agent and admission.agent != agent:
@@ -148,7 +151,7 @@ def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
 
 def _find_named(connection: Connection, admission: Admission) -> StoredRun | None:
     rows = FIND_NAMED.rows(connection, {"owner_is": admission.owner, "name_is": admission.name})
-    return _run(rows[0]) if rows else None
+    return run_of_row(rows[0]) if rows else None
 
 
 def _same(known: StoredRun, admission: Admission) -> Admitted:
@@ -176,7 +179,7 @@ def _take(connection: Connection, who: Claimant, now: datetime, id: str) -> Stor
     except IntegrityError:
         # Another worker made a run of this thread active since we looked.
         return None
-    return _run(rows[0]) if rows else None
+    return run_of_row(rows[0]) if rows else None
 
 
 def renew(connection: Connection, who: Claimant, leases: Sequence[Lease], now: datetime) -> tuple[Lease, ...]:
@@ -192,7 +195,7 @@ def hand_back(connection: Connection, leases: Sequence[Lease], at: datetime) -> 
         HAND_BACK.count(connection, {**mine(lease), "until": micros(at)})
 
 
-def _by_run(lease: Lease) -> str:
+def _byrun_of_row(lease: Lease) -> str:
     # Rows are always taken in this order, so that two who take several cannot wait for each other.
     return lease.run
 
@@ -235,14 +238,15 @@ def has(connection: Connection, owner: str, name: str) -> bool:
 def find(connection: Connection, owner: str, id: str) -> StoredRun:
     """A run by the server's id or the client's name for it (P7)."""
     # A client may have named one run by the id of another: the server's id wins.
-    rows = [_run(row) for row in FIND.rows(connection, {"owner_is": owner, "id_is": id})]
+    rows = [run_of_row(row) for row in FIND.rows(connection, {"owner_is": owner, "id_is": id})]
     found = next((run for run in rows if run.id == id), rows[0] if rows else None)
     if found is None:
         raise NotFound(what="run", id=id)
     return found
 
 
-def _run(row: Sequence[object]) -> StoredRun:
+def run_of_row(row: Sequence[object]) -> StoredRun:
+    """A run from its columns, in the order of `COLUMNS`."""
     values = dict(zip(NAMES, row, strict=True))
     values |= {name: moment(time) for name in TIMES if isinstance(time := values[name], int)}
     values |= {name: bool(values[name]) for name in FLAGS}

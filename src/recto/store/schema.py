@@ -78,6 +78,8 @@ LOG = Table(
     Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(TURNED_BACK), postgresql_where=text(TURNED_BACK)),
 )
 
+IS_OPEN = "status <> 'ended'"
+
 RUNS = Table(
     "runs",
     METADATA,
@@ -111,6 +113,8 @@ RUNS = Table(
     Index("uq_runs_owner_name", "owner", "name", unique=True),
     Index("ix_runs_thread_id", "thread", "id"),
     Index("ix_runs_status_lease_until", "status", "lease_until"),
+    Index("ix_runs_open_owner", "owner", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
+    Index("ix_runs_open_thread", "thread", "id", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
     # One run of a thread is active at a time, whoever claims.
     Index(
         "uq_runs_active_thread",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Literal, cast
+from typing import cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,8 +24,7 @@ from recto.errors import NotFound
 from recto.store.cursor import read_cursor, write_cursor
 from recto.store.ports import StoredRun
 from recto.store.runs import COLUMNS as RUN_COLUMNS
-from recto.store.runs import FLAGS, TIMES
-from recto.store.runs import NAMES as RUN_NAMES
+from recto.store.runs import run_of_row
 from recto.store.schema import RUNS, THREADS, moment
 from recto.store.statement import SQLITE, Statement, param
 
@@ -188,7 +187,7 @@ def runs_of_thread(connection: Connection, owner: str, id: str, cursor: str | No
     if cursor is not None:
         query = query.where(RUNS.c.id < read_cursor(cursor)[1])
     rows = connection.execute(query.order_by(RUNS.c.id.desc()).limit(limit + 1)).all()
-    runs = tuple([_run(row) for row in rows[:limit]])
+    runs = tuple([run_of_row(row) for row in rows[:limit]])
     return RunList(runs=runs, next=write_cursor(0, runs[-1].id) if len(rows) > limit else None)
 
 
@@ -196,10 +195,3 @@ def _thread(row: Sequence[object]) -> StoredThread:
     values = dict(zip(NAMES, row, strict=True))
     values |= {name: moment(cast("int", values[name])) for name in ("created", "updated")}
     return StoredThread(**cast("dict[str, datetime]", values))  # pyright: ignore[reportArgumentType] - by name
-
-
-def _run(row: Sequence[object]) -> StoredRun:
-    values = dict(zip(RUN_NAMES, row, strict=True))
-    values |= {name: moment(time) for name in TIMES if isinstance(time := values[name], int)}
-    values |= {name: bool(values[name]) for name in FLAGS}
-    return StoredRun(**cast("dict[str, Literal['queued']]", values))  # pyright: ignore[reportArgumentType] - by name

@@ -10,6 +10,7 @@ The tests are coroutines: pytest-asyncio runs them, with `asyncio_mode = "auto"`
 from __future__ import annotations
 
 from recto.testing.store_suite.admission import AdmissionSuite
+from recto.testing.store_suite.bounds import BoundsSuite
 from recto.testing.store_suite.calls import CallSuite
 from recto.testing.store_suite.cancels import CancelSuite
 from recto.testing.store_suite.claims import ClaimSuite
@@ -24,7 +25,7 @@ from recto.testing.store_suite.users import CleaningSuite, SpendingSuite, UserSu
 __all__ = ["StoreSuite"]
 
 
-class RunSuite(AdmissionSuite, ClaimSuite, LeaseSuite, RecordSuite, CancelSuite):
+class RunSuite(AdmissionSuite, BoundsSuite, ClaimSuite, LeaseSuite, RecordSuite, CancelSuite):
     """What a store promises to who makes runs and works on them."""
 
 

@@ -1,0 +1,81 @@
+"""A server whose model says what a test gives it to say, for one or more users and agents."""
+
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from recto.page.canonical import Json
+from recto.testing.client import RUNS, Reader, Reply, request, start
+from recto.testing.model_server import Answer, ModelServer, Request
+from recto.testing.process import ServerProcess
+
+ALICE, BOB, LOOKER = "alice-key-of-our-tests", "bob-key-of-our-tests-too", "alice-looks-only-with-this"
+KEYS = f"alice:{ALICE},bob:{BOB},alice:{LOOKER}:read"
+HOLD = "hold"
+PLAIN = Answer(text="one two three four five six")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scripted:
+    """A server and its model. `answers` are given in order; then all get the same words.
+
+    A question with `hold` in it is answered by half, until `go` is set.
+    """
+
+    url: str
+    model: ModelServer
+    go: threading.Event
+    answers: list[Answer] = field(default_factory=list[Answer])
+
+    def get(self, path: str, token: str = ALICE) -> Mapping[str, Json]:
+        reply = request(self.url, "GET", f"/api/v1/agent{path}", token=token)
+        assert reply.status == 200, reply.body
+        return reply.json
+
+    def rows(self, path: str, name: str, token: str = ALICE) -> list[Mapping[str, Json]]:
+        return list(cast("list[Mapping[str, Json]]", self.get(path, token)[name]))
+
+    def post(self, body: object, token: str = ALICE, **headers: str) -> Reply:
+        return request(self.url, "POST", RUNS, body, token=token, **headers)
+
+    def begin(self, body: Mapping[str, Json]) -> tuple[str, Request]:
+        """A run that stands in the middle of its answer, with words told, and the request of its model."""
+        before = len(self.model.requests)
+        self.go.clear()
+        run = start(self.url, body, token=ALICE)
+        made = self.model.wait_requests(before + 1)[before]
+        assert made.wait_held()
+        self.reader(run).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+        return run, made
+
+    def reader(self, run: str, token: str = ALICE) -> Reader:
+        return Reader(lambda: self.url, run, token=token)
+
+
+@contextmanager
+def scripted_server(folder: Path, settings: Mapping[str, str] | None = None) -> Generator[Scripted]:
+    """A server for alice and bob on a new data folder."""
+    go, answers = threading.Event(), list[Answer]()
+
+    def script(made: Request) -> Answer:
+        if answers:
+            return answers.pop(0)
+        held = go if HOLD in last_words(made) else None
+        return Answer(text=PLAIN.text, hold=held, hold_after=4)
+
+    with ModelServer(script) as model:
+        known = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_API_KEYS": KEYS}
+        with ServerProcess.serve(folder, {**known, **(settings or {})}) as server:
+            yield Scripted(url=server.url, model=model, go=go, answers=answers)
+        go.set()
+
+
+def page_messages(made: Request) -> list[Mapping[str, Json]]:
+    return list(cast("list[Mapping[str, Json]]", made.page["messages"]))
+
+
+def last_words(made: Request) -> str:
+    return str(page_messages(made)[-1]["content"])

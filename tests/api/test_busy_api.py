@@ -1,0 +1,193 @@
+"""P6 and the limits over real HTTP: runs that find their thread busy, and users who ask for more than they may have."""
+
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+import pytest
+
+from recto.ids import new_id
+from recto.page.canonical import Json
+from recto.testing.client import RUNS, Reply, ask, request
+from tests.api.scripted_server import ALICE, BOB, Scripted, scripted_server
+from tests.api.wrong_inputs import assert_problem, assert_refused
+
+BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
+DAY = 86_400
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
+    with scripted_server(tmp_path_factory.mktemp("held")) as server:
+        yield server
+
+
+def wish(words: str, thread: str, multitask: str) -> dict[str, Json]:
+    return ask(words, thread=thread, forwardedProps={"multitask": multitask})
+
+
+def states(server: Scripted, thread: str) -> list[tuple[Json, Json, Json]]:
+    """The runs of a thread, oldest first: status, outcome, whether it is the active one."""
+    rows = server.rows(f"/threads/{thread}/runs", "runs")
+    return [(row["status"], row["outcome"], row["active"]) for row in reversed(rows)]
+
+
+# A busy thread
+
+
+@pytest.mark.parametrize("multitask", ["enqueue", None])
+def test_P6_a_run_waits_for_the_active_one_and_then_has_its_turn(held: Scripted, multitask: str | None):
+    thread = new_id()
+    first, _ = held.begin(ask("hold", thread=thread))
+    second = held.post(wish("and then", thread, multitask) if multitask else ask("and then", thread=thread))
+    assert second.status == 202
+    assert states(held, thread) == [("running", None, True), ("queued", None, False)]
+    held.go.set()
+    held.reader(str(second.json["taskId"])).wait()
+    assert states(held, thread) == [("finished", "done", False)] * 2
+    ended, started = held.get(f"/runs/{first}")["ended"], held.get(f"/runs/{second.json['taskId']}")["started"]
+    assert str(ended) <= str(started)
+
+
+def test_P6_a_run_that_will_not_wait_is_refused_and_leaves_nothing_behind(held: Scripted):
+    thread = new_id()
+    first, _ = held.begin(ask("hold", thread=thread))
+    body = wish("me now", thread, "reject")
+    assert_refused(held.post(body), 409, BUSY, "conflict")
+    assert_refused(held.post(body, accept="text/event-stream"), 409, BUSY, "conflict")
+    assert request(held.url, "GET", f"{RUNS}/{body['runId']}", token=ALICE).status == 404
+    assert states(held, thread) == [("running", None, True)]
+    held.go.set()
+    held.reader(first).wait()
+    assert held.post(body).status == 202
+    held.reader(str(body["runId"])).wait()
+    assert states(held, thread) == [("finished", "done", False)] * 2
+
+
+def test_P4_a_run_that_will_not_wait_is_known_again_while_it_is_itself_the_active_one(held: Scripted):
+    body = wish("hold", new_id(), "reject")
+    run, _ = held.begin(body)
+    again = held.post(body)
+    assert (again.status, again.json["taskId"]) == (202, run)
+    held.go.set()
+    held.reader(run).wait()
+
+
+def test_P6_a_run_that_interrupts_ends_the_active_one_and_what_that_wrote_stays(held: Scripted):
+    thread = new_id()
+    first, made = held.begin(ask("hold", thread=thread))
+    second = held.post(wish("stop, do this", thread, "interrupt"))
+    assert second.status == 202
+    assert made.wait_disconnected()
+    events = held.reader(first).wait()
+    assert events[-1].event["outcome"] == {"type": "cancelled"}
+    held.reader(str(second.json["taskId"])).wait()
+    assert states(held, thread) == [("cancelled", "cancelled", False), ("finished", "done", False)]
+    told = [str(row["content"]) for row in held.rows(f"/history?threadId={thread}", "messages")]
+    assert (told[0], told[2], told[3]) == ("hold", "stop, do this", "one two three four five six")
+    assert told[1]
+    assert "one two three four five six".startswith(told[1].strip())
+
+
+def test_P6_where_nothing_is_active_all_wishes_are_the_same(held: Scripted):
+    for multitask in ("enqueue", "reject", "interrupt"):
+        reply = held.post(wish("hello", new_id(), multitask))
+        assert reply.status == 202
+        assert held.reader(str(reply.json["taskId"])).wait()[-1].event["outcome"] == {"type": "success"}
+
+
+@pytest.mark.parametrize(
+    ("value", "detail"),
+    [
+        ("later", "forwardedProps.multitask: is 'later'; it is one of enqueue, reject, interrupt"),
+        ("", "forwardedProps.multitask: is empty; leave it out or name one"),
+        (7, "forwardedProps.multitask: must be a string, is a number"),
+        (["reject"], "forwardedProps.multitask: must be a string, is an array"),
+    ],
+)
+def test_P6_a_wish_that_means_nothing_is_refused(held: Scripted, value: Json, detail: str):
+    assert_refused(held.post(ask("hello", forwardedProps={"multitask": value})), 422, detail)
+
+
+# Limits
+
+
+@pytest.fixture
+def limited(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Scripted]:
+    """A server with one limit, named by the test."""
+    settings: Mapping[str, str] = request.param
+    with scripted_server(tmp_path, settings) as server:
+        yield server
+
+
+def limit(name: str, most: int) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("limited", [{f"RECTO_{name}": str(most)}], indirect=True)
+
+
+def assert_too_many(reply: Reply, detail: str, longest: int) -> None:
+    assert_problem(reply)
+    assert (reply.status, reply.json["code"]) == (429, "limit_reached")
+    assert detail in str(reply.json["detail"])
+    assert 1 <= int(reply.headers["retry-after"]) <= longest
+
+
+@limit("USER_RUNS", 2)
+def test_P6_a_user_with_as_many_runs_as_they_may_have_is_told_to_wait(limited: Scripted):
+    known = ask("hold")
+    first, _ = limited.begin(known)
+    limited.begin(ask("hold"))
+    more = ask("one more")
+    told = "You have 2 runs at work or waiting, which is the limit. Wait for one to end, or cancel one."
+    assert_too_many(limited.post(more), told, 60)
+    assert_too_many(limited.post(more, accept="text/event-stream"), told, 60)
+    # No thread is left of it, what is known is known, and others have their own count.
+    assert request(limited.url, "GET", f"/api/v1/agent/threads/{more['threadId']}", token=ALICE).status == 404
+    assert limited.post(known).json["taskId"] == first
+    assert limited.post(ask("I am bob"), BOB).status == 202
+    assert request(limited.url, "POST", f"{RUNS}/{first}/cancel", token=ALICE).status == 200
+    limited.reader(first).wait()
+    assert limited.post(more).status == 202
+
+
+@limit("THREAD_QUEUE", 1)
+def test_P6_a_thread_with_as_many_runs_waiting_as_may_be_takes_no_more(limited: Scripted):
+    thread = new_id()
+    limited.begin(ask("hold", thread=thread))
+    assert limited.post(ask("second", thread=thread)).status == 202
+    told = "1 runs wait for this thread, which is the limit. Wait for one to end, or cancel one."
+    for multitask in ("enqueue", "interrupt"):
+        assert_too_many(limited.post(wish("third", thread, multitask)), told, 60)
+    # One that was refused has interrupted nothing.
+    assert states(limited, thread) == [("running", None, True), ("queued", None, False)]
+    assert limited.post(ask("elsewhere")).status == 202
+
+
+@limit("QUEUE", 1)
+def test_P6_a_server_with_as_many_runs_waiting_as_may_be_takes_none_that_would_wait(limited: Scripted):
+    thread = new_id()
+    limited.begin(ask("hold", thread=thread))
+    assert limited.post(ask("second", thread=thread)).status == 202
+    assert_too_many(limited.post(ask("third", thread=thread)), "1 runs wait for this server", 60)
+    assert limited.post(ask("elsewhere")).status == 202
+
+
+@limit("USER_TOKENS", 10)
+def test_a_user_who_used_the_tokens_of_the_day_is_told_to_come_back_tomorrow(limited: Scripted):
+    first = ask("hello")
+    task = str(limited.post(first).json["taskId"])
+    limited.reader(task).wait()
+    more = ask("one more")
+    assert_too_many(limited.post(more), "You used 15 of 10 tokens today (UTC). Try again tomorrow.", DAY)
+    assert request(limited.url, "GET", f"/api/v1/agent/threads/{more['threadId']}", token=ALICE).status == 404
+    assert limited.post(first).json["taskId"] == task
+    assert limited.get(f"/runs/{task}")["status"] == "finished"
+    assert limited.post(ask("I am bob"), BOB).status == 202
+
+
+@limit("USER_REQUESTS", 3)
+def test_a_user_who_asks_too_often_is_told_to_wait_and_others_are_not(limited: Scripted):
+    replies = [request(limited.url, "GET", "/version", token=ALICE) for _ in range(4)]
+    assert [reply.status for reply in replies] == [200, 200, 200, 429]
+    assert_too_many(replies[3], "Too many requests of this user within a minute.", 60)
+    more = ask("one more")
+    assert_too_many(limited.post(more), "Too many requests of this user within a minute.", 60)
+    assert limited.post({**more, "threadId": new_id()}, BOB).status == 202
