@@ -6,8 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -68,11 +68,14 @@ def test_every_command_in_a_document_runs(document: str, tmp_path: Path):
         code, said = serve(command, tmp_path)
         assert "listening on http://127.0.0.1:" in said, f"{document}: `{command}` does not listen:\n{said}"
         assert code == 0, f"{document}: `{command}`, asked to stop, ended with {code}:\n{said}"
-    with server_for(typed, tmp_path) as url:
-        for command in [command for command in typed if command not in servers]:
-            done = run(command.replace(CURL, f"{CURL}-f ").replace(ADDRESS, url), tmp_path)
-            said = f"{done.stdout}{done.stderr}"
-            assert done.returncode == 0, f"{document}: `{command}` ended with {done.returncode}:\n{said}"
+    asking = [command for command in typed if CURL in command]
+    for command in typed:
+        if command not in servers and command not in asking:
+            check_done(document, command, run(command, tmp_path))
+    with server_of(tmp_path) if asking else nullcontext() as server:
+        for command in asking:
+            url = server.url if server else ADDRESS
+            check_done(document, command, run(command.replace(CURL, f"{CURL}-f ").replace(ADDRESS, url), tmp_path))
 
 
 @pytest.mark.parametrize("document", LINKED)
@@ -181,14 +184,17 @@ def serve(command: str, folder: Path) -> tuple[int, str]:
     return server.returncode, first + rest
 
 
-@contextmanager
-def server_for(typed: list[str], folder: Path) -> Generator[str]:
-    """The address of a server for those commands that ask one; without them there is none."""
-    if not any(CURL in command for command in typed):
-        yield ADDRESS
-        return
-    with ServerProcess.serve(folder / "asked", {}) as server:
-        yield server.url
+def server_of(folder: Path) -> ServerProcess:
+    """A server with what the commands so far have made: a folder of agents, and in NAME.key the key of a user."""
+    keys = {file.stem: file.read_text(encoding="utf-8").strip() for file in folder.glob("*.key")}
+    settings = {"RECTO_API_KEYS": ",".join(f"{name}:{key}" for name, key in keys.items())} if keys else {}
+    flags = ["--agents", str(folder / "agents")] if (folder / "agents").exists() else []
+    return ServerProcess.serve(folder / "asked", settings, *flags)
+
+
+def check_done(document: str, command: str, done: subprocess.CompletedProcess[str]) -> None:
+    said = f"{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"{document}: `{command}` ended with {done.returncode}:\n{said}"
 
 
 def environment() -> dict[str, str]:

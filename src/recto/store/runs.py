@@ -195,7 +195,7 @@ def hand_back(connection: Connection, leases: Sequence[Lease], at: datetime) -> 
         HAND_BACK.count(connection, {**mine(lease), "until": micros(at)})
 
 
-def _byrun_of_row(lease: Lease) -> str:
+def _by_run(lease: Lease) -> str:
     # Rows are always taken in this order, so that two who take several cannot wait for each other.
     return lease.run
 
