@@ -49,8 +49,8 @@ def follow(run: str) -> Iterator[dict[str, object]]:
     while tries < TRIES:
         try:
             stream = request("GET", f"{RUNS}/{run}/events", **({"last-event-id": str(number)} if number else {}))
-            for number, event in events(stream):
-                tries = 0
+            for latest, event in events(stream):
+                number, tries = latest, 0
                 yield event
                 if event["type"] in ENDS:
                     return

@@ -15,7 +15,7 @@ THREAD = str(uuid.uuid4())
 CLOCK = {
     "name": "current_time",
     "description": "The time on the user's own clock.",
-    "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
+    "parameters": {"type": "object", "additionalProperties": False},
 }
 QUESTION = {"id": "m1", "role": "user", "content": "What time is it?"}
 

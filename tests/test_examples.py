@@ -1,11 +1,19 @@
 """Examples run as they are, and the documents show them as they are."""
 
+import os
+import re
+import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,32 +23,148 @@ from recto.cli.config import load_config
 from recto.cli.server_settings import ServerSettings, load_settings
 from recto.page import FoldSettings, Project
 from recto.page.folding import SEARCH
+from recto.testing.client import TOKEN
+from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
 from recto.tools.load import tools_of_folder
 from tests.house import ROOT
 from tests.test_docs import ADDRESS, blocks, read
 
 ENDED = "The run is finished, and stored."
-EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+# Settings that need no words beside their name.
+OBVIOUS = {"host", "port", "data", "model"}
+AGENTS = ROOT / "examples" / "agents"
+EXAMPLES = {path.name[:2]: path for path in sorted((ROOT / "examples").glob("[0-9]*"))}
+# The stream of events that is cut, and after how many bytes.
+EVENTS, CUT = re.compile(rb"GET \S+/events"), 500
 
 
 def blocks_of(document: str, language: str) -> list[str]:
     return [block.text for block in blocks(read(document)) if block.language == language]
 
 
-def output_of(*command: str) -> str:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
+def output_of(*command: str, url: str = "") -> str:
+    """What a command prints; one that asks a server is told where it is."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
+    asks = {"RECTO_URL": url, "RECTO_TOKEN": TOKEN} if url else {}
+    done = subprocess.run(
+        command, cwd=ROOT, env={**clean, **asks}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return f"{done.stderr}{done.stdout}"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_every_example_runs(example: Path):
-    assert output_of(sys.executable, str(example))
+def test_every_example_has_a_test_here():
+    assert list(EXAMPLES) == ["01", "02", "03", "04", "05", "06"]
+    assert {path.name for path in AGENTS.iterdir()} == {"guest", "plain"}
+
+
+def test_the_second_example_runs():
+    assert "injected" in output_of(sys.executable, str(EXAMPLES["02"]))
+
+
+def test_P7_P8_P13_a_run_with_curl_is_followed_read_again_cancelled_and_found_in_history(tmp_path: Path):
+    # The story is never told: it would go on until somebody ends it.
+    script = (Answer(text="It is 84."), Answer(text="Once upon a time", hang=True))
+    with ModelServer(script) as model, ServerProcess.serve(tmp_path, model_at(model)) as server:
+        said = output_of("sh", str(EXAMPLES["03"]), url=server.url)
+    numbers = [int(number) for number in re.findall(r"^id: (\d+)$", said, re.MULTILINE)]
+    first = numbers.index(1, 1)
+    whole = numbers[: numbers.index(4, numbers.index(4) + 1)]
+    assert whole == list(range(1, len(whole) + 1))
+    assert numbers[len(whole) : first] == whole[3:]
+    assert '"delta":"It is 84."' in said
+    assert '"outcome":{"type":"cancelled"}' in said
+    assert '"status":"cancelled"' in said
+    assert re.search(r'"scope":"history_day".*"content":"What is 12 \* 7\?".*"content":"It is 84\."', said)
+
+
+def test_P8_a_run_with_curl_that_is_over_is_not_changed_by_a_cancel(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {}) as server:
+        said = output_of("sh", str(EXAMPLES["03"]), url=server.url)
+    assert "12 * 7 = 84." in said
+    # The demo model may or may not be done when the cancel comes.
+    assert re.search(r'"status":"(finished|cancelled)"', said)
+
+
+def test_P7_a_client_in_python_goes_on_where_its_connection_was_lost(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {}) as server, cutting_proxy(server.url) as url:
+        cut = output_of(sys.executable, str(EXAMPLES["04"]), url=url)
+        whole = output_of(sys.executable, str(EXAMPLES["04"]), url=server.url)
+    lost, *rest = cut.splitlines()
+    assert re.fullmatch(r"\(lost the connection after event [1-9]\d*, going on\)", lost)
+    assert [told_without_time(line) for line in rest] == [told_without_time(line) for line in whole.splitlines()]
+    assert rest[:3] == ["calls calculator", "calls current_time", "gets 84"]
+    assert re.fullmatch(r"finished: \d+ tokens in 2 model calls", rest[-1])
+
+
+def test_a_client_in_python_says_why_it_was_refused(tmp_path: Path):
+    with (
+        ServerProcess.serve(tmp_path, {}, token="another-token-of-16") as server,
+        pytest.raises(AssertionError) as error,
+    ):
+        output_of(sys.executable, str(EXAMPLES["04"]), url=server.url)
+    assert "401: " in str(error.value)
+
+
+def test_P3_P11_a_client_answers_a_call_of_its_own_tool_with_a_second_run(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {}, "--agents", str(AGENTS)) as server:
+        lines = output_of(sys.executable, str(EXAMPLES["05"]), url=server.url).splitlines()
+    assert re.fullmatch(r'first run: \{"type": "success", "pendingToolCallIds": \["call_\w+"\]\}', lines[0])
+    assert lines[1] == "the model calls current_time with {}"
+    assert re.fullmatch(r"The time is \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.", lines[2])
+    assert lines[3:] == ['second run: {"type": "success"}']
+
+
+def test_P11_a_model_without_calls_is_told_of_tools_in_words():
+    said = output_of(sys.executable, str(EXAMPLES["06"]))
+    assert "The request has a field for tools: False." in said
+    assert "<!-- TOOLS_START -->\n- stock: How many of an item are in stock.\n- args_schema: {" in said
+    story = ["  says Let me look.", "  calls stock", "  gets 3", "  says There are 3 of milk."]
+    assert [line for line in said.splitlines() if line.startswith("  ")] == story
+    assert said.endswith('<tool_result name="stock">\n3\n</tool_result>\n')
+
+
+def test_agents_of_the_examples_are_good():
+    said = output_of(sys.executable, "-m", "recto", "agents", "check", "--strict", str(AGENTS))
+    assert [line.partition(":")[0] for line in said.splitlines()] == ["guest", "plain"]
+
+
+def model_at(model: ModelServer) -> dict[str, str]:
+    return {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url}
+
+
+def told_without_time(line: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\d.*|\d+ tokens", "...", line)
+
+
+@contextmanager
+def cutting_proxy(url: str) -> Generator[str]:
+    """A way to a server that is cut once, in the middle of the first stream of events."""
+    target, cuts = urlsplit(url), iter([CUT])
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            asked = self.request.recv(65_536)
+            left = next(cuts, sys.maxsize) if EVENTS.match(asked) else sys.maxsize
+            with socket.create_connection((target.hostname or "", target.port or 0)) as server:
+                server.sendall(asked)
+                while left and (piece := server.recv(min(65_536, left))):
+                    self.wfile.write(piece)
+                    left -= len(piece)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as proxy:
+        proxy.daemon_threads = True
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{proxy.server_address[1]}"
+        proxy.shutdown()
+        thread.join()
 
 
 def test_the_readme_shows_the_first_example_and_what_it_prints():
-    assert blocks_of("README.md", "python") == [(ROOT / "examples" / "01_fold.py").read_text(encoding="utf-8")]
-    _, shown = blocks_of("README.md", "text")
-    assert shown == output_of(sys.executable, "examples/01_fold.py")
+    assert blocks_of("README.md", "python")[-1] == EXAMPLES["01"].read_text(encoding="utf-8")
+    assert blocks_of("README.md", "text")[-1] == output_of(sys.executable, str(EXAMPLES["01"]))
 
 
 def test_the_readme_shows_the_first_run_of_a_server(tmp_path: Path):
@@ -80,9 +204,12 @@ def test_the_page_of_the_server_shows_every_setting_with_its_default(tmp_path: P
     file.write_text(shown, encoding="utf-8")
     assert load_settings({}, {}, file) == ServerSettings()
     tables = tomllib.loads(shown)
-    without_default = {"agents", "database_url"}
-    assert tables["server"].keys() == {field.name for field in fields(ServerSettings)} - without_default - {"limits"}
+    names = {field.name for field in fields(ServerSettings)} - {"limits"}
+    with_default = {name for name in names if getattr(ServerSettings(), name) is not None}
+    assert tables["server"].keys() == with_default
     assert tables["limits"].keys() == {field.name for field in fields(Limits)}
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", read("docs/server.md"), re.MULTILINE))))
+    assert sorted((names | tables["limits"].keys()) - named - OBVIOUS) == [], "Name it in the table of settings."
 
 
 def test_the_page_of_the_server_shows_tools_that_work(tmp_path: Path):

@@ -10,7 +10,7 @@ from recto.engine.hub import Hub, HubSettings
 from recto.page.events import RunFinished, TextSaid, encode_event
 from recto.store.ports import Lease, StoredEvent
 from recto.store.store import Store
-from tests.stored_runs import a_lease, a_store, write_events
+from tests.stored_runs import OWNER, a_lease, a_store, write_events
 
 END = encode_event(RunFinished(thread="t", run="r"))[0]
 QUICK = HubSettings(tail=8, page=5, look=0.01, heartbeat=5)
@@ -30,6 +30,9 @@ class Counted:
     async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
         self.reads += 1
         return await self._store.events(run, after, limit)
+
+    async def knows(self, run: str) -> bool:
+        return await self._store.knows(run)
 
 
 class Air:
@@ -255,3 +258,13 @@ async def test_P7_who_listens_before_a_run_is_admitted_needs_nothing_of_the_stor
             heard = [event async for events in air.hub.hear(listener, 0, is_new=True) for event in events]
         assert heard == story(2)
         assert air.counted.reads == 0
+
+
+async def test_P17_who_reads_a_run_that_is_deleted_elsewhere_is_not_left_waiting(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings(look=0.005, heartbeat=0.02)) as air:
+        await air.say(body(1))
+        reader = air.reader()
+        await asyncio.sleep(0)
+        # Another process knows nothing of our readers.
+        await air.store.delete_thread(OWNER, air.lease.thread)
+        assert [event.number for event in await reader] in ([1], [])

@@ -1,77 +1,123 @@
-"""Log lines of the server: for people, or one JSON object a line. Secrets it was told of never get out."""
+"""Log lines of the server: for people, or one JSON object a line. Secrets do not get out, lines cannot be forged."""
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
-from recto.page.canonical import dump
+from recto.page.canonical import dump, scrub
 
 HIDDEN = "(hidden)"
+# Anything shorter would be found in words that are none.
 SHORTEST_SECRET = 6
-TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 # What every record has; anything else on it was given as `extra`.
 KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# Characters that would end a line, or mean something to a terminal.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+UNDER = "    "
+# Greater numbers have no place in the JSON that is written here.
+LARGEST = 2**63
+# Credentials of others, which nobody told us: what follows Bearer, a JWT, a signature or a token in a url, a password.
+SHAPES = (
+    (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
+    (re.compile(r"([?&#](?:[\w-]*(?:signature|credential|token|key)|sig)=)[^&#\s\"']+", re.IGNORECASE), rf"\1{HIDDEN}"),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@\"']*:)[^\s/@\"']+@", re.IGNORECASE), rf"\1{HIDDEN}@"),
+)
 
 
-class Hiding(logging.Formatter):
-    """Another formatter's lines, without the secrets."""
+class Secrets:
+    """What no line may hold. More may become known while the server runs."""
 
-    def __init__(self, inner: logging.Formatter, secrets: Iterable[str]) -> None:
-        super().__init__()
-        self._inner = inner
-        self._secrets = sorted({one for one in secrets if len(one) >= SHORTEST_SECRET}, key=len, reverse=True)
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._known: list[str] = []
+        self.add(*known)
 
-    def format(self, record: logging.LogRecord) -> str:
-        """The line. A secret in it is hidden, wherever it came from."""
-        line = self._inner.format(record)
-        for secret in self._secrets:
-            line = line.replace(secret, HIDDEN)
-        return line
+    def add(self, *more: str) -> None:
+        """Hide these too, from now on."""
+        found = {*self._known, *[one for one in more if len(one) >= SHORTEST_SECRET]}
+        # Longest first: one may be a part of another.
+        self._known = sorted(found, key=len, reverse=True)
+
+    def hide(self, text: str) -> str:
+        """The text without them, and without what looks like somebody else's."""
+        for secret in self._known:
+            text = text.replace(secret, HIDDEN)
+        for shape, instead in SHAPES:
+            text = shape.sub(instead, text)
+        return text
 
 
 class AsJson(logging.Formatter):
     """One object a line: time, level, logger, message, and what else the record was given."""
 
+    def __init__(self, hide: Callable[[str], str]) -> None:
+        super().__init__()
+        self._hide = hide
+
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        row: dict[str, object] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+        own = {
+            "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": self._hide(_message(record)),
         }
-        row |= {name: _shown(value) for name, value in vars(record).items() if name not in KNOWN}
+        given = {name: self._shown(value) for name, value in vars(record).items() if name not in KNOWN}
         if record.exc_info:
-            row["error"] = self.formatException(record.exc_info)
-        return dump(row).decode()
+            given["error"] = self._hide(self.formatException(record.exc_info))
+        # In this order for people; but no field that was given stands for one of ours.
+        return dump(own | given | own).decode()
+
+    def _shown(self, value: object) -> object:
+        is_plain = isinstance(value, (bool, float, type(None))) or (isinstance(value, int) and abs(value) < LARGEST)
+        return value if is_plain else self._hide(str(value))
 
 
-def _shown(value: object) -> object:
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+class AsText(logging.Formatter):
+    """One line for people. What failed is told below it, set in, so that it cannot be taken for a line of its own."""
 
-
-class _OneLine(logging.Formatter):
-    """For people. A message that holds line breaks stays one line; what failed is told below it."""
+    def __init__(self, hide: Callable[[str], str]) -> None:
+        super().__init__()
+        self._hide = hide
 
     def format(self, record: logging.LogRecord) -> str:
-        record.message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
-        record.asctime = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line = TEXT % record.__dict__
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        """The line, and what is below it."""
+        lines = [f"{_time(record)} {record.levelname} {record.name} {_escaped(self._hide(_message(record)))}"]
+        if record.exc_info:
+            told = self._hide(self.formatException(record.exc_info))
+            lines += [UNDER + _escaped(line) for line in told.split("\n")]
+        return "\n".join(lines)
 
 
 def set_up_logs(
-    level: str, form: Literal["text", "json"], secrets: Iterable[str], stream: TextIO | None = None
+    level: str, form: Literal["text", "json"], secrets: Secrets, stream: TextIO | None = None
 ) -> logging.Handler:
     """Have the lines of Recto and of the server below it written to a stream, from a level on."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(Hiding(AsJson() if form == "json" else _OneLine(), secrets))
+    handler.setFormatter(AsJson(secrets.hide) if form == "json" else AsText(secrets.hide))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("recto").setLevel(level.upper())
     return handler
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError):
+        # Words that do not fit what is told of them. Left to the library, it would all be printed as it is.
+        return f"{record.msg} {record.args}"
+
+
+def _escaped(text: str) -> str:
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), scrub(text))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-import shlex
+import re
+import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import typer
 
 from recto.cli import options
 from recto.cli.doors import Doors
 from recto.cli.hello import say_hello
-from recto.cli.logs import set_up_logs
+from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_settings import FILE, OTHERS, SECRETS, ServerSettings, load_settings
 from recto.errors import RectoError, SettingsError
 
@@ -23,6 +26,12 @@ FAILED, WRONG_USE = 1, 2
 HIDDEN = "(set, not shown)"
 # Beside those of the server: keys of model providers.
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY")
+URLS = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "RECTO_MODEL_URL")
+PASSWORD = re.compile(r"(://[^/:@]*:)[^/@]*@")
+# A server stops within ten seconds; one that does not is ended.
+STOP_SECONDS = 12
+# How often one that ended by itself is looked for, in milliseconds.
+LOOK = 300
 
 
 def serve(
@@ -46,13 +55,16 @@ def serve(
     flags = {"host": host, "port": port, "data": data, "agents": agents}
     try:
         settings = load_settings(flags, os.environ, config)
-        set_up_logs(settings.log_level, settings.log_format, _secrets(settings, os.environ))
+        secrets = Secrets(_secrets(settings, os.environ))
+        # Who checks wants to hear what is wrong, however quiet the server is to be.
+        level = "warning" if check and settings.log_level == "error" else settings.log_level
+        set_up_logs(level, settings.log_format, secrets)
         if check:
             _print_settings(settings, doors.check(settings))
         elif reload:
-            _serve_again_and_again(settings, config)
+            _serve_again_and_again(_watched(settings, config))
         else:
-            doors.serve(settings, _announcing(settings, hello=hello))
+            doors.serve(settings, _announcing(settings, secrets, hello=hello))
     except SettingsError as error:
         typer.echo(f"recto serve: {error}", err=True)
         raise typer.Exit(WRONG_USE) from error
@@ -61,8 +73,10 @@ def serve(
         raise typer.Exit(FAILED) from error
 
 
-def _announcing(settings: ServerSettings, *, hello: bool) -> Callable[[str, str | None], None]:
+def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> Callable[[str, str | None], None]:
     def announce(url: str, token: str | None) -> None:
+        # One that was made just now is told here, and nowhere else.
+        secrets.add(token or "")
         typer.echo(
             f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C."
         )
@@ -87,7 +101,7 @@ def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
             typer.echo(f"{field.name} = {_shown(field.name, getattr(settings, field.name))}")
     for field in fields(settings.limits):
         typer.echo(f"limits.{field.name} = {_shown(field.name, getattr(settings.limits, field.name))}")
-    for name in (*KEYS, *sorted(OTHERS - {*KEYS}), "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
+    for name in (*KEYS, *sorted({*OTHERS, *URLS} - {*KEYS})):
         value = os.environ.get(name)
         typer.echo(f"{name} = {_shown(name, value)}")
     for name, value in found.items():
@@ -97,31 +111,80 @@ def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
 def _shown(name: str, value: object) -> str:
     if value is None:
         return "(not set)"
-    return HIDDEN if name in SECRETS or name in KEYS else repr(value if isinstance(value, (int, float)) else str(value))
+    if name in SECRETS or name in KEYS:
+        return HIDDEN
+    return repr(value if isinstance(value, (int, float)) else PASSWORD.sub(r"\1(hidden)@", str(value)))
 
 
 def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
+    """Whatever was set that nobody may read, and the passwords in addresses."""
     told = [getattr(settings, name) for name in SECRETS if name != "api_keys"]
     keys = [part for entry in (settings.api_keys or "").split(",") for part in entry.split(":")[1:]]
-    return [one for one in (*told, *keys, *[environment.get(name) for name in KEYS]) if one]
+    urls = [
+        settings.database_url,
+        settings.jwt_jwks_url,
+        settings.public_url,
+        *[environment.get(name) for name in URLS],
+    ]
+    found = (
+        *told,
+        *keys,
+        *[environment.get(name) for name in KEYS],
+        *[word for url in urls for word in _password(url)],
+    )
+    return [one.strip() for one in found if one]
 
 
-def _serve_again_and_again(settings: ServerSettings, config: Path | None) -> None:
-    """Serve in a process of its own, and start it anew when an agent or the settings change."""
-    from watchfiles import PythonFilter, run_process  # here: only who works on agents waits for it
+def _password(url: str | None) -> tuple[str, ...]:
+    try:
+        found = urlsplit(url or "").password or ""
+    except ValueError:
+        return ()
+    return found, unquote(found)
 
+
+def _watched(settings: ServerSettings, config: Path | None) -> list[Path]:
     files = [path for path in (settings.agents, config or Path(FILE)) if path is not None and path.exists()]
     if not files:
         raise SettingsError(name="--reload", value="", allowed="there is nothing to watch; name a folder with --agents")
-    command = [sys.executable, "-m", "recto", *[word for word in sys.argv[1:] if word != "--reload"]]
+    return files
+
+
+def _serve_again_and_again(files: list[Path]) -> None:
+    """Serve in a process of its own, and start it anew when an agent or the settings change. It ends when we do."""
+    from watchfiles import PythonFilter, watch  # here: only who works on agents waits for it
+
+    ending = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: ending.set())
+    wanted = PythonFilter(extra_extensions=(".md", ".yaml", ".yml", ".toml"))
     typer.echo(f"Watching {', '.join(map(str, files))} for changes.", err=True)
-    run_process(
-        *files,
-        target=shlex.join(command),
-        target_type="command",
-        watch_filter=PythonFilter(extra_extensions=(".md", ".yaml", ".yml", ".toml")),
-        callback=_tell_of_changes,
-    )
+    child, has_told = _start_child(), False
+    try:
+        for changes in watch(*files, watch_filter=wanted, stop_event=ending, rust_timeout=LOOK, yield_on_timeout=True):
+            if changes:
+                _tell_of_changes(changes)
+                _end_child(child)
+                child, has_told = _start_child(), False
+            elif child.poll() is not None and not has_told:
+                has_told = True
+                typer.echo(f"It ended with code {child.returncode}; the next change starts it again.", err=True)
+    finally:
+        _end_child(child)
+
+
+def _start_child() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "recto", *[word for word in sys.argv[1:] if word != "--reload"]])  # noqa: S603 - our own command again
+
+
+def _end_child(child: subprocess.Popen[bytes]) -> None:
+    # Not SIGINT: where Ctrl-C was pressed it has had one, and a second would break off what it finishes.
+    child.terminate()
+    try:
+        child.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def _tell_of_changes(changes: Collection[tuple[object, str]]) -> None:

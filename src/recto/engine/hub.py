@@ -121,6 +121,9 @@ class Hub:
             await listener.bell.wait()
             if self._now() - listener.heard >= self._settings.heartbeat:
                 listener.heard = self._now()
+                # A run that was deleted says nothing any more, not even that it ended.
+                if not await self._events.knows(listener.run):
+                    return
                 yield ()
 
     def close(self) -> None:

@@ -23,6 +23,6 @@ async def keep_clean(clean: Callable[[], Awaitable[int]], pause: float) -> None:
                 await asyncio.sleep(BREATH)
             if total:
                 LOGGER.info("cleaned up %d rows that were to be kept no longer", total)
-        except StoreError as error:
-            LOGGER.warning("could not clean up: %s", error)
+        except Exception as error:  # a loop that ended would keep everything for ever
+            LOGGER.warning("could not clean up: %s", error, exc_info=not isinstance(error, StoreError))
         await asyncio.sleep(pause)

@@ -252,3 +252,7 @@ class Events(Protocol):
     async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
         """Events of a run, from the one after `after`, in order."""
         ...
+
+    async def knows(self, run: str) -> bool:
+        """Whether there is such a run; one that was deleted is none."""
+        ...

@@ -64,3 +64,8 @@ def log_of_run(connection: Connection, run: StoredRun) -> tuple[Entry, ...]:
 def count_waiting(connection: Connection) -> int:
     """How many runs wait to be claimed."""
     return connection.execute(select(func.count()).where(RUNS.c.status == "queued")).scalar_one()
+
+
+def knows(connection: Connection, run: str) -> bool:
+    """Whether there is such a run."""
+    return connection.execute(select(RUNS.c.id).where(RUNS.c.id == run)).first() is not None

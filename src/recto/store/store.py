@@ -168,6 +168,10 @@ class Store:
         """One model call with its page, checked against what was sent. Damage is told, not raised."""
         return await self._database.read(partial(calls.look_at, run=run, number=number))
 
+    async def knows(self, run: str) -> bool:
+        """Whether there is such a run; one that was deleted is none."""
+        return await self._database.read(partial(reads.knows, run=run))
+
     async def has_events(self, run: str) -> bool:
         """Whether the events of a run are still there."""
         return await self._database.read(partial(reads.has_events, run=run))
