@@ -36,7 +36,7 @@ OBVIOUS = {"host", "port", "data", "model"}
 AGENTS = ROOT / "examples" / "agents"
 EXAMPLES = {path.name[:2]: path for path in sorted((ROOT / "examples").glob("[0-9]*"))}
 # The stream of events that is cut, and after how many bytes.
-EVENTS, CUT = re.compile(rb"GET \S+/events"), 500
+EVENTS, CUT = re.compile(rb"GET \S+/events"), 1_000
 
 
 def blocks_of(document: str, language: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""P3, P11, P12 over real HTTP: tools a client answers itself, natively and in the prompt, and what else it may bring."""
+"""P3, P11, P12 over real HTTP: tools a client answers itself, native and in the prompt, and what else it may bring."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
@@ -58,8 +58,8 @@ def calling(agent: str, arguments: str, id: str = "w1") -> Answer:
     return Answer(text="Let me look.", calls=(Call(name="get_weather", arguments=arguments, id=id),))
 
 
-def asking(agent: str, **rest: Json) -> dict[str, Json]:
-    return ask("北京天气怎么样?", tools=[WEATHER], forwardedProps={"agent": agent}, **rest)
+def asking(agent: str) -> dict[str, Json]:
+    return ask("北京天气怎么样?", tools=[WEATHER], forwardedProps={"agent": agent})
 
 
 def play(server: Scripted, body: Mapping[str, Json], *answers: Answer) -> tuple[Sequence[Sent], list[Request]]:

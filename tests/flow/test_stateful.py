@@ -30,7 +30,7 @@ from tests.flow.world import SECRET, Row, World, wait_until
 
 pytestmark = pytest.mark.full
 
-STEPS, EXAMPLES, STEPS_EACH = 2_000, 56, 50
+STEPS, EXAMPLES, STEPS_EACH = 2_000, 52, 50
 THREADS, MOST_FORKS = 3, 4
 CLIENT_TOOL: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": {"type": "object"}}
 WORD = re.compile(r"w[0-9a-f]{12}")
@@ -85,7 +85,7 @@ class Server(RuleBasedStateMachine):
         self.threads: dict[str, Conversation] = {}
         self.runs: list[Known] = []
         self.by_word: dict[str, Conversation] = {}
-        self.restarts = 0
+        self.ending, self.steps_left = "none", 0
 
     # Asking
 
@@ -318,14 +318,12 @@ class Server(RuleBasedStateMachine):
 
     # The server
 
-    @rule(kill=st.booleans())
-    def start_the_server_again(self, kill: bool) -> None:
-        # Once an example: it takes as long as everything else in it.
-        if not self.restarts:
-            self.restarts += 1
-            self.world.end(kill=kill)
+    def start_the_server_again(self) -> None:
+        """Once an example, for it takes as long as everything else in it."""
+        if self.ending != "none":
+            self.world.end(kill=self.ending == "kill")
             self.world.start()
-            self.world.tally["kill" if kill else "stop"] += 1
+        self.world.tally[self.ending] += 1
 
     @rule(calls=st.booleans())
     def clean(self, calls: bool) -> None:
@@ -340,15 +338,22 @@ class Server(RuleBasedStateMachine):
 
     # What is always so
 
-    @initialize(kinds=st.tuples(kinds, kinds))
-    def begin(self, kinds: tuple[str, str]) -> None:
+    @initialize(kinds=st.tuples(kinds, kinds), ending=st.sampled_from(["stop", "kill", "none"]), at=st.integers(3, 30))
+    def begin(self, kinds: tuple[str, str], ending: str, at: int) -> None:
         self.world.gate = threading.Event()
+        self.ending, self.steps_left = ending, at
         for user, kind in enumerate(kinds):
             self.start(user, user, kind, "enqueue")
 
     @invariant()
     def holds(self) -> None:
         self.world.steps += 1
+        self.steps_left -= 1
+        if self.steps_left == 0:
+            self.start_the_server_again()
+        self.check()
+
+    def check(self) -> None:
         for user in self.users:
             self.check_user(user)
         requests = self.world.model.requests
@@ -375,7 +380,7 @@ class Server(RuleBasedStateMachine):
         for run in self.runs:
             self.wait(run)
             self.check_run(run)
-        self.holds()
+        self.check()
         for name in self.users:
             assert self.ask(name, "DELETE", f"/api/v1/agent/me?confirm={name.replace(' ', '%20')}").status == 200
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Literal, TextIO
+from urllib.parse import quote
 
 from recto.page.canonical import dump, scrub
 
@@ -39,7 +40,7 @@ class Secrets:
 
     def add(self, *more: str) -> None:
         """Hide these too, from now on."""
-        found = {*self._known, *[one for one in more if len(one) >= SHORTEST_SECRET]}
+        found = {*self._known, *[form for one in more if len(one) >= SHORTEST_SECRET for form in _forms(one)]}
         # Longest first: one may be a part of another.
         self._known = sorted(found, key=len, reverse=True)
 
@@ -50,6 +51,11 @@ class Secrets:
         for shape, instead in SHAPES:
             text = shape.sub(instead, text)
         return text
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """A secret as it is, and as it stands in JSON, in Python's own notation and in a url."""
+    return secret, dump(secret)[1:-1].decode(), repr(secret)[1:-1], quote(secret, safe="")
 
 
 class AsJson(logging.Formatter):

@@ -120,19 +120,10 @@ def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[s
     """Whatever was set that nobody may read, and the passwords in addresses."""
     told = [getattr(settings, name) for name in SECRETS if name != "api_keys"]
     keys = [part for entry in (settings.api_keys or "").split(",") for part in entry.split(":")[1:]]
-    urls = [
-        settings.database_url,
-        settings.jwt_jwks_url,
-        settings.public_url,
-        *[environment.get(name) for name in URLS],
-    ]
-    found = (
-        *told,
-        *keys,
-        *[environment.get(name) for name in KEYS],
-        *[word for url in urls for word in _password(url)],
-    )
-    return [one.strip() for one in found if one]
+    of_models = [environment.get(name) for name in KEYS]
+    urls = [settings.database_url, settings.jwt_jwks_url, *[environment.get(name) for name in URLS]]
+    passwords = [word for url in urls for word in _password(url)]
+    return [one.strip() for one in (*told, *keys, *of_models, *passwords) if one]
 
 
 def _password(url: str | None) -> tuple[str, ...]:

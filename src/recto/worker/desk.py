@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from recto.agents.agent import Agent
+from recto.agents.agent import Agent, Sampling
 from recto.engine.ports import Signal
 from recto.models.ports import Model, Usage
 from recto.page import (
@@ -24,6 +24,7 @@ from recto.page import (
     ToolOffer,
     Turn,
     UserMessage,
+    View,
     view,
 )
 from recto.page.events import Event
@@ -38,6 +39,7 @@ from recto.worker.workshop import Workshop
 
 # How a client's system message is announced to the model, among the context.
 CLIENT_SAYS = "instructions of the client"
+FREE = (None, "auto", "none")
 
 
 @dataclass(kw_only=True)
@@ -129,7 +131,7 @@ class Desk:
             tool_calling=agent.tool_calling,
             turn=turn,
             locale=agent.locale,
-            options={**model.options_for(agent.sampling, has_tools=is_native and bool(offers)), **agent.options},
+            options={**model.options_for(_asked(agent, seen), has_tools=is_native and bool(offers)), **agent.options},
             fold=agent.fold,
             now=self.shop.clock(),
             counter=self.shop.counter,
@@ -195,6 +197,14 @@ class Desk:
 
 def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:
     return tuple([replace(entry, seq=first + place) for place, entry in enumerate(entries)])
+
+
+def _asked(agent: Agent, seen: View) -> Sampling:
+    """How the model is asked now. Made to call a tool once in a turn, it may answer then."""
+    sampling = agent.sampling
+    if sampling.tool_choice in FREE or not any(message.role == "tool" for message in seen.messages[seen.turn_start :]):
+        return sampling
+    return replace(sampling, tool_choice="auto")
 
 
 def _client_system(messages: Sequence[Message]) -> list[str]:

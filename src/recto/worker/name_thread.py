@@ -48,7 +48,7 @@ async def name_thread(desk: Desk) -> None:
         await desk.write(Change(call_ended=failed))
         return
     await _keep(desk, number, answer)
-    title = title_from(answer.text.strip(QUOTES))
+    title = title_from(answer.text.strip(QUOTES)) if answer.ended else None
     if title:
         await desk.shop.store.set_title_if_automatic(desk.run.thread, title)
 

@@ -1,0 +1,322 @@
+"""P5 over real HTTP, for every route the server describes: what is somebody else's is not there, and who may only look
+changes nothing. A route these tables do not know fails here, so a new one is covered or named.
+"""
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+from recto.ids import new_id
+from recto.page.canonical import Json
+from recto.testing.client import RUNS, Reply, ask, request
+from recto.testing.model_server import Answer, Call
+from tests.api.described import Operation, operations
+from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER, Scripted, scripted_server
+from tests.api.wrong_inputs import assert_problem, assert_refused
+
+# A word of alice's, in everything she says and hears. Nobody else is ever sent it.
+MARK = "Zinnober4711"
+AGENT = "/api/v1/agent"
+# Differ from answer to answer, whoever asks.
+CLOCKS = frozenset({"date"})
+PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belongings:
+    """What alice has: runs by their state, threads, and the words for ids in queries and bodies."""
+
+    server: Scripted
+    runs: Mapping[str, str]
+    threads: Mapping[str, str]
+    message: str
+    cursor: str
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def ids(self, place: str) -> list[str]:
+        """All of alice's ids that go into a place of a path."""
+        known = {
+            "runs/{id}": list(self.runs.values()),
+            "threads/{id}": list(self.threads.values()),
+            "calls/{n}": ["1"],
+        }
+        assert place in known, f"No id is known for {place}. Name one in Belongings.ids, in tests/api/test_ownership.py."
+        return known[place]
+
+    def query(self, name: str) -> str:
+        """A value of alice's for a query, or one that everybody may send."""
+        known = {
+            "?threadId": self.threads["finished"],
+            "?cursor": self.cursor,
+            "?search": MARK,
+            "?confirm": "alice",
+            "?before": "9999-12-31",
+            "?tz": "UTC",
+            "?limit": "10",
+            "?after": "1",
+            "?protocolVersion": "1.0",
+            "?raw": "1",
+        }
+        assert name in known, f"No value is known for {name}. Name one in Belongings.query, in {__file__}."
+        return f"{name[1:]}={known[name]}"
+
+    def header(self, name: str) -> tuple[str, str]:
+        known = {"last-event-id:": "1"}
+        assert name in known, f"No value is known for {name}. Name one in Belongings.header, in {__file__}."
+        return name.rstrip(":").replace("-", "_"), known[name]
+
+    def body(self, operation: Operation) -> Json:
+        """A good body of an operation, with alice's ids where it takes any."""
+        known: dict[str, Json] = {
+            f"POST {RUNS}": ask("hello", thread=self.threads["finished"]),
+            f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
+            f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
+        }
+        if not operation.has_body:
+            return None
+        assert operation.name in known, f"No body is known for {operation.name}. Name one in Belongings.body."
+        return known[operation.name]
+
+    def export(self) -> bytes:
+        return request(self.url, "GET", f"{AGENT}/me/export", token=ALICE).body
+
+    def secrets(self) -> list[str]:
+        """What no answer to bob may hold."""
+        return [MARK, *self.runs.values(), *self.threads.values(), self.message]
+
+
+@pytest.fixture(scope="module")
+def alices(tmp_path_factory: pytest.TempPathFactory) -> Generator[Belongings]:
+    settings = {"RECTO_API_KEYS": KEYS, "RECTO_OPERATORS": "alice"}
+    with scripted_server(tmp_path_factory.mktemp("owned"), settings) as server:
+        yield settle_in(server)
+
+
+def settle_in(server: Scripted) -> Belongings:
+    """Alice at home: a run that is finished, one that waits for her, one in a fork, one under way, one behind it."""
+    finished = play(server, ask(f"calculate {MARK}", run="a-finished-run"), CALCULATE, Answer(text=f"{MARK} is 42"))
+    waiting = play(server, ask(f"pick {MARK}", run="a-waiting-run", tools=[PICK]), PICKED)
+    thread = str(finished["threadId"])
+    message = str(server.rows(f"/history?threadId={thread}", "messages")[0]["id"])
+    fork = request(server.url, "POST", f"{AGENT}/threads/{thread}/fork", {"title": f"again {MARK}"}, token=ALICE)
+    forked = play(server, ask(f"and {MARK}?", thread=str(fork.json["id"]), run="a-forked-run"), Answer(text=MARK))
+    held = ask(f"hold {MARK}", run="a-running-run")
+    running, _ = server.begin(held)
+    queued = server.post(ask(f"later {MARK}", thread=str(held["threadId"]), run="a-queued-run")).json
+    by_name = {f"{state} by name": f"a-{state}-run" for state in ("finished", "waiting", "forked", "running", "queued")}
+    tasks = {
+        "finished": str(finished["taskId"]),
+        "waiting": str(waiting["taskId"]),
+        "forked": str(forked["taskId"]),
+        "running": running,
+        "queued": str(queued["taskId"]),
+    }
+    threads = {"finished": thread, "waiting": str(waiting["threadId"]), "forked": str(fork.json["id"])}
+    cursor = str(server.get("/threads?limit=1")["next"])
+    return Belongings(
+        server=server,
+        runs={**tasks, **by_name},
+        threads={**threads, "running": str(held["threadId"])},
+        message=message,
+        cursor=cursor,
+    )
+
+
+CALCULATE = Answer(text=MARK, calls=(Call(name="calculator", arguments='{"expression": "6*7"}', id=f"c-{MARK}"),))
+PICKED = Answer(text=MARK, calls=(Call(name=f"pick_{MARK}", arguments="{}", id=f"p-{MARK}"),))
+
+
+def play(server: Scripted, body: Mapping[str, Json], *answers: Answer) -> Mapping[str, Json]:
+    server.answers[:] = answers
+    admitted = server.post(body)
+    assert admitted.status == 202, admitted.body
+    server.reader(str(admitted.json["taskId"])).wait()
+    assert server.answers == []
+    return admitted.json
+
+
+def filled(alices: Belongings, operation: Operation) -> Iterator[dict[str, str]]:
+    """The places of a path, with every id of alice's in turn."""
+    for first in alices.ids(operation.places[0]) if operation.places else ():
+        rest = {place: alices.ids(place)[0] for place in operation.places[1:]}
+        yield {operation.places[0]: first, **rest}
+    if not operation.places:
+        yield {}
+
+
+def send(alices: Belongings, operation: Operation, path: str, token: str | None) -> Reply:
+    headers = dict(alices.header(name) for name in operation.headers)
+    return request(alices.url, operation.method, path, alices.body(operation), token=token, **headers)
+
+
+def shown(reply: Reply) -> tuple[int, dict[str, str], str]:
+    """All of an answer that could tell one thing from another."""
+    headers = {name: value for name, value in reply.headers.items() if name not in CLOCKS}
+    return reply.status, headers, reply.body.decode()
+
+
+def absent_like(id: str) -> str:
+    """An id nobody has, as long and of the same form."""
+    return new_id() if id.count("-") == 4 else id[::-1]
+
+
+def queries(alices: Belongings, operation: Operation) -> list[str]:
+    """No query, each of them alone, and all together."""
+    each = [alices.query(name) for name in operation.queries]
+    return ["", *each, *(["&".join(each)] if len(each) > 1 else [])]
+
+
+# Somebody else
+
+
+def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
+    before = alices.export()
+    asked = 0
+    for operation in operations(alices.url):
+        for values in filled(alices, operation) if operation.places else ():
+            mine = values[operation.places[0]]
+            other = absent_like(mine)
+            for query in queries(alices, operation):
+                nowhere = {**values, operation.places[0]: other}
+                foreign = send(alices, operation, operation.at(values, query), BOB)
+                absent = send(alices, operation, operation.at(nowhere, query), BOB)
+                told = shown(foreign)
+                assert (told[0], told[1], told[2].replace(mine, other)) == shown(absent), operation.at(values, query)
+                assert foreign.status == 404, f"{operation.name}: {foreign.body!r}"
+                assert_problem(foreign)
+                assert MARK not in str(told)
+                asked += 1
+    assert asked > 100
+    assert alices.export() == before
+
+
+def test_P5_no_answer_to_bob_holds_anything_of_alices(alices: Belongings):
+    before = alices.export()
+    request(alices.url, "POST", RUNS, ask("I am bob"), token=BOB)
+    for operation in operations(alices.url):
+        for query in queries(alices, operation) if not operation.places else ():
+            reply = send(alices, operation, operation.at({}, query), BOB)
+            found = [secret for secret in alices.secrets() if secret in str(shown(reply))]
+            # A refusal may name what it was asked for.
+            allowed = {alices.threads["finished"]} if reply.status == 404 else set[str]()
+            assert set(found) <= allowed, f"{operation.name}?{query}: {reply.body!r}"
+    assert alices.export() == before
+
+
+def test_P5_a_run_in_alices_thread_is_not_for_bob(alices: Belongings):
+    for thread in alices.threads.values():
+        for accept in ("application/json", "text/event-stream"):
+            for body in (ask("hello", thread=thread), ask("hello", thread=thread.upper())):
+                reply = request(alices.url, "POST", RUNS, body, token=BOB, accept=accept)
+                assert_refused(reply, 404, f"There is no thread '{thread}'.", "not_found")
+                assert request(alices.url, "GET", f"{RUNS}/{body['runId']}", token=BOB).status == 404
+
+
+def test_P5_history_of_alices_thread_is_to_bob_as_that_of_none(alices: Belongings):
+    for mine in alices.threads.values():
+        other = new_id()
+        foreign = request(alices.url, "GET", f"{AGENT}/history?threadId={mine}", token=BOB)
+        absent = request(alices.url, "GET", f"{AGENT}/history?threadId={other}", token=BOB)
+        assert (foreign.status, shown(absent)) == (404, (*shown(foreign)[:2], foreign.body.decode().replace(mine, other)))
+
+
+def test_P5_bobs_own_thread_is_not_forked_at_a_message_of_alices(alices: Belongings):
+    thread = play_as_bob(alices)
+    for before in (alices.message, "nobodys"):
+        reply = request(alices.url, "POST", f"{AGENT}/threads/{thread}/fork", {"before": before}, token=BOB)
+        assert_refused(reply, 404, f"There is no user message '{before}'.", "not_found")
+
+
+def test_P5_a_run_of_bobs_may_have_the_name_of_one_of_alices_and_each_finds_their_own(alices: Belongings):
+    for name in (alices.runs["finished"], alices.runs["finished by name"]):
+        hers = alices.server.get(f"/runs/{name}")
+        bobs = request(alices.url, "POST", RUNS, ask("I am bob", run=name), token=BOB)
+        assert (bobs.status, bobs.json["taskId"] != hers["taskId"]) == (202, True)
+        found = request(alices.url, "GET", f"{RUNS}/{name}", token=BOB)
+        assert (found.json["taskId"], MARK in str(found.body)) == (bobs.json["taskId"], False)
+        assert alices.server.get(f"/runs/{name}") == hers
+
+
+def test_P5_bob_can_not_answer_a_call_of_alices(alices: Belongings):
+    thread = play_as_bob(alices)
+    result = {"id": "r", "role": "tool", "toolCallId": f"p-{MARK}", "content": "FORGED"}
+    body = ask("hello again", thread=thread, parentRunId=alices.runs["waiting"])
+    body = {**body, "messages": [*cast("list[Json]", body["messages"]), result]}
+    task = str(alices.server.post(body, BOB).json["taskId"])
+    alices.server.reader(task, BOB).wait()
+    assert b"FORGED" not in alices.server.model.requests[-1].body
+    waiting = cast("list[Mapping[str, Json]]", alices.server.get(f"/threads/{alices.threads['waiting']}")["pendingCalls"])
+    assert [call["id"] for call in waiting] == [f"p-{MARK}"]
+
+
+def play_as_bob(alices: Belongings) -> str:
+    """A thread of bob's, with a run that has ended."""
+    admitted = alices.server.post(ask("I am bob"), BOB).json
+    alices.server.reader(str(admitted["taskId"]), BOB).wait()
+    return str(admitted["threadId"])
+
+
+# Nobody
+
+
+@pytest.mark.parametrize("token", [None, "a-key-nobody-ever-had"])
+def test_C3_without_a_good_credential_only_what_is_open_answers(alices: Belongings, token: str | None):
+    before = alices.export()
+    is_open: set[str] = set()
+    for operation in operations(alices.url):
+        values = next(filled(alices, operation))
+        reply = send(alices, operation, operation.at(values), token)
+        assert MARK not in str(shown(reply))
+        if operation.is_open:
+            assert reply.status == 200, operation.name
+            is_open.add(operation.name)
+        else:
+            assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer"), operation.name
+            assert_problem(reply)
+            assert alices.runs["finished"] not in reply.body.decode()
+    assert is_open == {"GET /healthz", "GET /readyz"}
+    assert alices.export() == before
+
+
+# Who may only look
+
+
+def test_who_may_only_look_sees_all_and_changes_nothing(alices: Belongings):
+    before = alices.export()
+    for operation in operations(alices.url):
+        for values in filled(alices, operation):
+            if operation.streams and "runn" in str(values) + by_state(alices, values):
+                continue
+            reply = send(alices, operation, operation.at(values), LOOKER)
+            if operation.method == "GET":
+                assert reply.status == 200, f"{operation.name} {values}: {reply.body!r}"
+            else:
+                told = f"This credential may only read; {operation.method} changes something. Use one that may write."
+                assert_refused(reply, 403, told, "read_only")
+    assert request(alices.url, "GET", f"{AGENT}/me/export", token=LOOKER).body == before == alices.export()
+
+
+def by_state(alices: Belongings, values: Mapping[str, str]) -> str:
+    return next(iter(state for state, id in alices.runs.items() if id in values.values()), "")
+
+
+def test_who_runs_the_server_sees_its_metrics_and_nobody_else(alices: Belongings):
+    assert request(alices.url, "GET", "/metrics", token=ALICE).status == 200
+    refused = request(alices.url, "GET", "/metrics", token=BOB)
+    assert (refused.status, refused.json["code"]) == (403, "not_an_operator")
+    for secret in alices.secrets():
+        assert secret not in request(alices.url, "GET", "/metrics", token=ALICE).body.decode()
+
+
+def test_P5_deleting_bob_leaves_alice_as_she_was(alices: Belongings):
+    before = alices.export()
+    play_as_bob(alices)
+    reply = request(alices.url, "DELETE", f"{AGENT}/me?confirm=bob", token=BOB)
+    assert reply.status == 200
+    assert request(alices.url, "GET", f"{AGENT}/threads", token=BOB).json == {"threads": [], "next": None}
+    assert alices.export() == before

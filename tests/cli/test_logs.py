@@ -1,0 +1,162 @@
+"""Log lines: JSON or for people, one a record, without secrets, and nobody can forge one."""
+
+import io
+import logging
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.cli.logs import HIDDEN, Secrets, set_up_logs
+from recto.page.canonical import Json, load_object
+
+SECRET = 'a "secret" with\na second line'
+FORM: list[Literal["text", "json"]] = ["text", "json"]
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    root, recto = logging.getLogger(), logging.getLogger("recto")
+    handlers, levels = root.handlers, (root.level, recto.level)
+    yield
+    root.handlers = handlers
+    root.setLevel(levels[0])
+    recto.setLevel(levels[1])
+
+
+class Written:
+    """A logger of Recto's, and all that was written."""
+
+    def __init__(self, form: Literal["text", "json"], level: str = "info", secrets: Secrets | None = None) -> None:
+        self._stream = io.StringIO()
+        set_up_logs(level, form, secrets or Secrets(), self._stream)
+        self.log = logging.getLogger("recto.engine")
+
+    @property
+    def text(self) -> str:
+        return self._stream.getvalue()
+
+    @property
+    def row(self) -> dict[str, Json]:
+        """The one line, as JSON."""
+        (line,) = self.text.splitlines()
+        return dict(load_object(line) or {})
+
+
+def test_C2_as_json_a_line_is_an_object_with_time_level_logger_and_message():
+    written = Written("json")
+    written.log.warning("run %s stopped", "r1")
+    row = written.row
+    assert list(row) == ["time", "level", "logger", "message"]
+    assert str(row["time"]).endswith("+00:00")
+    assert (row["level"], row["logger"], row["message"]) == ("warning", "recto.engine", "run r1 stopped")
+
+
+def test_C2_as_json_what_is_given_beside_the_message_is_a_field_but_never_one_of_ours():
+    written = Written("json")
+    extra: dict[str, object] = {"run": "r1", "count": 3, "large": 2**70, "level": "forged", "of": ("a", 1)}
+    written.log.info("hello", extra=extra)
+    row = written.row
+    assert (row["run"], row["count"], row["large"], row["of"]) == ("r1", 3, str(2**70), "('a', 1)")
+    assert row["level"] == "info"
+
+
+def test_C2_as_json_a_failure_is_a_field():
+    written = Written("json")
+    try:
+        raise ValueError("no\nsuch thing")
+    except ValueError:
+        written.log.exception("it failed")
+    assert "ValueError: no\nsuch thing" in str(written.row["error"])
+
+
+def test_C2_for_people_a_line_has_time_level_logger_and_message():
+    written = Written("text")
+    written.log.warning("run %s stopped", "r1")
+    time, rest = written.text.split(" ", 1)
+    assert time.endswith("+00:00")
+    assert rest == "WARNING recto.engine run r1 stopped\n"
+
+
+@given(st.text(st.characters(codec=None), max_size=30), st.sampled_from(FORM))
+def test_C2_whatever_a_message_holds_it_is_one_line(words: str, form: Literal["text", "json"]):
+    written = Written(form)
+    written.log.info("got %s", words)
+    assert len(written.text.splitlines()) == 1
+    assert written.text.endswith("\n")
+
+
+@given(st.text(max_size=30))
+def test_C2_what_failed_stands_below_its_line_set_in(words: str):
+    written = Written("text")
+    try:
+        raise ValueError(f"first\n2026-01-01T00:00:00 INFO recto.engine forged {words}")
+    except ValueError:
+        written.log.exception("it failed")
+    first, *below = written.text.splitlines()
+    assert first.endswith("ERROR recto.engine it failed")
+    assert below
+    assert all(line.startswith("    ") for line in below)
+
+
+def test_C2_words_that_do_not_fit_their_message_are_told_all_the_same():
+    written = Written("json", secrets=Secrets(["sesame-open"]))
+    written.log.info("only %d", "sesame-open")
+    assert written.row["message"] == f"only %d ('{HIDDEN}',)"
+
+
+@pytest.mark.parametrize("form", FORM)
+def test_C2_lines_below_the_level_are_not_written_nor_chatter_of_libraries(form: Literal["text", "json"]):
+    written = Written(form, "warning")
+    written.log.info("quiet")
+    logging.getLogger("asyncio").info("chatter")
+    assert written.text == ""
+    logging.getLogger("uvicorn.error").warning("loud")
+    assert "loud" in written.text
+
+
+@pytest.mark.parametrize("form", FORM)
+def test_C2_a_secret_is_hidden_wherever_it_stands(form: Literal["text", "json"]):
+    secrets = Secrets([SECRET, "sesame-open", "sesame-open-twice"])
+    written = Written(form, secrets=secrets)
+    try:
+        raise ValueError(f"wrong key {SECRET}, not sesame-open")
+    except ValueError:
+        written.log.exception("refused %s and sesame-open-twice", SECRET, extra={"key": SECRET, "of": [SECRET]})
+    secrets.add("learned-later")
+    written.log.info("and learned-later")
+    assert written.text.count(HIDDEN) >= 4
+    for part in ("a second", "second line", "sesame", "twice", "learned"):
+        assert part not in written.text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("authorization: Bearer abc.def-123", "authorization: Bearer (hidden)"),
+        ("{'authorization': 'bearer abcdef'}", "{'authorization': 'bearer (hidden)'}"),
+        ("Basic dXNlcjpwYXNz", "Basic (hidden)"),
+        ("token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl", "token (hidden)"),
+        ("GET /f/1?expires=9&signature=ab12&x=1", "GET /f/1?expires=9&signature=(hidden)&x=1"),
+        (
+            "http://a/b?X-Amz-Signature=ab12&X-Amz-Credential=cd",
+            "http://a/b?X-Amz-Signature=(hidden)&X-Amz-Credential=(hidden)",
+        ),
+        ("http://127.0.0.1:1/#token=abc", "http://127.0.0.1:1/#token=(hidden)"),
+        ("cannot reach postgresql://bob:s3cret@host/db", "cannot reach postgresql://bob:(hidden)@host/db"),
+        (
+            "the bearer of bad news, 3 tokens, http://a:80/b?page=2",
+            "the bearer of bad news, 3 tokens, http://a:80/b?page=2",
+        ),
+    ],
+)
+def test_C2_what_looks_like_somebodys_credential_is_hidden_too(words: str, told: str):
+    written = Written("json")
+    written.log.info("%s", words)
+    assert written.row["message"] == told
+
+
+def test_C2_words_too_short_for_a_secret_are_left_alone():
+    assert Secrets(["", "read"]).hide("I have read it") == "I have read it"

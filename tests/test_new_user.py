@@ -1,0 +1,160 @@
+"""A new user follows the tour of the README, word by word, in an empty folder, and gets what it promises.
+
+Two things are not as the README has them: the port, which must be free, and the model, which is scripted.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Timer
+from typing import Self
+
+import pytest
+
+from recto.page.canonical import Json, load_object
+from recto.testing.client import parse_events, request
+from recto.testing.model_server import Answer, Call, ModelServer, Request
+from recto.testing.process import free_port
+from tests.test_docs import ADDRESS, READMES, SECONDS, Block, blocks, read, shell_lines
+
+# Where the README has the model that speaks OpenAI's chat completions.
+MODEL = "http://127.0.0.1:11434/v1"
+EXPORT = re.compile(r"export (\w+)=")
+FILE = re.compile(r"`(agents/[\w/]+\.py)`")
+THREAD = "/api/v1/agent/threads/5f0c4ac8-0a4e-4f6c-9a3c-2b1d1e6a7f01"
+
+
+def answer(asked: Request) -> Answer:
+    """What a real model would do: look into the stock where it can, then say what there is."""
+    match asked.page["messages"]:
+        case [*_, {"role": "tool", "content": result}]:
+            return Answer(text=f"There are {result} of milk.")
+        case _:
+            return Answer(calls=(Call(name="stock", arguments='{"item": "milk"}'),))
+
+
+class NewUser:
+    """Two terminals in a folder that has nothing but what `make run` made: one for the server, one to ask it."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        self.folder = folder
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self.outputs: dict[str, str] = {}
+        self._model = model
+        self._server: subprocess.Popen[str] | None = None
+        places = {str(Path(found).parent) for name in ("sh", "cat", "curl") if (found := shutil.which(name))}
+        self._clean = {"HOME": str(folder), "PATH": os.pathsep.join(sorted(places)), "LANG": "C.UTF-8"}
+        # What was exported in both terminals, and where questions are asked.
+        self._both: dict[str, str] = {}
+        self._asking: dict[str, str] = {}
+        (folder / ".venv").symlink_to(sys.prefix)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.press_ctrl_c()
+
+    def type(self, command: str) -> None:
+        """Type a command where it belongs. Every one has to succeed; what it prints is kept."""
+        if "recto serve" in command:
+            self.press_ctrl_c()
+            self._serve(command)
+        elif exported := EXPORT.match(command):
+            said = self._run(f'{command}\nprintf %s "${exported[1]}"')
+            (self._both if exported[1] == "PATH" else self._asking)[exported[1]] = said
+        else:
+            self.outputs[command] = self._run(command)
+
+    def press_ctrl_c(self) -> None:
+        """Stop the server, if there is one, as a terminal does."""
+        if self._server is None:
+            return
+        os.killpg(self._server.pid, signal.SIGINT)
+        said, _ = self._server.communicate(timeout=SECONDS)
+        assert "Traceback" not in said, said
+        self._server = None
+
+    def _serve(self, command: str) -> None:
+        port = self.url.rpartition(":")[2]
+        self._server = subprocess.Popen(
+            ["sh", "-c", command.replace(MODEL, self._model)],
+            cwd=self.folder,
+            env={**self._clean, **self._both, "RECTO_PORT": port},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        late = Timer(SECONDS, self._server.kill)
+        late.start()
+        said = self._server.stdout.readline() if self._server.stdout else ""
+        late.cancel()
+        assert f"listening on {self.url}" in said, f"{command}: {said}"
+
+    def _run(self, command: str) -> str:
+        done = subprocess.run(
+            ["sh", "-c", command.replace(ADDRESS, self.url)],
+            cwd=self.folder,
+            env={**self._clean, **self._both, **self._asking},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+
+def tour_of(document: str) -> str:
+    """The tour: the third section, after what Recto is and how to try it."""
+    return re.split(r"^## .*\n", read(document), flags=re.MULTILINE)[2]
+
+
+def follow(user: NewUser, block: Block, words: str) -> None:
+    """Do what a block says. `words` stand before it."""
+    match block.language:
+        case "sh":
+            for line in shell_lines(block):
+                user.type(line)
+        case "python":
+            (user.folder / FILE.findall(words)[-1]).write_text(block.text, encoding="utf-8")
+        case _:
+            assert list(user.outputs.values())[-1].strip() == block.text.strip()
+
+
+def events_in(output: str) -> list[Mapping[str, Json]]:
+    return [load_object(sent.body) or {} for sent in parse_events(iter(output.encode().splitlines(keepends=True)))]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("document", READMES)
+def test_C1_C2_C5_P5_a_new_user_who_follows_the_readme_gets_what_it_promises(document: str, tmp_path: Path):
+    tour = tour_of(document)
+    with ModelServer(answer) as model, NewUser(tmp_path, model.url) as user:
+        assert MODEL in tour
+        for block in blocks(tour):
+            follow(user, block, tour.partition(block.text)[0])
+        asked = [
+            events_in(output) for command, output in user.outputs.items() if "accept: text/event-stream" in command
+        ]
+        key = (tmp_path / "bert.key").read_text(encoding="utf-8").strip()
+        token = (tmp_path / "recto-data" / "token").read_text(encoding="utf-8").strip()
+        of_bert, own = request(user.url, "GET", THREAD, token=key), request(user.url, "GET", THREAD, token=token)
+    demo, shop = asked
+    assert [event["content"] for event in demo if event["type"] == "TOOL_CALL_RESULT"] == ["84"]
+    assert [event["toolCallName"] for event in shop if event["type"] == "TOOL_CALL_START"] == ["stock"]
+    assert [event["content"] for event in shop if event["type"] == "TOOL_CALL_RESULT"] == ["3"]
+    said = "".join(str(event["delta"]) for event in shop if event["type"] == "TEXT_MESSAGE_CONTENT")
+    assert said == "There are 3 of milk."
+    assert b'"name":"stock"' in model.requests[0].body
+    # Their own thread, and somebody else's: the same words as for one that is not there.
+    assert (own.status, own.json["agent"], own.json["title"]) == (200, "shop", "What is 12 * 7?")
+    assert of_bert.status == 404
