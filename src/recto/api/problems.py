@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from recto.api.audit import audit
 from recto.errors import (
     Conflict,
     LimitReached,
@@ -29,7 +30,6 @@ from recto.page.canonical import dump
 MEDIA = "application/problem+json"
 STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     SettingsError: (422, "invalid_setting"),
-    NotFound: (404, "not_found"),
     TooLarge: (413, "too_large"),
     Conflict: (409, "conflict"),
     StoreBusy: (503, "busy"),
@@ -57,9 +57,13 @@ def problem(
     return Response(dump(body), status, headers, media_type=MEDIA)
 
 
-async def refuse(_request: Request, error: Exception) -> Response:
+async def refuse(request: Request, error: Exception) -> Response:
     """What an error of ours looks like to a client."""
     match error:
+        case NotFound():
+            # It may be somebody else's: who looks for what is not theirs is written down, and told nothing.
+            audit(request, f"no_{error.what.replace(' ', '_')}", status=404)
+            return problem(404, "not_found", str(error))
         case Refused():
             return problem(422, "invalid_input", str(error), errors=[{"field": error.where, "problem": str(error)}])
         case LimitReached():
