@@ -1,13 +1,19 @@
 # Recto in a container: as a user without rights, data in /data, configured by RECTO_ variables.
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE requirements.lock requirements-build.lock ./
-RUN python -m venv /opt/recto && /opt/recto/bin/pip install --no-cache-dir --require-hashes -r requirements.lock -r requirements-build.lock
+COPY requirements.lock requirements-build.lock ./
+# What builds the package stays behind in an environment of its own.
+RUN python -m venv /opt/recto \
+    && /opt/recto/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
+    && python -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements-build.lock
+COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN /opt/recto/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /opt/wheels . \
+    && /opt/recto/bin/pip install --no-cache-dir --no-deps /opt/wheels/*.whl
 
 FROM python:3.13-slim-bookworm
-RUN useradd --system --uid 10001 --create-home recto && install -d -o recto -g recto /data
+RUN useradd --system --uid 10001 --create-home recto && install -d -m 700 -o recto -g recto /data
 COPY --from=build /opt/recto /opt/recto
 ENV PATH=/opt/recto/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -19,7 +25,7 @@ USER 10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8787
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8787/readyz', timeout=2)"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(f'http://127.0.0.1:{os.environ[\"RECTO_PORT\"]}/readyz', timeout=2)"]
 # Without RECTO_API_KEYS or a RECTO_JWT_ setting it does not start: an open address needs accounts.
 ENTRYPOINT ["recto"]
 CMD ["serve"]

@@ -14,8 +14,12 @@ from threading import Timer
 
 import pytest
 
+from recto.api.problems import CODES, STATUS
+from recto.api.server import ROUTES
+from recto.page import refuse
 from recto.testing.client import TOKEN
 from recto.testing.process import ServerProcess
+from recto.worker.finish import INTERNAL, WHY
 from tests.house import ROOT
 
 READMES = ("README.md", "README.zh-CN.md")
@@ -29,6 +33,7 @@ COMMANDS = ("recto ", "python ", CURL)
 # Where a server is by default, as documents say it.
 ADDRESS = "http://127.0.0.1:8787"
 SECONDS = 120
+TOO_LARGE = "RunAgentInput payload exceeds size limit"
 FENCE = re.compile(
     r"^(?P<fence>```+|~~~+)(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
 )
@@ -78,6 +83,44 @@ def test_every_command_in_a_document_runs(document: str, tmp_path: Path):
             check_done(document, command, run(command.replace(CURL, f"{CURL}-f ").replace(ADDRESS, url), tmp_path))
 
 
+def test_the_page_of_the_server_has_every_route():
+    shown = re.findall(r"^\| `([A-Z]+ /[^`?]*)` \|", read("docs/server.md"), flags=re.MULTILINE)
+    assert shown == sorted(shown, key=[f"{route.method} {route.path}" for route in ROUTES].index)
+    assert sorted(shown) == sorted(f"{route.method} {route.path}" for route in ROUTES)
+
+
+def test_P2_the_page_of_the_server_has_every_rule_of_an_input_in_its_order():
+    told = re.findall(r"^\| .* \| 4\d\d \| `(.*)` \|$", read("docs/server.md"), flags=re.MULTILINE)
+    assert told == [
+        TOO_LARGE,
+        refuse.NO_UUID,
+        refuse.LONG_RUN_ID,
+        refuse.MANY_MESSAGES,
+        refuse.LONG_WORDS,
+        refuse.NOT_ONE_USER,
+        refuse.NOT_USER_FIRST,
+        refuse.NO_IMAGE,
+        refuse.NO_URL,
+        refuse.HAS_DATA,
+        refuse.NOT_SIGNED,
+    ]
+
+
+def test_the_page_of_the_server_has_every_code_of_a_refusal_under_its_status():
+    rows = re.findall(r"^\| (\d{3}) \| (`.*?`) \|", read("docs/server.md"), flags=re.MULTILINE)
+    told = {(int(status), code) for status, codes in rows for code in re.findall(r"`(\w+)`", codes)}
+    written = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/recto/api").glob("*.py"))
+    found = re.findall(r'(?:problem\(|Refusal\(status=)(\d{3}), (?:code=)?"(\w+)"', written)
+    known = {(int(status), code) for status, code in found} | {*STATUS.values()}
+    assert told == known | {(status, code) for status, code in CODES.items()}
+
+
+def test_the_page_of_the_server_has_every_way_a_run_fails():
+    shown = re.search(r"`RUN_ERROR` has one of these codes: (.*?) for older clients", read("docs/server.md"))
+    assert shown is not None
+    assert set(re.findall(r"`(\w+)`", shown[1])) == {*WHY, INTERNAL, "cancelled"}
+
+
 @pytest.mark.parametrize("document", LINKED)
 def test_every_make_target_named_exists(document: str):
     targets = set(re.findall(r"^([a-z][\w-]*):", read("Makefile"), flags=re.MULTILINE))
@@ -109,7 +152,15 @@ def broken(document: str, link: str) -> str | None:
         return "no such file. Correct the link."
     if path.suffix == ".py" and name and name not in defined_names(ast.parse(path.read_text(encoding="utf-8"))):
         return f"{target} defines no {name} at its top level. Name a function, a class, a constant or Class.method."
+    if path.suffix == ".md" and name and name not in anchors(path.read_text(encoding="utf-8")):
+        return f"{target} has no heading for #{name}. Correct the link."
     return None
+
+
+def anchors(text: str) -> set[str]:
+    """Headings as links name them: lower case, with dashes for spaces."""
+    headings: list[str] = re.findall(r"^#{1,6} (.*)$", outside_blocks(text), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def defined_names(tree: ast.Module | ast.ClassDef, prefix: str = "") -> set[str]:

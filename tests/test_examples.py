@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -22,8 +22,9 @@ from recto.agents.fold_table import with_table
 from recto.cli.config import load_config
 from recto.cli.server_settings import ServerSettings, load_settings
 from recto.page import FoldSettings, Project
+from recto.page.canonical import load_object
 from recto.page.folding import SEARCH
-from recto.testing.client import TOKEN
+from recto.testing.client import RUNS, TOKEN, Sent, request, run
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
 from recto.tools.load import tools_of_folder
@@ -182,6 +183,24 @@ def test_the_readme_shows_the_first_run_of_a_server(tmp_path: Path):
 
 def test_make_run_starts_what_the_readme_shows():
     assert output_of("make", "--no-print-directory", "-n", "run").endswith(".venv/bin/recto serve --hello\n")
+
+
+def test_P1_P3_P11_P12_the_bodies_in_the_page_on_clients_do_what_it_says(tmp_path: Path):
+    bodies = blocks_of("docs/clients.md", "json")
+    with ServerProcess.serve(tmp_path, {}, "--agents", str(AGENTS)) as server:
+        first, asked = (run(server.url, load_object(body.encode()) or {}) for body in bodies[:2])
+        (call,) = (sent.event["toolCallId"] for sent in asked if sent.event["type"] == "TOOL_CALL_START")
+        answer = bodies[2].replace("CALL", str(call))
+        answered, told = (run(server.url, load_object(body.encode()) or {}) for body in (answer, bodies[3]))
+        page = request(server.url, "GET", f"{RUNS}/7d0f-4/calls/1?raw=1").body
+    assert [said(events) for events in (first, answered)] == ["12 * 7 = 84.", "The time is 2026-05-14 12:00:00."]
+    assert asked[-1].event["outcome"] == {"type": "success", "pendingToolCallIds": [call]}
+    assert "outcome" not in told[-1].event
+    assert b"<description>The page the user is on</description>" in page
+
+
+def said(events: Sequence[Sent]) -> str:
+    return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
 @pytest.mark.parametrize("code", blocks_of("docs/api.md", "python"))

@@ -10,7 +10,6 @@ from recto.page.canonical import Json
 from recto.testing.client import request
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
-STREAM = "text/event-stream"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +31,6 @@ class Operation:
     @property
     def has_body(self) -> bool:
         return "requestBody" in self.route
-
-    @property
-    def streams(self) -> bool:
-        """Whether it answers with events and nothing else: such an answer ends only when its run does."""
-        good = cast("Mapping[str, Mapping[str, Mapping[str, Json]]]", self.route["responses"]).get("200", {})
-        return list(good.get("content", {})) == [STREAM]
 
     @property
     def places(self) -> list[str]:

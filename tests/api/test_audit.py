@@ -17,7 +17,8 @@ def test_P5_looking_for_somebody_elses_run_is_written_down_under_the_name_of_who
             request(server.url, "GET", f"{RUNS}/{run}?key=secret-in-a-query", token="a-wrong-key-9876543210").status
             == 401
         )
-        lines = [line for line in server.output.splitlines() if "recto.audit" in line]
+        output = server.output
+    lines = [line for line in output.splitlines() if "recto.audit" in line]
     assert f"refused GET {RUNS}/{run}: status 404, reason no_run, user bob, from 127.0.0.1" in lines[0]
     assert f"refused GET {RUNS}/{run}: status 401, reason wrong_credential, user nobody" in lines[1]
-    assert not any(secret in server.output for secret in (ALICE, BOB, "a-wrong-key-9876543210", "secret-in-a-query"))
+    assert not any(secret in output for secret in (ALICE, BOB, "a-wrong-key-9876543210", "secret-in-a-query"))

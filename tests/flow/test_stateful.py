@@ -30,7 +30,7 @@ from tests.flow.world import SECRET, Row, World, wait_until
 
 pytestmark = pytest.mark.full
 
-STEPS, EXAMPLES, STEPS_EACH = 2_000, 52, 50
+STEPS, EXAMPLES, STEPS_EACH = 2_000, 45, 50
 THREADS, MOST_FORKS = 3, 4
 CLIENT_TOOL: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": {"type": "object"}}
 WORD = re.compile(r"w[0-9a-f]{12}")

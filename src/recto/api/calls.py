@@ -12,7 +12,7 @@ from starlette.responses import Response
 from recto.api.backend import backend_of, json_answer
 from recto.api.route import Route
 from recto.api.runs import RUNS, RunId, find_run
-from recto.api.shapes_threads import CALL_EXAMPLE, CALLS_EXAMPLE, CallShape, CallsShape
+from recto.api.shapes_threads import CALL_EXAMPLE, CALLS_EXAMPLE, CallAnswer, CallsShape
 from recto.errors import Conflict
 from recto.page.canonical import Json, load, load_object
 from recto.page.history import told_time
@@ -98,7 +98,7 @@ ROUTES = (
         path=f"{CALLS}/{{n}}",
         handler=get_call,
         tag="calls",
-        answer=CallShape,
+        answer=CallAnswer,
         refusals=(404, 409, 422),
         examples={"answer": CALL_EXAMPLE},
     ),

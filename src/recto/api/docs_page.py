@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.metadata import version
-from typing import cast
+from typing import TypeAlias, cast
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -31,6 +31,9 @@ summary{cursor:pointer;padding:.3rem 0}b{display:inline-block;min-width:4.5rem}
 POLICY = "default-src 'none'; frame-ancestors 'none'; style-src 'sha256-{hash}'"
 SCHEME = "bearer"
 METHODS = ("get", "post", "patch", "delete")
+NOT_OURS = {"$ref": "#/components/schemas/HTTPValidationError"}
+INNER, OF_INNER, OUTER = "$defs", "#/$defs/", "#/components/schemas/"
+Paths: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Json]]]
 
 
 def describe(api: FastAPI) -> Callable[[], dict[str, object]]:
@@ -39,12 +42,53 @@ def describe(api: FastAPI) -> Callable[[], dict[str, object]]:
     def openapi() -> dict[str, object]:
         if api.openapi_schema is None:
             found = get_openapi(title=api.title, version=version("recto"), description=ABOUT, routes=api.routes)
-            parts = cast("dict[str, dict[str, object]]", found.setdefault("components", {}))
-            parts["securitySchemes"] = {SCHEME: {"type": "http", "scheme": "bearer"}}
-            api.openapi_schema = {**found, "security": [{SCHEME: []}]}
+            # What FastAPI has among its parts belongs to the answers taken out here.
+            paths = _as_answered(found["paths"])
+            shapes = {name: _pointed(shape) for name, shape in _shapes(paths)}
+            parts: Json = {"schemas": shapes, "securitySchemes": {SCHEME: {"type": "http", "scheme": "bearer"}}}
+            rest: Mapping[str, Json] = {"paths": _pointed(paths), "components": parts, "security": [{SCHEME: []}]}
+            api.openapi_schema = {**found, **rest}
         return cast("dict[str, object]", api.openapi_schema)
 
     return openapi
+
+
+def _as_answered(paths: Paths) -> dict[str, dict[str, dict[str, Json]]]:
+    """Routes without the answers FastAPI takes for granted and nobody here gives: JSON of no shape, its own 422."""
+    return {
+        path: {method: {**route, "responses": _answers(route)} for method, route in methods.items()}
+        for path, methods in paths.items()
+    }
+
+
+def _answers(route: Mapping[str, Json]) -> dict[str, Json]:
+    kept: dict[str, Json] = {}
+    for status, answer in cast("Mapping[str, Mapping[str, Json]]", route["responses"]).items():
+        given = cast("Mapping[str, Mapping[str, Json]]", answer.get("content", {}))
+        content = {media: shape for media, shape in given.items() if shape.get("schema") not in ({}, NOT_OURS)}
+        if content or not given:
+            kept[status] = {**answer, "content": content}
+    return kept
+
+
+def _shapes(value: Json) -> Iterator[tuple[str, Json]]:
+    """Every shape that stands with the one that uses it. A name means the same shape everywhere."""
+    if isinstance(value, Mapping):
+        yield from cast("Mapping[str, Json]", value.get(INNER, {})).items()
+        for part in value.values():
+            yield from _shapes(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _shapes(part)
+
+
+def _pointed(value: Json) -> Json:
+    """The value with its references to where OpenAPI keeps shapes."""
+    if isinstance(value, Mapping):
+        return {name: _pointed(part) for name, part in value.items() if name != INNER}
+    if isinstance(value, list):
+        return [_pointed(part) for part in value]
+    return OUTER + value.removeprefix(OF_INNER) if isinstance(value, str) and value.startswith(OF_INNER) else value
 
 
 async def get_description(request: Request) -> Response:
@@ -60,7 +104,7 @@ async def get_docs(request: Request) -> Response:
 
 
 def _page(description: Mapping[str, Json]) -> str:
-    paths = cast("Mapping[str, Mapping[str, Mapping[str, Json]]]", description["paths"])
+    paths = cast("Paths", description["paths"])
     tags = dict.fromkeys(tag for methods in paths.values() for one in methods.values() for tag in _tags(one))
     sections = "".join(f"<h2>{escape(tag)}</h2>{''.join(_routes(paths, tag))}" for tag in tags)
     about = "".join(f"<p>{escape(part)}</p>" for part in ABOUT.split("\n\n"))
@@ -75,7 +119,7 @@ def _tags(route: Mapping[str, Json]) -> Sequence[str]:
     return cast("Sequence[str]", route.get("tags", ()))
 
 
-def _routes(paths: Mapping[str, Mapping[str, Mapping[str, Json]]], tag: str) -> Iterator[str]:
+def _routes(paths: Paths, tag: str) -> Iterator[str]:
     for path, methods in paths.items():
         for method in METHODS:
             if method in methods and tag in _tags(methods[method]):

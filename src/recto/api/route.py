@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Literal
+from typing import Literal, cast
 
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -16,7 +16,13 @@ from recto.page.canonical import Json
 PROBLEM_MEDIA = "application/problem+json"
 JSON_MEDIA = "application/json"
 STREAM_MEDIA = "text/event-stream"
-# What a stream may look like, for the description.
+STREAM_STATUS = 200
+# What a stream is made of, and what it may look like, for the description.
+STREAM_ITEM: dict[str, Json] = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "data": {"type": "string", "contentMediaType": JSON_MEDIA}},
+    "required": ["id", "data"],
+}
 STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"run-1"}\n\n'
 
 
@@ -74,10 +80,12 @@ def _answers(route: Route) -> dict[int | str, dict[str, object]]:
         content[JSON_MEDIA] = {"schema": _schema(route.answer), **_example(route.examples.get("answer"))}
     if route.text:
         content[route.text] = {"schema": {"type": "string"}}
+    given = {route.status: content}
     if route.streams:
-        content[STREAM_MEDIA] = {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}
+        stream = {STREAM_MEDIA: {"itemSchema": STREAM_ITEM, "example": STREAM_EXAMPLE}}
+        given[STREAM_STATUS] = {**given.get(STREAM_STATUS, {}), **stream}
     answers: dict[int | str, dict[str, object]] = {
-        route.status: {"description": HTTPStatus(route.status).phrase, "content": content}
+        status: {"description": HTTPStatus(status).phrase, "content": content} for status, content in given.items()
     }
     common = (400, 421, 429, 503) if route.is_open else (400, 401, 403, 421, 429, 503)
     for status in sorted({*route.refusals, *common}):
@@ -94,8 +102,22 @@ def _body(route: Route) -> dict[str, object]:
     return {**security, "requestBody": {"required": True, "content": {JSON_MEDIA: shown}}}
 
 
-def _schema(model: type[BaseModel]) -> dict[str, object]:
-    return model.model_json_schema()
+def _schema(model: type[BaseModel]) -> Json:
+    """The shape of a body, whole: in the description, references to its parts would lead nowhere."""
+    schema = cast("dict[str, Json]", model.model_json_schema())
+    return _inlined(schema, cast("Mapping[str, Json]", schema.pop("$defs", {})))
+
+
+def _inlined(schema: Json, parts: Mapping[str, Json]) -> Json:
+    match schema:
+        case {"$ref": str(name)}:
+            return _inlined(parts[name.removeprefix("#/$defs/")], parts)
+        case dict():
+            return {name: _inlined(inner, parts) for name, inner in schema.items()}
+        case list():
+            return [_inlined(inner, parts) for inner in schema]
+        case _:
+            return schema
 
 
 def _example(value: Json) -> dict[str, object]:

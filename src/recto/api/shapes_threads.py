@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from recto.api.shapes import RUN_EXAMPLE, TASK, THREAD, TIME, RunShape
 from recto.page.canonical import Json
@@ -199,3 +199,16 @@ class CallShape(CallRow):
     damaged: list[str]
     page: object
     manifest: dict[str, object] | None
+
+
+class PageShape(BaseModel):
+    """The body of a model call as it was sent. Its other fields are the provider's."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+    messages: list[object]
+
+
+class CallAnswer(RootModel[CallShape | PageShape]):
+    """A model call; with `raw` the page alone."""

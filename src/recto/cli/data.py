@@ -49,7 +49,8 @@ def backup(
     try:
         with Console(stderr=True).status("Copying"):
             source = _database(_settings(data, config))
-            target.mkdir(parents=True, exist_ok=True)
+            # Only for whoever copies: it holds what everybody said.
+            target.mkdir(mode=0o700, parents=True, exist_ok=True)
             backup_file(source, target / source.name)
     except SettingsError as error:
         raise _stop("backup", error, WRONG_USE) from error

@@ -17,7 +17,8 @@ from recto.errors import SettingsError
 PREFIX = "RECTO_"
 FILE = "recto.toml"
 # Read elsewhere, by whoever needs them; here so that no known name is called unknown.
-OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY"})
+# RECTO_URL is for clients: whoever exports it may still start a server.
+OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_URL"})
 # A url may hold a password, and the value of a name we do not know may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
 SECRETS = frozenset({"database_url", "token", "api_keys", "jwt_secret", "jwt_public_key", "jwt_jwks_url"})

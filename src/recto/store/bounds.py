@@ -41,14 +41,12 @@ class Room(NamedTuple):
     interrupted: str | None = None
 
 
-def make_room(connection: Connection, admission: Admission) -> Room:
+def make_room(connection: Connection, admission: Admission, *, has_worker: bool) -> Room:
     """Refuse a run that may not wait, or that is one too many; else see what it has to wait for."""
     bounds = admission.bounds
     others = cast("list[tuple[str, str]]", OPEN.rows(connection, {"of": admission.thread}))
     if others and admission.multitask == "reject":
-        raise Conflict(
-            "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
-        )
+        raise Conflict(BUSY)
     if bounds.user_tokens:
         _check_tokens(connection, admission)
     if bounds.user_runs and _count(connection, OF_USER, {"of": admission.owner}) >= bounds.user_runs:
@@ -56,7 +54,7 @@ def make_room(connection: Connection, admission: Admission) -> Room:
     waiting = sum(1 for _, status in others if status == "queued")
     if bounds.thread_queue and waiting >= bounds.thread_queue:
         raise _too_many(f"{waiting} runs wait for this thread, which is the limit")
-    if bounds.queue and others and _count(connection, WAITING, {}) >= bounds.queue:
+    if bounds.queue and (others or not has_worker) and _count(connection, WAITING, {}) >= bounds.queue:
         raise _too_many(f"{bounds.queue} runs wait for this server, which is the limit")
     interrupted = _interrupt(connection, others) if admission.multitask == "interrupt" else None
     return Room(is_free=not others, interrupted=interrupted)

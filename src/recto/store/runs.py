@@ -117,7 +117,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     if known is not None:
         return _same(known, admission)
     agent, of_thread = _thread(connection, admission)
-    room = make_room(connection, admission)
+    room = make_room(connection, admission, has_worker=who is not None)
     created = micros(admission.created)
     values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "agent": agent, "created": created}
     values = {**values, **FRESH}

@@ -99,6 +99,10 @@ class BoundsSuite:
         await admit(store, "r3", "thread-2")
         told = await refused(store, "r4", Bounds(queue=2))
         expect(told, "2 runs wait for this server, which is the limit. Wait for one to end, or cancel one.")
+        # Where nobody has a hand free, a run waits too, though its thread is free.
+        await refused(store, "r5", Bounds(queue=2), thread="thread-3")
+        free = replace(admission("r5", "thread-3"), bounds=Bounds(queue=2))
+        expect((await store.admit(free, NODE)).run.status, "running")
 
     async def test_a_user_has_so_many_tokens_a_day_and_no_more(self, store: Store) -> None:
         lease = await begin(store, "r1")

@@ -1,0 +1,299 @@
+"""What whoever runs a server sees over HTTP: metrics, prices, version, the description; and what retention leaves."""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from html.parser import HTMLParser
+from importlib.metadata import version
+from pathlib import Path
+from typing import cast
+
+import pytest
+from ag_ui.core import Event
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import TypeAdapter
+
+from recto.models.ports import Usage
+from recto.page.canonical import Json
+from recto.testing.client import RUNS, ask, read_events, request, run, start
+from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
+from recto.testing.process import ServerProcess
+
+KEYS = {"RECTO_API_KEYS": "ann:the-key-that-ann-has,bob:the-key-that-bob-has", "RECTO_OPERATORS": "ann, local"}
+ANN, BOB = "the-key-that-ann-has", "the-key-that-bob-has"
+PRICES = """
+currency = "EUR"
+as_of = 2026-05-14
+[[prices]]
+models = ["compatible:priced"]
+input = 3
+output = 10
+cached = 0.5
+"""
+READER = """---
+fold:
+  reads: {tools: [read_page], path_args: [path], keep: 2}
+---
+You read.
+"""
+TOOLS = '''
+from recto.tools import tool
+
+
+@tool(safe_to_repeat=True)
+def read_page(path: str) -> str:
+    """Read a page."""
+    return "a word and another " * 50
+'''
+READS = 4
+USAGE = Usage(input=1_000, output=200, cached=600)
+SOON = 30.0
+Labels = tuple[tuple[str, str], ...]
+Row = Mapping[str, Json]
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + SOON
+    while not is_so():
+        assert time.monotonic() < until, f"waited too long for {what}"
+        time.sleep(0.02)
+
+
+def scripted(asked: Request) -> Answer:
+    """Reads a page four times, fails, hangs or answers, as it is told."""
+    messages = cast("list[Row]", asked.page["messages"])
+    words = str([message["content"] for message in messages if message["role"] == "user"])
+    if "fail" in words:
+        return failure(401, "no")
+    if "hang" in words:
+        return Answer(hang=True)
+    done = sum(1 for message in messages if message["role"] == "tool")
+    if "read" in words and done < READS:
+        return Answer(calls=(Call(name="read_page", arguments='{"path": "a.md"}', id=f"c{done}"),), usage=USAGE)
+    return Answer(text="Here you are.", usage=USAGE)
+
+
+def agents(folder: Path, text: str) -> Path:
+    """A folder of agents with one, named reader."""
+    (folder / "agents" / "reader").mkdir(parents=True)
+    (folder / "agents" / "reader" / "AGENT.md").write_text(text, encoding="utf-8")
+    (folder / "agents" / "reader" / "tools.py").write_text(TOOLS, encoding="utf-8")
+    return folder / "agents"
+
+
+def settings(folder: Path, model: ModelServer, text: str = READER, name: str = "priced") -> dict[str, str]:
+    (folder / "prices.toml").write_text(PRICES, encoding="utf-8")
+    return {
+        "RECTO_MODEL": f"compatible:{name}",
+        "RECTO_MODEL_URL": model.url,
+        "RECTO_AGENTS": str(agents(folder, text)),
+        "RECTO_AGENT": "reader",
+        "RECTO_PRICES": str(folder / "prices.toml"),
+    }
+
+
+def samples(body: str) -> dict[tuple[str, Labels], float]:
+    """Every sample of the metrics, by name and labels."""
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(body)
+        for sample in family.samples
+    }
+
+
+def labels(**values: str) -> Labels:
+    return tuple(sorted(values.items()))
+
+
+def calls_of(url: str, task: str) -> list[Row]:
+    listed = cast("list[Row]", request(url, "GET", f"{RUNS}/{task}/calls").json["calls"])
+    return [request(url, "GET", f"{RUNS}/{task}/calls/{row['n']}").json for row in listed]
+
+
+def saved_of(call: Row) -> int:
+    parts = cast("list[Row]", cast("Row", call["manifest"])["parts"])
+    receipts = [receipt for part in parts for receipt in cast("list[Row]", part.get("receipts", ()))]
+    tokens = [cast("Mapping[str, int]", receipt["tokens"]) for receipt in receipts]
+    return sum(count["before"] - count["after"] for count in tokens)
+
+
+# Metrics
+
+
+def test_R11_metrics_are_exactly_what_the_runs_did(tmp_path: Path):
+    with (
+        ModelServer(scripted) as model,
+        ServerProcess.serve(tmp_path / "data", settings(tmp_path, model)) as server,
+    ):
+        for words in ("hello", "hello again", "please fail"):
+            run(server.url, ask(words))
+        read = ask("read it")
+        run(server.url, read)
+        saved = [saved_of(call) for call in calls_of(server.url, str(read["runId"]))]
+        stuck = start(server.url, ask("hang"))
+        model.wait_requests(2 + 1 + READS + 1 + 1)
+        request(server.url, "POST", f"{RUNS}/{stuck}/cancel")
+        list(read_events(server.url, stuck))
+        reply = request(server.url, "GET", "/metrics")
+    assert reply.headers["content-type"].startswith("text/plain; version=")
+    found = samples(reply.body.decode())
+    model_name, replies = "compatible:priced", 2 + READS + 1
+    expected = {
+        ("recto_runs_total", labels(agent="reader", outcome="done")): 3,
+        ("recto_runs_total", labels(agent="reader", outcome="model_failed")): 1,
+        ("recto_runs_total", labels(agent="reader", outcome="cancelled")): 1,
+        ("recto_run_seconds_count", labels(agent="reader")): 5,
+        ("recto_queue_seconds_count", labels()): 5,
+        ("recto_model_calls_total", labels(model=model_name, result="replied")): replies,
+        ("recto_model_calls_total", labels(model=model_name, result="failed")): 1,
+        ("recto_first_token_seconds_count", labels(model=model_name)): replies,
+        ("recto_tokens_total", labels(model=model_name, kind="input")): replies * USAGE.input,
+        ("recto_tokens_total", labels(model=model_name, kind="output")): replies * USAGE.output,
+        ("recto_tokens_total", labels(model=model_name, kind="cached")): replies * USAGE.cached,
+        ("recto_errors_total", labels(kind="ModelRefused")): 1,
+        # Three reads are one too many in the fourth call, four are two too many in the fifth.
+        ("recto_folds_total", labels(rule="R2", tool="read_page")): 3,
+        ("recto_fold_tokens_saved_total", labels(rule="R2", tool="read_page")): sum(saved),
+    }
+    assert [count > 0 for count in saved] == [False, False, False, True, True]
+    assert {name: found[name] for name in expected} == expected
+    price = found["recto_price_total", labels(model=model_name, currency="EUR")]
+    assert price == pytest.approx(replies * (400 * 3 + 600 * 0.5 + 200 * 10) / 1_000_000)
+    assert not [name for name in found if "user" in str(name) or "local" in str(name)]
+
+
+def test_C3_only_operators_may_read_metrics(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, KEYS) as server:
+        statuses = {token: request(server.url, "GET", "/metrics", token=token).status for token in (ANN, BOB, None)}
+        refused = request(server.url, "GET", "/metrics", token=BOB).json
+        own = request(server.url, "GET", "/metrics").status
+    assert statuses == {ANN: 200, BOB: 403, None: 401}
+    assert (refused["code"], refused["detail"]) == (
+        "not_an_operator",
+        "Only an operator of this server may see its metrics. Operators are named in RECTO_OPERATORS.",
+    )
+    assert own == 200
+
+
+# Prices
+
+
+def test_P8_a_run_and_its_calls_tell_their_price_where_it_is_known(tmp_path: Path):
+    with (
+        ModelServer(scripted) as model,
+        ServerProcess.serve(tmp_path / "data", settings(tmp_path, model)) as server,
+    ):
+        task = start(server.url, ask("read it"))
+        list(read_events(server.url, task))
+        usage = cast("Row", request(server.url, "GET", f"{RUNS}/{task}").json["usage"])
+        calls = calls_of(server.url, task)
+    one = 400 * 3 + 600 * 0.5 + 200 * 10
+    assert [call["price"] for call in calls] == [one * 1_000] * (READS + 1)
+    assert (float(str(usage["price"])), usage["currency"]) == (pytest.approx(one * (READS + 1) / 1_000_000), "EUR")
+    assert usage["inputTokens"] == USAGE.input * (READS + 1)
+
+
+def test_P8_where_no_price_is_known_none_is_told(tmp_path: Path):
+    with (
+        ModelServer(scripted) as model,
+        ServerProcess.serve(tmp_path / "data", settings(tmp_path, model, name="other")) as server,
+    ):
+        task = start(server.url, ask("hello"))
+        list(read_events(server.url, task))
+        usage = cast("Row", request(server.url, "GET", f"{RUNS}/{task}").json["usage"])
+        (call,) = calls_of(server.url, task)
+        found = samples(request(server.url, "GET", "/metrics").body.decode())
+    assert not {"price", "currency"} & usage.keys()
+    assert call["price"] is None
+    assert not [name for name, _ in found if name.startswith("recto_price")]
+
+
+# Retention
+
+
+def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Path):
+    kept = {"RECTO_EVENT_DAYS": "0.000001", "RECTO_CLEANING_SECONDS": "0.05", "RECTO_LOG_LEVEL": "info"}
+    with ServerProcess.serve(tmp_path, kept) as server:
+        body = ask("What is 12 * 7?")
+        heard = run(server.url, body)
+        name = str(body["runId"])
+        wait_until(lambda: len(list(read_events(server.url, name))) == 3, "the events to be cleaned up")
+        again = list(read_events(server.url, name))
+        later = list(read_events(server.url, name, after=heard[-1].number))
+        wait_until(lambda: "cleaned up" in server.output, "its line in the log")
+        history = request(server.url, "GET", f"/api/v1/agent/history?threadId={body['threadId']}").json
+    assert [sent.event["type"] for sent in again] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    for sent in again:
+        TypeAdapter[object](Event).validate_json(sent.body)
+    said = cast("Sequence[Row]", again[1].event["messages"])
+    assert [message["role"] for message in said] == ["user", "assistant", "tool", "assistant"]
+    assert (again[-1].number, later) == (heard[-1].number, [])
+    assert len(cast("list[Row]", history["messages"])) == 3
+
+
+# Version and description
+
+
+def test_X1_version_tells_what_answers(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {}) as server:
+        assert request(server.url, "GET", "/version").json == {
+            "name": "recto",
+            "version": version("recto"),
+            "protocols": ["1.0", "0.0"],
+        }
+
+
+class Page(HTMLParser):
+    """What a page of HTML loads, runs and says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+        assert not [name for name, _ in attrs if name.startswith("on") or name == "style"]
+
+    def handle_data(self, data: str) -> None:
+        self.words += data + "\n"
+
+
+def test_P1_docs_name_every_route_and_run_and_load_nothing(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {}) as server:
+        reply = request(server.url, "GET", "/docs", token=None)
+        described = request(server.url, "GET", "/openapi.json", token=None).json
+    page = Page(reply.body.decode())
+    paths = cast("Mapping[str, Mapping[str, Row]]", described["paths"])
+    routes = [(method.upper(), path) for path, methods in paths.items() for method in methods]
+    assert len(routes) >= 20
+    for method, path in routes:
+        assert re.search(rf"^{method}\n{re.escape(path)}$", page.words, re.MULTILINE), (method, path)
+    assert page.links == ["/openapi.json"]
+    assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base"}
+    policy = reply.headers["content-security-policy"]
+    assert re.fullmatch(r"default-src 'none'; frame-ancestors 'none'; style-src 'sha256-[A-Za-z0-9+/=]{44}'", policy)
+
+
+def test_P1_every_json_body_and_answer_has_an_example_and_docs_show_it(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {}) as server:
+        shown = request(server.url, "GET", "/docs", token=None).body.decode()
+        described = request(server.url, "GET", "/openapi.json", token=None).json
+    missing: list[str] = []
+    for path, methods in cast("Mapping[str, Mapping[str, Row]]", described["paths"]).items():
+        for method, route in methods.items():
+            answers = cast("Mapping[str, Row]", route["responses"])
+            bodies = [cast("Row", route.get("requestBody") or {}), *[answers[status] for status in answers]]
+            contents = [cast("Mapping[str, Row]", body.get("content") or {}) for body in bodies]
+            media = [content["application/json"] for content in contents if "application/json" in content]
+            missing += [f"{method} {path}" for one in media if "example" not in one]
+    assert not missing
+    assert "HTTPValidationError" not in str(described)
+    shapes = cast("Mapping[str, Mapping[str, Json]]", described["components"])["schemas"]
+    for name in re.findall(r"'\$ref': '#/components/schemas/(\w+)'", str(described)):
+        assert name in shapes
+    assert "$defs" not in str(described)
+    assert "&quot;taskId&quot;:" in shown

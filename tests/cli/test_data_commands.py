@@ -1,0 +1,178 @@
+"""C1: `recto backup` and `recto user`, beside a server that runs and without one."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from recto.page.canonical import Json, load_object
+from recto.testing.client import RUNS, ask, read_events, request, run, start
+from recto.testing.model_server import Answer, ModelServer
+from recto.testing.process import ServerProcess
+
+FAILED, WRONG_USE = 1, 2
+
+
+def recto(folder: Path, *words: str, asked: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command, in a folder of its own."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
+    return subprocess.run(
+        [sys.executable, "-m", "recto", *words],
+        cwd=folder,
+        env={**clean, **environment},
+        input=asked,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def lines(text: str) -> list[dict[str, Json]]:
+    return [dict(load_object(line) or {}) for line in text.splitlines()]
+
+
+# Backup
+
+
+def test_C1_a_backup_of_a_server_under_load_opens_has_what_was_committed_and_goes_on(tmp_path: Path):
+    data, copy = tmp_path / "data", tmp_path / "copies" / "one"
+    done, stop = list[str](), threading.Event()
+    with (
+        ModelServer(lambda _: Answer(text="word " * 30)) as model,
+        ServerProcess.serve(data, {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url}) as server,
+    ):
+        first = ask("remember me")
+        run(server.url, first)
+
+        def load() -> None:
+            while not stop.is_set():
+                body = ask("more")
+                run(server.url, body)
+                done.append(str(body["runId"]))
+
+        threads = [threading.Thread(target=load) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        committed = list(done)
+        made = recto(tmp_path, "backup", str(copy), "--data", str(data))
+        stop.set()
+        for thread in threads:
+            thread.join()
+        heard = list(read_events(server.url, str(first["runId"])))
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout == f"Copied to {copy}. Start a server on it with: recto serve --data {copy}\n"
+    assert [path.name for path in copy.iterdir()] == ["recto.db"]
+    assert copy.stat().st_mode & 0o077 == 0
+    with ServerProcess.serve(copy, {}) as server:
+        assert list(read_events(server.url, str(first["runId"]))) == heard
+        for name in committed:
+            assert request(server.url, "GET", f"{RUNS}/{name}").json["status"] == "finished"
+        again = ask("What is 12 * 7?", thread=str(first["threadId"]))
+        assert run(server.url, again)[-1].event["type"] == "RUN_FINISHED"
+
+
+def test_C1_a_run_that_was_at_work_goes_on_in_the_copy(tmp_path: Path):
+    with ModelServer(lambda asked: Answer(hang=True) if asked.number == 0 else Answer(text="Done.")) as model:
+        settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_LEASE_SECONDS": "2"}
+        with ServerProcess.serve(tmp_path / "data", settings) as server:
+            task = start(server.url, ask("hi"))
+            model.wait_requests(1)
+            assert recto(tmp_path, "backup", "copy", "--data", "data").returncode == 0
+        with ServerProcess.serve(tmp_path / "copy", settings) as server:
+            heard = list(read_events(server.url, task))
+    assert heard[-1].event["type"] == "RUN_FINISHED"
+
+
+def test_C1_a_backup_overwrites_nothing(tmp_path: Path):
+    with ServerProcess.serve(tmp_path / "data", {}) as server:
+        assert server.stop() == 0
+    assert recto(tmp_path, "backup", "copy", "--data", "data").returncode == 0
+    before = (tmp_path / "copy" / "recto.db").read_bytes()
+    again = recto(tmp_path, "backup", "copy", "--data", "data")
+    assert (again.returncode, again.stdout) == (WRONG_USE, "")
+    assert again.stderr.count("\n") == 1
+    assert "there is such a file already. Name a new one" in again.stderr
+    assert (tmp_path / "copy" / "recto.db").read_bytes() == before
+
+
+def test_C1_what_cannot_be_copied_is_told_and_nothing_is_made(tmp_path: Path):
+    missing = recto(tmp_path, "backup", "copy", "--data", "nowhere")
+    assert missing.returncode == WRONG_USE
+    assert "there is no database. Name its folder with --data" in missing.stderr
+    postgres = recto(tmp_path, "backup", "copy", RECTO_DATABASE_URL="postgresql://bob:s3cret@host/db")
+    assert postgres.returncode == WRONG_USE
+    assert "pg_dump" in postgres.stderr
+    assert "s3cret" not in postgres.stderr
+    (tmp_path / "taken").write_text("x")
+    with ServerProcess.serve(tmp_path / "data", {}) as server:
+        assert server.stop() == 0
+    taken = recto(tmp_path, "backup", "taken", "--data", "data")
+    assert taken.returncode == FAILED
+    assert taken.stderr.startswith("recto backup: ")
+    assert "Traceback" not in taken.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "taken"]
+
+
+# Users
+
+KEYS = {"RECTO_API_KEYS": "ann:the-key-that-ann-has,bob:the-key-that-bob-has"}
+ANN, BOB = "the-key-that-ann-has", "the-key-that-bob-has"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of ann's and two of bob's."""
+    folder = tmp_path_factory.mktemp("users")
+    with ServerProcess.serve(folder / "data", KEYS) as server:
+        for token, words in ((ANN, "I am Ann"), (BOB, "I am Bob"), (BOB, "Bob again")):
+            run(server.url, ask(words), token=token)
+        assert server.stop() == 0
+    return folder
+
+
+def test_C1_user_export_prints_all_of_one_user_and_nothing_of_others(data: Path):
+    done = recto(data, "user", "export", "ann", "--data", "data")
+    assert done.returncode == 0
+    found = lines(done.stdout)
+    assert done.stderr == f"{len(found)} lines.\n"
+    assert {"spending", "thread", "entry", "run"} == {line["type"] for line in found if isinstance(line["type"], str)}
+    assert "I am Ann" in done.stdout
+    assert "Bob" not in done.stdout
+
+
+def test_C1_user_delete_asks_first_and_deletes_all_of_one_user(data: Path, tmp_path: Path):
+    assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").returncode == 0
+    asked = recto(tmp_path, "user", "delete", "bob", "--data", "data", asked="n\n")
+    assert asked.returncode == FAILED
+    assert "Delete every thread, run and call of 'bob', for ever?" in asked.stderr
+    assert recto(tmp_path, "user", "export", "bob", "--data", "data").stdout
+    sure = recto(tmp_path, "user", "delete", "bob", "--data", "data", "--yes")
+    assert (sure.returncode, sure.stdout) == (0, "Deleted 2 threads; 0 runs were not over yet.\n")
+    assert recto(tmp_path, "user", "export", "bob", "--data", "data").stdout == ""
+    assert "I am Ann" in recto(tmp_path, "user", "export", "ann", "--data", "data").stdout
+
+
+def test_C1_a_user_deleted_beside_a_server_is_gone_for_it_too(tmp_path: Path):
+    with ModelServer(lambda _: Answer(hang=True)) as model:
+        settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_LEASE_SECONDS": "1"}
+        with ServerProcess.serve(tmp_path / "data", settings) as server:
+            task = start(server.url, ask("hi"))
+            (asked,) = model.wait_requests(1)
+            done = recto(tmp_path, "user", "delete", "local", "--data", "data", "--yes")
+            assert done.stdout == "Deleted 1 threads; 1 runs were not over yet.\n"
+            assert request(server.url, "GET", f"{RUNS}/{task}").status == 404
+            # Whoever worked on it finds out when it wants to keep its lease.
+            assert asked.wait_disconnected(20)
+            assert request(server.url, "GET", "/readyz").status == 200
+
+
+@pytest.mark.parametrize("command", ["export", "delete"])
+def test_C1_a_folder_without_a_database_is_told_and_stays_empty(tmp_path: Path, command: str):
+    done = recto(tmp_path, "user", command, "ann", *(["--yes"] if command == "delete" else []))
+    assert done.returncode == WRONG_USE
+    assert done.stderr.startswith(f"recto user {command}: Setting data is 'recto-data/recto.db'")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,221 @@
+"""C1, C2: for whoever runs a server: settings checked and shown, a start on each change, logs without secrets."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from recto.agents.agent import Limits
+from recto.cli.server_settings import ServerSettings
+from recto.page.canonical import load_object
+from recto.testing.client import RUNS, ask, request, run
+from recto.testing.model_server import ModelServer, failure
+from recto.testing.process import ServerProcess, free_port
+
+WRONG_USE = 2
+SOON = 40.0
+
+
+def check(folder: Path, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`recto serve --check` in a folder of its own."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "OPENAI_", "ANTHR"))}
+    return subprocess.run(
+        [sys.executable, "-m", "recto", "serve", "--check", *flags],
+        cwd=folder,
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + SOON
+    while not is_so():
+        assert time.monotonic() < until, f"waited too long for {what}"
+        time.sleep(0.02)
+
+
+def an_agent(folder: Path, description: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "AGENT.md").write_text(f"---\ndescription: {description}\n---\nYou help.\n", encoding="utf-8")
+
+
+# Settings
+
+
+def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
+    done = check(tmp_path, "--port", "9999")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    shown = {line.split(" = ")[0] for line in lines}
+    assert {field.name for field in fields(ServerSettings)} - {"limits"} <= shown
+    assert {f"limits.{field.name}" for field in fields(Limits)} <= shown
+    assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY", "OPENAI_BASE_URL", "RECTO_MODEL_URL"} <= shown
+    assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", "agents: chat"} <= {*lines}
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {
+            "RECTO_TOKEN": "token-kept-secret",
+            "RECTO_API_KEYS": "ann:key-kept-secret-1,bob:key-kept-secret-2:read",
+            "RECTO_JWT_SECRET": "jwt-kept-secret-of-32-bytes-at-least",
+            "RECTO_DATABASE_URL": "postgresql://bob:kept-secret@host/db",
+        },
+        {"RECTO_MODEL": "openai:gpt", "OPENAI_API_KEY": "openai-kept-secret", "ANTHROPIC_API_KEY": "kept-secret"},
+        {"RECTO_MODEL_KEY": "model-kept-secret", "OPENAI_BASE_URL": "https://me:kept-secret@openai.example"},
+        {"RECTO_JWT_JWKS_URL": "https://me:kept-secret@issuer.example/keys"},
+    ],
+    ids=lambda environment: next(iter(environment)),
+)
+def test_C2_check_shows_that_a_secret_is_set_and_not_what_it_is(tmp_path: Path, environment: dict[str, str]):
+    done = check(tmp_path, **environment)
+    assert done.returncode == 0, done.stderr
+    assert "kept-secret" not in done.stdout + done.stderr
+    for name in environment.keys() - {"RECTO_MODEL"}:
+        shown = next(line for line in done.stdout.splitlines() if line.split(" = ")[0] in (name, name[6:].lower()))
+        assert shown.endswith("(set, not shown)") or "me:(hidden)@" in shown
+
+
+@pytest.mark.parametrize(
+    ("environment", "word"),
+    [
+        ({"RECTO_HOST": "0.0.0.0"}, "host"),
+        ({"RECTO_PRICES": "nowhere.toml"}, "prices"),
+        ({"RECTO_PUBLIC_URL": "recto"}, "RECTO_PUBLIC_URL"),
+        ({"RECTO_API_KEYS": "ann"}, "RECTO_API_KEYS"),
+    ],
+)
+def test_C2_check_refuses_what_would_keep_the_server_from_starting(
+    tmp_path: Path, environment: dict[str, str], word: str
+):
+    done = check(tmp_path, **environment)
+    assert (done.returncode, done.stdout) == (WRONG_USE, "")
+    assert done.stderr.startswith("recto serve: Setting ")
+    assert done.stderr.count("\n") == 1
+    assert word in done.stderr
+
+
+@pytest.mark.parametrize("level", ["warning", "error"])
+def test_C2_check_tells_of_agents_that_cannot_work_and_lists_those_that_can(tmp_path: Path, level: str):
+    an_agent(tmp_path / "agents" / "good", "fine")
+    an_agent(tmp_path / "agents" / "bad", "[unfinished")
+    done = check(tmp_path, "--agents", "agents", RECTO_LOG_LEVEL=level)
+    assert done.returncode == 0
+    assert "bad/AGENT.md" in done.stderr
+    assert "agents: chat, good" in done.stdout.splitlines()
+
+
+# Starting again
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_C1_reload_starts_again_on_a_change_survives_a_broken_one_and_leaves_nobody_behind(
+    tmp_path: Path, number: signal.Signals
+):
+    agent, port = tmp_path / "agents" / "helper", free_port()
+    an_agent(agent, "as it was")
+    flags = ["--port", str(port), "--data", str(tmp_path / "data"), "--agents", str(tmp_path / "agents"), "--reload"]
+    with ServerProcess(["recto", "serve", *flags], {"RECTO_AGENT": "helper"}) as server:
+
+        def describes(words: str) -> bool:
+            try:
+                return words in request(server.url, "GET", "/api/v1/agent/agents").body.decode()
+            except OSError:
+                return False
+
+        wait_until(lambda: describes("as it was"), "the first start")
+        (first,) = children(server.pid)
+        an_agent(agent, "as it is now")
+        wait_until(lambda: describes("as it is now"), "the change")
+        assert not is_alive(first)
+        an_agent(agent, "[unfinished")
+        wait_until(lambda: "It ended with code 2; the next change starts it again." in server.output, "its end")
+        an_agent(agent, "put right")
+        wait_until(lambda: describes("put right"), "the start after the broken one")
+        (last,) = children(server.pid)
+        server.send(number)
+        assert server.wait(20) == 0
+        assert not is_alive(last)
+        assert "Traceback" not in server.output
+
+
+def test_C1_reload_with_nothing_to_watch_is_refused(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "recto", "serve", "--reload"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == WRONG_USE
+    assert "nothing to watch" in done.stderr
+
+
+# Logs
+
+
+def test_C2_no_secret_gets_into_the_logs_of_a_server_at_work(tmp_path: Path):
+    key, jwt = "sk-the-key-of-the-model", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtZSJ9.bm90aGluZw"
+    told = f"The key {key} is wrong.\n2026-01-01 INFO forged"
+    with ModelServer(lambda _: failure(401, told)) as model:
+        settings = {
+            "RECTO_MODEL": "compatible:x",
+            "RECTO_MODEL_URL": model.url,
+            "RECTO_MODEL_KEY": key,
+            "RECTO_LOG_FORMAT": "json",
+            "RECTO_LOG_LEVEL": "debug",
+        }
+        with ServerProcess.serve(tmp_path, settings, token=None) as server:
+            token = (tmp_path / "token").read_text().strip()
+            heard = run(server.url, ask("hi"), token=token)
+            assert heard[-1].event["type"] == "RUN_ERROR"
+            assert key not in str(heard)
+            assert request(server.url, "GET", f"{RUNS}/1?token={token}", token=jwt).status == 401
+            assert server.stop() == 0
+            first, *lines = server.output.splitlines()
+    assert first.startswith("Recto is listening")
+    # The one place where a token that was made is told, once.
+    announced = [line for line in lines if line.startswith("Its token is ")]
+    logged = [line for line in lines if line not in announced]
+    assert len(announced) == 1
+    assert any("refused GET" in line for line in logged)
+    for line in logged:
+        assert {"time", "level", "logger", "message"} <= (load_object(line) or {}).keys(), line
+        assert not [secret for secret in (key, jwt, token) if secret in line]
+
+
+def test_C2_lines_of_the_http_server_are_written_like_all_others(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {"RECTO_LOG_FORMAT": "json", "RECTO_MODEL_KEY": "none"}) as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname or "", address.port or 0), timeout=10) as connection:
+            connection.sendall(b"this is no http\r\n\r\n")
+            assert b"400" in connection.recv(1000)
+        assert request(server.url, "GET", "/healthz").status == 200
+        wait_until(lambda: "Invalid HTTP request" in server.output, "uvicorn's line")
+        assert server.stop() == 0
+        lines = [line for line in server.output.splitlines() if "HTTP request" in line or "GET" in line]
+    (line,) = [load_object(line) or {} for line in lines]
+    assert (line["logger"], line["level"]) == ("uvicorn.error", "warning")

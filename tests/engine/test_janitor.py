@@ -1,0 +1,64 @@
+"""The janitor: cleans until nothing is left, rests, begins again; a failure ends a round, never the janitor."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import pytest
+
+from recto.engine.janitor import BREATH, keep_clean
+from recto.errors import StoreDown
+
+SOON = 10.0
+
+
+async def clean_with(answers: Iterator[int | Exception], done: Callable[[], bool]) -> None:
+    """Keep clean until `done`; each answer is what one round of cleaning finds, or raises."""
+
+    async def clean() -> int:
+        answer = next(answers, 0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    task = asyncio.create_task(keep_clean(clean, 0.001))
+    async with asyncio.timeout(SOON):
+        while not done():
+            assert not task.done()
+            await asyncio.sleep(0.001)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_P7_it_cleans_until_nothing_is_left_and_says_how_much_that_was(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "recto.engine")
+    await clean_with(iter([3, 2, 0, 0, 4, 0]), lambda: len(caplog.records) == 2)
+    assert [record.getMessage() for record in caplog.records] == [
+        "cleaned up 5 rows that were to be kept no longer",
+        "cleaned up 4 rows that were to be kept no longer",
+    ]
+
+
+async def test_P7_it_breathes_between_rounds_so_that_nobody_waits():
+    asked: list[float] = []
+
+    def answers() -> Iterator[int]:
+        while True:
+            asked.append(asyncio.get_running_loop().time())
+            yield 1
+
+    await clean_with(answers(), lambda: len(asked) == 3)
+    assert min(later - earlier for earlier, later in pairwise(asked)) >= BREATH * 0.9
+
+
+@pytest.mark.parametrize("error", [StoreDown(problem="the disk is full"), ValueError("nobody foresaw this")])
+async def test_P7_a_failure_is_told_and_the_next_round_comes(caplog: pytest.LogCaptureFixture, error: Exception):
+    caplog.set_level(logging.INFO, "recto.engine")
+    await clean_with(iter([error, 1, 0]), lambda: len(caplog.records) == 2)
+    failed, cleaned = caplog.records
+    assert (failed.levelname, failed.getMessage()) == ("WARNING", f"could not clean up: {error}")
+    # Only what nobody foresaw needs the way through the code.
+    assert bool(failed.exc_info) == isinstance(error, ValueError)
+    assert cleaned.getMessage() == "cleaned up 1 rows that were to be kept no longer"
