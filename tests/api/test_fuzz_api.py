@@ -3,22 +3,14 @@ left out, and none of what is generated; ids that exist and good messages are pu
 """
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis import GenerationMode
-from schemathesis.checks import CheckFunction, not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from recto.api.me import delete_me
 from recto.api.route import Route
@@ -27,6 +19,7 @@ from recto.page.canonical import Json, dump
 from recto.testing.client import RUNS, ask, bearer, read_events, request
 from recto.testing.process import ServerProcess
 from tests.api.described import operations
+from tests.api.generated import Case, Generated, assert_as_described, cases_of, generated
 from tests.api.scripted_server import ALICE, BOB, KEYS
 from tests.api.wrong_inputs import assert_problem
 
@@ -34,24 +27,16 @@ pytestmark = pytest.mark.full
 
 USERS = {"alice": ALICE, "bob": BOB}
 THREADS = "/api/v1/agent/threads"
-CHECKS: list[CheckFunction] = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
 # Some 5,000 in all. A route that takes nothing has only six; the one that takes most has most.
 EXAMPLES, MOST = 270, 1_000
 # Longer than any answer takes: a stream that does not end fails.
 SECONDS = 20.0
-# Every request as its user; credentials have tests of their own.
-CONFIG = {"generation": {"with-security-parameters": False}}
 REPEATABLE = settings(
     max_examples=EXAMPLES,
     derandomize=True,
     deadline=None,
     database=None,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large),
 )
 
 
@@ -68,7 +53,7 @@ class Fuzzed:
     """A server and its description."""
 
     url: str
-    schema: schemathesis.BaseSchema
+    methods: Mapping[str, Mapping[str, Generated]]
     session: requests.Session
 
     def settle(self) -> dict[str, Home]:
@@ -88,50 +73,48 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
     free = dict.fromkeys(("RECTO_USER_RUNS", "RECTO_USER_REQUESTS", "RECTO_THREAD_QUEUE", "RECTO_QUEUE"), "0")
     known = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_OPERATORS": "alice"}
     with ServerProcess.serve(tmp_path_factory.mktemp("fuzzed"), {**known, **free}) as server:
-        description = dict(request(server.url, "GET", "/openapi.json").json)
-        schema = schemathesis.openapi.from_dict(description, config=schemathesis.Config.from_dict(CONFIG))
+        methods = generated(request(server.url, "GET", "/openapi.json").json)
         with requests.Session() as session:
-            yield Fuzzed(url=server.url, schema=schema, session=session)
+            yield Fuzzed(url=server.url, methods=methods, session=session)
         assert "Traceback" not in server.output
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, route: Route):
-    operation = fuzzed.schema[route.path][route.method]
     homes, answered = fuzzed.settle(), Counter[int]()
     accepted = ["application/json", "text/event-stream"] if route.streams else ["application/json"]
 
     @settings(REPEATABLE, max_examples=MOST if route.path == RUNS else EXAMPLES)
     @given(
-        case=operation.as_strategy() | operation.as_strategy(GenerationMode.NEGATIVE),
+        case=cases_of(fuzzed.methods[route.path][route.method]),
         user=st.sampled_from(sorted(USERS)),
         owner=st.sampled_from([None, *sorted(USERS)]),
         accept=st.sampled_from(accepted),
     )
-    def explore(case: schemathesis.Case, user: str, owner: str | None, accept: str) -> None:
+    def explore(case: Case, user: str, owner: str | None, accept: str) -> None:
         if owner is not None:
             lead_home(case, route, homes[owner])
         headers = {**bearer(USERS[user]), "Accept": accept}
         answer = case.call(fuzzed.url, fuzzed.session, headers=headers, timeout=SECONDS)
-        case.validate_response(answer, checks=CHECKS)
+        assert_as_described(case, answer)
         answered[answer.status_code] += 1
 
     explore()
-    print(route.method, route.path, answered)
     # Not only the door was tried. Users are deleted elsewhere: here the others need what they have.
     assert min(answered) < 300 or route.handler is delete_me
 
 
-def lead_home(case: schemathesis.Case, route: Route, home: Home) -> None:
+def lead_home(case: Case, route: Route, home: Home) -> None:
     """Put what exists into the places for it, so that what else is sent is looked at."""
     ids = {"id": home.thread if route.path.startswith(THREADS) else home.run, "n": "1"}
     for name in case.path_parameters.keys() & ids.keys():
         case.path_parameters[name] = ids[name]
     if "threadId" in case.query:
         case.query["threadId"] = home.thread
-    if route.path == RUNS and isinstance(case.body, dict):
+    body = case.body
+    if route.path == RUNS and isinstance(body, dict):
         message = {"id": "m", "role": "user", "content": "What is 12*7?"}
-        case.body = {**cast("dict[str, Json]", case.body), "threadId": home.thread, "messages": [message]}
+        case.body = {**cast("dict[str, Json]", body), "threadId": home.thread, "messages": [message]}
 
 
 TAKING = [route for route in ROUTES if route.body]
@@ -145,7 +128,9 @@ def test_bytes_that_are_no_good_body_are_refused_as_a_problem(fuzzed: Fuzzed, ro
 
     @REPEATABLE
     @given(
-        start=st.integers(0, len(whole)), end=st.integers(0, len(whole)), between=st.binary() | st.text().map(str.encode)
+        start=st.integers(0, len(whole)),
+        end=st.integers(0, len(whole)),
+        between=st.binary() | st.text().map(str.encode),
     )
     def explore(start: int, end: int, between: bytes) -> None:
         reply = request(fuzzed.url, route.method, path, whole[:start] + between + whole[end:], token=ALICE)

@@ -292,8 +292,4 @@ def test_P1_every_json_body_and_answer_has_an_example_and_docs_show_it(tmp_path:
             missing += [f"{method} {path}" for one in media if "example" not in one]
     assert not missing
     assert "HTTPValidationError" not in str(described)
-    shapes = cast("Mapping[str, Mapping[str, Json]]", described["components"])["schemas"]
-    for name in re.findall(r"'\$ref': '#/components/schemas/(\w+)'", str(described)):
-        assert name in shapes
-    assert "$defs" not in str(described)
     assert "&quot;taskId&quot;:" in shown

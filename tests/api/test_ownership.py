@@ -19,6 +19,8 @@ from tests.api.wrong_inputs import assert_problem, assert_refused
 # A word of alice's, in everything she says and hears. Nobody else is ever sent it.
 MARK = "Zinnober4711"
 AGENT = "/api/v1/agent"
+# Somebody who has nothing at all.
+CAROL = "carol-key-of-our-tests"
 # Differ from answer to answer, whoever asks.
 CLOCKS = frozenset({"date"})
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
@@ -98,7 +100,7 @@ class Belongings:
 
 @pytest.fixture(scope="module")
 def alices(tmp_path_factory: pytest.TempPathFactory) -> Generator[Belongings]:
-    settings = {"RECTO_API_KEYS": KEYS, "RECTO_OPERATORS": "alice"}
+    settings = {"RECTO_API_KEYS": f"{KEYS},carol:{CAROL}", "RECTO_OPERATORS": "alice"}
     with scripted_server(tmp_path_factory.mktemp("owned"), settings) as server:
         yield settle_in(server)
 
@@ -201,17 +203,25 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
     assert alices.export() == before
 
 
-def test_P5_no_answer_to_bob_holds_anything_of_alices(alices: Belongings):
+@pytest.mark.parametrize("token", [BOB, CAROL], ids=["bob", "carol"])
+def test_P5_no_answer_to_others_holds_anything_of_alices(alices: Belongings, token: str):
     before = alices.export()
-    request(alices.url, "POST", RUNS, ask("I am bob"), token=BOB)
+    play_as_bob(alices)
     for operation in operations(alices.url):
         for query in queries(alices, operation) if not operation.places else ():
-            reply = send(alices, operation, operation.at({}, query), BOB)
+            reply = send(alices, operation, operation.at({}, query), token)
             found = [secret for secret in alices.secrets() if secret in str(shown(reply))]
             # A refusal may name what it was asked for.
             allowed = {alices.threads["finished"]} if reply.status == 404 else set[str]()
             assert set(found) <= allowed, f"{operation.name}?{query}: {reply.body!r}"
     assert alices.export() == before
+
+
+def test_P13_who_has_nothing_is_shown_nothing_whoever_else_has_much(alices: Belongings):
+    nothing: dict[str, Json] = {"scope": "history_day", "threadId": None, "day": None, "hasMore": False, "messages": []}
+    assert request(alices.url, "GET", f"{AGENT}/history", token=CAROL).json == nothing
+    assert request(alices.url, "GET", f"{AGENT}/threads", token=CAROL).json == {"threads": [], "next": None}
+    assert request(alices.url, "GET", f"{AGENT}/me/export", token=CAROL).body == b""
 
 
 def test_P5_a_run_in_alices_thread_is_not_for_bob(alices: Belongings):

@@ -80,6 +80,16 @@ def test_P2_a_body_that_is_said_to_be_huge_is_refused_before_it_is_there(url: st
     assert_refused(reply, 413, BY_NAME["size"].detail, "too_large")
 
 
+@pytest.mark.parametrize(("method", "tail"), [("PATCH", ""), ("POST", "/fork")])
+def test_P17_another_body_that_is_too_large_is_not_called_an_input_of_a_run(url: str, method: str, tail: str):
+    body = good()
+    assert post(url, body).status == 202
+    path = f"/api/v1/agent/threads/{body['threadId']}{tail}"
+    assert request(url, method, path, dump({"title": "Short"}).ljust(LIMIT)).status in (200, 201)
+    reply = request(url, method, path, dump({"title": "Short"}).ljust(LIMIT + 1))
+    assert_refused(reply, 413, "Request body exceeds size limit", "too_large")
+
+
 def test_P2_what_just_keeps_its_limit_is_taken(url: str):
     wide = "🌕" * 5_000
     most = [

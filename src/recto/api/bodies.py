@@ -15,6 +15,7 @@ from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import StoredRun
 
 MAX_BYTES = 262_144
+NO_ZONES = ("localtime", "Factory", "posixrules")
 # What is nested deeper cannot be written again, so the same input could not be told from another (P4).
 MAX_DEPTH = 128
 # Python refuses to read a number of thousands of digits; no event has one of more than a few.
@@ -31,13 +32,13 @@ STATUSES = {
 }
 
 
-async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
+async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAgentInput payload") -> bytes:
     """The whole body. One byte too many ends it, whatever its headers said."""
     pieces, size = list[bytes](), 0
     async for piece in request.stream():
         size += len(piece)
         if size > most:
-            raise TooLarge("RunAgentInput payload exceeds size limit")
+            raise TooLarge(f"{what} exceeds size limit")
         pieces.append(piece)
     return b"".join(pieces)
 
@@ -113,6 +114,9 @@ def check_tools(found: RunInput, own: Collection[str]) -> None:
 def zone_of(name: str, where: str) -> tzinfo:
     """A time zone by its name."""
     try:
+        # Names that some systems have for whatever their own zone is.
+        if name in NO_ZONES:
+            raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         problem = f"{name[:64]!r} is no time zone; name one such as Asia/Shanghai"

@@ -32,7 +32,6 @@ POLICY = "default-src 'none'; frame-ancestors 'none'; style-src 'sha256-{hash}'"
 SCHEME = "bearer"
 METHODS = ("get", "post", "patch", "delete")
 NOT_OURS = {"$ref": "#/components/schemas/HTTPValidationError"}
-INNER, OF_INNER, OUTER = "$defs", "#/$defs/", "#/components/schemas/"
 Paths: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Json]]]
 
 
@@ -44,9 +43,8 @@ def describe(api: FastAPI) -> Callable[[], dict[str, object]]:
             found = get_openapi(title=api.title, version=version("recto"), description=ABOUT, routes=api.routes)
             # What FastAPI has among its parts belongs to the answers taken out here.
             paths = _as_answered(found["paths"])
-            shapes = {name: _pointed(shape) for name, shape in _shapes(paths)}
-            parts: Json = {"schemas": shapes, "securitySchemes": {SCHEME: {"type": "http", "scheme": "bearer"}}}
-            rest: Mapping[str, Json] = {"paths": _pointed(paths), "components": parts, "security": [{SCHEME: []}]}
+            parts: Json = {"securitySchemes": {SCHEME: {"type": "http", "scheme": "bearer"}}}
+            rest: Mapping[str, Json] = {"paths": paths, "components": parts, "security": [{SCHEME: []}]}
             api.openapi_schema = {**found, **rest}
         return cast("dict[str, object]", api.openapi_schema)
 
@@ -69,26 +67,6 @@ def _answers(route: Mapping[str, Json]) -> dict[str, Json]:
         if content or not given:
             kept[status] = {**answer, "content": content}
     return kept
-
-
-def _shapes(value: Json) -> Iterator[tuple[str, Json]]:
-    """Every shape that stands with the one that uses it. A name means the same shape everywhere."""
-    if isinstance(value, Mapping):
-        yield from cast("Mapping[str, Json]", value.get(INNER, {})).items()
-        for part in value.values():
-            yield from _shapes(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _shapes(part)
-
-
-def _pointed(value: Json) -> Json:
-    """The value with its references to where OpenAPI keeps shapes."""
-    if isinstance(value, Mapping):
-        return {name: _pointed(part) for name, part in value.items() if name != INNER}
-    if isinstance(value, list):
-        return [_pointed(part) for part in value]
-    return OUTER + value.removeprefix(OF_INNER) if isinstance(value, str) and value.startswith(OF_INNER) else value
 
 
 async def get_description(request: Request) -> Response:

@@ -144,7 +144,7 @@ async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> 
 
 
 async def _object(request: Request) -> Mapping[str, Json]:
-    found = load_object(await read_body(request) or b"{}")
+    found = load_object(await read_body(request, what="Request body") or b"{}")
     if found is None:
         raise WireError(where="body", problem="must be a JSON object")
     return found
