@@ -25,6 +25,8 @@ def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) 
         api,
         host=host,
         port=port,
+        # Its lines go where ours go, in the same form.
+        log_config=None,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=CLOSING_SECONDS,

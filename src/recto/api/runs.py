@@ -24,7 +24,7 @@ from recto.api.bodies import (
     zone_of,
 )
 from recto.api.route import Route
-from recto.api.shapes import RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
+from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
 from recto.api.streams import stream, stream_again, stream_new
 from recto.errors import NotFound, Refused, WireError
 from recto.page.canonical import load_object
@@ -168,7 +168,7 @@ ROUTES = (
         answer=TaskAccepted,
         streams=True,
         refusals=(404, 409, 413, 415, 422),
-        examples={"body": RUN_BODY},
+        examples={"body": RUN_BODY, "answer": ACCEPTED},
     ),
     Route(
         method="GET",

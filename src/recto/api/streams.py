@@ -38,8 +38,10 @@ def stream_again(run: StoredRun, bodies: Sequence[bytes], after: int, protocol: 
     """A run whose own events are kept no longer, told by what the log has of it. The last has the number it had."""
 
     async def once() -> AsyncGenerator[Sequence[StoredEvent]]:
-        first = run.last_event - len(bodies) + 1
-        events = [StoredEvent(number=number, body=body) for number, body in enumerate(bodies, start=first)]
+        # A run that was over before it began had fewer events than there are to tell now.
+        told = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
+        first = run.last_event - len(told) + 1
+        events = [StoredEvent(number=number, body=body) for number, body in enumerate(told, start=first)]
         yield events if after < run.last_event else ()
 
     return _response(_frames(once(), protocol), run)

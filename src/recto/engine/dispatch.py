@@ -177,9 +177,9 @@ class Dispatcher:
         try:
             ended = await self._work(run, signal)
         except asyncio.CancelledError:
-            LOGGER.info("run %s broken off", run.id)
+            LOGGER.info("run %s broken off", run.id, extra={"run": run.id})
         except StoreError as error:
-            LOGGER.warning("run %s stopped here: %s", run.id, error)
+            LOGGER.warning("run %s stopped here: %s", run.id, error, extra={"run": run.id})
             rest = self._settings.pause
         finally:
             held = self._held.get(run.id)

@@ -41,7 +41,7 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
             # Not the run's fault: somebody goes on with it.
             raise
         except Exception as error:
-            LOGGER.exception("run %s failed", run.id)
+            LOGGER.exception("run %s failed", run.id, extra={"run": run.id})
             shop.telemetry.went_wrong(error)
             await give_up(desk or recorder, error if isinstance(error, RectoError) else None)
             return True

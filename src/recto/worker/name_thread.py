@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from recto.page import AssistantMessage, Entry, Facts, Message, SystemMessage, Text, UserMessage, assemble, view
-from recto.page.canonical import dump
+from recto.page import AssistantMessage, Entry, Message, SystemMessage, Text, UserMessage, view
 from recto.page.messages import texts_of
 from recto.page.prompt import language
 from recto.page.title import title_from
-from recto.store.ports import CallEnded, Change
-from recto.worker.account import tell
-from recto.worker.call_model import begin_call
-from recto.worker.collect import Collected, collect
+from recto.worker.aside import ask_aside
 from recto.worker.desk import Desk
 
 ASK = {
@@ -32,40 +26,12 @@ def wants_name(desk: Desk) -> bool:
 
 
 async def name_thread(desk: Desk) -> None:
-    """Ask the model for a title and keep it, unless somebody gave the thread one. A failure changes nothing."""
+    """Ask the model for a title and keep it, unless somebody gave the thread one."""
     desk.named = True
-    model, request = desk.model, title_request(desk.log, desk.agent.locale)
-    page, manifest = assemble(Facts(log=request, target=model.target, options=model.options, counter=desk.shop.counter))
-    number = await begin_call(desk, page, manifest, "title")
-    try:
-        answer = await collect(model, page.body)
-    except asyncio.CancelledError:
-        await desk.write(Change(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error="broken off")))
-        raise
-    if answer.error:
-        desk.shop.telemetry.failed(model.name, answer.error)
-        failed = CallEnded(number=number, ended=desk.shop.clock(), error=str(answer.error))
-        await desk.write(Change(call_ended=failed))
-        return
-    await _keep(desk, number, answer)
+    answer = await ask_aside(desk, title_request(desk.log, desk.agent.locale), "title")
     title = title_from(answer.text.strip(QUOTES)) if answer.ended else None
     if title:
         await desk.shop.store.set_title_if_automatic(desk.run.thread, title)
-
-
-async def _keep(desk: Desk, number: int, answer: Collected) -> None:
-    """Put the call on the run's account."""
-    usage = answer.ended.usage if answer.ended else None
-    spent = desk.spend(usage)
-    tell(desk.shop.telemetry, desk.model.name, spent, None)
-    done = CallEnded(
-        number=number,
-        ended=desk.shop.clock(),
-        finish=answer.ended.finish if answer.ended else None,
-        usage=dump(spent.row()) if usage else None,
-        price=spent.nanos,
-    )
-    await desk.write(Change(call_ended=done, usage=dump(desk.account.row())))
 
 
 def title_request(log: tuple[Entry, ...], locale: str) -> tuple[Message, ...]:

@@ -5,24 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from recto.errors import ModelError
 from recto.models.backoff import delay
 from recto.page import (
     Compacted,
-    Facts,
     Message,
-    assemble,
     place_to_cut,
     summary_pieces,
     summary_request,
     to_summarise,
     view,
 )
-from recto.page.canonical import dump
-from recto.store.ports import CallEnded, Change
-from recto.worker.account import Account, tell
-from recto.worker.call_model import begin_call
-from recto.worker.collect import collect
+from recto.store.ports import Change
+from recto.worker.aside import ask_aside
 from recto.worker.desk import Desk
 
 NOT_WHOLE = "the summary was not whole ({finish})"
@@ -56,41 +50,14 @@ async def _do_without(desk: Desk, problem: str) -> None:
 
 
 async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
-    model = desk.model
-    page, manifest = assemble(Facts(log=request, target=model.target, options=model.options, counter=desk.shop.counter))
     for failures in range(1, desk.agent.limits.compactions + 1):
-        number = await begin_call(desk, page, manifest, "summary")
-        try:
-            reply = await collect(model, page.body)
-        except asyncio.CancelledError:
-            await desk.write(Change(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error="broken off")))
-            raise
-        usage = reply.ended.usage if reply.ended else None
-        spent, finish = desk.spend(usage), reply.ended.finish if reply.ended else None
-        _tell(desk, spent, reply.error)
-        reported = dump(spent.row()) if usage else None
-        problem = str(reply.error) if reply.error else None
-        done = CallEnded(
-            number=number,
-            ended=desk.shop.clock(),
-            finish=finish,
-            usage=reported,
-            error=problem,
-            price=spent.nanos,
-        )
-        await desk.write(Change(call_ended=done, usage=dump(desk.account.row())))
+        reply = await ask_aside(desk, request, "summary")
+        finish = reply.ended.finish if reply.ended else None
         if reply.text and finish == "stop":
             return reply.text
-        desk.problem = problem or NOT_WHOLE.format(finish=finish)
+        desk.problem = str(reply.error) if reply.error else NOT_WHOLE.format(finish=finish)
         if reply.error and not reply.error.may_retry:
             return None
         wait = delay(failures, reply.error.retry_after if reply.error else None, desk.shop.chance(), desk.shop.backoff)
         await asyncio.sleep(min(wait, desk.seconds_left))
     return None
-
-
-def _tell(desk: Desk, spent: Account, error: ModelError | None) -> None:
-    if error:
-        desk.shop.telemetry.failed(desk.model.name, error)
-    else:
-        tell(desk.shop.telemetry, desk.model.name, spent, None)
