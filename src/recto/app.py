@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import random
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -124,10 +124,10 @@ def _crew(settings: ServerSettings) -> Crew:
         return Registry((*packages, *tools_of_folder(folder)))
 
     loaded = load_agents(settings.agents, settings.limits, Toolbox(built_in=built_in, of_folder=of_folder))
-    agents, models = _with_models(settings, loaded)
+    agents, models, left_out = _with_models(settings, loaded)
     if settings.agent not in agents:
         known = f"there is none that can work; known: {', '.join(agents)}"
-        why = "; ".join(map(str, loaded.broken.get(settings.agent, ())))
+        why = "; ".join(map(str, loaded.broken.get(settings.agent, left_out.get(settings.agent, ()))))
         raise SettingsError(name="agent", value=settings.agent, allowed=f"{known}. {why}".strip(". "))
     tools = {
         name: Registry((*[built_in[tool] for tool in agent.tools], *of_folder(loaded.folders[name]).values()))
@@ -136,12 +136,16 @@ def _crew(settings: ServerSettings) -> Crew:
     return Crew(agents=agents, tools=tools, models=models)
 
 
-def _with_models(settings: ServerSettings, loaded: Loaded) -> tuple[Mapping[str, Agent], Mapping[str, Model]]:
+def _with_models(
+    settings: ServerSettings, loaded: Loaded
+) -> tuple[Mapping[str, Agent], Mapping[str, Model], Mapping[str, Sequence[SettingsError]]]:
+    """Those whose model can be had, the models they name, and why the others are left out."""
     for problem in (*loaded.problems, *loaded.warnings):
         LOGGER.warning("%s", problem)
     _model(settings, settings.model)
     models: dict[str, Model] = {}
     agents: dict[str, Agent] = {}
+    left_out: dict[str, Sequence[SettingsError]] = {}
     for name, agent in loaded.items():
         try:
             if agent.model and agent.model not in models:
@@ -149,7 +153,8 @@ def _with_models(settings: ServerSettings, loaded: Loaded) -> tuple[Mapping[str,
             agents[name] = agent
         except SettingsError as error:
             LOGGER.warning("%s: agent %s is left out: %s", loaded.folders[name], name, error)
-    return agents, models
+            left_out[name] = (error,)
+    return agents, models, left_out
 
 
 def _model(settings: ServerSettings, name: str) -> Model:

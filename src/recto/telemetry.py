@@ -91,6 +91,10 @@ class Telemetry:
         self._calls.labels(model, "failed").inc()
         self.went_wrong(error)
 
+    def broken_off(self, model: str) -> None:
+        """A call was ended before its reply was whole."""
+        self._calls.labels(model, "broken_off").inc()
+
     def went_wrong(self, error: Exception) -> None:
         """Anything else that went wrong."""
         self._errors.labels(type(error).__name__).inc()

@@ -91,7 +91,7 @@ def test_C4_a_folder_whose_name_is_none_is_reported(tmp_path: Path):
     an_agent(tmp_path, "my gardener", persona="x")
     loaded = load_agents(tmp_path, LIMITS)
     assert list(loaded.broken) == ["my gardener"]
-    assert str(loaded.problems[0]).endswith("1 to 64 letters, digits, - or _, all ASCII. Rename the folder.")
+    assert str(loaded.problems[0]).endswith("all ASCII, and does not begin with _. Rename the folder.")
 
 
 def test_C4_a_broken_folder_named_as_the_built_in_agent_leaves_none_of_that_name(tmp_path: Path):

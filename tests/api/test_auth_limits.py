@@ -2,6 +2,7 @@
 
 import logging
 
+import jwt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from recto.api.gate import WRONG_PER_MINUTE, GateRules
 from recto.api.rate import Buckets, neighbourhood
 from tests.api.test_auth_gate import ANNA, BERT, TOKEN, Time, ask, gate
+
+SECRET = "a secret of more than thirty-two bytes"
 
 # Too often
 
@@ -42,10 +45,30 @@ async def test_C3_who_guesses_too_often_is_not_listened_to_for_a_while():
     app = gate(ticks=ticks)
     guesses = [(await ask(app, "GET", "/who", f"guess-number-{n}-of-many")).status for n in range(WRONG_PER_MINUTE + 2)]
     assert guesses == [401] * WRONG_PER_MINUTE + [429, 429]
-    assert (await ask(app, "GET", "/who", ANNA)).status == 429
-    assert (await ask(app, "GET", "/who", ANNA, peer="10.0.0.2")).status == 200
+    assert (await ask(app, "GET", "/who", "another.guess.with-dots")).status == 429
+    assert (await ask(app, "GET", "/who", "one-guess-from-elsewhere", peer="10.0.0.2")).status == 401
     ticks.now += 1
-    assert (await ask(app, "GET", "/who", ANNA)).status == 200
+    assert (await ask(app, "GET", "/who", "one-guess-a-second-later")).status == 401
+
+
+@pytest.mark.parametrize(("credential", "user"), [(TOKEN, "local"), (ANNA, "anna"), (BERT, "bert")])
+async def test_C3_who_guesses_shuts_out_nobody_who_comes_with_a_key_from_the_same_address(credential: str, user: str):
+    app = gate()
+    for number in range(WRONG_PER_MINUTE + 1):
+        await ask(app, "GET", "/who", f"guess-number-{number}-of-many")
+    answer = await ask(app, "GET", "/who", credential)
+    assert (answer.status, answer.json) == (200, {"user": user})
+    assert (await ask(app, "GET", "/who", None, authorization="Basic nonsense")).status == 429
+
+
+async def test_C3_a_jwt_is_not_read_from_where_too_many_wrong_ones_came():
+    app = gate(jwt_secret=SECRET)
+    token = jwt.encode({"sub": "carl", "exp": 4_000_000_000}, SECRET, "HS256")
+    assert (await ask(app, "GET", "/who", token)).json == {"user": "carl"}
+    for number in range(WRONG_PER_MINUTE):
+        await ask(app, "GET", "/who", f"a.guess.{number}")
+    assert (await ask(app, "GET", "/who", token)).status == 429
+    assert (await ask(app, "GET", "/who", token, peer="10.0.0.2")).status == 200
 
 
 async def test_C3_requests_without_a_credential_are_no_guesses():

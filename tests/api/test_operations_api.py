@@ -2,7 +2,8 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -13,11 +14,13 @@ from ag_ui.core import Event
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import TypeAdapter
 
+from recto.api import health
 from recto.models.ports import Usage
 from recto.page.canonical import Json
 from recto.testing.client import RUNS, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import ServerProcess
+from tests.api.local_api import local_api
 
 KEYS = {"RECTO_API_KEYS": "ann:the-key-that-ann-has,bob:the-key-that-bob-has", "RECTO_OPERATORS": "ann, local"}
 ANN, BOB = "the-key-that-ann-has", "the-key-that-bob-has"
@@ -50,6 +53,12 @@ USAGE = Usage(input=1_000, output=200, cached=600)
 SOON = 30.0
 Labels = tuple[tuple[str, str], ...]
 Row = Mapping[str, Json]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    with ServerProcess.serve(tmp_path_factory.mktemp("operated"), {}) as server:
+        yield server.url
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
@@ -167,6 +176,8 @@ def test_C3_only_operators_may_read_metrics(tmp_path: Path):
         statuses = {token: request(server.url, "GET", "/metrics", token=token).status for token in (ANN, BOB, None)}
         refused = request(server.url, "GET", "/metrics", token=BOB).json
         own = request(server.url, "GET", "/metrics").status
+        told = "refused GET /metrics: status 403, reason not_an_operator, user bob, from 127.0.0.1"
+        assert server.output.count(told) == 2
     assert statuses == {ANN: 200, BOB: 403, None: 401}
     assert (refused["code"], refused["detail"]) == (
         "not_an_operator",
@@ -231,16 +242,39 @@ def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Pat
     assert len(cast("list[Row]", history["messages"])) == 3
 
 
+# Health
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json"])
+def test_C3_what_is_open_can_be_asked_for_its_head(url: str, path: str):
+    reply = request(url, "HEAD", path, token=None)
+    assert (reply.status, reply.body) == (200, b"")
+
+
+async def test_R11_why_it_is_not_ready_is_told_to_the_log_once_and_to_no_stranger(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async with local_api(tmp_path, health.ROUTES) as api:
+        assert (await api.ask("GET", "/readyz")).json == {"status": "ready"}
+        api.app.state.backend = replace(api.app.state.backend, problem=lambda: "no host 10.9.8.7:5432")
+        answers = [await api.ask("GET", "/readyz") for _ in range(3)]
+        api.app.state.backend = replace(api.app.state.backend, problem=lambda: None)
+        assert (await api.ask("GET", "/readyz")).status == 200
+    for answer in answers:
+        assert (answer.status, answer.json["code"]) == (503, "not_ready")
+        assert answer.json["detail"] == "No run can be admitted or worked on at present. The server's log says why."
+    assert [record.getMessage() for record in caplog.records] == ["The server is not ready: no host 10.9.8.7:5432"]
+
+
 # Version and description
 
 
-def test_X1_version_tells_what_answers(tmp_path: Path):
-    with ServerProcess.serve(tmp_path, {}) as server:
-        assert request(server.url, "GET", "/version").json == {
-            "name": "recto",
-            "version": version("recto"),
-            "protocols": ["1.0", "0.0"],
-        }
+def test_X1_version_tells_what_answers(url: str):
+    assert request(url, "GET", "/version").json == {
+        "name": "recto",
+        "version": version("recto"),
+        "protocols": ["1.0", "0.0"],
+    }
 
 
 class Page(HTMLParser):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -162,6 +163,37 @@ def test_P4_the_same_request_again_is_the_same_run(url: str):
     list(read_events(url, str(body["runId"])))
     assert get(url, str(body["runId"])).json["calls"] == 2
     assert events_of(post(url, body, accept="text/event-stream")) == list(read_events(url, str(body["runId"])))
+
+
+def test_P4_the_same_request_is_the_same_run_though_its_agent_is_gone(tmp_path: Path):
+    (tmp_path / "agents" / "guest").mkdir(parents=True)
+    (tmp_path / "agents" / "guest" / "AGENT.md").write_text("You help.\n", encoding="utf-8")
+    body = {**ask(SUM), "forwardedProps": {"agent": "guest"}}
+    with ServerProcess.serve(tmp_path / "data", {}, "--agents", str(tmp_path / "agents")) as server:
+        first = post(server.url, body)
+        list(read_events(server.url, str(body["runId"])))
+    with ServerProcess.serve(tmp_path / "data", {}) as server:
+        again = post(server.url, body)
+        assert (again.status, again.body) == (202, first.body)
+        assert_problem(post(server.url, {**body, "context": []}), 409, "conflict", f"Run '{body['runId']}'")
+        assert_problem(post(server.url, {**body, "runId": new_id()}), 422, "invalid_input", "forwardedProps.agent")
+
+
+@pytest.mark.parametrize(
+    ("accept", "media"),
+    [
+        ("application/json, text/event-stream;q=0", "application/json"),
+        ("application/json, text/event-stream; q=0.0", "application/json"),
+        ("text/event-stream;q=0.5, application/json", "application/json"),
+        ("text/event-streams", "application/json"),
+        ("*/*", "application/json"),
+        ("application/json, text/event-stream", "text/event-stream"),
+        ("Text/Event-Stream; charset=utf-8; Q=0.5, application/json;q=0.1", "text/event-stream"),
+        ("text/event-stream;q=much", "text/event-stream"),
+    ],
+)
+def test_P1_a_stream_is_answered_to_who_accepts_one_and_does_not_rather_have_json(url: str, accept: str, media: str):
+    assert post(url, ask(SUM), accept=accept).headers["content-type"] == media
 
 
 def test_P4_another_request_under_the_same_name_is_a_conflict(url: str):

@@ -8,7 +8,7 @@ import pytest
 
 from recto.api import me, threads
 from recto.page import AssistantMessage, Entry, RolledBack, Text, ToolCall, ToolMessage
-from recto.page.canonical import Json, load
+from recto.page.canonical import Json, load, load_object
 from recto.store.ports import Change, Ending, Lease
 from recto.testing.store_suite.samples import NODE, admit, at, lease_of, said
 from tests.api.local_api import Answer, LocalApi, assert_problem, local_api
@@ -140,6 +140,17 @@ async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalA
     assert told == [(2, {"type": "RUN_FINISHED", "threadId": ONE, "runId": "r1", "outcome": {"type": "cancelled"}})]
     assert_problem(await api.ask("GET", f"{THREADS}/{ONE}"), 404, f"There is no thread '{ONE}'.")
     assert (await api.ask("DELETE", f"{THREADS}/{ONE}")).status == 404
+
+
+async def test_P17_a_run_that_waits_while_its_thread_is_deleted_is_told_from_its_start_to_its_end(api: LocalApi):
+    await begin(api, "r1")
+    waiting = await admit(api.store, "r2", ONE)
+    heard = api.hub.follow(waiting.id, 0, last=None)
+    with api.hub.listening(waiting.id):
+        await api.ask("DELETE", f"{THREADS}/{ONE}")
+        told = [(event.number, load_object(event.body)) for event in await anext(heard)]
+    await heard.aclose()
+    assert [(number, (event or {})["type"]) for number, event in told] == [(1, "RUN_STARTED"), (2, "RUN_FINISHED")]
 
 
 async def test_P17_a_fork_is_a_thread_of_its_own(api: LocalApi):

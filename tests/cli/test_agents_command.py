@@ -20,6 +20,7 @@ FAILED, WRONG_USE = 1, 2
 # Settings whose default is none, so that the new file shows an example.
 EXAMPLES = {
     "model",
+    "window",
     "temperature",
     "max_tokens",
     "reasoning_effort",
@@ -156,13 +157,14 @@ def test_C1_what_new_makes_is_good_and_says_what_to_do_next():
         assert out.startswith(line)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "../a", "a/b", ".a", "ä", "a" * 65, "a\n"])
+@pytest.mark.parametrize("name", ["", "a b", "../a", "a/b", ".a", "_a", "ä", "a" * 65, "a\n"])
 def test_C1_new_refuses_a_name_that_is_none(name: str):
     code, out, err = run("new", "--", name)
     assert (code, out) == (WRONG_USE, "")
     assert (
         err
-        == f"recto agents new: {name!r} is no name: an agent's name has 1 to 64 letters, digits, - or _, all ASCII.\n"
+        == f"recto agents new: {name!r} is no name: an agent's name has 1 to 64 letters, digits, - or _, all ASCII, "
+        "and does not begin with _.\n"
     )
     assert list(Path.cwd().iterdir()) == []
 

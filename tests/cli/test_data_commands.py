@@ -24,6 +24,7 @@ def recto(folder: Path, *words: str, asked: str = "", **environment: str) -> sub
         cwd=folder,
         env={**clean, **environment},
         input=asked,
+        umask=0o022,
         capture_output=True,
         text=True,
         timeout=60,
@@ -67,6 +68,7 @@ def test_C1_a_backup_of_a_server_under_load_opens_has_what_was_committed_and_goe
     assert made.stdout == f"Copied to {copy}. Start a server on it with: recto serve --data {copy}\n"
     assert [path.name for path in copy.iterdir()] == ["recto.db"]
     assert copy.stat().st_mode & 0o077 == 0
+    assert (copy / "recto.db").stat().st_mode & 0o077 == 0
     with ServerProcess.serve(copy, {}) as server:
         assert list(read_events(server.url, str(first["runId"]))) == heard
         for name in committed:

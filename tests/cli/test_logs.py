@@ -2,6 +2,7 @@
 
 import io
 import logging
+import time
 from collections.abc import Iterator
 from typing import Literal
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from recto.cli.logs import HIDDEN, Secrets, set_up_logs
 from recto.page.canonical import Json, load_object
 
+LONG = 400_000
 SECRET = 'a "secret" with\na second line'
 FORM: list[Literal["text", "json"]] = ["text", "json"]
 
@@ -160,3 +162,47 @@ def test_C2_what_looks_like_somebodys_credential_is_hidden_too(words: str, told:
 
 def test_C2_words_too_short_for_a_secret_are_left_alone():
     assert Secrets(["", "read"]).hide("I have read it") == "I have read it"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a.", "a", "eyJ-", "eyJabcdefgh.", "://", "://a:", "a://b", "?a", "?key", "&sig=", "bearer ", "basic", " ", "x:y@"],
+)
+def test_C2_hiding_takes_as_long_as_the_text_is_whatever_it_holds(piece: str):
+    text = piece * (LONG // len(piece))
+    began = time.process_time()
+    Secrets(["sesame-open"]).hide(text)
+    # A hundredth of a second or a few; a way that looks at each rest again from each place takes minutes.
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("form", FORM)
+def test_C2_of_a_text_too_long_for_a_line_its_beginning_is_told_and_that_there_was_more(form: Literal["text", "json"]):
+    written = Written(form)
+    try:
+        raise ValueError("no such " + "thing " * LONG)
+    except ValueError:
+        written.log.exception("it %s failed", "word " * LONG, extra={"given": "more " * LONG})
+    assert len(written.text) < 60_000
+    assert "it word word" in written.text
+    assert "ValueError: no such thing" in written.text
+    assert "more characters)" in written.text
+
+
+@given(st.integers(0, 200))
+def test_C2_no_half_of_a_secret_is_told_where_a_text_was_cut(before: int):
+    written = Written("json", secrets=Secrets(["sesame-open"]))
+    written.log.info("%s", "x" * (16_284 + before) + " sesame-open" * 3)
+    assert "ses" not in written.text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("my-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl", "my-(hidden)"),
+        (f"{'x' * 40}+proto://bob:s3cret@host", f"{'x' * 40}+proto://bob:(hidden)@host"),
+        ("eyJ is how they begin. Or eyJust so.", "eyJ is how they begin. Or eyJust so."),
+    ],
+)
+def test_C2_a_credential_is_hidden_behind_any_word(words: str, told: str):
+    assert Secrets().hide(words) == told

@@ -61,6 +61,8 @@ def test_C1_help_names_every_option_and_the_exit_codes(tmp_path: Path):
         pytest.param({"RECTO_MODEL": "openai:gpt"}, ["OPENAI_API_KEY", "need the key"], id="no key"),
         pytest.param({"RECTO_MODEL": "compatible:x"}, ["RECTO_MODEL_URL", "the address"], id="no address"),
         pytest.param({"RECTO_HOST": "0.0.0.0"}, ["host is '0.0.0.0'", "127.0.0.1"], id="open to everybody"),
+        pytest.param({"RECTO_PROXIES": "*"}, ["RECTO_PROXIES is '*'", "by commas"], id="everybody a proxy"),
+        pytest.param({"RECTO_PROXIES": "10.0.0.1,proxy"}, ["RECTO_PROXIES", "'proxy'"], id="a proxy by name"),
         pytest.param({"RECTO_LEASE_SECONDS": "0"}, ["RECTO_LEASE_SECONDS is '0'", "greater than 0"], id="no lease"),
     ],
 )
@@ -207,7 +209,7 @@ def test_C2_only_whole_names_are_known(name: str):
         load_settings({}, {name: "1"}, None)
 
 
-@pytest.mark.parametrize("name", ["RECTO_MODEL_URL", "RECTO_MODEL_KEY", "PATH", "recto_port"])
+@pytest.mark.parametrize("name", ["RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_STORAGE_URL", "PATH", "recto_port"])
 def test_C2_names_that_others_read_are_left_to_them(name: str):
     assert load_settings({}, {name: "1"}, None).port == 8787
 
@@ -254,6 +256,15 @@ def test_C1_a_port_somebody_else_has_is_a_failure_that_says_so(tmp_path: Path):
     assert "address already in use" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("recto serve: The server could not start on 127.0.0.1:")
     assert "Traceback" not in done.stderr
+
+
+def test_C2_a_database_whose_driver_is_not_there_is_refused_with_what_to_install(tmp_path: Path):
+    # Stands before the real one, and is as absent as can be.
+    (tmp_path / "asyncpg.py").write_text("raise ModuleNotFoundError(\"No module named 'asyncpg'\", name='asyncpg')\n")
+    url = "postgresql://bob:s3cret@127.0.0.1:1/db"
+    done = serve(tmp_path, "--port", "0", RECTO_DATABASE_URL=url, PYTHONPATH=str(tmp_path))
+    assert_refused(done, "RECTO_DATABASE_URL is '(not shown)'", "recto[postgres]")
+    assert "s3cret" not in done.stderr
 
 
 def test_C1_a_folder_that_cannot_be_used_is_refused(tmp_path: Path):

@@ -77,6 +77,8 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
         {"RECTO_MODEL": "openai:gpt", "OPENAI_API_KEY": "openai-kept-secret", "ANTHROPIC_API_KEY": "kept-secret"},
         {"RECTO_MODEL_KEY": "model-kept-secret", "OPENAI_BASE_URL": "https://me:kept-secret@openai.example"},
         {"RECTO_JWT_JWKS_URL": "https://me:kept-secret@issuer.example/keys"},
+        {"OPENAI_BASE_URL": "https://me:kept-secret@h/v1?api_key=kept-secret-q&v=kept-secret-too#kept-secret"},
+        {"RECTO_STORAGE_URL": "s3://kept-secret@bucket?secret=kept-secret"},
     ],
     ids=lambda environment: next(iter(environment)),
 )
@@ -86,7 +88,7 @@ def test_C2_check_shows_that_a_secret_is_set_and_not_what_it_is(tmp_path: Path, 
     assert "kept-secret" not in done.stdout + done.stderr
     for name in environment.keys() - {"RECTO_MODEL"}:
         shown = next(line for line in done.stdout.splitlines() if line.split(" = ")[0] in (name, name[6:].lower()))
-        assert shown.endswith("(set, not shown)") or "me:(hidden)@" in shown
+        assert shown.endswith("(set, not shown)") or "(hidden)@" in shown
 
 
 @pytest.mark.parametrize(

@@ -268,3 +268,32 @@ async def test_P17_who_reads_a_run_that_is_deleted_elsewhere_is_not_left_waiting
         # Another process knows nothing of our readers.
         await air.store.delete_thread(OWNER, air.lease.thread)
         assert [event.number for event in await reader] in ([1], [])
+
+
+class Fading:
+    """Events of a run that are cleaned away once some of them were read."""
+
+    def __init__(self, kept: Sequence[StoredEvent]) -> None:
+        self._kept = list(kept)
+
+    async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
+        found, self._kept = self._kept, []
+        return found
+
+    async def knows(self, run: str) -> bool:
+        return True
+
+
+async def test_P7_who_reads_an_ended_run_is_not_left_waiting_when_its_events_are_cleaned_away():
+    hub = Hub(Fading(story(9)[:2]), QUICK)
+    async with asyncio.timeout(5):
+        heard = [event async for events in hub.follow("r", 0, last=9) for event in events]
+    assert heard == story(9)[:2]
+
+
+async def test_P7_the_end_of_a_run_is_not_missed_between_its_commit_and_its_publication(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings(look=60, heartbeat=60)) as air:
+        with air.hub.writing(air.lease.run), air.hub.listening(air.lease.run):
+            await air.say(body(1))
+            await air.commit(END)
+            assert await air.hear(last=2) == story(2)

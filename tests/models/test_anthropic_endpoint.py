@@ -9,7 +9,7 @@ import pytest
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, ReasoningDelta, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, ReasoningDelta, TextDelta, Usage, Used
 from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.page import AssistantMessage, Facts, Text, ToolCall, ToolMessage, ToolOffer, UserMessage, assemble
 from recto.page.canonical import Json, load
@@ -60,6 +60,8 @@ def letters(deltas: list[Delta]) -> list[tuple[str, str]]:
                 apart += [(f"call {index}", letter) for letter in arguments]
             case CallStarted():
                 apart.append(("call", delta.id))
+            case Used():
+                pass
             case Ended():
                 apart.append(("ended", delta.finish))
     return apart
@@ -100,6 +102,7 @@ async def test_the_bytes_sent_are_the_bytes_given_with_the_key_in_its_own_header
 async def test_a_reply_comes_as_deltas_and_one_end():
     found = list(join_deltas(await answered(THINKING)))
     assert found[:-1] == [
+        Used(usage=replace(THINKING.usage or Usage(), output=1, reasoning=0)),
         ReasoningDelta(text="Let me think."),
         TextDelta(text="I look."),
         CallStarted(index=0, id="toolu_a", name="look"),

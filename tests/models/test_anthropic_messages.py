@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelUnreachable, PageTooLong
 from recto.models.anthropic_messages import MessagesReader, read_usage
 from recto.models.deltas import join_deltas
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage, Used
 from recto.models.sse import EventReader
 from recto.page import Opaque, Text, ToolCall
 from recto.page.canonical import Json, dump
@@ -54,7 +54,14 @@ def calls(index: int, *pieces: str, id: str = "toolu_a", name: str = "look") -> 
 def read(events: Iterable[Mapping[str, Json]]) -> list[Delta]:
     reader = MessagesReader(model="m")
     found = [delta for event in events for delta in reader.read(dump(event).decode())]
-    return [*found, reader.end()]
+    return [*[delta for delta in found if not isinstance(delta, Used)], reader.end()]
+
+
+def test_the_tokens_of_the_prompt_are_known_before_the_first_word():
+    reader = MessagesReader(model="m")
+    assert list(reader.read(dump(START).decode())) == [Used(usage=Usage(input=3, output=1))]
+    silent = MessagesReader(model="m")
+    assert list(silent.read(dump({"type": "message_start", "message": {}}).decode())) == []
 
 
 def ended(events: Iterable[Mapping[str, Json]]) -> Ended:

@@ -1,5 +1,8 @@
 """The data folder: one process at a time, under one name."""
 
+import logging
+import os
+import stat
 import subprocess
 import sys
 import uuid
@@ -11,6 +14,8 @@ import pytest
 
 from recto.errors import SettingsError
 from recto.store.folder import DataFolder
+from recto.store.store import open_store
+from recto.testing.store_suite.samples import admit
 
 HOLDER = """
 import sys, time
@@ -78,6 +83,51 @@ def test_a_path_that_is_no_folder_is_refused(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="it cannot be used"):
         DataFolder(tmp_path / "file")
+
+
+# Only for whoever runs the server
+
+
+@pytest.fixture
+def open_umask() -> Generator[None]:
+    """What is made is readable by all, unless whoever makes it says otherwise."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir() if path.name.startswith("recto")}
+
+
+@pytest.mark.usefixtures("open_umask")
+async def test_C3_what_was_said_can_be_read_by_nobody_else_on_the_machine(tmp_path: Path):
+    folder = DataFolder(tmp_path / "a" / "data")
+    store = await open_store(folder.database_url)
+    await admit(store, "r1")
+    found = modes(folder.path)
+    await store.close()
+    folder.close()
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    assert found == {"recto.db": 0o600, "recto.db-shm": 0o600, "recto.db-wal": 0o600}
+
+
+@pytest.mark.usefixtures("open_umask")
+async def test_C3_a_database_that_others_could_read_is_closed_to_them_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    url = f"sqlite:///{tmp_path / 'recto.db'}"
+    await (await open_store(url)).close()
+    assert not caplog.records
+    (tmp_path / "recto.db").chmod(0o644)
+    with caplog.at_level(logging.WARNING, "recto.store"):
+        store = await open_store(url)
+    await admit(store, "r1")
+    found = modes(tmp_path)
+    await store.close()
+    assert set(found.values()) == {0o600}
+    told = f"Others could read {tmp_path / 'recto.db'}; now only you can. What is said from now on is yours."
+    assert [record.getMessage() for record in caplog.records] == [told]
 
 
 @contextmanager

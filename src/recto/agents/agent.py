@@ -53,14 +53,15 @@ class Sampling:
 class Agent:
     """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request.
 
-    Without a `model` it has the server's. `titles` says who names a thread. `client_system` lets a client's system and
-    developer messages speak as the system prompt; else they are context, with a user's authority.
+    Without a `model` or a `window` it has the server's. `titles` says who names a thread. `client_system` lets a
+    client's system and developer messages speak as the system prompt; else they are context, with a user's authority.
     """
 
     name: str
     prompt: Prompt
     description: str = ""
     model: str | None = None
+    window: int | None = None
     sampling: Sampling = Sampling()
     titles: Titles = "words"
     client_system: bool = False

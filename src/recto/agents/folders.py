@@ -22,8 +22,8 @@ from recto.page.tokens import OFFLINE
 
 FILE, TOOLS_FILE = "AGENT.md", "tools.py"
 SHIPPED = Path(__file__).parent / "shipped"
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-NAME_RULE = "an agent's name has 1 to 64 letters, digits, - or _, all ASCII"
+NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_-]{0,63}")
+NAME_RULE = "an agent's name has 1 to 64 letters, digits, - or _, all ASCII, and does not begin with _"
 NO_PERSONA = "it has no persona, so the built-in one stands. Say who the agent is."
 CHOICES = ("auto", "none", "required")
 
@@ -184,6 +184,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         ),
         description=table.description,
         model=table.model,
+        window=table.window,
         sampling=_sampling(table),
         titles=table.titles,
         client_system=table.client_system,
@@ -224,6 +225,9 @@ def _doubts(agent: Agent, document: Document) -> Iterator[Fault]:
     if agent.history == 0:
         text = "history is 0, so the model sees nothing of what was said before. Leave it out to show all."
         yield Fault(line=lines["history",], text=text)
+    if agent.tool_calling == "prompt" and agent.sampling.tool_choice not in (None, "auto"):
+        text = "tool_choice does nothing with tool_calling: prompt, which tells of tools in words. Leave it out."
+        yield Fault(line=lines["tool_choice",], text=text)
     if agent.budget is not None and (tokens := persona_tokens(agent)) > agent.budget:
         text = f"budget is {agent.budget}, but the persona has {tokens} tokens and is never cut. Raise the budget."
         yield Fault(line=lines["budget",], text=text)

@@ -12,7 +12,8 @@ from recto.agents.fold_table import ByAge, Fold, Reads, Table
 from recto.page.facts import ToolCalling
 
 Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# A year: more is a mistake, and a time beyond the calendar.
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
 MODEL = re.compile(r"demo|(openai|anthropic|compatible):\S(.*\S)?")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -85,6 +86,7 @@ class AgentTable(Table):
     rules: str = ""
     locale: Literal["zh", "en"] = "en"
     model: Annotated[str, AfterValidator(_model)] | None = None
+    window: Count | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Count | None = None
     reasoning_effort: Effort | None = None

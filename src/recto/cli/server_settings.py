@@ -22,9 +22,10 @@ OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_URL"})
 # A url may hold a password, and the value of a name we do not know may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
 SECRETS = frozenset({"database_url", "token", "api_keys", "jwt_secret", "jwt_public_key", "jwt_jwks_url"})
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# A year and a century: more is a mistake, and a time beyond the calendar.
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
-Days = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Days = Annotated[float, Field(ge=0, le=36_500, allow_inf_nan=False)]
 Secret = Annotated[str, Field(min_length=16)]
 BaseModelT = TypeVar("BaseModelT", bound=BaseModel)
 

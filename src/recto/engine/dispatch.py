@@ -173,7 +173,7 @@ class Dispatcher:
         self._held[run.id] = _Held(lease=_lease(run), signal=signal, task=task, waited=waited)
 
     async def _do(self, run: StoredRun, signal: Signal) -> None:
-        lease, ended, rest = _lease(run), False, 0.0
+        lease, ended, rest, is_lost = _lease(run), False, 0.0, False
         try:
             ended = await self._work(run, signal)
         except asyncio.CancelledError:
@@ -181,11 +181,15 @@ class Dispatcher:
         except StoreError as error:
             LOGGER.warning("run %s stopped here: %s", run.id, error, extra={"run": run.id})
             rest = self._settings.pause
+        except Exception:
+            # Not handed back: its lease runs out, and it counts as lost, so that it is not tried for ever.
+            LOGGER.exception("run %s could not be worked on", run.id, extra={"run": run.id})
+            is_lost = True
         finally:
             held = self._held.get(run.id)
             if held and held.lease == lease:
                 del self._held[run.id]
-            if not ended:
+            if not ended and not is_lost:
                 await self._hand_back(lease, rest)
             # Where one had to wait, others may.
             if not ended or self._behind or (held and held.waited):

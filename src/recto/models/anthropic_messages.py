@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from recto.errors import ModelCutOff
 from recto.models.event_data import count_of, object_of, parse_event, text_of
 from recto.models.faults import Blame, stream_fault
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage, Used
 from recto.page import Opaque, Text, ToolCall
 from recto.page.canonical import Json, dump
 from recto.page.messages import AssistantPart
@@ -78,6 +78,8 @@ class MessagesReader:
                 yield from self._close(self._known(event))
             case "message_start":
                 self._count(object_of(event.get("message")).get("usage"))
+                if usage := read_usage(self._usage):
+                    yield Used(usage=usage)
             case "message_delta":
                 self._count(event.get("usage"))
                 yield from self._finish(object_of(event.get("delta")))

@@ -67,6 +67,13 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Used:
+    """Tokens the provider has reported before the end. They are in the usage of `Ended` too, if it comes to that."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ended:
     """The reply is whole. `usage` is None where none was reported.
 
@@ -82,7 +89,7 @@ class Ended:
     parts: tuple[AssistantPart, ...] = ()
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Ended
+Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Used | Ended
 
 
 class Model(Protocol):

@@ -10,6 +10,8 @@ from recto.page.log import Entry, Interrupted, View, view
 from recto.page.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 
 EXPIRED = "expired"
+# A longer name would fit into no index.
+MAX_ID = 255
 TOO_LATE = "The client did not answer the call of {name} in time, so there is no result. Go on without, or call again."
 
 
@@ -81,6 +83,7 @@ def _goes_on(seen: View, message: UserMessage) -> bool:
 
 
 def _named(message: UserMessage | ToolMessage, taken: set[str], run: Entering) -> UserMessage | ToolMessage:
-    named = replace(message, id=run.new_id()) if message.id in taken or not message.id else message
+    is_good = message.id and len(message.id) <= MAX_ID and message.id not in taken
+    named = message if is_good else replace(message, id=run.new_id())
     taken.add(named.id)
     return named

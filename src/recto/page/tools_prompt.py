@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from recto.errors import WireError
 from recto.page.canonical import dump, load
@@ -42,16 +43,22 @@ Write the whole call again between the tool_call tags, as one JSON object with "
 SHOWN = 120
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
+# A block without an object is a mistaken call only if it is closed so soon: words about the tag need not wait longer.
+LONGEST_MISTAKE = 500
+# The line that opens a fence. All its parts are bounded, so a line soon is one or is not.
+FENCE = r"[ \t]{0,99}(?P<fence>`{3,99})(?P<info>[^`\n]{0,200})\n"
 # A tag right after a backtick is talked about, not used.
 _OPENS = re.compile(rf"(?<!`){OPEN}")
-_TAGS = re.compile(rf"{OPEN}|{CLOSE}")
-_STARTS = re.compile(rf"(?<!`){OPEN}|^[ \t]*(?P<fence>`{{3,}})(?P<info>[^`\n]*)\n", re.MULTILINE)
-_FENCE_ENDS = re.compile(r"^[ \t]*(?P<fence>`{3,})[ \t]*$", re.MULTILINE)
+_INVENTED = re.compile(r"(?<!`)<tool_result\b")
+_TAGS = re.compile(rf"{OPEN}|{CLOSE}|<tool_result\b")
+_STARTS = re.compile(rf"(?<!`){OPEN}|^{FENCE}", re.MULTILINE)
+_FENCE_ENDS = re.compile(r"^[ \t]{0,99}(?P<fence>`{3,99})[ \t\r]{0,99}$", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s,:]*")
 JSON_FENCES = frozenset({"", "json"})
 TAG_FENCES = JSON_FENCES | {"xml", "tool_call"}
 CALL_KEYS = frozenset({"name", "arguments"})
+_FIRST_KEYS = tuple(f'"{key}"' for key in sorted(CALL_KEYS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,16 +125,60 @@ def tool_result_text(name: str, content: str) -> str:
 def parse_tool_calls(text: str) -> Parsed:
     """The calls in a reply: `<tool_call>` blocks, and fenced JSON that is nothing but a name and arguments.
 
-    A block without its end tag is read if it is the last thing before another block or the end. Every other fence
-    is words, with whatever stands in it; so is a tag that only begins and has no object after it.
+    A block without its end tag is read if it is the last thing before another block or the end; so is a fence that
+    begins with a call. Every other fence is words to its end, or to that of the reply, with whatever stands in it; so
+    is a tag with no object after it. From a result that the model made up after a call, nothing is read.
     """
-    pieces = tuple(_pieces(text, _STARTS))
+    pieces = tuple(_until_invented(_pieces(text, _STARTS)))
     calls = tuple(piece for piece in pieces if isinstance(piece, PromptCall))
     problems = tuple(piece.text for piece in pieces if isinstance(piece, _Problem))
     if not calls and not problems:
         return Parsed(words=text)
     words = (piece.text.strip() for piece in pieces if isinstance(piece, _Words))
     return Parsed(words="\n\n".join(filter(None, words)), calls=calls, problems=problems)
+
+
+def tag_holds(text: str, at: int) -> Literal["call", "words"] | None:
+    """What the tag that ends at `at` begins: a call, readable or not, or words. None: it takes more text to know."""
+    limit = at + LONGEST_MISTAKE
+    if text.startswith("{", _past(_SPACE, text, at, limit), limit):
+        return "call"
+    tag = _TAGS.search(text, at, limit)
+    if tag is None:
+        return "words" if len(text) >= limit else None
+    return "call" if tag[0] == CLOSE else "words"
+
+
+def fence_holds(info: str, text: str, at: int) -> Literal["tags", "object", "words"] | None:
+    """What a fence with the content that begins at `at` may hold: calls in tags, a call as an object, or words alone.
+
+    None: it takes more text to know.
+    """
+    kind, start = info.strip().lower(), _past(_SPACE, text, at)
+    if kind not in TAG_FENCES:
+        return "words"
+    if text.startswith(OPEN, start):
+        return "tags"
+    if OPEN.startswith(text[start : start + len(OPEN)]):
+        return None
+    if kind not in JSON_FENCES or not text.startswith("{", start):
+        return "words"
+    start = _past(_SPACE, text, start + 1)
+    if text.startswith(_FIRST_KEYS, start):
+        return "object"
+    return None if any(key.startswith(text[start : start + len(key)]) for key in _FIRST_KEYS) else "words"
+
+
+def _until_invented(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
+    """What was said before a made up result. Even calls after it go: they were asked for without the real one."""
+    called = False
+    for piece in pieces:
+        if not isinstance(piece, _Words):
+            called = True
+        elif called and (invented := _INVENTED.search(piece.text)):
+            yield _Words(text=piece.text[: invented.start()])
+            return
+        yield piece
 
 
 def _pieces(text: str, starts: re.Pattern[str]) -> Iterator[_Piece]:
@@ -153,28 +204,30 @@ def _fence_ends(text: str) -> Mapping[int, list[re.Match[str]]]:
 
 def _tagged(text: str, at: int) -> tuple[list[_Piece], int]:
     """What a block holds, and where it ends. Tags inside a readable object belong to its strings."""
-    space = _SPACE.match(text, at)
-    start = space.end() if space else at
-    tag = _TAGS.search(text, _object_end(text, start))
-    closed = tag is not None and tag[0] == CLOSE
-    content = text[start : tag.start() if tag else len(text)].rstrip()
-    if not closed and not content.startswith("{"):
+    if tag_holds(text, at) != "call":
         return [], at
+    start = _past(_SPACE, text, at)
+    tag = _TAGS.search(text, _object_end(text, start))
+    content = text[start : tag.start() if tag else len(text)].rstrip()
     if tag is None:
         return [_call(content)], len(text)
-    return [_call(content)], tag.end() if closed else tag.start()
+    return [_call(content)], tag.end() if tag[0] == CLOSE else tag.start()
 
 
 def _fenced(text: str, start: re.Match[str], ends: Sequence[re.Match[str]]) -> tuple[list[_Piece], int]:
+    """The calls a fence holds, or nothing if it is words, and where it ends."""
     place = bisect_left(ends, start.end(), key=lambda end: end.start())
-    if place == len(ends):
-        return [], start.end()
-    end = ends[place]
-    content, info = text[start.end() : end.start()].strip(), start["info"].strip().lower()
-    if info in TAG_FENCES and content.startswith(OPEN):
-        return list(_pieces(content, _OPENS)), end.end()
-    call = _call(content, only=CALL_KEYS) if info in JSON_FENCES else None
-    return [call] if isinstance(call, PromptCall) else [], end.end()
+    stop, after = ends[place].span() if place < len(ends) else (len(text), len(text))
+    content = text[start.end() : stop].strip()
+    match fence_holds(start["info"], content, 0):
+        case "tags":
+            found = list(_pieces(content, _OPENS))
+            return found if any(not isinstance(piece, _Words) for piece in found) else [], after
+        case "object":
+            call = _call(content, only=CALL_KEYS)
+            return [call] if isinstance(call, PromptCall) else [], after
+        case _:
+            return [], after
 
 
 def _object_end(text: str, start: int) -> int:
@@ -213,19 +266,19 @@ def _call(content: str, only: frozenset[str] | None = None) -> PromptCall | _Pro
 def _written_values(content: str) -> dict[str, str]:
     """The values of a JSON object known to be valid, each as it is written. Of equal keys the last wins, as in JSON."""
     values: dict[str, str] = {}
-    at = _after(content, 1)
+    at = _past(_BETWEEN, content, 1)
     while content[at] != "}":
         key, end = cast("tuple[str, int]", _JSON.raw_decode(content, at))
-        start = _after(content, end)
+        start = _past(_BETWEEN, content, end)
         end = _JSON.raw_decode(content, start)[1]
         values[key] = content[start:end]
-        at = _after(content, end)
+        at = _past(_BETWEEN, content, end)
     return values
 
 
-def _after(content: str, at: int) -> int:
-    between = _BETWEEN.match(content, at)
-    return between.end() if between else at
+def _past(spaces: re.Pattern[str], text: str, at: int, limit: int = sys.maxsize) -> int:
+    found = spaces.match(text, at, limit)
+    return found.end() if found else at
 
 
 def _problem(content: str, reason: str) -> _Problem:

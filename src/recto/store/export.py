@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from functools import partial
 
 from sqlalchemy import Column, Connection, delete, select
 
+from recto.errors import NotFound
 from recto.page.canonical import Json, dump, load
 from recto.page.history import told_time
+from recto.store.calls import look_at, summaries_of
 from recto.store.database import Database
+from recto.store.deleting import delete_rest, take_away
+from recto.store.runs import lock_thread
 from recto.store.schema import FILE_REFS, LOG, PROFILES, RUNS, SPENDING, THREADS, moment
-from recto.store.threads import Stopped, remove
+from recto.store.threads import Stopped
 
-# Rows in memory at once, and threads deleted in one write.
+# Rows in memory at once, and threads taken away in one write.
 PAGE, TOGETHER = 200, 10
 TIMES = frozenset({"created", "updated", "started", "ended", "time"})
 BODIES = frozenset({"body", "input", "usage"})
@@ -56,6 +61,7 @@ WORK = Lines(
         *("created", "started", "ended", "input", "usage"),
     ),
 )
+CALL = ("number", "purpose", "model", "digest", "started", "ended", "finish", "usage", "price", "error")
 # A number comes before all that are given, an empty text before all texts.
 FIRST: Mapping[str, str | int] = {"entry": 0}
 
@@ -71,7 +77,7 @@ class UserDeleted:
 
 
 async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
-    """Profile, spending, then each thread with its entries, files and runs. A line is an object that says its type."""
+    """Profile, spending, then each thread with its entries, files, runs and calls. A line says its type."""
     for lines in (PROFILE, DAYS):
         async for row in _rows(database, lines, owner):
             yield _line(lines, row)
@@ -80,6 +86,21 @@ async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
         for lines in (ENTRIES, FILES, WORK):
             async for row in _rows(database, lines, str(thread["id"])):
                 yield _line(lines, row)
+                if lines is WORK:
+                    async for line in _calls(database, str(row["id"])):
+                        yield line
+
+
+async def _calls(database: Database, run: str) -> AsyncGenerator[bytes]:
+    """The model calls of a run, each with its page as it was sent: one in memory at a time."""
+    for summary in await database.read(partial(summaries_of, run=run)):
+        try:
+            seen = await database.read(partial(look_at, run=run, number=summary.number))
+        except NotFound:
+            # Deleted while it was read.
+            return
+        told = {name: _told(name, getattr(summary, name)) for name in CALL}
+        yield dump({"type": "call", "run": run, **told, "page": _json(seen.body) if seen.body else None}) + b"\n"
 
 
 async def _rows(database: Database, lines: Lines, of: str) -> AsyncGenerator[Mapping[str, object]]:
@@ -101,6 +122,8 @@ def _line(lines: Lines, row: Mapping[str, object]) -> bytes:
 
 
 def _told(name: str, value: object) -> object:
+    if isinstance(value, datetime):
+        return told_time(value)
     if name in TIMES and isinstance(value, int):
         return told_time(moment(value))
     return _json(value) if name in BODIES and isinstance(value, bytes) else value
@@ -114,24 +137,31 @@ def _json(body: bytes) -> Json:
         return body.decode(errors="replace")
 
 
-async def delete_user(database: Database, owner: str) -> UserDeleted:
-    """Delete all there is of a user. Where it breaks off it may be asked for again."""
+async def delete_user(database: Database, owner: str, today: date | None = None) -> UserDeleted:
+    """Delete all there is of a user, but what they spent today. Where it breaks off it may be asked for again."""
     threads, stopped = 0, list[Stopped]()
-    while found := await database.write(partial(_delete_threads, owner=owner)):
-        threads += len(found)
-        stopped += [run for runs in found for run in runs]
-    profiles, days = await database.write(partial(_delete_rest, owner=owner))
+    while found := await database.write(partial(_take_threads, owner=owner)):
+        ids, runs = found
+        for id in ids:
+            await delete_rest(database, id)
+        threads, stopped = threads + len(ids), [*stopped, *runs]
+    profiles, days = await database.write(partial(_delete_rows, owner=owner, today=today))
     return UserDeleted(threads=threads, stopped=tuple(stopped), profiles=profiles, days=days)
 
 
-def _delete_threads(connection: Connection, owner: str) -> list[tuple[Stopped, ...]]:
+def _take_threads(connection: Connection, owner: str) -> tuple[Sequence[str], Sequence[Stopped]] | None:
     query = select(THREADS.c.id).where(THREADS.c.owner == owner).order_by(THREADS.c.id).limit(TOGETHER)
-    ids = connection.execute(query).scalars().all()
-    # All of them in one order, as everybody takes them: else two who take several could wait for each other.
-    connection.execute(select(RUNS.c.id).where(RUNS.c.thread.in_(ids)).order_by(RUNS.c.id).with_for_update())
-    return [remove(connection, id) for id in ids]
+    found = connection.execute(query).scalars().all()
+    for id in found:
+        lock_thread(connection, id)
+    # Again: while we waited, one may have been deleted, and begun anew by somebody else.
+    ids = connection.execute(query.where(THREADS.c.id.in_(found))).scalars().all()
+    return (ids, take_away(connection, ids)) if found else None
 
 
-def _delete_rest(connection: Connection, owner: str) -> tuple[int, int]:
+def _delete_rows(connection: Connection, owner: str, today: date | None) -> tuple[int, int]:
     profiles = connection.execute(delete(PROFILES).where(PROFILES.c.owner == owner)).rowcount
-    return profiles, connection.execute(delete(SPENDING).where(SPENDING.c.owner == owner)).rowcount
+    days = delete(SPENDING).where(SPENDING.c.owner == owner)
+    if today is not None:
+        days = days.where(SPENDING.c.day != today.isoformat())
+    return profiles, connection.execute(days).rowcount

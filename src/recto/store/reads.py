@@ -17,9 +17,9 @@ from recto.store.statement import Statement
 AT_ONCE = 500
 
 _entries = select(LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
-LOG_AFTER = Statement(
-    _entries.where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
-)
+_behind = _entries.where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
+LOG_AFTER = Statement(_behind)
+LOG_UP_TO = Statement(_behind.where(LOG.c.seq <= bindparam("last")))
 _events = select(EVENTS.c.number, EVENTS.c.body)
 EVENTS_AFTER = Statement(
     _events.where(EVENTS.c.run == bindparam("this"), EVENTS.c.number > bindparam("after"))
@@ -31,9 +31,11 @@ HAS_EVENTS = Statement(select(EVENTS.c.number).where(EVENTS.c.run == bindparam("
 
 def log_after(connection: Connection, thread: str, seq: int) -> tuple[Entry, ...]:
     """The entries of a log behind a number, in order."""
-    rows = cast(
-        "Sequence[tuple[str, bytes, str, int, int]]", LOG_AFTER.rows(connection, {"this": thread, "after": seq})
-    )
+    return _decoded(LOG_AFTER.rows(connection, {"this": thread, "after": seq}))
+
+
+def _decoded(found: Sequence[Sequence[object]]) -> tuple[Entry, ...]:
+    rows = cast("Sequence[tuple[str, bytes, str, int, int]]", found)
     return tuple([decode_entry(kind, body, id=id, seq=seq, time=moment(at)) for kind, body, id, seq, at in rows])
 
 
@@ -58,7 +60,7 @@ def log_of_run(connection: Connection, run: StoredRun) -> tuple[Entry, ...]:
     last = connection.execute(newest.where(LOG.c.run == run.id)).scalar_one()
     if last is None and run.ended:
         last = connection.execute(newest.where(LOG.c.time <= micros(run.ended))).scalar_one()
-    return tuple([entry for entry in log_after(connection, run.thread, 0) if (entry.seq or 0) <= (last or 0)])
+    return _decoded(LOG_UP_TO.rows(connection, {"this": run.thread, "after": 0, "last": last or 0}))
 
 
 def count_waiting(connection: Connection) -> int:

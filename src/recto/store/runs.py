@@ -8,15 +8,15 @@ from datetime import datetime
 from typing import Literal, cast
 
 import orjson
-from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from recto.errors import Conflict, NotFound
 from recto.page.canonical import load
 from recto.store.bounds import make_room
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
-from recto.store.schema import EVENTS, RUNS, THREADS, micros, moment
-from recto.store.statement import Statement, Value, Values, apart, insert_into, insert_missing, param
+from recto.store.schema import EVENTS, NOBODY, RUNS, THREADS, micros, moment
+from recto.store.statement import SQLITE, Statement, Value, Values, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
 # What a run's row tells of its thread.
@@ -37,8 +37,10 @@ FRESH: dict[str, str | int | None] = {
     "entered": False,
     "can_compact": True,
 }
+DELETED = "Thread {thread!r} was deleted just now. Send the run again."
 ADMITTED = ("id", "name", "owner", "thread", "input", "response_id")
 
+LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))")
 MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "last_seq", "created", "updated"))
 THREAD = Statement(
     select(THREADS.c.owner, THREADS.c.agent, *OF_THREAD.values()).where(THREADS.c.id == bindparam("this"))
@@ -113,6 +115,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
 
     Where somebody is there to work on it and its thread is free, it is theirs at once.
     """
+    _stand_in_line(connection, admission)
     known = _find_named(connection, admission)
     if known is not None:
         return _same(known, admission)
@@ -133,6 +136,20 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     return _same(known, admission)
 
 
+def _stand_in_line(connection: Connection, admission: Admission) -> None:
+    """One admission of a user, and one of a thread, at a time: else two that look together both find the last place."""
+    # Always in this order, so that two cannot wait for each other. On SQLite there is one writer.
+    if connection.dialect.name != SQLITE:
+        connection.execute(LOCK, {"what": f"user {admission.owner}"})
+        lock_thread(connection, admission.thread)
+
+
+def lock_thread(connection: Connection, thread: str) -> None:
+    """Until the end of the transaction nobody else admits a run to this thread, or deletes it."""
+    if connection.dialect.name != SQLITE:
+        connection.execute(LOCK, {"what": f"thread {thread}"})
+
+
 def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
     """Who answers in the thread (C4), and what runs tell of it. A new one is made; somebody else's is none (P5)."""
     created, this = micros(admission.created), admission.thread
@@ -140,8 +157,10 @@ def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
     MAKE_THREAD.count(connection, {**fresh, "last_seq": 0, "created": created, "updated": created})
     rows = THREAD.rows(connection, {"this": this})
     if not rows:
-        raise Conflict(f"Thread {this!r} was deleted just now. Send the run again.")
+        raise Conflict(DELETED.format(thread=this))
     owner, agent, last_seq, born = cast("tuple[str, str | None, int, int]", rows[0])
+    if owner == NOBODY:
+        raise Conflict(DELETED.format(thread=this))
     if owner != admission.owner:
         raise NotFound(what="thread", id=this)
     if admission.agent and admission.agent != agent:

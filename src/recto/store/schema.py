@@ -42,6 +42,9 @@ METADATA = MetaData(
     }
 )
 
+# Whom a thread belongs to that is being deleted. No user has an empty name.
+NOBODY = ""
+
 THREADS = Table(
     "threads",
     METADATA,
@@ -78,7 +81,7 @@ LOG = Table(
     Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(TURNED_BACK), postgresql_where=text(TURNED_BACK)),
 )
 
-IS_OPEN = "status <> 'ended'"
+IS_OPEN, HAS_ENDED = "status <> 'ended'", "status = 'ended'"
 
 RUNS = Table(
     "runs",
@@ -115,6 +118,7 @@ RUNS = Table(
     Index("ix_runs_status_lease_until", "status", "lease_until"),
     Index("ix_runs_open_owner", "owner", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
     Index("ix_runs_open_thread", "thread", "id", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
+    Index("ix_runs_ended", "ended", "id", sqlite_where=text(HAS_ENDED), postgresql_where=text(HAS_ENDED)),
     # One run of a thread is active at a time, whoever claims.
     Index(
         "uq_runs_active_thread",

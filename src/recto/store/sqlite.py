@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeAlias, cast
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
@@ -244,7 +244,8 @@ def _text_of(error: BaseException) -> str:
 
 def _engine(path: Path, settings: SqliteSettings) -> Engine:
     engine = create_engine(
-        f"sqlite:///{path}",
+        # Not as text: a path may hold what means something in a url.
+        URL.create("sqlite", database=str(path)),
         poolclass=QueuePool,
         pool_size=settings.readers + 1,
         max_overflow=0,

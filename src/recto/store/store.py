@@ -13,7 +13,20 @@ from sqlalchemy.exc import ArgumentError
 
 from recto.errors import SettingsError
 from recto.page import Entry
-from recto.store import calls, cleaning, export, forks, history, progress, reads, runs, seen, spending, threads
+from recto.store import (
+    calls,
+    cleaning,
+    deleting,
+    export,
+    forks,
+    history,
+    progress,
+    reads,
+    runs,
+    seen,
+    spending,
+    threads,
+)
 from recto.store.chorus import Chorus
 from recto.store.database import Database
 from recto.store.migrate import migrate
@@ -81,6 +94,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._chorus = Chorus(database)
+        self._places = cleaning.Places()
 
     @property
     def problem(self) -> str | None:
@@ -217,7 +231,7 @@ class Store:
 
     async def delete_thread(self, owner: str, id: str) -> Sequence[Stopped]:
         """Delete a thread with all there is of it. Whoever still writes for its runs gets LeaseLost."""
-        return await self._database.write(partial(threads.delete_thread, owner=owner, id=id))
+        return await deleting.delete_thread(self._database, owner, id)
 
     async def fork(self, owner: str, wish: forks.ForkWish) -> StoredThread:
         """Make a thread of what is seen of another."""
@@ -233,13 +247,13 @@ class Store:
         """All there is of a user, as JSON lines."""
         return export.export_user(self._database, owner)
 
-    async def delete_user(self, owner: str) -> export.UserDeleted:
-        """Delete all there is of a user."""
-        return await export.delete_user(self._database, owner)
+    async def delete_user(self, owner: str, *, today: date | None = None) -> export.UserDeleted:
+        """Delete all there is of a user, but what they spent `today`: else a deletion would lift the day's limit."""
+        return await export.delete_user(self._database, owner, today)
 
     async def clean(self, retention: cleaning.Retention) -> cleaning.Cleaned:
         """Delete some of what is older than it is to be kept; again, until nothing is left to clean."""
-        return await cleaning.clean(self._database, retention)
+        return await cleaning.clean(self._database, retention, self._places)
 
     async def backup(self, target: Path) -> None:
         """Copy a SQLite database while it is in use. On PostgreSQL: SettingsError."""

@@ -1,4 +1,4 @@
-"""SQL of threads: list, look at, rename, delete. Everything is by owner: somebody else's thread is not there."""
+"""SQL of threads: list, look at, rename. Everything is by owner: somebody else's thread is not there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sqlalchemy import (
     Connection,
     and_,
     bindparam,
-    delete,
     func,
+    literal,
     literal_column,
     or_,
     select,
@@ -66,7 +66,7 @@ class ThreadList:
 
 @dataclass(frozen=True, kw_only=True)
 class RunList:
-    """Runs of a thread, newest first, and the cursor of those that follow."""
+    """Runs of a thread, newest first, without their input; and the cursor of those that follow."""
 
     runs: tuple[StoredRun, ...]
     next: str | None
@@ -88,6 +88,8 @@ _active = select(RUNS.c.id).where(_running).scalar_subquery().label("active")
 _newest = select(RUNS.c.outcome).where(RUNS.c.thread == THREADS.c.id).order_by(RUNS.c.id.desc()).limit(1)
 NAMES = [field.name for field in fields(StoredThread)]
 COLUMNS = [*[THREADS.c[name] for name in NAMES[:-2]], _active, _newest.scalar_subquery().label("outcome")]
+# What a run was asked may be long, and is not shown in a list.
+LISTED = [literal(b"").label("input") if column is RUNS.c.input else column for column in RUN_COLUMNS]
 
 OWNED = Statement(
     select(THREADS.c.agent).where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
@@ -160,30 +162,10 @@ def set_title_if_automatic(connection: Connection, id: str, title: str) -> bool:
     return SET_TITLE.count(connection, {"this": id, "new_title": title}) > 0
 
 
-def delete_thread(connection: Connection, owner: str, id: str) -> tuple[Stopped, ...]:
-    """Delete a thread with all there is of it. Returns its runs that had not ended."""
-    check_owner(connection, owner, id)
-    return remove(connection, id)
-
-
-def remove(connection: Connection, id: str) -> tuple[Stopped, ...]:
-    """Delete a thread, whoever has it."""
-    # Runs first, in their order, as workers lock them: who writes for one now finishes, or finds it gone.
-    columns = (RUNS.c.id, RUNS.c.name, RUNS.c.thread, RUNS.c.last_event, RUNS.c.status)
-    locked = select(*columns).where(RUNS.c.thread == id).order_by(RUNS.c.id).with_for_update()
-    rows = connection.execute(locked).all()
-    connection.execute(delete(THREADS).where(THREADS.c.id == id))
-    return tuple(
-        Stopped(id=row.id, name=row.name, thread=row.thread, last_event=row.last_event)
-        for row in rows
-        if row.status != "ended"
-    )
-
-
 def runs_of_thread(connection: Connection, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
     """Runs of a thread, newest first: their ids are in the order they were made in."""
     check_owner(connection, owner, id)
-    query = select(*RUN_COLUMNS).where(RUNS.c.thread == id)
+    query = select(*LISTED).where(RUNS.c.thread == id)
     if cursor is not None:
         query = query.where(RUNS.c.id < read_cursor(cursor)[1])
     rows = connection.execute(query.order_by(RUNS.c.id.desc()).limit(limit + 1)).all()

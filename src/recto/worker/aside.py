@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from recto.errors import ModelUnreachable
 from recto.page import Facts, Message, assemble
 from recto.page.canonical import dump
 from recto.store.ports import CallEnded, Change, Purpose
@@ -14,13 +15,19 @@ from recto.worker.collect import Collected, collect
 from recto.worker.desk import Desk
 
 
-async def ask_aside(desk: Desk, request: Sequence[Message], purpose: Purpose) -> Collected:
-    """Ask the model, and wait for all it says. A failure is part of the answer, and costs nothing that is known."""
+async def ask_aside(
+    desk: Desk, request: Sequence[Message], purpose: Purpose, seconds: float | None = None
+) -> Collected:
+    """Ask the model, and wait for all it says, for so many seconds at most. A failure is part of the answer."""
     model, shop = desk.model, desk.shop
-    page, manifest = assemble(Facts(log=request, target=model.target, options=model.options, counter=shop.counter))
+    options = {**model.options, **desk.agent.options}
+    page, manifest = assemble(Facts(log=request, target=model.target, options=options, counter=shop.counter))
     number = await begin_call(desk, page, manifest, purpose)
     try:
-        answer = await collect(model, page.body)
+        async with asyncio.timeout(seconds):
+            answer = await collect(model, page.body)
+    except TimeoutError:
+        answer = Collected(error=ModelUnreachable(model=model.name, problem=f"no answer within {seconds:g} seconds."))
     except asyncio.CancelledError:
         await desk.write(Change(call_ended=CallEnded(number=number, ended=shop.clock(), error="broken off")))
         raise

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from recto.errors import ModelError, PageTooLong
 from recto.models.backoff import delay
-from recto.models.ports import Delta, Ended
+from recto.models.ports import Delta, Ended, Usage, Used
 from recto.page import Calibration, Entry, Finished, Interrupted, Manifest, Page, assemble, is_full, next_step
 from recto.page.canonical import dump
 from recto.page.discard import discard_lost
@@ -28,7 +28,7 @@ CUT_SHORT = "The reply was lost on the way and is asked for again."
 async def call_model(desk: Desk) -> None:
     """Ask the model. A page that would not fit is not sent: the next step is another then."""
     page, manifest = assemble(desk.facts())
-    room = replace(desk.agent.compact, window=desk.model.window)
+    room = replace(desk.agent.compact, window=desk.agent.window or desk.model.window)
     if desk.can_compact and not desk.full and is_full(manifest.tokens.tokens, room):
         desk.full = True
         return
@@ -91,11 +91,16 @@ async def _listen(desk: Desk, call: _Call) -> None:
     # Closing the stream is what ends the call, so it is closed in any case.
     async with aclosing(_deltas(desk, call.page.body)) as stream:
         async for delta in stream:
-            call.first_token = call.first_token or desk.shop.clock()
+            call.first_token = call.first_token or _time_of(desk, delta)
             events = call.reply.take(delta)
             if events:
                 await desk.recorder.say(events)
                 desk.shop.reached("delta")
+
+
+def _time_of(desk: Desk, delta: Delta) -> datetime | None:
+    # A count of tokens is not one.
+    return None if isinstance(delta, Used) else desk.shop.clock()
 
 
 def _deltas(desk: Desk, body: bytes) -> AsyncGenerator[Delta]:
@@ -150,8 +155,9 @@ async def _give_up(desk: Desk, call: _Call, error: ModelError) -> None:
         desk.too_long += 1
     else:
         desk.failures = desk.failures + 1 if error.may_retry else desk.agent.limits.failures
-    ended = CallEnded(number=call.number, ended=desk.shop.clock(), error=desk.problem)
-    change = Change(call_ended=ended, failures=desk.failures, too_long=desk.too_long, error=desk.problem)
+    change = replace(
+        _unfinished(desk, call, desk.problem), failures=desk.failures, too_long=desk.too_long, error=desk.problem
+    )
     await desk.write(change, _take_back(call.reply))
     if error.may_retry and desk.failures < desk.agent.limits.failures:
         wait = delay(desk.failures, error.retry_after, desk.shop.chance(), desk.shop.backoff)
@@ -173,5 +179,17 @@ async def _keep_what_was_said(desk: Desk, call: _Call) -> None:
     if not reply.is_empty:
         marker = Interrupted(id=desk.shop.new_id(), time=now, message=reply.id, reason="broken off")
         entries = [*reply.entries(now, desk.shop.new_id()), marker]
-    ended = CallEnded(number=call.number, ended=now, error="broken off")
-    await desk.write(Change(entries=entries, call_ended=ended), reply.close())
+    desk.shop.telemetry.broken_off(desk.model.name)
+    await desk.write(replace(_unfinished(desk, call, "broken off"), entries=entries), reply.close())
+
+
+def _unfinished(desk: Desk, call: _Call, error: str) -> Change:
+    """A call that gave no whole reply. What was said is paid for, by the provider's figures or our own count."""
+    ended = CallEnded(number=call.number, ended=desk.shop.clock(), first_token=call.first_token, error=error)
+    if call.first_token is None and call.reply.used is None:
+        return Change(call_ended=ended)
+    written = desk.shop.counter.count((call.reply.text,))[0]
+    reported = call.reply.used or Usage(input=call.manifest.tokens.tokens)
+    spent = desk.spend(replace(reported, output=max(reported.output, written)))
+    ended = replace(ended, usage=dump({**spent.row(), "estimated": True}), price=spent.nanos)
+    return Change(call_ended=ended, usage=dump(desk.account.row()))

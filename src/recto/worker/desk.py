@@ -46,6 +46,7 @@ FREE = (None, "auto", "none")
 class Desk:
     """One claimed run. `said` are message ids readers have seen; `broken_off` means what was said so far is kept.
 
+    `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them.
     `held` waits for the next write and is part of it: a run's first step stores its input too.
     """
 
@@ -69,7 +70,7 @@ class Desk:
     broken_off: bool = False
     page: Page | None = None
     named: bool = False
-    outcome: str | None = None
+    awaited: frozenset[str] = frozenset()
     said: set[str] = field(default_factory=set[str])
     held: Change = Change()
     held_events: tuple[Event, ...] = ()
@@ -85,12 +86,17 @@ class Desk:
             too_long=self.too_long,
             full=self.full,
             can_compact=self.can_compact,
-            client_tools=frozenset(tool.name for tool in self.input.tools),
+            client_tools=frozenset(tool.name for tool in self.input.tools) | self.awaited,
             repeatable=frozenset(name for name, tool in self.tools.items() if tool.safe_to_repeat),
             max_steps=limits.steps,
             max_failures=limits.failures,
             max_bad_arguments=limits.bad_arguments,
         )
+
+    @property
+    def outcome(self) -> str | None:
+        """How the run ended; None while it has not."""
+        return self.recorder.outcome
 
     @property
     def deadline(self) -> datetime:
@@ -180,9 +186,9 @@ class Desk:
         # Entries that were held keep what pages remember of them, if their numbers are what they were taken to be.
         as_held = self.log[len(known) :] == numbered[:count]
         self.log = (*self.log, *numbered[count:]) if as_held else (*known, *numbered)
-        self.outcome = change.ending.outcome if change.ending else self.outcome
         # Only what is committed is kept for the next run.
-        volume = Volume(entries=self.log, last=self.last, born=self.run.thread_created)
+        born = self.run.thread_created
+        volume = Volume(entries=self.log, last=self.last, model=self.model.name, born=born)
         self.shop.shelf.put(self.run.thread, volume)
         if written.cancel:
             self.signal.cancelled.set()

@@ -43,12 +43,23 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
         except Exception as error:
             LOGGER.exception("run %s failed", run.id, extra={"run": run.id})
             shop.telemetry.went_wrong(error)
-            await give_up(desk or recorder, error if isinstance(error, RectoError) else None)
+            await _give_up(desk, recorder, error if isinstance(error, RectoError) else None)
             return True
         finally:
-            if desk and desk.outcome:
-                shop.telemetry.ended(desk.agent.name, desk.outcome, _seconds(run.started, shop.clock()))
+            if recorder.outcome:
+                shop.telemetry.ended(run.agent, recorder.outcome, _seconds(run.started, shop.clock()))
             await recorder.close()
+
+
+async def _give_up(desk: Desk | None, recorder: Recorder, error: RectoError | None) -> None:
+    """End the run with what it was asked, if that can be stored; else without: a run must end."""
+    try:
+        await give_up(desk or recorder, error)
+    except (LeaseLost, StoreBusy, StoreDown):
+        raise
+    except Exception:
+        LOGGER.exception("what run %s was asked cannot be stored", recorder.run, extra={"run": recorder.run})
+        await give_up(recorder, error)
 
 
 def _seconds(start: datetime | None, end: datetime | None) -> float:

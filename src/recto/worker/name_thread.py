@@ -14,6 +14,8 @@ ASK = {
     "en": "Give the conversation below a title of at most six words. Write the title alone: no quotes, no full stop.",
 }
 SAYS = {"zh": "用户：{user}\n\n助手：{answer}", "en": "User: {user}\n\nAssistant: {answer}"}
+# The answer is there already: a title is not worth much waiting.
+PATIENCE = 10.0
 QUOTES = " \n\"'“”「」《》.。"
 # A title needs no more of either.
 SHOWN = 2_000
@@ -28,7 +30,7 @@ def wants_name(desk: Desk) -> bool:
 async def name_thread(desk: Desk) -> None:
     """Ask the model for a title and keep it, unless somebody gave the thread one."""
     desk.named = True
-    answer = await ask_aside(desk, title_request(desk.log, desk.agent.locale), "title")
+    answer = await ask_aside(desk, title_request(desk.log, desk.agent.locale), "title", PATIENCE)
     title = title_from(answer.text.strip(QUOTES)) if answer.ended else None
     if title:
         await desk.shop.store.set_title_if_automatic(desk.run.thread, title)

@@ -28,7 +28,7 @@ class RecorderSettings:
 
 
 class Recorder:
-    """Writes for one run, under its lease."""
+    """Writes for one run, under its lease. `outcome` is how it ended, once it has."""
 
     def __init__(
         self, store: Store, hub: Hub, lease: Lease, *, clock: Callable[[], datetime], settings: RecorderSettings
@@ -46,6 +46,8 @@ class Recorder:
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
+        self.run = lease.run
+        self.outcome: str | None = None
 
     async def say(self, events: Sequence[Event]) -> None:
         """Say this soon. Raises what stood in the way of what was said before."""
@@ -77,6 +79,7 @@ class Recorder:
             written = await self._store.say(self._lease, bodies)
         else:
             written = await self._store.record(self._lease, replace(change, events=bodies), self._clock())
+        self.outcome = change.ending.outcome if change.ending else self.outcome
         if any(isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) for event in said):
             self._last = self._loop.time()
         first = written.last_event - len(bodies) + 1

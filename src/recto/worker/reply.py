@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage, Used
 from recto.page import AssistantMessage, Entry, ReasoningMessage, ReplyEnded, Text, ToolCall
 from recto.page.events import (
     CallClosed,
@@ -45,6 +45,7 @@ class Reply:
     words: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
     calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
+    used: Usage | None = None
     ended: Ended | None = None
     told: list[Event] = field(default_factory=list[Event])
     _open: list[Event] = field(default_factory=list[Event])
@@ -53,6 +54,12 @@ class Reply:
     def is_empty(self) -> bool:
         """Whether nothing was said that a reader has seen."""
         return not (self.words or self.thoughts or self.calls)
+
+    @property
+    def text(self) -> str:
+        """Everything the model wrote: thoughts, words, calls."""
+        arguments = [piece for call in self.calls.values() for piece in call.arguments]
+        return "".join((*self.thoughts, *self.words, *arguments))
 
     def take(self, delta: Delta) -> list[Event]:
         """One more delta: the events that tell readers of it."""
@@ -75,6 +82,9 @@ class Reply:
                 call = self.calls[index]
                 call.arguments.append(arguments)
                 return [CallSaid(call=call.id, delta=arguments)]
+            case Used(usage=usage):
+                self.used = usage
+                return []
             case Ended():
                 self.ended = delta
                 return []

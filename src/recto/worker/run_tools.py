@@ -68,7 +68,9 @@ async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
     The client never has to take them: the model is told what is wrong, and writes them again.
     """
     schemas = {tool.name: tool.parameters for tool in desk.input.tools}
-    checked = [(call, check_arguments(call.arguments, schemas[call.name])) for call in calls]
+    # Without its schema there is nothing to check a call by: it was found good when it was made.
+    known = [call for call in calls if call.name in schemas]
+    checked = [(call, check_arguments(call.arguments, schemas[call.name])) for call in known]
     messages = [
         _message(desk, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
         for call, advice in checked

@@ -24,13 +24,14 @@ class ShelfSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Volume:
-    """A thread as far as it was read, and what the provider last said of its tokens.
+    """A thread as far as it was read, and what the provider of `model` last said of its tokens.
 
     `born` is when it was made: a thread that was deleted and one made later under its id are not the same.
     """
 
     entries: tuple[Entry, ...] = ()
     last: Calibration | None = None
+    model: str = ""
     born: datetime | None = None
 
 
@@ -51,7 +52,7 @@ class Shelf:
         if _last_seq(known.entries) >= last_seq:
             return known
         newer = await self._store.log_after(thread, _last_seq(known.entries))
-        return Volume(entries=(*known.entries, *newer), last=known.last, born=born)
+        return Volume(entries=(*known.entries, *newer), last=known.last, model=known.model, born=born)
 
     def put(self, thread: str, volume: Volume) -> None:
         """Keep a log for the next run. The one not used for longest makes room."""

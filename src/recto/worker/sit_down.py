@@ -6,10 +6,12 @@ from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
 from recto.engine.ports import Signal
+from recto.page import ToolMessage, view
 from recto.page.canonical import load, load_object
 from recto.page.discard import discard_lost
-from recto.page.enter import Entering, enter
-from recto.page.events import Event, RunStarted
+from recto.page.enter import EXPIRED, Entering, enter, pending_calls
+from recto.page.events import CallAnswered, Event, RunStarted
+from recto.page.messages import texts_of
 from recto.page.wire.agui_input import decode_input
 from recto.store.ports import Change, StoredRun
 from recto.tools.registry import Registry
@@ -27,13 +29,14 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     shop.reached("claimed")
     # An agent that is gone answers no more, but what it was asked is kept.
     agent = shop.agents.get(run.agent) or Agent(name=run.agent, prompt=CHAT.prompt)
+    model = shop.model_of(agent)
     volume = await shop.shelf.take(run.thread, run.last_seq, run.thread_created)
     desk = Desk(
         shop=shop,
         run=run,
         input=decode_input(load(run.input)),
         agent=agent,
-        model=shop.model_of(agent),
+        model=model,
         tools=shop.tools.get(agent.name, Registry()),
         signal=signal,
         recorder=recorder,
@@ -43,7 +46,8 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
         can_compact=run.can_compact,
         calls=run.calls,
         account=account_of(run.usage),
-        last=volume.last,
+        # Models count differently: what one said of a page says nothing of another's.
+        last=volume.last if volume.model == model.name else None,
         problem=run.error,
     )
     started = RunStarted(thread=run.thread, run=run.name, parent=desk.input.parent)
@@ -55,7 +59,9 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
         own_tools=frozenset(desk.tools),
         patience=timedelta(seconds=agent.limits.client_seconds),
     )
+    desk.awaited = frozenset(call.name for call in pending_calls(view(desk.log), entering.own_tools))
     entries = () if run.entered else enter(desk.log, desk.input.messages, entering)
+    events += [_expired(entry) for entry in entries if isinstance(entry, ToolMessage) and entry.error == EXPIRED]
     if events or not run.entered:
         desk.hold(Change(entries=entries, entered=True), events)
     shop.reached("entered")
@@ -73,3 +79,8 @@ async def _take_over(desk: Desk) -> list[Event]:
         event = load_object(body) or {}
         desk.said |= {id for key in ("messageId", "parentMessageId") if isinstance(id := event.get(key), str)}
     return list(discard_lost(bodies, logged={entry.id for entry in desk.log}, reason=TAKEN_OVER))
+
+
+def _expired(result: ToolMessage) -> CallAnswered:
+    """Readers are told that a call of the client's was answered by us."""
+    return CallAnswered(message=result.id, call=result.tool_call_id, content="\n".join(texts_of(result)))

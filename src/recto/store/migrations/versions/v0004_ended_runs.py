@@ -1,0 +1,15 @@
+"""Runs that have ended, oldest first: what cleaning looks for."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+
+
+def upgrade() -> None:
+    """Add them."""
+    ended = sa.text("status = 'ended'")
+    op.create_index("ix_runs_ended", "runs", ["ended", "id"], unique=False, sqlite_where=ended, postgresql_where=ended)

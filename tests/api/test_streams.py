@@ -1,0 +1,71 @@
+"""Streams by themselves: what is told again after retention, and that nobody is left listening (P7)."""
+
+import asyncio
+import gc
+import re
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.responses import StreamingResponse
+from starlette.types import Message
+
+from recto.api.streams import stream_again, stream_new
+from recto.engine.hub import Hub
+from recto.store.ports import StoredRun
+from recto.store.store import Store, open_store
+from recto.testing.store_suite.samples import admit
+
+BODIES = (b'{"type":"RUN_STARTED"}', b'{"type":"MESSAGES_SNAPSHOT"}', b'{"type":"RUN_FINISHED"}')
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    yield opened
+    await opened.close()
+
+
+def channels() -> int:
+    gc.collect()
+    return sum(type(one).__name__ == "_Channel" for one in gc.get_objects())
+
+
+async def told_again(run: StoredRun, after: int) -> list[int]:
+    """The numbers a reader is told who has everything up to `after`."""
+    pieces = [bytes(piece) async for piece in stream_again(run, BODIES, after, "1.0").body_iterator if piece != ":\n\n"]  # pyright: ignore[reportArgumentType] - ours are bytes
+    return [int(number) for number in re.findall(rb"^id: (\d+)$", b"".join(pieces), re.MULTILINE)]
+
+
+@pytest.mark.parametrize(("after", "numbers"), [(0, [8, 9, 10]), (7, [8, 9, 10]), (8, [9, 10]), (9, [10]), (10, [])])
+async def test_P7_what_is_told_again_after_retention_repeats_no_number(store: Store, after: int, numbers: list[int]):
+    run = replace(await admit(store, "r1"), status="ended", last_event=10)
+    assert await told_again(run, after) == numbers
+
+
+async def send_to_nobody(response: StreamingResponse, spec: str) -> None:
+    """A client that is gone before anything was sent."""
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(_message: Message) -> None:
+        await asyncio.sleep(0)
+        raise OSError("gone")
+
+    scope = {"type": "http", "asgi": {"spec_version": spec}, "method": "POST"}
+    await response(scope, receive, send)
+
+
+@pytest.mark.parametrize("spec", ["2.3", "2.4"])
+async def test_P7_a_client_that_is_gone_before_its_stream_began_leaves_nobody_listening(store: Store, spec: str):
+    hub, before = Hub(store), channels()
+    run = await admit(store, "r1")
+    hearing = ExitStack()
+    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, "1.0")
+    assert channels() == before + 1
+    with pytest.raises(Exception, match="gone|^$") if spec == "2.4" else ExitStack():
+        await send_to_nobody(response, spec)
+    assert channels() == before

@@ -1,0 +1,119 @@
+"""Runs that do not go as planned: replies are broken off, clients are late, models count differently."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from secrets import token_hex
+from typing import cast
+
+import pytest
+
+from recto.models.ports import Usage
+from recto.page import UserMessage
+from recto.page.canonical import Json
+from recto.page.enter import MAX_ID
+from recto.testing.client import RUNS, Reader, ask, request, run, start
+from recto.testing.model_server import Answer, Call, Request
+from recto.testing.postgres import postgres_server
+from tests.flow.stage import Stage, a_note_then_an_answer
+
+PICK = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object"}}
+
+
+def calls_of(stage: Stage, id: str) -> list[Mapping[str, Json]]:
+    return cast("list[Mapping[str, Json]]", request(stage.url, "GET", f"{RUNS}/{id}/calls").json["calls"])
+
+
+def test_P8_a_reply_that_is_cancelled_counts_what_was_said_of_it(tmp_path: Path):
+    go = threading.Event()
+
+    def script(made: Request) -> Answer:
+        return Answer(text="one two three four five six", hold=go, hold_after=4)
+
+    with Stage(tmp_path, script) as stage, stage.serve():
+        id = start(stage.url, ask("hold"))
+        Reader(lambda: stage.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+        request(stage.url, "POST", f"{RUNS}/{id}/cancel")
+        Reader(lambda: stage.url, id).wait()
+        (call,) = calls_of(stage, id)
+        used = cast("Mapping[str, int]", request(stage.url, "GET", f"{RUNS}/{id}").json["usage"])
+        metrics = request(stage.url, "GET", "/metrics").body.decode()
+        go.set()
+    estimate = cast("Mapping[str, int]", call["usage"])
+    assert estimate["estimated"] is True
+    assert used["inputTokens"] == estimate["inputTokens"] > 10
+    assert used["outputTokens"] == estimate["outputTokens"] >= 3
+    assert call["firstToken"]
+    assert 'recto_model_calls_total{model="compatible:scripted",result="broken_off"} 1.0' in metrics
+
+
+def test_P11_readers_are_told_of_a_call_that_waited_too_long(tmp_path: Path):
+    def script(made: Request) -> Answer:
+        last = cast("list[Mapping[str, Json]]", made.page["messages"])[-1]
+        return Answer(text="Never mind.") if last["role"] == "tool" else Answer(calls=(Call(name="pick", id="c1"),))
+
+    with Stage(tmp_path, script) as stage:
+        (stage.agent / "AGENT.md").write_text("---\nlimits: {client_seconds: 0.001}\n---\nHi.\n", encoding="utf-8")
+        with stage.serve():
+            first = {**ask("pick one"), "tools": [PICK]}
+            run(stage.url, first)
+            late = {"id": "t1", "role": "tool", "toolCallId": "c1", "content": "the red one"}
+            messages = [*cast("list[Json]", first["messages"]), late]
+            events = run(stage.url, {**first, "runId": "second", "messages": messages})
+    results = [sent.event for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    assert [(event["toolCallId"], "in time" in str(event["content"])) for event in results] == [("c1", True)]
+    assert events[-1].event["type"] == "RUN_FINISHED"
+
+
+def test_P11_a_client_that_goes_on_without_naming_its_tools_still_owes_their_results(tmp_path: Path):
+    def script(made: Request) -> Answer:
+        messages = cast("list[Mapping[str, Json]]", made.page["messages"])
+        results = [str(message["content"]) for message in messages if message["role"] == "tool"]
+        calls = (Call(name="pick", id="c1"), Call(name="pick", id="c2"))
+        return Answer(text=f"You picked {' and '.join(results)}.") if len(results) == 2 else Answer(calls=calls)
+
+    with Stage(tmp_path, script) as stage, stage.serve():
+        first = {**ask("pick two"), "tools": [PICK]}
+        run(stage.url, first)
+        asked = cast("list[Json]", first["messages"])
+        red = {"id": "t1", "role": "tool", "toolCallId": "c1", "content": "red"}
+        blue = {"id": "t2", "role": "tool", "toolCallId": "c2", "content": "blue"}
+        second = run(stage.url, {**first, "runId": "second", "messages": [*asked, red], "tools": []})
+        third = run(stage.url, {**first, "runId": "third", "messages": [*asked, blue], "tools": []})
+    assert b'"c2"' in second[-1].body
+    assert "".join(str(sent.event.get("delta", "")) for sent in third) == "You picked red and blue."
+
+
+def test_R13_what_one_model_said_of_its_tokens_says_nothing_to_another(tmp_path: Path):
+    def script(made: Request) -> Answer:
+        return Answer(text="Well.", usage=Usage(input=127_000 if made.page["model"] == "scripted" else 10, output=1))
+
+    with Stage(tmp_path, script) as stage:
+        other = stage.agents / "other"
+        other.mkdir()
+        (other / "AGENT.md").write_text("---\nmodel: compatible:small\n---\nYou are another.\n", encoding="utf-8")
+        with stage.serve():
+            first = ask("hello " * 800)
+            run(stage.url, first)
+            second = {**ask("and you?"), "threadId": first["threadId"], "forwardedProps": {"agent": "other"}}
+            run(stage.url, second)
+        assert [made.page["model"] for made in stage.model.requests] == ["scripted", "small"]
+
+
+def test_X4_a_message_with_a_name_no_index_can_hold_is_stored_under_a_name_of_ours(tmp_path: Path):
+    with postgres_server() as postgres, Stage(tmp_path, a_note_then_an_answer) as stage:
+        stage.database = postgres.url(postgres.create_database())
+        with stage.serve():
+            asked = ask("hello")
+            message = {"id": token_hex(6_000), "role": "user", "content": "hello"}
+            events = run(stage.url, {**asked, "messages": [message]})
+        assert events[-1].event["type"] == "RUN_FINISHED"
+        (user,) = [entry for entry in stage.log(str(asked["threadId"])) if isinstance(entry, UserMessage)]
+        assert 0 < len(user.id) <= MAX_ID
+
+
+def test_C2_a_limit_beyond_the_calendar_is_refused_at_the_start(tmp_path: Path):
+    with Stage(tmp_path, a_note_then_an_answer) as stage:
+        (stage.agent / "AGENT.md").write_text("---\nlimits: {seconds: 1000000000000}\n---\nHi.\n", encoding="utf-8")
+        with pytest.raises(RuntimeError, match="31536000"), stage.serve():
+            pass
