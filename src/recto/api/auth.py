@@ -58,6 +58,11 @@ class Doorman:
             reason="wrong_credential", told=f"The credential is not one of this server's. {_how(settings)}"
         )
 
+    def recognise(self, headers: Sequence[str]) -> User | None:
+        """Whose token or key comes with these headers: a digest, compared. JWTs are not looked at."""
+        credential = _bearer(headers)
+        return find_user(self._keys, credential) if credential is not None else None
+
     async def admit(self, headers: Sequence[str]) -> Verdict:
         """Who comes with these `Authorization` headers. Only one is understood."""
         if not headers:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recto.api.audit import audit, peer_of
 from recto.api.auth import Doorman
-from recto.api.auth_verdict import Delayed, Denied
+from recto.api.auth_verdict import Delayed, Denied, Verdict
 from recto.api.backend import User
 from recto.api.cors import Cors, is_preflight, parse_origins, preflight
 from recto.api.headers import Stamp, Stamped
@@ -161,9 +161,15 @@ class Gate:
             return _too_many("requests without a credential from this address", wait)
         if is_open:
             return None
+        verdict: Verdict
         if not self._wrong.is_empty and (wait := self._wrong.wait(neighbourhood(peer))):
-            return _too_many("wrong credentials from this address", wait)
-        verdict = await self._doorman.admit(credentials)
+            # Others may share the address: whoever has a token or a key is not shut out by their guesses.
+            known = self._doorman.recognise(credentials)
+            if known is None:
+                return _too_many("wrong credentials from this address", wait)
+            verdict = known
+        else:
+            verdict = await self._doorman.admit(credentials)
         match verdict:
             case User():
                 state["user"] = verdict

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,6 +12,9 @@ from recto.api.backend import backend_of, json_answer
 from recto.api.problems import problem
 from recto.api.route import Route
 from recto.errors import StoreError
+
+LOGGER = logging.getLogger("recto.health")
+NOT_READY = "No run can be admitted or worked on at present. The server's log says why."
 
 
 class HealthShape(BaseModel):
@@ -33,7 +38,16 @@ async def get_readiness(request: Request) -> Response:
         reason = str(error)
     # After the probe: it is what finds out that a full disk has room again.
     reason = reason or backend.problem()
-    return problem(503, "not_ready", reason) if reason else json_answer({"status": "ready"})
+    _tell_once(request, reason)
+    return problem(503, "not_ready", NOT_READY) if reason else json_answer({"status": "ready"})
+
+
+def _tell_once(request: Request, reason: str | None) -> None:
+    """Why, in the log: it may name hosts and files. Said when it changes, not to everybody who looks."""
+    state = request.app.state
+    if reason and reason != getattr(state, "told_reason", None):
+        LOGGER.warning("The server is not ready: %s", reason)
+    state.told_reason = reason
 
 
 ROUTES = (

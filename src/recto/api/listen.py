@@ -19,9 +19,9 @@ from recto.errors import RectoError
 CLOSING_SECONDS = 2
 
 
-def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own."""
-    config = uvicorn.Config(
+def configure(api: FastAPI, host: str, port: int, proxies: str) -> uvicorn.Config:
+    """How uvicorn is to serve. Only `proxies`, addresses and networks by commas, may say whom a request came from."""
+    return uvicorn.Config(
         api,
         host=host,
         port=port,
@@ -32,7 +32,14 @@ def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) 
         timeout_graceful_shutdown=CLOSING_SECONDS,
         server_header=False,
         date_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
     )
+
+
+def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None], proxies: str = "") -> None:
+    """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own."""
+    config = configure(api, host, port, proxies)
     # What keeps us from starting is told in one line; the way through the code there helps nobody.
     logging.getLogger("uvicorn.error").addFilter(_is_no_traceback)
     server = _Server(config, api, announce)
@@ -41,9 +48,11 @@ def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None]) 
     # Where it cannot start, it has said why and would leave with a code of its own.
     with suppress(KeyboardInterrupt, SystemExit):
         server.run()
-    failure: RectoError | None = getattr(api.state, "failure", None)
-    if failure:
+    failure: Exception | None = getattr(api.state, "failure", None)
+    if isinstance(failure, (RectoError, OSError)):
         raise failure
+    if failure:
+        raise OSError(f"The server could not start: {type(failure).__name__}: {failure}") from failure
     if not server.started:
         raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")
 

@@ -72,6 +72,9 @@ def add(api: FastAPI, route: Route) -> None:
         openapi_extra=_body(route),
         operation_id=route.handler.__name__,
     )
+    if route.is_open and route.method == "GET":
+        # Whoever only looks whether a server is there often asks for no more than this.
+        api.add_api_route(route.path, route.handler, methods=["HEAD"], response_model=None, include_in_schema=False)
 
 
 def _answers(route: Route) -> dict[int | str, dict[str, object]]:

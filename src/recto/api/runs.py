@@ -25,7 +25,7 @@ from recto.api.bodies import (
 )
 from recto.api.route import Route
 from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
-from recto.api.streams import stream, stream_again, stream_new
+from recto.api.streams import stream, stream_again, stream_new, wants_stream
 from recto.errors import NotFound, Refused, WireError
 from recto.page.canonical import load_object
 from recto.page.events import RunFinished, RunStarted, encode_event
@@ -35,7 +35,6 @@ from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Admission, Cancel, StoredRun
 
 RUNS = "/api/v1/agent/runs"
-STREAM = "text/event-stream"
 # The skill that is none.
 CORE = "core"
 RunId = Annotated[str, Path(description="The run's id: `taskId`, or the `runId` it was started with.")]
@@ -51,13 +50,25 @@ async def start_run(request: Request) -> Response:
     body = await read_body(request)
     run_input = parse_input(body)
     wishes = wishes_of(run_input.props)
-    await _check_wishes(backend, owner, run_input, wishes)
-    await _check_files(backend, owner, run_input)
+    await _check(backend, owner, run_input, wishes)
     admission = _admission(backend, owner, run_input, wishes, body)
-    if STREAM in request.headers.get("accept", ""):
+    if wants_stream(request.headers.get("accept", "")):
         return await _stream_run(backend, admission, run_input.protocol)
     admitted = await backend.admit(admission)
     return json_answer(admitted_row(admitted.run), 202)
+
+
+async def _check(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes) -> None:
+    """Agents, skills and tools must be there, files where this server put them.
+
+    A request it has taken before is not asked again (P4): what was there then may be gone.
+    """
+    try:
+        await _check_wishes(backend, owner, run_input, wishes)
+        check_urls(run_input.messages, lambda _url: False)
+    except (WireError, Refused):
+        if not await backend.store.has_run(owner, run_input.run):
+            raise
 
 
 async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes) -> None:
@@ -72,15 +83,6 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
     if run_input.tools:
         agent = wishes.agent or await backend.store.thread_agent(owner, run_input.thread.lower()) or backend.agent
         check_tools(run_input, backend.tool_names.get(agent, ()))
-
-
-async def _check_files(backend: Backend, owner: str, run_input: RunInput) -> None:
-    """Files must be where this server put them. A request it has taken before is not asked again (P4)."""
-    try:
-        check_urls(run_input.messages, lambda _url: False)
-    except Refused:
-        if not await backend.store.has_run(owner, run_input.run):
-            raise
 
 
 async def _stream_run(backend: Backend, admission: Admission, protocol: str | None) -> Response:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from recto.engine.hub import Hub, Listener
 from recto.page.events import for_older_client
 from recto.store.ports import StoredEvent, StoredRun
 
+STREAM, JSON = "text/event-stream", "application/json"
+WEIGHT = re.compile(r"q\s*=\s*([01](?:\.\d{0,3})?)")
 HEADERS = {
     # Exactly this: with a charset some clients do not take it for a stream.
-    "content-type": "text/event-stream",
+    "content-type": STREAM,
     "cache-control": "no-cache",
     "x-accel-buffering": "no",
 }
@@ -31,7 +35,7 @@ def stream_new(
     hub: Hub, hearing: ExitStack, listener: Listener, run: StoredRun, protocol: str | None
 ) -> StreamingResponse:
     """The events of a run that was just admitted, to who listens since before that. `hearing` is closed at the end."""
-    return _response(_frames(_heard(hub, hearing, listener), protocol), run)
+    return _response(_frames(hub.hear(listener, 0, is_new=True), protocol), run, hearing)
 
 
 def stream_again(run: StoredRun, bodies: Sequence[bytes], after: int, protocol: str | None) -> StreamingResponse:
@@ -41,20 +45,42 @@ def stream_again(run: StoredRun, bodies: Sequence[bytes], after: int, protocol: 
         # A run that was over before it began had fewer events than there are to tell now.
         told = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
         first = run.last_event - len(told) + 1
-        events = [StoredEvent(number=number, body=body) for number, body in enumerate(told, start=first)]
-        yield events if after < run.last_event else ()
+        numbered = enumerate(told, start=first)
+        yield [StoredEvent(number=number, body=body) for number, body in numbered if number > after]
 
     return _response(_frames(once(), protocol), run)
 
 
-async def _heard(hub: Hub, hearing: ExitStack, listener: Listener) -> AsyncGenerator[Sequence[StoredEvent]]:
-    with hearing:
-        async for events in hub.hear(listener, 0, is_new=True):
-            yield events
+def wants_stream(accept: str) -> bool:
+    """Whether a client would have events: it accepts them, and JSON no more than them."""
+    kinds = accept.lower()
+    if STREAM not in kinds:
+        return False
+    weights = dict(map(_weight, kinds.split(",")))
+    return weights.get(STREAM, 0.0) > 0 and weights[STREAM] >= weights.get(JSON, 0.0)
 
 
-def _response(frames: AsyncGenerator[bytes], run: StoredRun) -> StreamingResponse:
-    return StreamingResponse(frames, headers=HEADERS | {"recto-task-id": run.id})
+def _weight(kind: str) -> tuple[str, float]:
+    """A media type of an Accept header, and how much it is wanted. What is no number is no less than 1."""
+    media, *parameters = (part.strip() for part in kind.split(";"))
+    found = [WEIGHT.fullmatch(parameter) for parameter in parameters]
+    return media, next((float(one[1]) for one in found if one), 1.0)
+
+
+class _Stream(StreamingResponse):
+    """A response that ends the listening it was made for, even if it never began."""
+
+    def __init__(self, frames: AsyncGenerator[bytes], headers: Mapping[str, str], hearing: ExitStack) -> None:
+        super().__init__(frames, headers=headers)
+        self._hearing = hearing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._hearing:
+            await super().__call__(scope, receive, send)
+
+
+def _response(frames: AsyncGenerator[bytes], run: StoredRun, hearing: ExitStack | None = None) -> StreamingResponse:
+    return _Stream(frames, HEADERS | {"recto-task-id": run.id}, hearing or ExitStack())
 
 
 async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], protocol: str | None) -> AsyncGenerator[bytes]:

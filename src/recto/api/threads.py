@@ -28,7 +28,7 @@ from recto.errors import NotFound, WireError
 from recto.page import View
 from recto.page.canonical import Json, load_object
 from recto.page.enter import pending_calls
-from recto.page.events import RunFinished, encode_event
+from recto.page.events import RunFinished, RunStarted, encode_event
 from recto.page.history import told_time
 from recto.page.refuse import UUID
 from recto.page.title import given_title
@@ -128,10 +128,11 @@ def stop(backend: Backend, stopped: Sequence[Stopped]) -> None:
     """End what is at work on runs that are gone, and what their readers wait for."""
     for run in stopped:
         backend.cancel(run.id)
-        end = RunFinished(thread=run.thread, run=run.name, outcome="cancelled")
-        bodies = encode_event(end)
-        # Not stored: there is no run any more that could use the number again.
-        backend.hub.publish(run.id, [StoredEvent(number=run.last_event + 1, body=body) for body in bodies])
+        begin = () if run.last_event else encode_event(RunStarted(thread=run.thread, run=run.name))
+        end = encode_event(RunFinished(thread=run.thread, run=run.name, outcome="cancelled"))
+        # Not stored: there is no run any more that could use the numbers again.
+        told = enumerate((*begin, *end), start=run.last_event + 1)
+        backend.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in told])
 
 
 async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> Response:

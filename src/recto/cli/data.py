@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SQLITE, DATABASE = "sqlite:///", "recto.db"
 FAILED, WRONG_USE = 1, 2
+OTHERS = 0o077
 
 user = typer.Typer(
     name="user",
@@ -50,7 +51,8 @@ def backup(
         with Console(stderr=True).status("Copying"):
             source = _database(_settings(data, config))
             # Only for whoever copies: it holds what everybody said.
-            target.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.umask(OTHERS)
+            target.mkdir(parents=True, exist_ok=True)
             backup_file(source, target / source.name)
     except SettingsError as error:
         raise _stop("backup", error, WRONG_USE) from error

@@ -22,12 +22,17 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 UNDER = "    "
 # Greater numbers have no place in the JSON that is written here.
 LARGEST = 2**63
+# Of one text in a line; and of one word, where it is cut: as long as a credential can be.
+MOST_CHARACTERS, WORD_CHARACTERS = 16_384, 8_192
+JWT_BEGINS = "eyJ"
+JWT_DOTS = 2
 # Credentials of others, which nobody told us: what follows Bearer, a JWT, a signature or a token in a url, a password.
-SHAPES = (
+# Each begins where no other match can be under way, so none looks at the same text again and again.
+SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
+    (re.compile(r"(?<![\w.-])[\w.-]{20,}+"), lambda found: _without_jwt(found[0])),
     (re.compile(r"([?&#](?:[\w-]*(?:signature|credential|token|key)|sig)=)[^&#\s\"']+", re.IGNORECASE), rf"\1{HIDDEN}"),
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@\"']*:)[^\s/@\"']+@", re.IGNORECASE), rf"\1{HIDDEN}@"),
+    (re.compile(r"(://[^\s/:@\"']*:)[^\s/@\"']+@"), rf"\1{HIDDEN}@"),
 )
 
 
@@ -51,6 +56,11 @@ class Secrets:
         for shape, instead in SHAPES:
             text = shape.sub(instead, text)
         return text
+
+
+def _without_jwt(word: str) -> str:
+    before, begins, rest = word.partition(JWT_BEGINS)
+    return before + HIDDEN if begins and rest.count(".") >= JWT_DOTS else word
 
 
 def _forms(secret: str) -> tuple[str, ...]:
@@ -105,12 +115,25 @@ def set_up_logs(
 ) -> logging.Handler:
     """Have the lines of Recto and of the server below it written to a stream, from a level on."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(AsJson(secrets.hide) if form == "json" else AsText(secrets.hide))
+
+    def shown(text: str) -> str:
+        return secrets.hide(_cut(text))
+
+    handler.setFormatter(AsJson(shown) if form == "json" else AsText(shown))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("recto").setLevel(level.upper())
     return handler
+
+
+def _cut(text: str) -> str:
+    """The beginning of a text that is too long, in whole words: half a secret would not be known for one."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    end = max(text.rfind(space, 0, MOST_CHARACTERS) for space in " \n")
+    end = max(end, MOST_CHARACTERS - WORD_CHARACTERS)
+    return f"{text[:end]} ... ({len(text) - end} more characters)"
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -27,7 +27,13 @@ HIDDEN = "(set, not shown)"
 # Beside those of the server: keys of model providers.
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY")
 URLS = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "RECTO_MODEL_URL")
-PASSWORD = re.compile(r"(://[^/:@]*:)[^/@]*@")
+# In an address: a password, or a name alone, which may be a key; what a query gives; what follows a #.
+PARTS = (
+    (re.compile(r"(://[^/:@]*:)[^/@]*@"), r"\1(hidden)@"),
+    (re.compile(r"(://)[^/:@]+@"), r"\1(hidden)@"),
+    (re.compile(r"([?&][^=&#]*=)[^&#]+"), r"\1(hidden)"),
+    (re.compile(r"#.+"), "#(hidden)"),
+)
 # A server stops within ten seconds; one that does not is ended.
 STOP_SECONDS = 12
 # How often one that ended by itself is looked for, in milliseconds.
@@ -113,7 +119,12 @@ def _shown(name: str, value: object) -> str:
         return "(not set)"
     if name in SECRETS or name in KEYS:
         return HIDDEN
-    return repr(value if isinstance(value, (int, float)) else PASSWORD.sub(r"\1(hidden)@", str(value)))
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = str(value)
+    for part, instead in PARTS if "://" in text else ():
+        text = part.sub(instead, text)
+    return repr(text)
 
 
 def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:

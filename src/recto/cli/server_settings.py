@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from recto.agents.agent import Limits
 from recto.agents.tables import LimitsTable
@@ -17,8 +18,8 @@ from recto.errors import SettingsError
 PREFIX = "RECTO_"
 FILE = "recto.toml"
 # Read elsewhere, by whoever needs them; here so that no known name is called unknown.
-# RECTO_URL is for clients: whoever exports it may still start a server.
-OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_URL"})
+# RECTO_URL is for clients: whoever exports it may still start a server. No files are kept in RECTO_STORAGE_URL yet.
+OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_STORAGE_URL", "RECTO_URL"})
 # A url may hold a password, and the value of a name we do not know may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
 SECRETS = frozenset({"database_url", "token", "api_keys", "jwt_secret", "jwt_public_key", "jwt_jwks_url"})
@@ -70,6 +71,7 @@ class ServerSettings:
     jwt_issuer: str | None = None
     jwt_cache_seconds: float = 600.0
     public_url: str | None = None
+    proxies: str = ""
     cors_origins: str = ""
     operators: str = "local"
     user_runs: int = 200
@@ -85,6 +87,15 @@ class ServerSettings:
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
     limits: Limits = Limits()
+
+
+def _check_proxies(text: str) -> str:
+    for part in filter(None, text.split(",")):
+        try:
+            ip_network(part.strip(), strict=False)
+        except ValueError:
+            raise ValueError(f"{part.strip()!r} is no address; name addresses or networks, by commas") from None
+    return text
 
 
 class _ServerTable(BaseModel):
@@ -123,6 +134,7 @@ class _ServerTable(BaseModel):
     jwt_issuer: str | None = None
     jwt_cache_seconds: Seconds | None = None
     public_url: str | None = None
+    proxies: Annotated[str, AfterValidator(_check_proxies)] | None = None
     cors_origins: str | None = None
     operators: str | None = None
     user_runs: Annotated[int, Field(ge=0)] | None = None

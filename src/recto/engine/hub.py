@@ -112,6 +112,11 @@ class Hub:
         while not self._closed and (last is None or after < last):
             listener.bell.clear()
             found = await self._next(listener, after)
+            if not found and last is not None:
+                # All that an ended run said is in the store, or was cleaned away and never comes.
+                found = await self._events.events(listener.run, after, self._settings.page)
+                if not found:
+                    return
             if found:
                 after, listener.heard = found[-1].number, self._now()
                 yield found

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import stat
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from recto.errors import SettingsError
 from recto.ids import new_id
+
+LOGGER = logging.getLogger("recto.store")
+PRIVATE_FOLDER, PRIVATE, OTHERS = 0o700, 0o600, 0o077
+# SQLite keeps two more files beside a database while it is open. It makes them as readable as the database is.
+BESIDE = ("", "-wal", "-shm")
 
 
 class DataFolder:
@@ -16,7 +24,7 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             # Whichever thread closes it, it is free.
             self._lock = FileLock(path / "lock", thread_local=False)
             self._lock.acquire(blocking=False)
@@ -45,3 +53,21 @@ class DataFolder:
     def close(self) -> None:
         """Let others in."""
         self._lock.release()
+
+
+def make_private(database: Path) -> None:
+    """Have a database that only its owner can read: a new one from its first byte, an old one from now on.
+
+    What cannot be made or changed is left as it is: SQLite says what is wrong with it, or the folder is not ours.
+    """
+    try:
+        os.close(os.open(database, os.O_RDWR | os.O_CREAT, PRIVATE))
+        files = [file for end in BESIDE if (file := database.with_name(database.name + end)).exists()]
+        readable = [file for file in files if stat.S_IMODE(file.stat().st_mode) & OTHERS] if os.name == "posix" else []
+        for file in readable:
+            file.chmod(PRIVATE)
+    except OSError as error:
+        LOGGER.warning("Others may be able to read %s: it cannot be closed to them (%s).", database, error.strerror)
+        return
+    if readable:
+        LOGGER.warning("Others could read %s; now only you can. What is said from now on is yours.", database)

@@ -29,6 +29,7 @@ from recto.store import (
 )
 from recto.store.chorus import Chorus
 from recto.store.database import Database
+from recto.store.folder import make_private
 from recto.store.migrate import migrate
 from recto.store.ports import (
     Admission,
@@ -58,9 +59,15 @@ async def open_store(
     """Open a database and bring it to this version's tables."""
     found = check_url(url)
     if found.startswith(SQLITE):
-        database: Database = SqliteDatabase(Path(found.removeprefix(SQLITE)), sqlite)
+        file = Path(found.removeprefix(SQLITE))
+        make_private(file)
+        database: Database = SqliteDatabase(file, sqlite)
     else:
-        database = PostgresDatabase(found.replace(POSTGRES, DRIVEN, 1), postgres)
+        try:
+            database = PostgresDatabase(found.replace(POSTGRES, DRIVEN, 1), postgres)
+        except ModuleNotFoundError as error:
+            allowed = f"PostgreSQL needs the package {error.name}: install recto[postgres]"
+            raise SettingsError(name="RECTO_DATABASE_URL", value=HIDDEN, allowed=allowed) from error
     try:
         await database.write(migrate)
     except BaseException:
