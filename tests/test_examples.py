@@ -64,6 +64,7 @@ def test_the_second_example_runs():
     assert "injected" in output_of(sys.executable, str(EXAMPLES["02"]))
 
 
+@pytest.mark.full
 def test_P7_P8_P13_a_run_with_curl_is_followed_read_again_cancelled_and_found_in_history(tmp_path: Path):
     # The story is never told: it would go on until somebody ends it.
     script = (Answer(text="It is 84."), Answer(text="Once upon a time", hang=True))
@@ -80,6 +81,7 @@ def test_P7_P8_P13_a_run_with_curl_is_followed_read_again_cancelled_and_found_in
     assert re.search(r'"scope":"history_day".*"content":"What is 12 \* 7\?".*"content":"It is 84\."', said)
 
 
+@pytest.mark.full
 def test_P8_a_run_with_curl_that_is_over_is_not_changed_by_a_cancel(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {}) as server:
         said = output_of("sh", str(EXAMPLES["03"]), url=server.url)
@@ -88,6 +90,7 @@ def test_P8_a_run_with_curl_that_is_over_is_not_changed_by_a_cancel(tmp_path: Pa
     assert re.search(r'"status":"(finished|cancelled)"', said)
 
 
+@pytest.mark.full
 def test_P7_a_client_in_python_goes_on_where_its_connection_was_lost(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {}) as server, cutting_proxy(server.url) as url:
         cut = output_of(sys.executable, str(EXAMPLES["04"]), url=url)
@@ -99,6 +102,7 @@ def test_P7_a_client_in_python_goes_on_where_its_connection_was_lost(tmp_path: P
     assert re.fullmatch(r"finished: \d+ tokens in 2 model calls", rest[-1])
 
 
+@pytest.mark.full
 def test_a_client_in_python_says_why_it_was_refused(tmp_path: Path):
     with (
         ServerProcess.serve(tmp_path, {}, token="another-token-of-16") as server,
@@ -108,6 +112,7 @@ def test_a_client_in_python_says_why_it_was_refused(tmp_path: Path):
     assert "401: " in str(error.value)
 
 
+@pytest.mark.full
 def test_P3_P11_a_client_answers_a_call_of_its_own_tool_with_a_second_run(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {}, "--agents", str(AGENTS)) as server:
         lines = output_of(sys.executable, str(EXAMPLES["05"]), url=server.url).splitlines()
@@ -117,6 +122,7 @@ def test_P3_P11_a_client_answers_a_call_of_its_own_tool_with_a_second_run(tmp_pa
     assert lines[3:] == ['second run: {"type": "success"}']
 
 
+@pytest.mark.full
 def test_P11_a_model_without_calls_is_told_of_tools_in_words():
     said = output_of(sys.executable, str(EXAMPLES["06"]))
     assert "The request has a field for tools: False." in said
@@ -185,6 +191,7 @@ def test_make_run_starts_what_the_readme_shows():
     assert output_of("make", "--no-print-directory", "-n", "run").endswith(".venv/bin/recto serve --hello\n")
 
 
+@pytest.mark.full
 def test_P1_P3_P11_P12_the_bodies_in_the_page_on_clients_do_what_it_says(tmp_path: Path):
     bodies = blocks_of("docs/clients.md", "json")
     with ServerProcess.serve(tmp_path, {}, "--agents", str(AGENTS)) as server:

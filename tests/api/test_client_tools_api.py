@@ -13,6 +13,8 @@ from recto.testing.model_server import Answer, Call, Request
 from tests.api.scripted_server import Scripted, page_messages, scripted_server
 from tests.api.wrong_inputs import assert_refused
 
+pytestmark = pytest.mark.full
+
 AGENTS = {
     "native": "You are careful.\n",
     "prompted": "---\ntool_calling: prompt\n---\n\nYou are careful.\n",

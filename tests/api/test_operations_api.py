@@ -22,6 +22,8 @@ from recto.testing.model_server import Answer, Call, ModelServer, Request, failu
 from recto.testing.process import ServerProcess
 from tests.api.local_api import local_api
 
+pytestmark = pytest.mark.full
+
 KEYS = {"RECTO_API_KEYS": "ann:the-key-that-ann-has,bob:the-key-that-bob-has", "RECTO_OPERATORS": "ann, local"}
 ANN, BOB = "the-key-that-ann-has", "the-key-that-bob-has"
 PRICES = """

@@ -13,6 +13,8 @@ from recto.testing.client import RUNS, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
 
+pytestmark = pytest.mark.full
+
 FAILED, WRONG_USE = 1, 2
 
 
@@ -141,7 +143,7 @@ def test_C1_user_export_prints_all_of_one_user_and_nothing_of_others(data: Path)
     assert done.returncode == 0
     found = lines(done.stdout)
     assert done.stderr == f"{len(found)} lines.\n"
-    assert {"spending", "thread", "entry", "run"} == {line["type"] for line in found if isinstance(line["type"], str)}
+    assert {"spending", "thread", "entry", "run", "call"} == {line["type"] for line in found if isinstance(line["type"], str)}
     assert "I am Ann" in done.stdout
     assert "Bob" not in done.stdout
 

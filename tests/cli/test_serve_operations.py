@@ -20,6 +20,8 @@ from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import ModelServer, failure
 from recto.testing.process import ServerProcess, free_port
 
+pytestmark = pytest.mark.full
+
 WRONG_USE = 2
 SOON = 40.0
 

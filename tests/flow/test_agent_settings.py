@@ -11,6 +11,8 @@ from recto.testing.client import ask, request, run
 from recto.testing.model_server import Answer
 from tests.flow.stage import Stage, a_note_then_an_answer
 
+pytestmark = pytest.mark.full
+
 SETTINGS = """\
 ---
 temperature: 0.25

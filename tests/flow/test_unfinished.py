@@ -17,6 +17,8 @@ from recto.testing.model_server import Answer, Call, Request
 from recto.testing.postgres import postgres_server
 from tests.flow.stage import Stage, a_note_then_an_answer
 
+pytestmark = pytest.mark.full
+
 PICK = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object"}}
 
 

@@ -15,6 +15,8 @@ from recto.testing.postgres import PostgresServer, postgres_server
 from recto.testing.store_suite import StoreSuite
 from recto.testing.store_suite.samples import NODE, OTHER_NODE, admit, at, begin, claim_names, events
 
+pytestmark = pytest.mark.full
+
 PATIENCE = 20
 
 
