@@ -15,7 +15,7 @@ from recto.page.enter import MAX_ID
 from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.postgres import postgres_server
-from tests.flow.stage import Stage, a_note_then_an_answer
+from tests.flow.stage import Stage, a_note_then_an_answer, told_by
 
 pytestmark = pytest.mark.full
 
@@ -47,6 +47,28 @@ def test_P8_a_reply_that_is_cancelled_counts_what_was_said_of_it(tmp_path: Path)
     assert used["outputTokens"] == estimate["outputTokens"] >= 3
     assert call["firstToken"]
     assert 'recto_model_calls_total{model="compatible:scripted",result="broken_off"} 1.0' in metrics
+
+
+def test_P8_words_that_wait_to_be_known_as_words_are_kept_when_a_reply_is_broken_off(tmp_path: Path):
+    go = threading.Event()
+    words = 'Here is an example. ```json {"a": 1'
+
+    def script(made: Request) -> Answer:
+        return Answer(text=f"{words} and much more of it", hold=go, hold_after=9)
+
+    with Stage(tmp_path, script) as stage:
+        (stage.agent / "AGENT.md").write_text("---\ntool_calling: prompt\n---\nHi.\n", encoding="utf-8")
+        with stage.serve():
+            asked = ask("hold")
+            id = start(stage.url, asked)
+            assert stage.model.wait_requests(1)[0].wait_held()
+            Reader(lambda: stage.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+            request(stage.url, "POST", f"{RUNS}/{id}/cancel")
+            events = Reader(lambda: stage.url, id).wait()
+            go.set()
+        said = "".join(str(sent.event.get("delta", "")) for sent in events)
+        assert said.startswith("Here is an example. ")
+        assert told_by(stage.log(str(asked["threadId"])))["words"] == [said]
 
 
 def test_P11_readers_are_told_of_a_call_that_waited_too_long(tmp_path: Path):

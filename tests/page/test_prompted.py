@@ -1,12 +1,16 @@
 """Calls and results as words (P11): nothing is lost, and the manifest says what was rewritten."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 from recto.page import AssistantMessage, Data, Facts, File, Message, Target, Text, ToolCall, ToolMessage, UserMessage
 from recto.page import assemble as assembled
+from recto.page.canonical import load
 from recto.page.folding import AgeRule, FoldSettings
 from recto.page.messages import Opaque
 from recto.page.prompted import as_prompted
+from recto.page.tools_prompt import parse_tool_calls
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 USER = UserMessage(id="u", parts=(Text(text="go"),))
@@ -33,11 +37,31 @@ def test_P11_a_call_and_its_result_become_words_and_each_is_noted():
     draft = as_prompted((USER, CALL, answers(Text(text="found"))))
     assert draft.messages == (
         USER,
-        AssistantMessage(id="a", parts=(Text(text="so"), Text(text=CALLED))),
+        AssistantMessage(id="a", parts=(Text(text=f"so\n\n{CALLED}"),)),
         told("found"),
     )
     notes = {place: (note.decision, note.rule, note.reason) for place, note in draft.notes.items()}
     assert notes == {1: CALL_NOTE, 2: RESULT_NOTE}
+
+
+def test_P11_words_and_calls_go_out_as_one_string_that_is_read_back_as_it_was():
+    twice = replace(CALL, parts=(*CALL.parts, ToolCall(id="d", name="u", arguments="{}")))
+    log = (USER, twice, answers(Text(text="one")), replace(answers(Text(text="two")), id="v", tool_call_id="d"))
+    page, manifest = assembled(Facts(log=log, tool_calling="prompt", target=Target()))
+    said = load(page.body.decode())
+    assert isinstance(said, dict)
+    written = f'so\n\n{CALLED}\n\n<tool_call>{{"name": "u", "arguments": {{}}}}</tool_call>'
+    assert cast("list[object]", said["messages"])[1] == {"role": "assistant", "content": written}
+    parsed = parse_tool_calls(written)
+    assert (parsed.words, [call.name for call in parsed.calls]) == ("so", ["t", "u"])
+    assert [part.reason for part in manifest.parts if part.source == "a"] == [CALL_NOTE[2]]
+
+
+def test_P11_signed_thinking_between_words_keeps_its_place():
+    thought = Opaque(provider="anthropic", model="m", place="block", name="thinking", data="{}")
+    message = AssistantMessage(id="a", parts=(Text(text="one"), thought, Text(text="two"), *CALL.parts[1:]))
+    (shown,) = as_prompted((message,)).messages
+    assert shown == AssistantMessage(id="a", parts=(Text(text="one"), thought, Text(text=f"two\n\n{CALLED}")))
 
 
 def test_P11_a_talk_without_calls_is_left_alone_and_unnoted():

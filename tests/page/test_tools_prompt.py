@@ -185,8 +185,62 @@ def test_P11_tags_put_into_a_fence_are_read_and_the_fence_goes(info: str):
     )
 
 
-def test_P11_a_fence_that_never_ends_hides_no_call():
-    assert parse_tool_calls(f"```python\nx = 1\n{CALL}").calls == (WEATHER_CALL,)
+@pytest.mark.parametrize("fence", ["```python\nx = 1", "```\nx = 1", '```json\n{"x": 1}', "````md\n```"])
+def test_P11_a_fence_of_words_that_never_ends_is_words_to_the_end(fence: str):
+    assert parse_tool_calls(f"{fence}\n{CALL}\nbye") == Parsed(words=f"{fence}\n{CALL}\nbye")
+
+
+@pytest.mark.parametrize("call", [CALL, CALL.removeprefix("<tool_call>").removesuffix("</tool_call>")])
+def test_P11_a_fence_that_begins_with_a_call_and_never_ends_is_read(call: str):
+    assert parse_tool_calls(f"Now.\n```json\n{call}\n") == Parsed(words="Now.", calls=(WEATHER_CALL,))
+
+
+def test_P11_a_fence_about_the_tag_stays_as_it_is_beside_a_call():
+    fence = "```\n<tool_call> is the tag\n```"
+    assert parse_tool_calls(f"{fence}\n{CALL}") == Parsed(words=fence, calls=(WEATHER_CALL,))
+
+
+def test_P11_a_fence_whose_lines_end_as_on_windows_is_closed():
+    assert parse_tool_calls(f"```python\r\nx\r\n```\r\n{CALL}").calls == (WEATHER_CALL,)
+
+
+def test_P11_words_between_backticks_on_one_line_open_no_fence():
+    reply = "```x``` is code.\n"
+    assert parse_tool_calls(reply + CALL) == Parsed(words=reply.strip(), calls=(WEATHER_CALL,))
+
+
+def test_P11_a_tag_closed_only_far_away_is_words():
+    reply = f"The <tool_call> tag {'so ' * 200} ends with </tool_call>."
+    assert parse_tool_calls(reply) == Parsed(words=reply)
+
+
+# Results a model makes up
+
+INVENTED = '<tool_result name="get_weather">\nrain\n</tool_result>\nIt rains.'
+
+
+@pytest.mark.parametrize("call", [CALL, CALL.removesuffix("</tool_call>"), f"```json\n{CALL}\n```"])
+def test_P11_what_follows_a_result_made_up_after_a_call_is_dropped_with_later_calls(call: str):
+    reply = f"Let me look.\n{call}\n{INVENTED}\n{CALL}"
+    assert parse_tool_calls(reply) == Parsed(words="Let me look.", calls=(WEATHER_CALL,))
+
+
+def test_P11_words_between_a_call_and_a_made_up_result_stay():
+    assert parse_tool_calls(f"{CALL}\nHere:\n{INVENTED}") == Parsed(words="Here:", calls=(WEATHER_CALL,))
+
+
+def test_P11_a_result_made_up_after_an_unreadable_call_is_dropped_too():
+    parsed = parse_tool_calls(f'<tool_call>{{"name": 5}}</tool_call>{INVENTED}')
+    assert (parsed.words, parsed.calls, len(parsed.problems)) == ("", (), 1)
+
+
+def test_P11_a_result_that_is_talked_about_or_stands_before_any_call_is_words():
+    assert parse_tool_calls(INVENTED) == Parsed(words=INVENTED)
+    assert parse_tool_calls(f"{INVENTED}{CALL}") == Parsed(words=INVENTED, calls=(WEATHER_CALL,))
+    assert parse_tool_calls(f"{CALL}See `<tool_result>`.").words == "See `<tool_result>`."
+
+
+# Words and mistakes
 
 
 @pytest.mark.parametrize("reply", ["I would need a <tool_call> for that.", f"One writes `{CALL}` for that."])
@@ -232,7 +286,10 @@ def test_P11_a_call_nested_without_end_is_a_problem():
     assert problem.startswith("A tool call could not be read: it is nested too deeply. It began with: ")
 
 
-@pytest.mark.parametrize("piece", ["<tool_call>", "<tool_call>{", '<tool_call>{"', "```a\n", "````a\n```\n", "[", "{"])
+@pytest.mark.parametrize(
+    "piece",
+    ["<tool_call>", "<tool_call>{", '<tool_call>{"', "```a\n", "````a\n```\n", '```\n{"name"\n```\n', "[", "{"],
+)
 def test_P11_a_long_hostile_reply_is_read_in_a_moment(piece: str):
     reply = piece * (200_000 // len(piece))
     started = time.perf_counter()

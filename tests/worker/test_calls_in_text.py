@@ -1,16 +1,19 @@
 """P11: calls written as text are taken out of the words, wherever it is cut; words come as soon as they can."""
 
 from collections.abc import AsyncGenerator, Sequence
-from itertools import count
+from datetime import UTC, datetime
+from itertools import count, cycle
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
+from recto.page import AssistantMessage, Opaque, Text, ToolCall
 from recto.page.canonical import load_object
 from recto.page.tools_prompt import parse_tool_calls
-from recto.worker.calls_in_text import UNREADABLE, CallsInText, with_calls
+from recto.worker.calls_in_text import UNREADABLE, CallsInText
+from recto.worker.reply import Reply
 
 CALL = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": "x<y"}}</tool_call>'
 FENCED = '```json\n{"name": "add", "arguments": {"a": 1}}\n```'
@@ -23,7 +26,7 @@ async def read(pieces: Sequence[str], finish: Ended | None = None) -> list[Delta
         yield finish or Ended(finish="stop", usage=Usage(input=3))
 
     numbers = (f"c{number}" for number in count(1))
-    return [delta async for delta in with_calls(deltas(), numbers)]
+    return [delta async for delta in CallsInText(numbers).read(deltas())]
 
 
 def words(deltas: Sequence[Delta]) -> str:
@@ -48,6 +51,11 @@ def calls(deltas: Sequence[Delta]) -> list[tuple[str, str, str]]:
         ("a < b and <tool> and `<tool_call>` are words", "a < b and <tool> and `<tool_call>` are words", []),
         ('```json\n{"other": 1}\n```\nand more', '```json\n{"other": 1}\n```\nand more', []),
         (f"```python\nprint('{CALL}')\n```\nbye", f"```python\nprint('{CALL}')\n```\nbye", []),
+        (f"```python\nprint(1)\n{CALL}\nbye", f"```python\nprint(1)\n{CALL}\nbye", []),
+        (f"```x``` is code. {CALL}", "```x``` is code.", ["add"]),
+        (f"A `<tool_call>` is so: {CALL}", "A `<tool_call>` is so:", ["add"]),
+        (f"It is.\n{CALL}\n<tool_result name='add'>\n5\n</tool_result>\nIt is 5.", "It is.", ["add"]),
+        ("A <tool_result> is words before a call.", "A <tool_result> is words before a call.", []),
         ("  \n Spaces at both ends \n ", "Spaces at both ends", []),
         ("", "", []),
     ],
@@ -86,9 +94,108 @@ def test_P11_words_do_not_wait_for_the_end():
     assert text.feed(" and a <") == " and a"
     assert text.feed("b> tag <too") == " <b> tag"
     assert text.feed("th> and <table>") == " <tooth> and <table>"
-    assert text.feed("\n```python\nx = 1\ny") == "\n```python\nx = 1"
-    assert text.feed(" = 2\n```\nafter it") == "\ny = 2\n```\nafter it"
+    assert text.feed("\n```python\nx = 1\ny") == "\n```python\nx = 1\ny"
+    assert text.feed(" = 2\n``") == " = 2"
+    assert text.feed("`\nafter it") == "\n```\nafter it"
     assert text.feed('\n```json\n{"name"') == ""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        'Here:\n```json\n{"a": 1}\n```\n',
+        'Here:\n```json\n{"name": "Ann", "age": 3}\n```\n',
+        "Here:\n```json\n[1]\n```\n",
+        "Here:\n```\n<tool_call> is a tag\n```\n",
+        "Use `<tool_call>` so. ",
+        f"The <tool_call> tag is {'so ' * 200}",
+        f"One <tool_call>, one <tool_call> {'so ' * 200}",
+        "```x``` is. ",
+        f"```{'x' * 201}",
+        "Here:\n```python\n",
+        "Here:\n```python\nnever closed\n",
+        "<tool_result> is. ",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 4, 1000])
+def test_P11_after_what_is_no_call_words_go_on_as_they_come(start: str, size: int):
+    text = CallsInText(iter(()))
+    told = "".join(text.feed(start[at : at + size]) for at in range(0, len(start), size))
+    assert told + text.feed("go on ") == f"{start}go on"
+    assert text.feed("and on") == " and on"
+
+
+def test_P11_an_object_that_begins_as_no_call_does_streams_from_its_first_key():
+    text = CallsInText(iter(()))
+    assert text.feed('```json\n{\n  "') == ""
+    assert text.feed("colour") == '```json\n{\n  "colour'
+
+
+def test_P11_a_long_fenced_line_is_told_piece_by_piece():
+    text = CallsInText(iter(()))
+    assert text.feed("```text\nx") == "```text\nx"
+    assert all(text.feed("word") == "word" for _ in range(20_000))
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("words", ""),
+        ("words <tool_c", ""),
+        ("words <tool_call>", ""),
+        ("words <tool_call> {", ""),
+        (f"words {CALL} and more", ""),
+        ('words\n```json\n{"name": "ad', ""),
+        ("words\n```js", ""),
+        ("words <tool_call> is a tag", " <tool_call> is a tag"),
+        ("words <tool_call> is a tag, <tool", " <tool_call> is a tag,"),
+        ("words\n```python\nx\n``", "\n``"),
+    ],
+)
+def test_P11_broken_off_what_waits_is_told_as_far_as_it_is_no_part_of_a_call(text: str, rest: str):
+    reader = CallsInText(iter(()))
+    for letter in text:
+        reader.feed(letter)
+    assert reader.rest() == rest
+    assert reader.rest() == ""
+
+
+THOUGHT = Opaque(provider="anthropic", model="m", place="block", name="thinking", data="{}")
+LATER = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"n":2}')
+
+
+async def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the_log_as_it_was_told():
+    parts = (THOUGHT, Text(text="Let me add. "), LATER, Text(text=CALL))
+    deltas = await read(["Let me add. ", CALL], Ended(finish="stop", parts=parts))
+    reply = Reply(id="m", reasoning_id="r")
+    for delta in deltas:
+        reply.take(delta)
+    (message,) = reply.entries(datetime(2026, 5, 14, tzinfo=UTC), "k")
+    call = ToolCall(id="c1", name="add", arguments='{"a": 1, "b": "x<y"}')
+    assert isinstance(message, AssistantMessage)
+    assert message.parts == (THOUGHT, Text(text="Let me add."), LATER, call)
+    assert calls(deltas) == [(call.id, call.name, call.arguments)]
+
+
+async def test_P11_parts_without_words_but_calls_have_no_empty_text():
+    parts = (Text(text=CALL[:9]), THOUGHT, Text(text=CALL[9:]))
+    ended = (await read([CALL], Ended(finish="stop", parts=parts)))[-1]
+    assert isinstance(ended, Ended)
+    assert [type(part) for part in ended.parts] == [Opaque, ToolCall]
+
+
+async def test_P11_parts_stay_empty_where_the_order_is_the_usual_one():
+    assert (await read([CALL]))[-1] == Ended(finish="tool_calls", usage=Usage(input=3))
+
+
+def test_P11_calls_made_natively_all_the_same_keep_their_numbers():
+    text = CallsInText(iter(["c1", "c2"]))
+    native = CallStarted(index=2, id="n", name="look")
+    assert text.take(native) == [native]
+    assert text.feed(CALL + CALL) == ""
+    deltas = text.end(Ended(finish="tool_calls"))
+    assert [delta.index for delta in deltas if isinstance(delta, CallStarted)] == [3, 4]
+    assert [delta.index for delta in deltas if isinstance(delta, CallDelta)] == [3, 4]
 
 
 async def test_P11_thoughts_pass_and_closing_closes_the_model():
@@ -102,28 +209,29 @@ async def test_P11_thoughts_pass_and_closing_closes_the_model():
         finally:
             closed.append(True)
 
-    stream = with_calls(deltas(), iter(()))
+    stream = CallsInText(iter(())).read(deltas())
     assert await anext(stream) == ReasoningDelta(text="hm")
     await stream.aclose()
     assert closed == [True]
 
 
+FENCES = ("```\n", "```json\n", "```python\n", "```xml\n", "````md\n", "\n```\n", "\n````\n", "```", "```json")
+TAGS = ("<tool_call>", "</tool_call>", "<tool_call>{", "<tool_result>", "</tool_result>", "<tool", "<")
+OBJECTS = ('{"name": "a", "arguments": {}}', '{"name"', '{"x": 1}', "{", "}")
+BLANKS = ("\n", "\n\n", " ", "\t", " " * 100, "\r\n")
 pieces = st.lists(
-    st.sampled_from(
-        [CALL, FENCED, "<tool_call>", "</tool_call>", "`", "```", "\n", " ", "words", "{", "}", "<", "json", "```py\n"]
-    ),
-    max_size=12,
+    st.sampled_from((CALL, FENCED, "`", "``", "words", "w" * 480, "x" * 210, *FENCES, *TAGS, *OBJECTS, *BLANKS)),
+    max_size=14,
 )
 
 
-@given(pieces, st.lists(st.integers(1, 9), min_size=1, max_size=6))
+@given(pieces, st.lists(st.integers(1, 30), min_size=1, max_size=6))
 def test_P11_however_it_is_cut_it_says_what_the_whole_text_says(parts: list[str], sizes: list[int]):
     text, told, at = "".join(parts), "", 0
     reader = CallsInText(f"c{number}" for number in count())
-    for number in count():
+    for size in cycle(sizes):
         if at >= len(text):
             break
-        size = sizes[number % len(sizes)]
         told += reader.feed(text[at : at + size])
         at += size
     deltas = reader.end(Ended(finish="stop"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from recto.page.canonical import dump
 from recto.page.draft import Draft
@@ -33,7 +34,7 @@ FAILED = "Error: "
 
 
 def as_prompted(messages: Sequence[Message]) -> Draft:
-    """The conversation with calls written out as text and results as user messages, each noted.
+    """The conversation with calls written out, a blank line after words, and results as user messages, each noted.
 
     Files in results leave their mark; provider state of calls and results is left out, and the note says so.
     """
@@ -60,7 +61,17 @@ def _note(reason: str, parts: Sequence[ToolPart | None]) -> Note:
 
 
 def _with_calls_in_words(message: AssistantMessage) -> AssistantMessage:
-    return replace(message, parts=tuple(map(_in_words, message.parts)))
+    return replace(message, parts=tuple(_joined(map(_in_words, message.parts))))
+
+
+def _joined(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
+    """Texts that stand side by side as one: what is one text goes out as a string, which simple servers need."""
+    for are_texts, neighbours in groupby(parts, lambda part: isinstance(part, Text)):
+        if are_texts:
+            texts = (part.text for part in neighbours if isinstance(part, Text))
+            yield Text(text="\n\n".join(texts))
+        else:
+            yield from neighbours
 
 
 def _in_words(part: AssistantPart) -> AssistantPart:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -276,8 +275,8 @@ def _written_values(content: str) -> dict[str, str]:
     return values
 
 
-def _past(spaces: re.Pattern[str], text: str, at: int, limit: int = sys.maxsize) -> int:
-    found = spaces.match(text, at, limit)
+def _past(spaces: re.Pattern[str], text: str, at: int, limit: int | None = None) -> int:
+    found = spaces.match(text, at, len(text) if limit is None else limit)
     return found.end() if found else at
 
 

@@ -10,14 +10,14 @@ from datetime import datetime
 
 from recto.errors import ModelError, PageTooLong
 from recto.models.backoff import delay
-from recto.models.ports import Delta, Ended, Usage, Used
+from recto.models.ports import Delta, Ended, TextDelta, Usage, Used
 from recto.page import Calibration, Entry, Finished, Interrupted, Manifest, Page, assemble, is_full, next_step
 from recto.page.canonical import dump
 from recto.page.discard import discard_lost
 from recto.page.events import Event, encode_event
 from recto.store.ports import CallBegun, CallEnded, Change, Purpose
 from recto.worker.account import seconds_between, tell
-from recto.worker.calls_in_text import with_calls
+from recto.worker.calls_in_text import CallsInText
 from recto.worker.desk import Desk
 from recto.worker.finish import farewell
 from recto.worker.reply import Reply
@@ -37,7 +37,8 @@ async def call_model(desk: Desk) -> None:
     started = desk.shop.clock()
     number = await begin_call(desk, page, manifest, "reply")
     reply = Reply(id=desk.message_id(), reasoning_id=desk.shop.new_id())
-    call = _Call(number=number, page=page, manifest=manifest, reply=reply, started=started)
+    text = CallsInText(iter(desk.shop.new_id, None))
+    call = _Call(number=number, page=page, manifest=manifest, reply=reply, text=text, started=started)
     try:
         await _listen(desk, call)
     except ModelError as error:
@@ -56,6 +57,7 @@ class _Call:
     page: Page
     manifest: Manifest
     reply: Reply
+    text: CallsInText
     started: datetime
     first_token: datetime | None = None
 
@@ -89,7 +91,7 @@ async def begin_call(desk: Desk, page: Page, manifest: Manifest, purpose: Purpos
 
 async def _listen(desk: Desk, call: _Call) -> None:
     # Closing the stream is what ends the call, so it is closed in any case.
-    async with aclosing(_deltas(desk, call.page.body)) as stream:
+    async with aclosing(_deltas(desk, call)) as stream:
         async for delta in stream:
             call.first_token = call.first_token or _time_of(desk, delta)
             events = call.reply.take(delta)
@@ -103,11 +105,11 @@ def _time_of(desk: Desk, delta: Delta) -> datetime | None:
     return None if isinstance(delta, Used) else desk.shop.clock()
 
 
-def _deltas(desk: Desk, body: bytes) -> AsyncGenerator[Delta]:
-    stream = desk.model.stream(body)
+def _deltas(desk: Desk, call: _Call) -> AsyncGenerator[Delta]:
+    stream = desk.model.stream(call.page.body)
     if desk.agent.tool_calling == "native":
         return stream
-    return with_calls(stream, iter(desk.shop.new_id, None))
+    return call.text.read(stream)
 
 
 async def _append(desk: Desk, call: _Call) -> None:
@@ -176,11 +178,13 @@ async def _keep_what_was_said(desk: Desk, call: _Call) -> None:
     if any(entry.id == reply.id for entry in desk.log):
         return
     now, entries = desk.shop.clock(), list[Entry]()
+    rest = call.text.rest()
+    events = reply.take(TextDelta(text=rest)) if rest else []
     if not reply.is_empty:
         marker = Interrupted(id=desk.shop.new_id(), time=now, message=reply.id, reason="broken off")
         entries = [*reply.entries(now, desk.shop.new_id()), marker]
     desk.shop.telemetry.broken_off(desk.model.name)
-    await desk.write(replace(_unfinished(desk, call, "broken off"), entries=entries), reply.close())
+    await desk.write(replace(_unfinished(desk, call, "broken off"), entries=entries), [*events, *reply.close()])
 
 
 def _unfinished(desk: Desk, call: _Call, error: str) -> Change:

@@ -34,11 +34,6 @@ _CLOSING_BEGUN = re.compile(r"[ \t]{0,99}`{0,99}[ \t\r]{0,99}\Z")
 _Place: TypeAlias = Literal["words", "fence", "maybe", "call"]
 
 
-def with_calls(deltas: AsyncGenerator[Delta], new_id: Iterator[str]) -> AsyncGenerator[Delta]:
-    """The deltas of a model that writes its calls as text, as those of one that has native calls."""
-    return CallsInText(new_id).read(deltas)
-
-
 class CallsInText:
     """The words of one reply. `feed` gives what can be told already, `end` the rest and the calls.
 
@@ -60,7 +55,7 @@ class CallsInText:
         self._place: _Place = "words"
         self._closing = _closing(3)
         # The length of the line that opened such a fence.
-        self._opening = 0
+        self._opening: int = 0
         self._is_broken_off = False
         # Calls the model makes natively all the same have the lower numbers.
         self._index = 0

@@ -52,13 +52,7 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     )
     started = RunStarted(thread=run.thread, run=run.name, parent=desk.input.parent)
     events = await _take_over(desk) if run.last_event else [started]
-    entering = Entering(
-        admitted=run.created,
-        response_id=run.response_id,
-        new_id=shop.new_id,
-        own_tools=frozenset(desk.tools),
-        patience=timedelta(seconds=agent.limits.client_seconds),
-    )
+    entering = _entering(desk)
     desk.awaited = frozenset(call.name for call in pending_calls(view(desk.log), entering.own_tools))
     entries = () if run.entered else enter(desk.log, desk.input.messages, entering)
     events += [_expired(entry) for entry in entries if isinstance(entry, ToolMessage) and entry.error == EXPIRED]
@@ -66,6 +60,16 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
         desk.hold(Change(entries=entries, entered=True), events)
     shop.reached("entered")
     return desk
+
+
+def _entering(desk: Desk) -> Entering:
+    return Entering(
+        admitted=desk.run.created,
+        response_id=desk.run.response_id,
+        new_id=desk.shop.new_id,
+        own_tools=frozenset(desk.tools),
+        patience=timedelta(seconds=desk.agent.limits.client_seconds),
+    )
 
 
 async def _take_over(desk: Desk) -> list[Event]:
