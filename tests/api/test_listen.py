@@ -4,12 +4,13 @@ import signal
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import Message, Scope
+from starlette.types import ASGIApp, Message, Scope
 
 from recto.api.listen import configure, listen
 from recto.errors import RectoError, SettingsError
@@ -43,7 +44,8 @@ async def seen(proxies: str, peer: str) -> str:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await config.loaded_app(scope, receive, send)  # pyright: ignore[reportArgumentType,reportCallIssue] - made by load
+    app = cast("ASGIApp", config.loaded_app)  # pyright: ignore[reportUnknownMemberType] - uvicorn does not say
+    await app(scope, receive, send)
     return b"".join(message.get("body", b"") for message in sent).decode()
 
 

@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from recto.agents.agent import CHAT, Limits
 from recto.api import me, threads
+from recto.api.backend import Backend
 from recto.page import AssistantMessage, Entry, RolledBack, Text, ToolCall, ToolMessage
 from recto.page.canonical import Json, load, load_object
 from recto.store.ports import Change, Ending, Lease
@@ -73,7 +77,18 @@ async def test_P17_a_thread_at_work_names_its_run(api: LocalApi):
 async def test_P11_a_waiting_thread_tells_the_calls_that_are_the_clients_to_answer(api: LocalApi):
     await talk(api, said("m1"), ASKED, ANSWERED, outcome="waiting")
     calls = (await api.ask("GET", f"{THREADS}/{ONE}")).json["pendingCalls"]
-    assert calls == [{"id": "c1", "name": "pick", "arguments": '{"n": 1.0}'}]
+    # Nobody knows the agent of the thread any more, nor how long it would wait.
+    assert calls == [{"id": "c1", "name": "pick", "arguments": '{"n": 1.0}', "expiresAt": None}]
+
+
+async def test_P11_a_call_that_waits_tells_until_when_and_is_not_there_after(api: LocalApi):
+    await talk(api, said("m1"), replace(ASKED, time=at(1)), ANSWERED, outcome="waiting")
+    agent = replace(CHAT, limits=Limits(client_seconds=60))
+    backend: Backend = api.app.state.backend
+    for seconds, expected in ((61, ["2026-03-01T12:01:01.123Z"]), (62, [])):
+        api.app.state.backend = replace(backend, agents={"vibe": agent}, clock=partial(at, seconds))
+        calls = (await api.ask("GET", f"{THREADS}/{ONE}")).rows("pendingCalls")
+        assert [call["expiresAt"] for call in calls] == expected
 
 
 async def test_P11_a_thread_that_does_not_wait_has_no_pending_calls(api: LocalApi):

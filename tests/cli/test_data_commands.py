@@ -143,7 +143,9 @@ def test_C1_user_export_prints_all_of_one_user_and_nothing_of_others(data: Path)
     assert done.returncode == 0
     found = lines(done.stdout)
     assert done.stderr == f"{len(found)} lines.\n"
-    assert {"spending", "thread", "entry", "run", "call"} == {line["type"] for line in found if isinstance(line["type"], str)}
+    assert {"spending", "thread", "entry", "run", "call"} == {
+        line["type"] for line in found if isinstance(line["type"], str)
+    }
     assert "I am Ann" in done.stdout
     assert "Bob" not in done.stdout
 

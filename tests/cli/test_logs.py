@@ -166,7 +166,7 @@ def test_C2_words_too_short_for_a_secret_are_left_alone():
 
 @pytest.mark.parametrize(
     "piece",
-    ["a.", "a", "eyJ-", "eyJabcdefgh.", "://", "://a:", "a://b", "?a", "?key", "&sig=", "bearer ", "basic", " ", "x:y@"],
+    ["a.", "a", "eyJ-", "eyJabcdefgh.", "://", "://a:", "a://b", "?a", "?key", "&sig=", "bearer ", " ", "x:y@"],
 )
 def test_C2_hiding_takes_as_long_as_the_text_is_whatever_it_holds(piece: str):
     text = piece * (LONG // len(piece))

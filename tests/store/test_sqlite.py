@@ -194,6 +194,17 @@ async def test_every_connection_has_the_settings_asked_for(tmp_path: Path, setti
     await database.close()
 
 
+@pytest.mark.parametrize("name", ["what?", "a?mode=memory", "50%", "#1", "a b&c=d"])
+async def test_C3_the_file_is_where_its_path_says_whatever_is_in_it(tmp_path: Path, name: str):
+    folder = tmp_path / name
+    folder.mkdir()
+    store = await open_store(f"sqlite:///{folder / 'recto.db'}")
+    await store.probe()
+    await store.close()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (folder / "recto.db").stat().st_size > 0
+
+
 def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path):
     url = f"sqlite:///{tmp_path / 'recto.db'}"
     acknowledged: dict[str, int] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Annotated
 
 from fastapi import Query
@@ -33,7 +34,7 @@ async def delete_me(
     backend, name = backend_of(request), user_of(request).name
     if confirm != name:
         raise WireError(where="confirm", problem=f"must be your user name, {name!r}: all there is of you is deleted")
-    gone = await backend.store.delete_user(name)
+    gone = await backend.store.delete_user(name, today=backend.clock().astimezone(UTC).date())
     stop(backend, gone.stopped)
     stopped = [run.id for run in gone.stopped]
     return json_answer({"threads": gone.threads, "profiles": gone.profiles, "days": gone.days, "stopped": stopped})

@@ -16,7 +16,6 @@ from recto.api.route import Route
 
 NAME = "recto"
 PROTOCOLS = ("1.0", "0.0")
-CODE = "not_an_operator"
 NOT_YOURS = "Only an operator of this server may see its metrics. Operators are named in RECTO_OPERATORS."
 
 
@@ -37,8 +36,8 @@ async def get_metrics(request: Request) -> Response:
     """Counters for Prometheus: runs, model calls, tokens, prices, tokens saved by folding, waiting, errors by kind."""
     backend = backend_of(request)
     if user_of(request).name not in backend.operators:
-        audit(request, CODE, status=403)
-        return problem(403, CODE, NOT_YOURS)
+        audit(request, "not_an_operator", status=403)
+        return problem(403, "not_an_operator", NOT_YOURS)
     return Response(backend.metrics(), media_type=CONTENT_TYPE_LATEST)
 
 

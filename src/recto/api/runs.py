@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Annotated
@@ -122,7 +123,9 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
     # Events have no place for a price.
     usage = {name: count for name, count in known.items() if isinstance(count, int)} if known else None
     ended = EndedRun(thread=run.thread, run=run.name, outcome=run.outcome or "", error=run.error, usage=usage)
-    return snapshot_events(ended, await backend.store.log_of_run(run), lambda _file: None)
+    log = await backend.store.log_of_run(run)
+    # A long thread takes a while to write out.
+    return await asyncio.to_thread(snapshot_events, ended, log, lambda _file: None)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:

@@ -19,7 +19,8 @@ THREAD_ROW: dict[str, Json] = {
     "updated": TIME,
     "activeRun": None,
 }
-THREAD_EXAMPLE: Json = {**THREAD_ROW, "pendingCalls": [{"id": "c1", "name": "pick_date", "arguments": "{}"}]}
+PENDING_EXAMPLE: Json = {"id": "c1", "name": "pick_date", "arguments": "{}", "expiresAt": TIME}
+THREAD_EXAMPLE: Json = {**THREAD_ROW, "pendingCalls": [PENDING_EXAMPLE]}
 THREADS_EXAMPLE: Json = {"threads": [THREAD_ROW], "next": None}
 RUNS_EXAMPLE: Json = {"runs": [{**RUN_EXAMPLE, "active": False}] if isinstance(RUN_EXAMPLE, dict) else [], "next": None}
 DELETED_EXAMPLE: Json = {"id": THREAD, "stopped": [TASK]}
@@ -60,11 +61,12 @@ CALL_EXAMPLE: Json = {
 
 
 class PendingCall(BaseModel):
-    """A call that waits for the client's result. `arguments` is what the model wrote."""
+    """A call that waits for the client's result. `arguments` is what the model wrote. After `expiresAt` it is late."""
 
     id: str
     name: str
     arguments: str
+    expires_at: str | None = Field(alias="expiresAt")
 
 
 class ThreadRow(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -25,7 +26,7 @@ from recto.api.shapes_threads import (
     TitleBody,
 )
 from recto.errors import NotFound, WireError
-from recto.page import View
+from recto.page import AssistantMessage, View
 from recto.page.canonical import Json, load_object
 from recto.page.enter import pending_calls
 from recto.page.events import RunFinished, RunStarted, encode_event
@@ -136,12 +137,31 @@ def stop(backend: Backend, stopped: Sequence[Stopped]) -> None:
 
 
 async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> Response:
-    calls: Sequence[Json] = ()
-    if thread.outcome == WAITING:
-        own = backend.tool_names.get(thread.agent or "", frozenset())
-        waiting = pending_calls(View(entries=tuple(await backend.store.turn(thread.id))), own)
-        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in waiting]
+    calls = await _pending(backend, thread) if thread.outcome == WAITING else ()
     return json_answer({**thread_row(thread), "pendingCalls": calls}, status)
+
+
+async def _pending(backend: Backend, thread: StoredThread) -> Sequence[Json]:
+    """The calls the next run may still bring results of."""
+    own = backend.tool_names.get(thread.agent or "", frozenset())
+    seen = View(entries=tuple(await backend.store.turn(thread.id)))
+    end = _expiry(backend, thread, seen)
+    if end is not None and backend.clock() > end:
+        return ()
+    told = told_time(end) if end is not None else None
+    return [
+        {"id": call.id, "name": call.name, "arguments": call.arguments, "expiresAt": told}
+        for call in pending_calls(seen, own)
+    ]
+
+
+def _expiry(backend: Backend, thread: StoredThread, seen: View) -> datetime | None:
+    """Until when results are taken; None where nobody knows the agent any more."""
+    replies = [message.time for message in seen.messages if isinstance(message, AssistantMessage)]
+    agent = backend.agents.get(thread.agent or backend.agent)
+    if not (agent and replies and replies[-1]):
+        return None
+    return replies[-1] + timedelta(seconds=agent.limits.client_seconds)
 
 
 async def _object(request: Request) -> Mapping[str, Json]:

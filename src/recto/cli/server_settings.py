@@ -92,7 +92,7 @@ class ServerSettings:
 def _check_proxies(text: str) -> str:
     for part in filter(None, text.split(",")):
         try:
-            ip_network(part.strip(), strict=False)
+            ip_network(part.strip())
         except ValueError:
             raise ValueError(f"{part.strip()!r} is no address; name addresses or networks, by commas") from None
     return text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
@@ -22,5 +21,4 @@ class Database(Protocol):
 
     async def write(self, work: Work[Result]) -> Result: ...
     async def read(self, work: Work[Result]) -> Result: ...
-    async def backup(self, target: Path) -> None: ...
     async def close(self) -> None: ...

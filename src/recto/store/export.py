@@ -83,12 +83,18 @@ async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
             yield _line(lines, row)
     async for thread in _rows(database, CONVERSATIONS, owner):
         yield _line(CONVERSATIONS, thread)
-        for lines in (ENTRIES, FILES, WORK):
-            async for row in _rows(database, lines, str(thread["id"])):
-                yield _line(lines, row)
-                if lines is WORK:
-                    async for line in _calls(database, str(row["id"])):
-                        yield line
+        async for line in _of_thread(database, str(thread["id"])):
+            yield line
+
+
+async def _of_thread(database: Database, thread: str) -> AsyncGenerator[bytes]:
+    for lines in (ENTRIES, FILES):
+        async for row in _rows(database, lines, thread):
+            yield _line(lines, row)
+    async for run in _rows(database, WORK, thread):
+        yield _line(WORK, run)
+        async for line in _calls(database, str(run["id"])):
+            yield line
 
 
 async def _calls(database: Database, run: str) -> AsyncGenerator[bytes]:

@@ -56,18 +56,20 @@ class DataFolder:
 
 
 def make_private(database: Path) -> None:
-    """Have a database that only its owner can read: a new one from its first byte, an old one from now on.
-
-    What cannot be made or changed is left as it is: SQLite says what is wrong with it, or the folder is not ours.
-    """
+    """Have a database that only its owner can read: a new one from its first byte, an old one from now on."""
     try:
         os.close(os.open(database, os.O_RDWR | os.O_CREAT, PRIVATE))
-        files = [file for end in BESIDE if (file := database.with_name(database.name + end)).exists()]
-        readable = [file for file in files if stat.S_IMODE(file.stat().st_mode) & OTHERS] if os.name == "posix" else []
+    except OSError:
+        # SQLite cannot open it either, and says so.
+        return
+    files = [file for end in BESIDE if (file := database.with_name(database.name + end)).exists()]
+    readable = [file for file in files if stat.S_IMODE(file.stat().st_mode) & OTHERS]
+    if not readable or os.name != "posix":
+        return
+    try:
         for file in readable:
             file.chmod(PRIVATE)
     except OSError as error:
-        LOGGER.warning("Others may be able to read %s: it cannot be closed to them (%s).", database, error.strerror)
-        return
-    if readable:
-        LOGGER.warning("Others could read %s; now only you can. What is said from now on is yours.", database)
+        LOGGER.warning("Others may read %s, and it is not ours to close to them (%s).", database, error.strerror)
+    else:
+        LOGGER.warning("Others could read %s; now only you can. What they have read they know.", database)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, TimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from recto.errors import Conflict, SettingsError, StoreBusy, StoreDown
-from recto.store.backup import NAME
+from recto.errors import Conflict, StoreBusy, StoreDown
 from recto.store.database import Result, Work
 
 # Classes of SQLSTATE: connection, read only, out of resources, shut down, system, internal.
@@ -35,7 +33,13 @@ class PostgresDatabase:
     def __init__(self, url: str, settings: PostgresSettings | None = None) -> None:
         wishes = settings or PostgresSettings()
         self._engine = create_async_engine(
-            url, pool_size=wishes.connections, max_overflow=0, pool_timeout=wishes.wait_seconds, pool_pre_ping=True
+            url,
+            pool_size=wishes.connections,
+            max_overflow=0,
+            pool_timeout=wishes.wait_seconds,
+            pool_pre_ping=True,
+            # What people said does not belong into errors and logs.
+            hide_parameters=True,
         )
         self._connections = wishes.connections
         self._problem: str | None = None
@@ -63,10 +67,6 @@ class PostgresDatabase:
         """Run work on a connection."""
         async with self._connected() as connection:
             return await connection.run_sync(work)
-
-    async def backup(self, target: Path) -> None:
-        """Refused: a server has its own way."""
-        raise SettingsError(name=NAME, value=str(target), allowed="a PostgreSQL database is copied with pg_dump")
 
     async def close(self) -> None:
         """Close all connections."""

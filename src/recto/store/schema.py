@@ -81,7 +81,7 @@ LOG = Table(
     Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(TURNED_BACK), postgresql_where=text(TURNED_BACK)),
 )
 
-IS_OPEN, HAS_ENDED = "status <> 'ended'", "status = 'ended'"
+IS_OPEN, HAS_ENDED = "status <> 'ended'", "ended IS NOT NULL"
 
 RUNS = Table(
     "runs",

@@ -22,7 +22,6 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from recto.errors import Conflict, RectoError, StoreBusy, StoreDown
-from recto.store.backup import backup_file
 from recto.store.database import Result, Work
 
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
@@ -123,10 +122,6 @@ class SqliteDatabase:
             if not _is_broken(error):
                 raise
             raise StoreDown(problem=_text_of(error)) from error
-
-    async def backup(self, target: Path) -> None:
-        """Copy it while it is in use, over a connection of its own."""
-        await asyncio.to_thread(backup_file, self._path, target)
 
     async def close(self) -> None:
         """Commit what waits, then close."""
@@ -246,6 +241,8 @@ def _engine(path: Path, settings: SqliteSettings) -> Engine:
     engine = create_engine(
         # Not as text: a path may hold what means something in a url.
         URL.create("sqlite", database=str(path)),
+        # What people said does not belong into errors and logs.
+        hide_parameters=True,
         poolclass=QueuePool,
         pool_size=settings.readers + 1,
         max_overflow=0,

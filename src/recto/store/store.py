@@ -262,10 +262,6 @@ class Store:
         """Delete some of what is older than it is to be kept; again, until nothing is left to clean."""
         return await cleaning.clean(self._database, retention, self._places)
 
-    async def backup(self, target: Path) -> None:
-        """Copy a SQLite database while it is in use. On PostgreSQL: SettingsError."""
-        await self._database.backup(target)
-
 
 def _touch(connection: Connection) -> None:
     connection.execute(text("UPDATE alembic_version SET version_num = version_num"))

@@ -17,6 +17,8 @@ from recto.testing.store_suite.calls import call
 from recto.testing.store_suite.samples import NODE, START, admission, admit, at, begin, claim_names, expect, lease_of
 
 ROOM = 3
+ATTEMPTS = 8
+DONE = Ending(outcome="done")
 
 
 async def refused(store: Store, name: str, bounds: Bounds, *, thread: str = "thread-1", owner: str = "ann") -> str:
@@ -131,9 +133,24 @@ class BoundsSuite:
         ]
         done = await asyncio.gather(*[store.admit(wish) for wish in wishes], return_exceptions=True)
         taken = [one for one in done if not isinstance(one, BaseException)]
-        # Where several write at once, those that look at the same moment may all find room.
-        expect(len(taken) >= ROOM, True)
+        expect(len(taken), ROOM)
         expect(all(isinstance(one, LimitReached) for one in done if isinstance(one, BaseException)), True)
+
+    # P6
+    async def test_of_many_that_will_not_wait_and_come_at_once_one_is_taken(self, store: Store) -> None:
+        for attempt in range(ATTEMPTS):
+            thread = f"thread-{attempt}"
+            # A thread that is new lets one in at a time by itself.
+            await store.record(await begin(store, f"first {attempt}", thread), Change(ending=DONE), at(1))
+            wishes = [replace(admission(f"{attempt}-{one}", thread), multitask="reject") for one in range(6)]
+            done = await asyncio.gather(*[store.admit(wish, NODE) for wish in wishes], return_exceptions=True)
+            expect(sorted(type(one).__name__ for one in done), ["Admitted", *["Conflict"] * 5])
+
+    async def test_of_many_at_once_no_more_wait_for_a_thread_than_may(self, store: Store) -> None:
+        await begin(store, "r0")
+        wishes = [replace(admission(f"r{number}"), bounds=Bounds(thread_queue=ROOM)) for number in range(1, 12)]
+        done = await asyncio.gather(*[store.admit(wish, NODE) for wish in wishes], return_exceptions=True)
+        expect(sum(1 for one in done if not isinstance(one, BaseException)), ROOM)
 
     # C4
     async def test_a_run_that_names_no_agent_has_the_threads(self, store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -132,7 +133,8 @@ class ThreadSuite:
         expect([run.name for run in found.runs], ["r4", "r3", "r2"])
         rest = await store.runs_of_thread("ann", "thread-1", found.next, 3)
         expect(([run.name for run in rest.runs], rest.next), (["r1", "r0"], None))
-        expect(rest.runs[1], await store.find_run("ann", lease.run))
+        # What they were asked may be long, and is not read for a list.
+        expect(rest.runs[1], replace(await store.find_run("ann", lease.run), input=b""))
 
     async def test_a_deleted_thread_is_gone_with_all_there_was_of_it(self, store: Store) -> None:
         ended = await end(store, "r1", "done")

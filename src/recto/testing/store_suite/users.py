@@ -6,16 +6,17 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 
 import pytest
 
-from recto.errors import NotFound
+from recto.errors import LimitReached, NotFound
 from recto.store.cleaning import Cleaned, Retention
 from recto.store.export import UserDeleted
-from recto.store.ports import CallEnded, Cancel, Change, Ending, Lease
+from recto.store.ports import Bounds, CallEnded, Cancel, Change, Ending, Lease
 from recto.store.spending import Spent
 from recto.store.store import Store
-from recto.testing.store_suite.calls import body_of, call
+from recto.testing.store_suite.calls import body_of, call, segment
 from recto.testing.store_suite.samples import NODE, START, admission, admit, at, begin, events_of, expect, said
 from recto.testing.store_suite.threads import end, listed
 
@@ -53,6 +54,17 @@ class SpendingSuite:
         await store.delete_thread("ann", "thread-1")
         expect((await store.spent("ann", DAY)).input, 9)
 
+    async def test_a_call_under_way_when_its_thread_is_deleted_costs_what_was_counted_of_its_page(
+        self, store: Store
+    ) -> None:
+        lease = await begin(store, "r1")
+        ended = CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
+        await store.record(lease, Change(call=call(1, "a", manifest=b'{"tokens": 50}'), call_ended=ended), at(1))
+        await store.record(lease, Change(call=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
+        await store.record(lease, Change(call=call(3, "abc", manifest=b"[]")), at(3))
+        await store.delete_thread("ann", "thread-1")
+        expect(await store.spent("ann", DAY), Spent(day="2026-03-01", input=309, calls=3))
+
 
 class UserSuite:
     """A user asks for all of it, or for its end."""
@@ -66,7 +78,7 @@ class UserSuite:
         await admit(store, "r3", "thread-3", owner="bob")
         lines = [json.loads(line) async for line in store.export_user("ann")]
         kinds = Counter(line["type"] for line in lines)
-        expect(kinds, Counter(entry=PLENTY_OF_ROWS, thread=2, run=2, spending=1))
+        expect(kinds, Counter(entry=PLENTY_OF_ROWS, thread=2, run=2, spending=1, call=1))
         expect([line["seq"] for line in lines if line["type"] == "entry"], list(range(1, PLENTY_OF_ROWS + 1)))
         entry = next(line for line in lines if line["type"] == "entry")
         expect((entry["kind"], entry["body"]["parts"][0]["text"]), ("user", "四"))
@@ -74,6 +86,36 @@ class UserSuite:
         run = next(line for line in lines if line["type"] == "run")
         expect((run["name"], run["input"], run["usage"], run["ended"]), ("r1", {"n": 1}, {"n": 1}, None))
         expect([line async for line in store.export_user("nobody")], [])
+
+    # X1
+    async def test_the_pages_sent_to_models_are_told_too(self, store: Store) -> None:
+        lease = await begin(store, "r1")
+        digest = sha256(segment("a").sha256 + segment("b").sha256).hexdigest()
+        ended = CallEnded(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
+        await store.record(lease, Change(call=replace(call(1, "ab"), digest=digest), call_ended=ended), at(2))
+        # Its digest is not that of its page.
+        await store.record(lease, Change(call=call(2, "abc", shared=2)), at(3))
+        lines = [json.loads(line) async for line in store.export_user("ann")]
+        expect([line["type"] for line in lines], ["spending", "thread", "run", "call", "call"])
+        whole, damaged = lines[-2:]
+        told = ("run", "number", "model", "digest", "usage", "finish", "started", "ended", "page")
+        times = ("2026-03-01T12:00:01.123Z", "2026-03-01T12:00:02.123Z")
+        page = body_of("ab").decode()
+        expect(
+            [whole[name] for name in told], [lease.run, 1, "gpt-x", digest, {"inputTokens": 9}, "stop", *times, page]
+        )
+        expect((damaged["number"], damaged["ended"], damaged["page"]), (2, None, None))
+
+    async def test_what_was_spent_today_outlives_its_user_so_that_a_limit_holds(self, store: Store) -> None:
+        lease = await begin(store, "r1")
+        await spend(store, lease, 1, CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
+        await spend(store, lease, 2, CallEnded(number=2, ended=LATER, usage=b'{"inputTokens": 7}'))
+        found = await store.delete_user("ann", today=LATER.date())
+        expect((found.threads, found.days), (1, 1))
+        expect(((await store.spent("ann", DAY)).input, (await store.spent("ann", LATER.date())).input), (0, 7))
+        wish = replace(admission("r2"), created=LATER, bounds=Bounds(user_tokens=7))
+        with pytest.raises(LimitReached):
+            await store.admit(wish)
 
     async def test_all_of_a_user_is_deleted_and_nothing_of_others(self, store: Store) -> None:
         for number in range(24):

@@ -1,0 +1,219 @@
+"""Deleting and cleaning in pieces: nobody waits long for it, and what broke off goes on."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pytest
+from sqlalchemy import Connection, func, select
+
+from recto.errors import Conflict, NotFound
+from recto.store import cleaning
+from recto.store.cleaning import Cleaned, Place, Places, Retention, Stale, clean
+from recto.store.database import Database, Result, Work
+from recto.store.deleting import ROWS, RUNS_AT_ONCE, take_away
+from recto.store.migrate import migrate
+from recto.store.ports import Change, Ending
+from recto.store.postgres import PostgresDatabase
+from recto.store.schema import CALLS, EVENTS, LOG, RUNS, SEGMENTS, THREADS, micros
+from recto.store.sqlite import SqliteDatabase
+from recto.store.store import Store
+from recto.testing.store_suite.calls import body_of, call
+from recto.testing.store_suite.samples import NODE, admission, admit, at, begin, said
+from recto.testing.store_suite.threads import end, listed
+
+LATER = at(1_000_000)
+MANY = 2 * ROWS + 500
+# A run's row goes with its calls and its events.
+MOST = ROWS + 2 * RUNS_AT_ONCE
+
+
+class Measured:
+    """A database that knows how many rows the largest of its writes changed, and how many writes there were."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+        self.most = self.writes = 0
+
+    @property
+    def problem(self) -> str | None:
+        return self._database.problem
+
+    async def write(self, work: Work[Result]) -> Result:
+        def measured(connection: Connection) -> Result:
+            driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+            before = driver.total_changes
+            result = work(connection)
+            self.most, self.writes = max(self.most, driver.total_changes - before), self.writes + 1
+            return result
+
+        return await self._database.write(measured)
+
+    async def read(self, work: Work[Result]) -> Result:
+        return await self._database.read(work)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+
+@pytest.fixture
+async def measured(tmp_path: Path) -> AsyncIterator[Measured]:
+    database = SqliteDatabase(tmp_path / "recto.db")
+    await database.write(migrate)
+    yield Measured(database)
+    await database.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def database(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> AsyncIterator[Database]:
+    """All tables, and nothing in them."""
+    if request.param == "sqlite":
+        opened: Database = SqliteDatabase(tmp_path / "recto.db")
+    else:
+        opened = PostgresDatabase(postgres_url.replace("://", "+asyncpg://", 1))
+    await opened.write(migrate)
+    yield opened
+    await opened.close()
+
+
+async def talk_long(store: Store) -> None:
+    """A thread of many runs; one of them with many events, entries and segments."""
+    lease = await begin(store, "long")
+    page = "".join(chr(0x4E00 + number) for number in range(MANY))
+    entries = [said(f"m{number}") for number in range(MANY)]
+    change = Change(events=[b"x"] * MANY, entries=entries, call=call(1, page), ending=Ending(outcome="done"))
+    await store.record(lease, change, at(1))
+    for number in range(2 * RUNS_AT_ONCE):
+        lease = await begin(store, f"r{number}")
+        change = Change(events=[b"x"] * 100, call=call(1, "ab"), ending=Ending(outcome="done"))
+        await store.record(lease, change, at(2))
+
+
+async def test_a_long_thread_is_deleted_in_pieces_between_which_others_write(measured: Measured):
+    store = Store(measured)
+    await talk_long(store)
+    measured.most = measured.writes = 0
+    await store.delete_thread("ann", "thread-1")
+    assert 0 < measured.most <= MOST
+    assert await measured.read(counts) == [0] * 6
+    assert measured.writes < 40
+
+
+async def test_a_user_with_a_long_thread_is_deleted_in_pieces(measured: Measured):
+    store = Store(measured)
+    await talk_long(store)
+    measured.most = 0
+    await store.delete_user("ann")
+    assert 0 < measured.most <= MOST
+    assert await measured.read(counts) == [0] * 6
+
+
+async def test_a_long_thread_is_cleaned_in_pieces(measured: Measured):
+    store = Store(measured)
+    await talk_long(store)
+    measured.most = 0
+    done = await store.clean(Retention(events_before=LATER, calls_before=LATER))
+    assert 0 < measured.most <= MOST
+    runs = 2 * RUNS_AT_ONCE
+    assert (done.events, done.calls, done.segments) == (MANY + 100 * runs, 1 + runs, MANY + 2)
+    await store.clean(Retention(threads_before=LATER))
+    assert measured.most <= MOST
+    assert await measured.read(counts) == [0] * 6
+
+
+def counts(connection: Connection) -> list[int]:
+    tables = (THREADS, RUNS, EVENTS, CALLS, SEGMENTS, LOG)
+    return [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables]
+
+
+async def test_a_thread_that_is_being_deleted_is_not_there_and_takes_no_run(database: Database):
+    store = Store(database)
+    await end(store, "r1", "done")
+    await admit(store, "r2")
+    await database.write(partial(take_away, ids=["thread-1"]))
+    assert await listed(store) == []
+    with pytest.raises(NotFound):
+        await store.get_thread("ann", "thread-1")
+    with pytest.raises(NotFound):
+        await store.delete_thread("ann", "thread-1")
+    for owner in ("ann", "bob"):
+        with pytest.raises(Conflict, match="was deleted just now"):
+            await store.admit(admission("r3", owner=owner))
+    assert await store.claim(NODE, at(99), 9) == ()
+
+
+async def test_a_deletion_that_broke_off_is_gone_on_with(database: Database):
+    store = Store(database)
+    await end(store, "r1", "done")
+    await end(store, "r2", "done", "thread-2")
+    await database.write(partial(take_away, ids=["thread-1"]))
+    assert await store.clean(Retention(threads_before=at(0))) == Cleaned(threads=1)
+    assert await store.clean(Retention()) == Cleaned()
+    assert await listed(store) == ["thread-2"]
+    assert (await admit(store, "r1", owner="bob")).owner == "bob"
+
+
+async def test_a_thread_made_anew_while_its_old_one_is_deleted_twice_is_left_alone(database: Database):
+    store = Store(database)
+    await end(store, "r1", "done")
+    await store.delete_thread("ann", "thread-1")
+    await end(store, "r2", "done")
+    before = await database.read(counts)
+    await cleaning.delete_rest(database, "thread-1")
+    assert await database.read(counts) == before
+
+
+async def test_segments_that_were_found_unused_stay_once_a_run_has_come(database: Database):
+    store = Store(database)
+    run = await end(store, "r1", "done")
+    await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run]))
+    unused = await database.read(partial(cleaning.unused_segments, thread="thread-1"))
+    assert len(unused.hashes) == 2
+    lease = await begin(store, "r2")
+    assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
+    await store.record(lease, Change(call=call(1, "ab", new=""), ending=Ending(outcome="done")), at(2))
+    assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
+    assert [one.body for one in await store.calls(lease.run)] == [body_of("ab")]
+
+
+async def test_calls_of_a_thread_that_is_at_work_again_stay(database: Database):
+    store = Store(database)
+    run = await end(store, "r1", "done")
+    await admit(store, "r2")
+    assert await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run])) == 0
+    assert len(await store.calls(run)) == 1
+
+
+async def test_what_is_to_be_cleaned_is_looked_for_behind_what_was(database: Database):
+    store = Store(database)
+    runs = [await end(store, f"r{number}", "done", f"thread-{number}") for number in range(4)]
+    for find in (cleaning.runs_with_events, cleaning.runs_with_calls):
+        place = Place(micros(at(1)), runs[1])
+        found = await database.read(partial(find, before=LATER, limit=9, after=place))
+        assert found == tuple(Stale(runs[n], f"thread-{n}", micros(at(1))) for n in (2, 3))
+        assert not await database.read(partial(find, before=at(1), limit=9, after=Place()))
+
+
+async def test_a_round_begins_where_the_last_one_ended_and_the_next_search_at_the_beginning(database: Database):
+    store, places = Store(database), Places()
+    runs = [await end(store, f"r{number}", "done", f"thread-{number}") for number in range(3)]
+    wish = Retention(events_before=LATER, calls_before=LATER, limit=2)
+    await clean(database, wish, places)
+    assert (places.events, places.calls) == (Place(micros(at(1)), runs[1]), Place(micros(at(1)), runs[1]))
+    assert await clean(database, wish, places) == Cleaned(events=1, calls=1, segments=2)
+    assert (places.events, places.calls) == (Place(), Place())
+
+
+async def test_ended_runs_are_found_by_an_index_and_never_sorted(measured: Measured):
+    def plan(connection: Connection) -> str:
+        driver, asked = cast("sqlite3.Connection", connection.connection.driver_connection), list[str]()
+        driver.set_trace_callback(asked.append)
+        cleaning.runs_with_events(connection, before=LATER, limit=9, after=Place())
+        driver.set_trace_callback(None)
+        return str(driver.execute(f"EXPLAIN QUERY PLAN {asked[0]}").fetchall())
+
+    found = await measured.read(plan)
+    assert "ix_runs_ended" in found
+    assert "B-TREE" not in found
