@@ -29,7 +29,7 @@ from recto.cli.server_settings import ServerSettings
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
 from recto.engine.janitor import keep_clean
-from recto.errors import RectoError, SettingsError
+from recto.errors import SettingsError
 from recto.ids import new_id
 from recto.models.backoff import BackoffSettings
 from recto.models.choose import choose_model
@@ -75,7 +75,7 @@ def serve(
         crew = _crew(settings)
         doorman, rules = Doorman(_auth(settings, token)), _rules(settings)
         api = make_api(partial(_living, settings, folder, crew, reached), doorman, rules)
-        listen(api, settings.host, settings.port, lambda url: announce(url, token))
+        listen(api, settings.host, settings.port, lambda url: announce(url, token), settings.proxies)
     finally:
         folder.close()
 
@@ -168,15 +168,15 @@ async def _living(
     """Everything that lives as long as the server does."""
     try:
         store = await _store(settings, folder.database_url)
-    except RectoError as error:
+        hub = Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds))
+        shop = replace(_workshop(settings, store, hub, crew), reached=reached or pass_by)
+        who = Claimant(node=folder.node(), boot=new_id(), lease=timedelta(seconds=settings.lease_seconds))
+        dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
+        dispatcher = Dispatcher(store, who, partial(work, shop), clock=_now, settings=dispatch)
+        await dispatcher.start()
+    except Exception as error:
         api.state.failure = error
         raise
-    hub = Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds))
-    shop = replace(_workshop(settings, store, hub, crew), reached=reached or pass_by)
-    who = Claimant(node=folder.node(), boot=new_id(), lease=timedelta(seconds=settings.lease_seconds))
-    dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
-    dispatcher = Dispatcher(store, who, partial(work, shop), clock=_now, settings=dispatch)
-    await dispatcher.start()
     # The first count loads the vocabulary; better now than in somebody's first run.
     warming = asyncio.create_task(asyncio.to_thread(shop.counter.count, ("Recto",)))
     cleaning = asyncio.create_task(keep_clean(partial(_clean, settings, store), settings.cleaning_seconds))

@@ -181,6 +181,9 @@ def test_a_user_who_used_the_tokens_of_the_day_is_told_to_come_back_tomorrow(lim
     assert limited.post(first).json["taskId"] == task
     assert limited.get(f"/runs/{task}")["status"] == "finished"
     assert limited.post(ask("I am bob"), BOB).status == 202
+    # Who deletes everything begins anew tomorrow, not today.
+    assert request(limited.url, "DELETE", "/api/v1/agent/me?confirm=alice", token=ALICE).status == 200
+    assert limited.post(ask("me again")).status == 429
 
 
 @limit("USER_REQUESTS", 3)

@@ -100,3 +100,9 @@ def test_C1_what_kept_the_server_from_starting_is_told_and_the_port_is_not_blame
 
     with pytest.raises(kind, match=told):
         listen(FastAPI(lifespan=failing), "127.0.0.1", 0, print)
+
+
+def test_C3_a_proxy_that_is_named_is_believed(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {"RECTO_PROXIES": "127.0.0.1"}) as server:
+        request(server.url, "GET", "/version", token="a-wrong-token-of-ours", x_forwarded_for="9.9.9.9")
+        assert "user nobody, from 9.9.9.9" in server.output
