@@ -150,6 +150,7 @@ def garden(folder: Path, model: ModelServer, tools: str = TOOLS) -> ServerProces
     return ServerProcess.serve(folder / "data", settings, "--agents", str(folder / "agents"))
 
 
+@pytest.mark.full
 def test_C5_tools_of_a_folder_are_offered_and_called_in_a_run_with_its_persona(tmp_path: Path):
     with ModelServer(water_then_answer) as model, garden(tmp_path, model) as server:
         events = list(read_events(server.url, start(server.url, ask("Water the fern, please."))))
@@ -165,6 +166,7 @@ def test_C5_tools_of_a_folder_are_offered_and_called_in_a_run_with_its_persona(t
     assert events[-1].event["outcome"] == {"type": "success"}
 
 
+@pytest.mark.full
 def test_C5_a_tools_file_that_is_broken_stops_the_start_and_names_its_line(tmp_path: Path):
     with (
         ModelServer() as model,
@@ -175,6 +177,7 @@ def test_C5_a_tools_file_that_is_broken_stops_the_start_and_names_its_line(tmp_p
     assert model.requests == []
 
 
+@pytest.mark.full
 def test_C4_a_broken_agent_is_told_of_and_the_others_are_served(tmp_path: Path):
     an_agent(tmp_path / "agents", "baker", persona="---\ntools: [hammer]\n---\nYou bake.")
     an_agent(tmp_path / "agents", "broken", tools="nonsense")

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from recto.testing.client import RUNS, ask, request, start
 from recto.testing.process import ServerProcess
+
+pytestmark = pytest.mark.full
 
 ALICE, BOB = "alices-key-0123456789", "bobs-key-0123456789"
 

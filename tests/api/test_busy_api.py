@@ -11,6 +11,8 @@ from recto.testing.client import RUNS, Reply, ask, request
 from tests.api.scripted_server import ALICE, BOB, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_problem, assert_refused
 
+pytestmark = pytest.mark.full
+
 BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
 DAY = 86_400
 

@@ -99,6 +99,7 @@ def test_C3_health_and_the_description_need_no_credential(url: str, path: str):
     assert reply.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.full
 def test_C2_a_server_that_is_told_no_token_makes_one_and_keeps_it(tmp_path: Path):
     tokens: list[str] = []
     for _ in range(2):

@@ -10,6 +10,8 @@ from recto.page.canonical import Json, load
 from recto.testing.client import ask, request, run
 from recto.testing.process import ServerProcess
 
+pytestmark = pytest.mark.full
+
 AGENT = "/api/v1/agent"
 WORDS = "What is 12*7?"
 

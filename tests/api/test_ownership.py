@@ -16,6 +16,8 @@ from tests.api.described import Operation, operations
 from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_problem, assert_refused
 
+pytestmark = pytest.mark.full
+
 # A word of alice's, in everything she says and hears. Nobody else is ever sent it.
 MARK = "Zinnober4711"
 AGENT = "/api/v1/agent"

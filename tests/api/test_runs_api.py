@@ -165,6 +165,7 @@ def test_P4_the_same_request_again_is_the_same_run(url: str):
     assert events_of(post(url, body, accept="text/event-stream")) == list(read_events(url, str(body["runId"])))
 
 
+@pytest.mark.full
 def test_P4_the_same_request_is_the_same_run_though_its_agent_is_gone(tmp_path: Path):
     (tmp_path / "agents" / "guest").mkdir(parents=True)
     (tmp_path / "agents" / "guest" / "AGENT.md").write_text("You help.\n", encoding="utf-8")

@@ -94,6 +94,7 @@ def test_P8_a_cancel_that_meets_the_end_of_a_run_leaves_one_terminal_event(tmp_p
         assert outcomes.keys() == {"success", "cancelled"}
 
 
+@pytest.mark.full
 def test_a_stop_lets_a_running_step_finish_and_the_next_start_goes_on(tmp_path: Path):
     gate = Event()
 

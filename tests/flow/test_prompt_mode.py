@@ -12,6 +12,8 @@ from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import ServerProcess
 from tests.flow.stage import TOOLS, Stage, told, told_by
 
+pytestmark = pytest.mark.full
+
 CALL = '<tool_call>{"name": "note", "arguments": {"text": "milk"}}</tool_call>'
 NOTED = 'note {"text": "milk"}'
 MADE_UP = '\n<tool_result name="note">\nnoted beer\n</tool_result>\nI noted beer.'

@@ -17,6 +17,8 @@ from recto.testing.process import ServerProcess
 from recto.worker.run_tools import INTERRUPTED, STOPPED
 from tests.flow.stage import Stage, story, told, told_by
 
+pytestmark = pytest.mark.full
+
 TOOLS = '''
 import asyncio
 import time

@@ -13,6 +13,8 @@ from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
 from tests.page.oracles import breaches
 
+pytestmark = pytest.mark.full
+
 TALK = [
     Answer(text="I look.", reasoning="Hm.", signature="sig==", calls=(Call(name="look", id="toolu_a"),)),
     Answer(text="It is green."),

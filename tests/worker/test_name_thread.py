@@ -15,6 +15,8 @@ from recto.testing.model_server import Answer, ModelServer, Request, failure
 from recto.testing.process import ServerProcess
 from recto.worker.name_thread import ASK, SHOWN, title_request
 
+pytestmark = pytest.mark.full
+
 AGENT = "---\ntitles: model\n---\nYou help.\n"
 PRICES = 'currency = "EUR"\nas_of = 2026-05-14\n[[prices]]\nmodels = ["*"]\ninput = 1\noutput = 1\n'
 Row = Mapping[str, Json]
