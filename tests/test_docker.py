@@ -15,6 +15,8 @@ from recto.cli.server_settings import load_settings
 from recto.testing.process import ServerProcess, free_port
 from tests.house import ROOT
 
+pytestmark = pytest.mark.full
+
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 KEYS = {"RECTO_API_KEYS": "ann:the-key-that-ann-has"}
 

@@ -17,6 +17,8 @@ from recto.errors import RectoError, SettingsError
 from recto.testing.client import request
 from recto.testing.process import ServerProcess
 
+pytestmark = pytest.mark.full
+
 
 async def address(request: Request) -> Response:
     return PlainTextResponse(request.client.host if request.client else "-")

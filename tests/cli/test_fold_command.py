@@ -11,6 +11,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+pytestmark = pytest.mark.full
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRACE = Path(__file__).resolve().parents[2].parent / "shared" / "traces" / "pi_before-compaction.jsonl"
 READ = "[该文件的历史读取内容已压缩,请参看最新读取结果]"

@@ -17,6 +17,8 @@ from recto.testing.client import Reader, ask, request, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
 
+pytestmark = pytest.mark.full
+
 WRONG_USE, FAILED = 2, 1
 
 
@@ -272,7 +274,6 @@ def test_C1_a_folder_that_cannot_be_used_is_refused(tmp_path: Path):
     assert_refused(serve(tmp_path, "--port", "0", "--data", "file"), "data is 'file'", "--data")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("runs", [0, 3], ids=["idle", "with runs at work and readers"])
 def test_C1_asked_to_stop_it_stops_within_ten_seconds_with_code_0(tmp_path: Path, runs: int):
     with ModelServer(lambda _: Answer(hang=True)) as model:

@@ -21,6 +21,8 @@ from recto.store.schema import METADATA
 from recto.store.sqlite import SqliteDatabase
 from recto.testing.postgres import PostgresServer
 
+pytestmark = pytest.mark.full
+
 # Oldest first; the first of all is no tables at all.
 REVISIONS = tuple(script.revision for script in ScriptDirectory(str(FOLDER)).walk_revisions())[::-1]
 BEGINNINGS = (None, *REVISIONS)
