@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from typing import Literal, cast
 
@@ -105,6 +106,7 @@ def _body(route: Route) -> dict[str, object]:
     return {**security, "requestBody": {"required": True, "content": {JSON_MEDIA: shown}}}
 
 
+@cache
 def _schema(model: type[BaseModel]) -> Json:
     """The shape of a body, whole: in the description, references to its parts would lead nowhere."""
     schema = cast("dict[str, Json]", model.model_json_schema())
