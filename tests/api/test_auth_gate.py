@@ -1,8 +1,7 @@
 """The gate around a small application: who comes in, from which pages, and what every answer carries."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable
 
 import pytest
 from hypothesis import given
@@ -18,23 +17,12 @@ from recto.api.auth import AuthSettings, Doorman
 from recto.api.backend import user_of
 from recto.api.gate import Gate, GateRules
 from recto.errors import SettingsError
-from recto.page.canonical import Json, load_object
+from recto.testing.client import Reply
 
 TOKEN, ANNA, BERT = "local-token-of-a-test", "anna-key-0123456789", "bert-key-0123456789"
 KEYS = f"anna:{ANNA},bert:{BERT}:read"
 PAGE = "https://app.example"
 FILES = "/files/"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Mapping[str, Json]:
-        return load_object(self.body) or {}
 
 
 async def who(request: Request) -> Response:
@@ -94,7 +82,7 @@ def gate(rules: GateRules | None = None, ticks: Callable[[], float] | None = Non
 
 async def ask(
     app: ASGIApp, method: str, path: str, credential: str | None = TOKEN, peer: str = "10.0.0.1", **headers: str
-) -> Answer:
+) -> Reply:
     named = {"host": "127.0.0.1:8787"} | {name.replace("_", "-"): value for name, value in headers.items()}
     named |= {"authorization": f"Bearer {credential}"} if credential is not None else {}
     path, _, query = path.partition("?")
@@ -126,7 +114,7 @@ async def ask(
     for name, value in sent[0]["headers"]:
         told[name.decode()] = ", ".join(filter(None, [told.get(name.decode()), value.decode()]))
     body = b"".join(message.get("body", b"") for message in sent[1:])
-    return Answer(status=sent[0]["status"], headers=told, body=body)
+    return Reply(status=sent[0]["status"], headers=told, body=body)
 
 
 # Who comes in

@@ -382,6 +382,23 @@ async def test_work_that_the_store_fails_is_handed_back_and_tried_again(tmp_path
             assert await statuses(store, [run]) == ["done"]
 
 
+async def test_X4_work_that_fails_as_nobody_foresaw_waits_for_its_lease_and_counts_as_lost(tmp_path: Path):
+    class Broken(Crew):
+        async def until_told(self, signal: Signal) -> None:
+            raise RuntimeError("nobody foresaw this")
+
+    async with a_store(tmp_path) as store:
+        crew = Broken(store)
+        async with dispatching(crew) as dispatcher:
+            run = (await dispatcher.admit(an_admission())).run
+            await until(lambda: bool(crew.begun) and dispatcher.active == 0)
+            await store.probe()
+            # Not handed back: that would have it tried again and again, at once.
+            assert (len(crew.begun), await statuses(store, [run])) == (1, ["running"])
+        (again,) = await store.claim(OTHER, now() + timedelta(minutes=1), 1)
+        assert (again.id, again.losses) == (run.id, 1)
+
+
 async def test_the_problem_says_why_no_run_is_begun(tmp_path: Path):
     async with a_store(tmp_path) as store:
         crew = Crew(store)

@@ -42,6 +42,7 @@ class Failing:
         self._inner = SqliteDatabase(path)
         self.fail_at = -1
         self.writes = 0
+        self.refused = b""
 
     @property
     def problem(self) -> str | None:
@@ -51,6 +52,8 @@ class Failing:
         self.writes += 1
         if self.writes == self.fail_at:
             raise StoreDown(problem="for a moment")
+        if self.refused and self.refused in repr(getattr(work, "keywords", "")).encode():
+            raise ValueError("no index can hold this")
         return await self._inner.write(work)
 
     async def read(self, work: Work[Result]) -> Result:
@@ -183,3 +186,14 @@ async def test_handing_a_run_back_does_not_count_as_a_loss(tmp_path: Path):
         await shop.store.hand_back((Lease(run=run.id, thread=run.thread, fence=run.fence),), now())
         (again,) = await shop.store.claim(WHO, now(), 1)
         assert (again.fence, again.losses) == (2, 0)
+
+
+async def test_X4_a_run_ends_though_what_it_was_asked_cannot_be_stored(tmp_path: Path):
+    async with a_shop(tmp_path) as (shop, database):
+        run = await admit(shop, "a word no index can hold")
+        database.refused = b"UserMessage"
+        assert await work(shop, run, Signal())
+        database.refused = b""
+        ended = await shop.store.find_run(OWNER, run.id)
+        assert (ended.status, ended.outcome) == ("ended", "internal")
+        assert b"RUN_ERROR" in (await heard(shop, run))[-1]

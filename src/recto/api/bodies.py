@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime, tzinfo
+from collections.abc import Collection, Mapping
+from datetime import tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.requests import Request
 
 from recto.errors import TooLarge, WireError
-from recto.page.canonical import Json, load, load_object
+from recto.page.canonical import Json, load, load_object, parts_of
+from recto.page.history import told_time
 from recto.page.refuse import check_input
 from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import StoredRun
@@ -64,18 +65,8 @@ def _is_deep(value: Json) -> bool:
     """Whether there is anything nested deeper than may be. Without recursion, as that is what it guards."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH):
-        level = [part for item in level for part in _parts(item)]
+        level = [part for item in level for part in parts_of(item)]
     return any(isinstance(item, (dict, list)) for item in level)
-
-
-def _parts(value: Json) -> Iterable[Json]:
-    match value:
-        case dict():
-            return value.values()
-        case list():
-            return value
-        case _:
-            return ()
 
 
 def _field_with_nul(value: Json) -> str | None:
@@ -144,7 +135,7 @@ def protocol_of(run: StoredRun) -> str | None:
 
 def admitted_row(run: StoredRun) -> Mapping[str, Json]:
     """The answer to an admitted run (P1)."""
-    return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": _time(run.created)}
+    return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": told_time(run.created)}
 
 
 def run_row(run: StoredRun) -> Mapping[str, Json]:
@@ -154,15 +145,11 @@ def run_row(run: StoredRun) -> Mapping[str, Json]:
         **admitted_row(run),
         "agent": run.agent,
         "status": ended if run.status == "ended" else run.status,
-        "started": _time(run.started) if run.started else None,
-        "ended": _time(run.ended) if run.ended else None,
+        "started": told_time(run.started) if run.started else None,
+        "ended": told_time(run.ended) if run.ended else None,
         "outcome": run.outcome,
         "error": run.error,
         "usage": load_object(run.usage) if run.usage else None,
         "calls": run.calls,
         "lastEventId": run.last_event,
     }
-
-
-def _time(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

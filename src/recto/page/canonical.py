@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 import orjson
@@ -36,6 +36,17 @@ def load_object(text: str | bytes) -> Mapping[str, Json] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def parts_of(value: Json) -> Iterable[Json]:
+    """What a JSON value holds, one level down."""
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+        case _:
+            return ()
 
 
 def verbatim(text: str) -> object:

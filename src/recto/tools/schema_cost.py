@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from recto.page.canonical import Json
+from recto.page.canonical import Json, parts_of
 
 # Applied to what is inside the value, one level down.
 INSIDE = frozenset(
@@ -30,7 +30,7 @@ def size(value: Json) -> tuple[int, int]:
     while level:
         count += len(level)
         depth += 1
-        level = [inner for one in level for inner in _inner(one)]
+        level = [inner for one in level for inner in parts_of(one)]
     return count, depth
 
 
@@ -40,16 +40,6 @@ def cost(schema: Json, depth: int, *, most: int) -> float:
         return _Cost(root=schema, most=most).of(schema, depth)
     except RecursionError:
         return math.inf
-
-
-def _inner(value: Json) -> Iterable[Json]:
-    match value:
-        case dict():
-            return value.values()
-        case list():
-            return value
-        case _:
-            return ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,6 +81,6 @@ def tell(telemetry: Telemetry, model: str, spent: Account, seconds: float | None
         telemetry.paid(model, spent.currency, float(spent.price))
 
 
-def seconds_between(start: datetime, end: datetime | None) -> float | None:
-    """How long that was."""
-    return (end - start).total_seconds() if end else None
+def seconds_between(start: datetime | None, end: datetime | None) -> float | None:
+    """How long that was, where it began and ended."""
+    return (end - start).total_seconds() if start and end else None

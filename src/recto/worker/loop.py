@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from datetime import datetime
 
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost, RectoError, StoreBusy, StoreDown
 from recto.page import CallModel, Compact, Finished, RunTools, WaitForClient, next_step
 from recto.store.ports import Lease, StoredRun
+from recto.worker.account import seconds_between
 from recto.worker.call_model import call_model
 from recto.worker.desk import Desk
 from recto.worker.finish import finish, give_up, wait_for_client
@@ -35,7 +35,7 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
             desk = await sit_down(shop, run, signal, recorder)
             _check(desk)
             if run.fence == 1:
-                shop.telemetry.began(_seconds(run.created, run.started))
+                shop.telemetry.began(seconds_between(run.created, run.started) or 0.0)
             return await _loop(desk)
         except (LeaseLost, StoreBusy, StoreDown):
             # Not the run's fault: somebody goes on with it.
@@ -47,7 +47,8 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
             return True
         finally:
             if recorder.outcome:
-                shop.telemetry.ended(run.agent, recorder.outcome, _seconds(run.started, shop.clock()))
+                seconds = seconds_between(run.started, shop.clock()) or 0.0
+                shop.telemetry.ended(run.agent, recorder.outcome, seconds)
             await recorder.close()
 
 
@@ -60,10 +61,6 @@ async def _give_up(desk: Desk | None, recorder: Recorder, error: RectoError | No
     except Exception:
         LOGGER.exception("what run %s was asked cannot be stored", recorder.run, extra={"run": recorder.run})
         await give_up(recorder, error)
-
-
-def _seconds(start: datetime | None, end: datetime | None) -> float:
-    return (end - start).total_seconds() if start and end else 0.0
 
 
 def _check(desk: Desk) -> None:
