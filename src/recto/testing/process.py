@@ -28,6 +28,14 @@ def free_port() -> int:
         return port
 
 
+class NotStarted(RuntimeError):
+    """A server that never said where it listens: `code` is its exit code if it ended by itself."""
+
+    def __init__(self, code: int | None, said: str) -> None:
+        super().__init__(f"The server did not start (it ended with {code}): {said}")
+        self.code = code
+
+
 class ServerProcess:
     """`recto serve`, or another module with the same words on its first line, under a port of its own.
 
@@ -53,18 +61,19 @@ class ServerProcess:
             self._command, stdout=self._output, stderr=subprocess.STDOUT, env=self._environment
         )
         until = time.monotonic() + START_SECONDS
-        while time.monotonic() < until:
+        ended = None
+        while ended is None and time.monotonic() < until:
+            # In this order: what it said before it ended is read as well.
+            ended = self._process.poll()
             found = LISTENING.search(self.output)
             if found:
                 self.url = found[1]
                 return self
-            if self._process.poll() is not None:
-                break
             time.sleep(0.01)
         self.kill()
         said = self.output
         self._output.close()
-        raise RuntimeError(f"The server did not start: {said}")
+        raise NotStarted(ended, said)
 
     def __exit__(self, *_: object) -> None:
         self.kill()
