@@ -5,6 +5,8 @@ RectoError
 ├── Refused          a request breaks a rule of the protocol, which has its own words for it
 ├── TooLarge         a body is larger than its limit
 ├── LimitReached     somebody asks for more than they may have at present
+├── FileRefused      a file cannot be taken, or read
+├── StorageDown      the storage of files cannot be used
 ├── CannotCarry      a wire format has no place for what it was asked to carry
 ├── SettingsError    a setting has a value that means nothing
 ├── NotAConversation a file holds no conversation Recto can read
@@ -57,6 +59,22 @@ class LimitReached(RectoError):
     def __init__(self, words: str, *, retry: float) -> None:
         super().__init__(words)
         self.retry = retry
+
+
+class FileRefused(RectoError):
+    """A file cannot be taken, or read. `code` names the kind of reason: `empty`, `too_large`, `mismatch` ..."""
+
+    def __init__(self, reason: str, *, code: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class StorageDown(RectoError):
+    """The storage of files cannot be used."""
+
+    def __init__(self, *, problem: str) -> None:
+        super().__init__(f"The storage of files cannot be used: {problem}. Put that right; nothing stored is lost.")
+        self.problem = problem
 
 
 class CannotCarry(RectoError):

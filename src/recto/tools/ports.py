@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import TypeAlias
+from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from recto.page import ToolOffer
 from recto.page.canonical import Json
+from recto.page.input_files import FileMaps, InputFile
 from recto.page.messages import ToolPart
+
+
+class FilesAtHand(Protocol):
+    """The files of a thread, for the tools that work with them."""
+
+    @property
+    def maps(self) -> FileMaps:
+        """What each file id ever shown in the thread stands for (F7)."""
+        ...
+
+    @property
+    def turns(self) -> Sequence[Sequence[InputFile]]:
+        """The files of each user message in view, oldest first; those of the current turn are the last."""
+        ...
+
+    def read(self, file: InputFile) -> AsyncGenerator[bytes]:
+        """The bytes of a file, in pieces. One that was deleted raises FileRefused, a storage at fault StorageDown."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """What a tool may know of the run it acts for. `props` are the request's forwarded properties."""
+    """What a tool may know of the run it acts for. `props` are the request's forwarded properties.
+
+    `files` are those of the thread, `workspace` a folder of its own; None where the server keeps none.
+    """
 
     owner: str
     thread: str
@@ -23,6 +46,8 @@ class ToolContext:
     now: datetime
     zone: tzinfo = UTC
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    files: FilesAtHand | None = None
+    workspace: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +66,8 @@ class Tool:
     """A tool an agent has. `act` takes the arguments as the model wrote them and never raises for a bad call.
 
     `safe_to_repeat`: acting twice does no harm, so a start that was lost is started again. `confirm`: a person has to
-    agree before it acts. `origin` says to people where it is defined.
+    agree before it acts. `origin` says to people where it is defined. Without `is_offered` old logs may call it, but it
+    is in no list. `is_external`: it acts elsewhere, so file ids in its arguments become urls (F8).
     """
 
     offer: ToolOffer
@@ -49,6 +75,8 @@ class Tool:
     safe_to_repeat: bool = False
     confirm: bool = False
     origin: str = ""
+    is_offered: bool = True
+    is_external: bool = False
 
     @property
     def name(self) -> str:

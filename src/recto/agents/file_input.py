@@ -1,0 +1,52 @@
+"""What files an agent takes (D1): whether any, which kinds and endings, how many, how large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from recto.page.input_files import ENDINGS
+from recto.page.messages import FileKind
+
+Mode: TypeAlias = Literal["tool", "always"]
+FIELDS: Mapping[FileKind, str] = {"document": "documents", "image": "images", "audio": "audio", "video": "video"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileInput:
+    """What an agent's users may attach. `endings` are taken as documents beside those known to be.
+
+    `max_bytes` None is what the server takes.
+    """
+
+    is_on: bool = False
+    documents: bool = True
+    images: bool = True
+    audio: bool = False
+    video: bool = False
+    endings: tuple[str, ...] = ()
+    max_files: int = 10
+    max_bytes: int | None = None
+
+    def takes(self, kind: FileKind) -> bool:
+        """Whether files of a kind may come."""
+        return self.is_on and bool(getattr(self, FIELDS[kind]))
+
+    def why_not(self, kind: FileKind, name: str, size: int) -> str | None:
+        """Why a file may not be attached, in words for whoever sent it; None where it may."""
+        if not self.is_on:
+            return "this agent takes no files; name one that does with `agent`"
+        ending = name.rpartition(".")[2].lower() if "." in name else ""
+        is_extra = ending in self.endings
+        if not self.takes(kind) and not (is_extra and kind == "document"):
+            taken = ", ".join(field for one, field in FIELDS.items() if self.takes(one)) or "nothing"
+            return f"this agent takes no {FIELDS[kind]}; it takes {taken}"
+        if kind == "document" and ending and not is_extra and ending not in ENDINGS["document"]:
+            return f"files ending in .{ending[:20]} are not taken; the agent's `file_input.endings` may name more"
+        if self.max_bytes is not None and size > self.max_bytes:
+            return f"it has {size:,} bytes; this agent takes files of up to {self.max_bytes:,}"
+        return None
+
+
+OFF = FileInput()

@@ -1,0 +1,141 @@
+"""Attachments as the log and the store know them: by an id, never by a url or by bytes.
+
+A request names files by signed urls or carries their bytes; what is stored names them by `recto-attachment:ID`, which
+no client can send: it is signed by nobody (P10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias
+
+from recto.page.canonical import Json
+from recto.page.input_files import clean_files
+from recto.page.messages import Data, File, FileKind, Key, Message, Source, ToolMessage, Url, UserMessage, UserPart
+
+SCHEME = "recto-attachment:"
+Holder: TypeAlias = UserMessage | ToolMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    """A file somebody uploaded. `blob` names its bytes in the storage; the same bytes are there once."""
+
+    id: str
+    owner: str
+    name: str
+    kind: FileKind
+    mime_type: str
+    size: int
+    sha256: str
+    blob: str
+    created: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRef:
+    """A file id as the model knows it, and the attachment it stands for, for the life of the thread (F4).
+
+    `is_there` is False once the attachment was deleted.
+    """
+
+    id: str
+    attachment: str
+    name: str
+    kind: FileKind
+    mime_type: str | None = None
+    is_there: bool = True
+
+
+def files_in(messages: Sequence[Message]) -> Iterator[tuple[str, File]]:
+    """The files a request brings, each with the name of the field it stands in."""
+    for place, message in enumerate(messages):
+        for at, part in enumerate(message.parts if isinstance(message, (UserMessage, ToolMessage)) else ()):
+            if isinstance(part, File):
+                yield f"messages[{place}].content[{at}]", part
+
+
+def with_attachments(body: Json, found: Mapping[Source, Attachment]) -> Json:
+    """A request as it is stored: every file by its attachment, with the kind, name and type it has there (F12)."""
+    if not found or not isinstance(body, dict):
+        return body
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        return body
+    return {**body, "messages": [_stored_message(message, found) for message in messages]}
+
+
+def _stored_message(message: Json, found: Mapping[Source, Attachment]) -> Json:
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(message, dict) or not isinstance(content, list):
+        return message
+    return {**message, "content": [_stored_part(part, found) for part in content]}
+
+
+def _stored_part(part: Json, found: Mapping[Source, Attachment]) -> Json:
+    source = _source_of(part) if isinstance(part, dict) else None
+    attachment = found.get(source) if source else None
+    if attachment is None or not isinstance(part, dict):
+        return part
+    place = {"type": "url", "value": f"{SCHEME}{attachment.id}", "mimeType": attachment.mime_type}
+    return {"type": attachment.kind, "source": place, "metadata": {"filename": attachment.name}}
+
+
+def _source_of(part: Mapping[str, Json]) -> Source | None:
+    """Where the bytes of a part are, as decoding the request says."""
+    if part.get("type") == "binary":
+        url = part.get("url")
+        return Url(url=url) if isinstance(url, str) else None
+    source = part.get("source")
+    value = source.get("value") if isinstance(source, dict) else None
+    if not isinstance(source, dict) or not isinstance(value, str):
+        return None
+    match source.get("type"):
+        case "url":
+            return Url(url=value)
+        case "data":
+            return Data(base64=value)
+        case _:
+            return None
+
+
+def from_stored(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages of a stored request: files by the keys of their attachments."""
+    return tuple([_keyed(message) for message in messages])
+
+
+def _keyed(message: Message) -> Message:
+    if not isinstance(message, (UserMessage, ToolMessage)) or not any(isinstance(part, File) for part in message.parts):
+        return message
+    parts = tuple([_keyed_part(part) for part in message.parts])
+    return replace(message, parts=parts)
+
+
+def _keyed_part(part: UserPart) -> UserPart:
+    match part:
+        case File(source=Url(url=url)) if url.startswith(SCHEME):
+            return replace(part, source=Key(key=url.removeprefix(SCHEME)))
+        case _:
+            return part
+
+
+def refs_of(
+    message: UserMessage, response_id: str, attachment_of: Callable[[Source], Attachment | None]
+) -> tuple[FileRef, ...]:
+    """The ids under which a turn's files will be shown: `{response_id}-{i}` (F4)."""
+    kept = [(place, attachment_of(file.source)) for place, file in enumerate(clean_files(message))]
+    return tuple(
+        [
+            FileRef(
+                id=f"{response_id}-{place}",
+                attachment=one.id,
+                name=one.name,
+                kind=one.kind,
+                mime_type=one.mime_type,
+            )
+            for place, one in kept
+            if one is not None
+        ]
+    )
