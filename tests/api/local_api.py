@@ -1,13 +1,13 @@
 """Routes without a server process: a real store, and whoever the test says asks. Bodies go in and out as bytes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
-from urllib.parse import quote
+from typing import Literal, TypeAlias, cast
+from urllib.parse import quote, unquote
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -19,11 +19,19 @@ from recto.api.problems import refuse, refuse_fields, refuse_http
 from recto.api.route import Route, add
 from recto.engine.hub import Hub
 from recto.errors import RectoError
+from recto.files.attachments import Attachments
+from recto.files.ports import FileSettings
+from recto.files.signing import Signer, SigningKey
 from recto.ids import new_id
 from recto.page.canonical import Json, dump, load
 from recto.store.ports import Admission, Admitted
 from recto.store.store import Store, open_store
+from tests.api.memory_storage import MemoryStorage
 
+JSON = {"content-type": "application/json"}
+# Whoever sends a request ends it, goes away, or says no more.
+End: TypeAlias = Literal["whole", "left", "silent"]
+BASE = "http://localhost"
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
 
@@ -44,34 +52,60 @@ class Answer:
 
 @dataclass(kw_only=True)
 class LocalApi:
-    """An application of some routes, its store, and the runs it was told to cancel."""
+    """An application of some routes, its store and storage, and the runs it was told to cancel."""
 
     app: FastAPI
     store: Store
     hub: Hub
+    storage: MemoryStorage
     cancelled: list[str] = field(default_factory=list[str])
 
-    async def ask(self, method: str, path: str, body: object = None, *, user: str = "ann") -> Answer:
+    @property
+    def backend(self) -> Backend:
+        backend: Backend = self.app.state.backend
+        return backend
+
+    async def ask(
+        self, method: str, path: str, body: object = None, *, user: str = "ann", headers: Mapping[str, str] = JSON
+    ) -> Answer:
         """One request. A body that is no bytes goes as JSON."""
         data = body if isinstance(body, bytes) else dump(body) if body is not None else b""
         route, _, query = path.partition("?")
+        target = f"{quote(route)}?{quote(query, safe='=&%+/')}"
+        return await self.send(method, target, [data], user=user, headers=headers)
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        pieces: Iterable[bytes] = (),
+        *,
+        user: str = "ann",
+        headers: Mapping[str, str] = JSON,
+        end: End = "whole",
+    ) -> Answer:
+        """One request as it stands on the wire, its body in pieces, and how that ends."""
+        route, _, query = target.removeprefix(BASE).partition("?")
+        fields = {"host": "localhost", **headers}
         scope: Scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
             "method": method,
-            "path": route,
-            "raw_path": quote(route).encode(),
-            "query_string": quote(query, safe="=&%+/").encode(),
-            "headers": [(b"content-type", b"application/json"), (b"host", b"localhost")],
+            "path": unquote(route),
+            "raw_path": route.encode(),
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
             "state": {"user": User(name=user)},
         }
+        return await self._call(scope, _messages(pieces, end))
+
+    async def _call(self, scope: Scope, waiting: Iterator[Message]) -> Answer:
         sent: list[Message] = []
-        waiting: list[Message] = [{"type": "http.request", "body": data}]
 
         async def receive() -> Message:
             # Whoever asks here stays until all is told.
-            return waiting.pop() if waiting else await asyncio.get_running_loop().create_future()
+            return next(waiting, None) or await asyncio.get_running_loop().create_future()
 
         async def send(message: Message) -> None:
             sent.append(message)
@@ -83,6 +117,18 @@ class LocalApi:
         )
 
 
+def _messages(pieces: Iterable[bytes], end: End) -> Iterator[Message]:
+    for piece in pieces:
+        yield {"type": "http.request", "body": piece, "more_body": True}
+    match end:
+        case "whole":
+            yield {"type": "http.request", "body": b""}
+        case "left":
+            yield {"type": "http.disconnect"}
+        case "silent":
+            pass
+
+
 @asynccontextmanager
 async def local_api(folder: Path, routes: Sequence[Route]) -> AsyncGenerator[LocalApi]:
     """An application of these routes over a new store."""
@@ -92,10 +138,12 @@ async def local_api(folder: Path, routes: Sequence[Route]) -> AsyncGenerator[Loc
         app.add_exception_handler(kind, handler)
     for route in routes:
         add(app, route)
-    api = LocalApi(app=app, store=store, hub=Hub(store))
+    api = LocalApi(app=app, store=store, hub=Hub(store), storage=MemoryStorage())
     app.state.backend = Backend(
         store=store,
         hub=api.hub,
+        files=Attachments(api.storage, store, FileSettings(), clock=lambda: NOW, new_id=new_id),
+        signer=Signer([SigningKey(id="k1", secret=b"a secret of our tests")], lambda: BASE),
         agent="vibe",
         agents={},
         admit=_refuse_admission,

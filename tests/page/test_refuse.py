@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recto.errors import Refused, WireError
 from recto.page.canonical import Json
 from recto.page.messages import Text, UserMessage
-from recto.page.refuse import Wishes, check_input, check_urls, wishes_of
+from recto.page.refuse import Wishes, check_input, wishes_of
 
 THREAD = "550e8400-e29b-41d4-a716-446655440000"
 IMAGE: Mapping[str, Json] = {"type": "binary", "mimeType": "image/png", "url": "https://here/x.png"}
@@ -186,31 +186,6 @@ def test_P2_snake_case_is_taken_too():
     block = {"type": "binary", "mime_type": "image/png", "url": "https://here/x.png"}
     user = {"id": "m", "role": "user", "content": [block]}
     assert check_input({"thread_id": THREAD, "run_id": "r", "messages": [user]}).thread == THREAD
-
-
-# Addresses of files
-
-
-@pytest.mark.parametrize("kind", ["image", "document", "audio", "video"])
-def test_P2_the_address_of_any_file_must_be_one_we_signed(kind: str):
-    part = {"type": kind, "source": {"type": "url", "value": "https://elsewhere/x"}}
-    found = check_input(body(part))
-    check_urls(found.messages, lambda url: True)
-    with pytest.raises(Refused) as refused:
-        check_urls(found.messages, lambda url: "here" in url.split("//")[1].split("/")[0].split("else")[0])
-    assert str(refused.value) == "binary content url is not a valid signed URL"
-
-
-def test_P2_a_provider_s_own_file_is_nobody_s_to_send():
-    part = {"type": "document", "source": {"type": "file", "value": "file-123", "provider": "openai"}}
-    with pytest.raises(Refused):
-        check_urls(check_input(body(part)).messages, lambda url: True)
-
-
-def test_P2_a_file_that_is_sent_along_needs_no_address():
-    part = {"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}}
-    user = {"id": "m", "role": "user", "content": [part]}
-    check_urls(check_input({**body(), "messages": [user]}).messages, lambda url: False)
 
 
 # Wishes

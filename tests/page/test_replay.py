@@ -8,6 +8,7 @@ from ag_ui.core import events as official
 from hypothesis import given
 from pydantic import TypeAdapter
 
+from recto.page.attachment import FileRef
 from recto.page.canonical import Json, load
 from recto.page.events import MessagesSnapshot, encode_event, ends_run
 from recto.page.log import Entry, RolledBack
@@ -22,7 +23,7 @@ from recto.page.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.page.replay import EndedRun, snapshot_events
+from recto.page.replay import EndedRun, Told, snapshot_events
 from tests.page.log_strategies import logs
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
@@ -41,7 +42,7 @@ def parsed(bodies: tuple[bytes, ...]) -> list[Mapping[str, Json]]:
 
 
 def told(run: EndedRun, *log: Entry) -> list[Mapping[str, Json]]:
-    return parsed(snapshot_events(run, log, no_url))
+    return parsed(snapshot_events(run, log, Told(url_of=no_url)))
 
 
 def test_P7_a_run_is_told_as_its_start_the_conversation_and_its_end():
@@ -71,7 +72,7 @@ def test_P7_a_run_is_told_as_its_start_the_conversation_and_its_end():
 
 def test_P10_files_that_can_be_signed_are_in_it():
     user = UserMessage(id="u", parts=(PICTURE,))
-    _, snapshot, _ = parsed(snapshot_events(RUN, (user,), lambda file: f"https://signed.test/{file.name}"))
+    _, snapshot, _ = parsed(snapshot_events(RUN, (user,), Told(url_of=lambda file: f"https://signed.test/{file.name}")))
     source = {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}
     part = {"type": "image", "source": source, "metadata": {"filename": "a.png"}}
     assert snapshot["messages"] == [{"id": "u", "role": "user", "content": [part]}]
@@ -101,7 +102,7 @@ def test_P8_a_run_that_failed_ends_with_its_error(outcome: str):
 
 @given(logs())
 def test_P7_whatever_the_log_holds_the_official_client_takes_the_events(log: tuple[Entry, ...]):
-    bodies = snapshot_events(RUN, log, no_url)
+    bodies = snapshot_events(RUN, log, Told(url_of=no_url))
     kinds = [PARSER.validate_json(body).type.value for body in bodies]
     assert kinds == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
     assert [ends_run(body) for body in bodies] == [False, False, True]
@@ -111,3 +112,21 @@ def test_P7_a_snapshot_is_one_event():
     (body,) = encode_event(MessagesSnapshot(messages=[]))
     assert body == b'{"type":"MESSAGES_SNAPSHOT","messages":[]}'
     assert PARSER.validate_json(body).type.value == "MESSAGES_SNAPSHOT"
+
+
+def test_F8_a_call_of_the_client_s_tool_is_told_with_urls_and_one_of_ours_with_ids():
+    arguments = '{"file":"resp-0","ids":["resp-1"]}'
+    refs = (
+        FileRef(id="resp-0", attachment="k", name="a.png", kind="image"),
+        FileRef(id="resp-1", attachment="gone", name="b.png", kind="image", is_there=False),
+    )
+    calls = [ToolCall(id=name, name=name, arguments=arguments) for name in ("send", "read_files", "ours")]
+    log = (UserMessage(id="u", parts=(PICTURE,)), AssistantMessage(id="a", parts=tuple(calls)))
+    how = Told(url_of=lambda file: f"https://signed.test/{file.name}", refs=refs, own_tools=frozenset({"ours"}))
+    _, snapshot, _ = parsed(snapshot_events(RUN, log, how))
+    told = cast("list[Mapping[str, list[dict[str, dict[str, str]]]]]", snapshot["messages"])[1]["toolCalls"]
+    assert [call["function"]["arguments"] for call in told] == [
+        '{"file":"https://signed.test/a.png","ids":["resp-1"]}',
+        arguments,
+        arguments,
+    ]

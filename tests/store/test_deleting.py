@@ -17,7 +17,7 @@ from recto.store.deleting import ROWS, RUNS_AT_ONCE, take_away
 from recto.store.migrate import migrate
 from recto.store.ports import Change, Ending
 from recto.store.postgres import PostgresDatabase
-from recto.store.schema import CALLS, EVENTS, LOG, RUNS, SEGMENTS, THREADS, micros
+from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS, micros
 from recto.store.sqlite import SqliteDatabase
 from recto.store.store import Store
 from recto.testing.store_suite.calls import body_of, call
@@ -121,6 +121,17 @@ async def test_a_long_thread_is_cleaned_in_pieces(measured: Measured):
     await store.clean(Retention(threads_before=LATER))
     assert measured.most <= MOST
     assert await measured.read(counts) == [0] * 6
+
+
+async def test_F4_the_file_ids_of_a_thread_are_deleted_in_pieces(measured: Measured):
+    store = Store(measured)
+    await admit(store, "r1")
+    rows = [{"thread": "thread-1", "id": f"r-{number}", "body": b"{}", "created": 1} for number in range(MANY)]
+    await measured.write(lambda connection: connection.execute(FILE_REFS.insert(), rows))
+    measured.most = 0
+    await store.delete_thread("ann", "thread-1")
+    assert 0 < measured.most <= MOST
+    assert list(await store.file_refs("thread-1")) == []
 
 
 def counts(connection: Connection) -> list[int]:

@@ -31,13 +31,13 @@ async def test_F4_file_ids_resolve_in_a_fork_and_runs_and_segments_stay_where_th
     store = await open_store(f"sqlite:///{path}")
     await write(store)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("INSERT INTO file_refs VALUES ('thread-1', 'r-0', x'7b7d', 5)")
+        connection.execute("INSERT INTO file_refs VALUES ('thread-1', 'r-0', x'7b7d', 5, 'a')")
         connection.commit()
     await store.fork("ann", ForkWish(thread="thread-1", id="fork", now=at(9), before="m1"))
     counted = {table: rows(path, f"SELECT count(*) FROM {table} WHERE thread = 'fork'")[0][0] for table in TABLES}
     assert counted == {"log": 0, "file_refs": 1, "segments": 0, "runs": 0}
     await store.delete_thread("ann", "thread-1")
-    assert rows(path, "SELECT thread, id, body, created FROM file_refs") == [("fork", "r-0", b"{}", 5)]
+    assert rows(path, "SELECT thread, id, body, created, attachment FROM file_refs") == [("fork", "r-0", b"{}", 5, "a")]
     await store.close()
 
 

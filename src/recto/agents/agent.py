@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from recto.agents.file_input import OFF, FileInput
 from recto.page import CompactSettings, FoldSettings, Prompt, SummarySettings
 from recto.page.canonical import Json
 from recto.page.facts import ToolCalling
@@ -55,6 +56,8 @@ class Agent:
 
     Without a `model` or a `window` it has the server's. `titles` says who names a thread. `client_system` lets a
     client's system and developer messages speak as the system prompt; else they are context, with a user's authority.
+    `file_input` is what its users may attach, `datasets` the ids of those it brings along. `vision` says whether
+    its model sees pictures; None leaves it to what is known of the model.
     """
 
     name: str
@@ -66,6 +69,9 @@ class Agent:
     titles: Titles = "words"
     client_system: bool = False
     tools: tuple[str, ...] = ()
+    file_input: FileInput = OFF
+    datasets: tuple[str, ...] = ()
+    vision: bool | None = None
     history: int | None = None
     budget: int | None = None
     locale: str = "en"
@@ -82,4 +88,5 @@ CHAT = Agent(
     name="chat",
     prompt=Prompt(identity=IDENTITY),
     tools=("current_time", "calculator"),
+    file_input=FileInput(is_on=True),
 )

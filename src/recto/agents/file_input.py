@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -11,6 +11,8 @@ from recto.page.messages import FileKind
 
 Mode: TypeAlias = Literal["tool", "always"]
 FIELDS: Mapping[FileKind, str] = {"document": "documents", "image": "images", "audio": "audio", "video": "video"}
+# The tool that reads documents, and the one that old logs did it with; agents need not name them.
+READING, OLD_READING = "read_files", "file_read"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,11 @@ class FileInput:
     endings: tuple[str, ...] = ()
     max_files: int = 10
     max_bytes: int | None = None
+
+    @property
+    def takes_documents(self) -> bool:
+        """Whether documents may come, all or only those of extra endings."""
+        return self.is_on and (self.documents or bool(self.endings))
 
     def takes(self, kind: FileKind) -> bool:
         """Whether files of a kind may come."""
@@ -50,3 +57,8 @@ class FileInput:
 
 
 OFF = FileInput()
+
+
+def with_reading(tools: Sequence[str], takes_documents: bool) -> tuple[str, ...]:
+    """The names of an agent's tools. One whose users may attach documents can read them, whatever it names (F5)."""
+    return (*tools, READING) if takes_documents and READING not in tools else tuple(tools)

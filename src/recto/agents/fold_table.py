@@ -15,8 +15,8 @@ LONGEST_MINUTES = 60 * 24 * 365 * 100
 Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 
 
-def _on_or_off(value: object) -> object:
-    """A rule that is only switched on or off need not be a table."""
+def on_or_off(value: object) -> object:
+    """What is only switched on or off need not be a table."""
     return {"on": value} if isinstance(value, bool) else value
 
 
@@ -61,9 +61,9 @@ class Fold(Table):
 
     root: str | None = None
     case_sensitive: bool | None = None
-    reads: Annotated[Reads | None, BeforeValidator(_on_or_off)] = None
-    terminal: Annotated[ByAge | None, BeforeValidator(_on_or_off)] = None
-    search: Annotated[ByAge | None, BeforeValidator(_on_or_off)] = None
+    reads: Annotated[Reads | None, BeforeValidator(on_or_off)] = None
+    terminal: Annotated[ByAge | None, BeforeValidator(on_or_off)] = None
+    search: Annotated[ByAge | None, BeforeValidator(on_or_off)] = None
 
 
 def with_table(settings: FoldSettings, fold: Fold) -> FoldSettings:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import cast
 
 from recto.agents.agent import CHAT, Agent, Limits, Sampling
+from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.frontmatter import LONGEST, Document, read_document
 from recto.agents.problem import Fault, Problem
-from recto.agents.settings import check_settings, check_tools, summary_settings
+from recto.agents.settings import check_settings, check_tools, file_input, summary_settings
 from recto.agents.tables import AgentTable
 from recto.errors import SettingsError
 from recto.page import CompactSettings, FoldSettings, Prompt
@@ -153,13 +154,16 @@ def _tool_problems(folder: Path, document: Document, table: AgentTable, tools: T
     except SettingsError as error:
         yield _of_tools_file(folder / TOOLS_FILE, error)
         return
-    for name in [name for name in table.tools if name in own]:
-        text = f"the tool {name} is built in and in {TOOLS_FILE} too. Rename yours, or leave {name} out of `tools`."
+    built_in = with_reading(table.tools, file_input(table.file_input).takes_documents)
+    taken = (*built_in, OLD_READING) if READING in built_in else built_in
+    for name in [name for name in taken if name in own]:
+        text = f"the tool {name} is built in and in {TOOLS_FILE} too. Rename yours"
+        text += f", or leave {name} out of `tools`." if name in table.tools else ": who takes documents has it."
         line = found.lines.get(("tools",))
         yield Problem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
     choice = table.tool_choice
-    if choice is not None and choice not in (*CHOICES, *table.tools, *own):
-        known = ", ".join((*CHOICES, *table.tools, *own))
+    if choice is not None and choice not in (*CHOICES, *built_in, *own):
+        known = ", ".join((*CHOICES, *built_in, *own))
         text = f'tool_choice is "{choice}"; this agent has no such tool. Known: {known}.'
         yield Problem(file=file, line=found.lines.get(("tool_choice",)), text=text)
 
@@ -189,6 +193,8 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         titles=table.titles,
         client_system=table.client_system,
         tools=tuple(table.tools),
+        file_input=file_input(table.file_input),
+        datasets=tuple(table.datasets),
         history=table.history,
         budget=table.budget,
         locale=table.locale,

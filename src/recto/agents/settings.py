@@ -9,8 +9,9 @@ from typing import cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from recto.agents.file_input import FileInput
 from recto.agents.problem import Fault
-from recto.agents.tables import FREE, OURS, TABLES, AgentTable, SummaryTable
+from recto.agents.tables import FREE, OURS, TABLES, AgentTable, FileInputTable, SummaryTable
 from recto.agents.yaml_values import Place, Values
 from recto.errors import SettingsError
 from recto.page import SummarySettings, summary_pieces
@@ -20,6 +21,7 @@ from recto.page.tokens import OFFLINE
 SHOWN = 100
 # What is allowed where a value may be of more than one type.
 MIXED: Mapping[Place, str] = {
+    ("file_input",): "it is true, false or a table",
     ("history",): "it is `all` or a number of messages, 0 or more",
     ("fold",): "it is `eager`, `off` or a table",
     ("fold", "reads"): "it is true, false or a table",
@@ -121,9 +123,9 @@ def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fau
     if table.name is not None and table.name != folder_name:
         allowed = f"the folder's name decides, and it is {folder_name!r}. Take the line out or rename the folder"
         yield _told(found, ("name",), table.name, allowed)
-    for number, tool in enumerate(table.tools):
-        if tool in table.tools[:number]:
-            yield _told(found, ("tools", number), tool, "it is in the list already")
+    for name, values in (("tools", table.tools), ("datasets", table.datasets)):
+        for number in [number for number, value in enumerate(values) if value in values[:number]]:
+            yield _told(found, (name, number), values[number], "it is in the list already")
     for name in table.options:
         if name in OURS:
             text = f"options.{name} cannot be given: the page says it itself. Take the line out."
@@ -152,6 +154,12 @@ def _summary_faults(table: SummaryTable, found: Values) -> Iterator[Fault]:
         summary_pieces((), settings=summary_settings(table, "en"), counter=OFFLINE)
     except SettingsError as error:
         yield Fault(line=_line(found, ("summary", "tokens")), text=str(error).removeprefix("Setting "))
+
+
+def file_input(table: FileInputTable) -> FileInput:
+    """What files the agent takes."""
+    given = table.model_dump(exclude_none=True, exclude={"on", "endings"})
+    return FileInput(is_on=table.on, endings=tuple(table.endings or ()), **given)
 
 
 def summary_settings(table: SummaryTable, locale: str) -> SummarySettings:

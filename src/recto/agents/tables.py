@@ -8,14 +8,16 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from recto.agents.agent import CHAT, Effort, Titles
-from recto.agents.fold_table import ByAge, Fold, Reads, Table
+from recto.agents.fold_table import ByAge, Fold, Reads, Table, on_or_off
 from recto.page.facts import ToolCalling
+from recto.page.input_files import ENDINGS
 
 Count = Annotated[int, Field(ge=1)]
 # A year: more is a mistake, and a time beyond the calendar.
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
 MODEL = re.compile(r"demo|(openai|anthropic|compatible):\S(.*\S)?")
+ENDING = re.compile(r"[^\s./\\]{1,20}")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OFF = {"reads": False, "terminal": False, "search": False}
 # What a page says itself; a field of the agent's would stand beside it.
@@ -46,6 +48,29 @@ def _choice(value: str) -> str:
     if not TOOL_NAME.fullmatch(value):
         raise ValueError("it is auto, none, required or the name of a tool")
     return value
+
+
+def _ending(value: str) -> str:
+    ending = value.removeprefix(".").lower()
+    if not ENDING.fullmatch(ending):
+        raise ValueError("it is what the names of files end in, such as gpx")
+    kind = next((kind for kind, endings in ENDINGS.items() if kind != "document" and ending in endings), None)
+    if kind:
+        raise ValueError(f"such files are no documents but of kind {kind}, which has a switch of its own")
+    return ending
+
+
+class FileInputTable(Table):
+    """`file_input`: what files the agent's users may attach. Whoever writes a table has it on."""
+
+    on: bool = True
+    documents: bool | None = None
+    images: bool | None = None
+    audio: bool | None = None
+    video: bool | None = None
+    endings: list[Annotated[str, AfterValidator(_ending)]] | None = None
+    max_files: Count | None = None
+    max_bytes: Count | None = None
 
 
 class LimitsTable(Table):
@@ -95,6 +120,8 @@ class AgentTable(Table):
     tool_choice: Annotated[str, AfterValidator(_choice)] | None = None
     output: dict[str, object] | None = None
     options: dict[str, object] = Field(default_factory=dict[str, object])
+    file_input: Annotated[FileInputTable, BeforeValidator(on_or_off)] = FileInputTable(on=False)
+    datasets: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list[str])
     history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
     budget: Count | None = None
     fold: Annotated[Fold, BeforeValidator(_named_fold)] = Fold()
@@ -108,6 +135,7 @@ class AgentTable(Table):
 # The table at each place, so that who gives an unknown name hears of the known ones.
 TABLES: dict[tuple[str, ...], type[Table]] = {
     (): AgentTable,
+    ("file_input",): FileInputTable,
     ("fold",): Fold,
     ("fold", "reads"): Reads,
     ("fold", "terminal"): ByAge,

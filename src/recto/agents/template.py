@@ -24,6 +24,10 @@ description: What this agent is for, in one line.
 # tools: [current_time, calculator]   # of those built in; the ones in tools.py always belong
 # tool_calling: native         # or prompt, for models that cannot call tools
 
+# Files and knowledge
+# file_input: false            # true: users may attach documents and images. Or a table; docs/agents.md has it
+# datasets: []                 # ids of knowledge bases it brings along
+
 # Words
 # locale: en                   # or zh: headings and reminders the model sees
 # tone: Warm and brief.        # default: none, no such section; so for rules

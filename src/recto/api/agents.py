@@ -10,6 +10,7 @@ from recto.agents.agent import Agent
 from recto.api.backend import Backend, backend_of, json_answer
 from recto.api.route import Route
 from recto.page.canonical import Json
+from recto.tools.load import HIDDEN
 
 EXAMPLE: dict[str, Json] = {
     "name": "chat",
@@ -51,7 +52,7 @@ def _row(backend: Backend, agent: Agent) -> Json:
         "default": agent.name == backend.agent,
         "locale": agent.locale,
         "toolCalling": agent.tool_calling,
-        "tools": sorted(backend.tool_names.get(agent.name, ())),
+        "tools": sorted(backend.tool_names.get(agent.name, frozenset()) - HIDDEN),
     }
 
 

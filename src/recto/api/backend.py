@@ -10,7 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.agents.agent import Agent
+from recto.api.uploads import UnderWay, UploadRules
 from recto.engine.hub import Hub
+from recto.files.attachments import Attachments
+from recto.files.signing import Signer
 from recto.page.canonical import Json, dump
 from recto.store.ports import Admission, Admitted, Bounds
 from recto.store.store import Store
@@ -32,11 +35,13 @@ class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
 
     `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools. `operators` are
-    the users who may look at how the whole server does.
+    the users who may look at how the whole server does. `uploading` counts the uploads at work in this process.
     """
 
     store: Store
     hub: Hub
+    files: Attachments
+    signer: Signer
     agent: str
     agents: Mapping[str, Agent]
     admit: Callable[[Admission], Awaitable[Admitted]]
@@ -48,6 +53,8 @@ class Backend:
     bounds: Bounds = Bounds()
     operators: frozenset[str] = frozenset({LOCAL})
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    uploads: UploadRules = UploadRules()
+    uploading: UnderWay = field(default_factory=UnderWay)
 
 
 def backend_of(request: Request) -> Backend:

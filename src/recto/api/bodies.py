@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping
 from datetime import tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import orjson
 from starlette.requests import Request
 
 from recto.errors import TooLarge, WireError
@@ -47,6 +49,11 @@ async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAge
 def parse_input(body: bytes) -> RunInput:
     """The input of a run that keeps the rules (P2). Anything else is refused in words that say what and where."""
     return check_input(_parsed(body))
+
+
+def digest_of(body: bytes) -> bytes:
+    """What tells one request from another: the same for equal JSON, whatever the order of its names (P4)."""
+    return hashlib.sha256(orjson.dumps(load(body), option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def _parsed(body: bytes) -> Json:

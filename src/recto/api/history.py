@@ -14,6 +14,7 @@ from recto.api.backend import backend_of, json_answer, user_of
 from recto.api.bodies import zone_of
 from recto.api.route import Route
 from recto.api.shapes_threads import HISTORY_EXAMPLE, HistoryShape
+from recto.api.signed import urls_of
 from recto.errors import Refused, WireError
 from recto.page import File
 from recto.page.history import history_row
@@ -39,14 +40,18 @@ async def get_history(
         before=_day(before) if before is not None else None,
         zone=zone_of(tz, "tz") if tz is not None else UTC,
     )
-    found = await backend_of(request).store.history(user_of(request).name, wish)
+    backend = backend_of(request)
+    found = await backend.store.history(user_of(request).name, wish)
+    has_files = any(isinstance(part, File) for message in found.messages for part in message.parts)
+    refs = await backend.store.file_refs(found.thread) if has_files and found.thread else ()
+    url_of = urls_of(backend, refs)
     return json_answer(
         {
             "scope": SCOPE,
             "threadId": found.thread,
             "day": found.day.isoformat() if found.day else None,
             "hasMore": found.has_more,
-            "messages": [history_row(message, _url_of) for message in found.messages],
+            "messages": [history_row(message, url_of) for message in found.messages],
         }
     )
 
@@ -58,11 +63,6 @@ def _day(text: str) -> date:
     except ValueError as error:
         problem = f"must be a day as YYYY-MM-DD, such as 2026-05-14; is {text[:64]!r}"
         raise WireError(where="before", problem=problem) from error
-
-
-def _url_of(_file: File) -> str | None:
-    """Nothing here signs urls, so no file has one."""
-    return None
 
 
 ROUTES = (

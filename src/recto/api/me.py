@@ -36,8 +36,10 @@ async def delete_me(
         raise WireError(where="confirm", problem=f"must be your user name, {name!r}: all there is of you is deleted")
     gone = await backend.store.delete_user(name, today=backend.clock().astimezone(UTC).date())
     stop(backend, gone.stopped)
+    await backend.files.forget(gone.blobs)
     stopped = [run.id for run in gone.stopped]
-    return json_answer({"threads": gone.threads, "profiles": gone.profiles, "days": gone.days, "stopped": stopped})
+    counts = {name: getattr(gone, name) for name in ("threads", "profiles", "days", "attachments", "datasets")}
+    return json_answer({**counts, "stopped": stopped})
 
 
 ROUTES = (

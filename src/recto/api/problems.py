@@ -15,11 +15,13 @@ from starlette.responses import Response
 from recto.api.audit import audit
 from recto.errors import (
     Conflict,
+    FileRefused,
     LimitReached,
     NotFound,
     RectoError,
     Refused,
     SettingsError,
+    StorageDown,
     StoreBusy,
     StoreDown,
     TooLarge,
@@ -34,9 +36,10 @@ STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     Conflict: (409, "conflict"),
     StoreBusy: (503, "busy"),
     StoreDown: (503, "store_down"),
+    StorageDown: (503, "storage_down"),
 }
 RETRY_SECONDS = 1
-CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request"}
+CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request", 408: "too_slow"}
 
 
 def problem(
@@ -66,6 +69,8 @@ async def refuse(request: Request, error: Exception) -> Response:
             return problem(404, "not_found", str(error))
         case Refused():
             return problem(422, "invalid_input", str(error), errors=[{"field": error.where, "problem": str(error)}])
+        case FileRefused():
+            return problem(422, error.code, str(error))
         case LimitReached():
             return problem(429, "limit_reached", str(error), retry=error.retry)
         case WireError():
@@ -84,10 +89,10 @@ async def refuse_fields(_request: Request, error: Exception) -> Response:
 
 
 async def refuse_http(_request: Request, error: Exception) -> Response:
-    """What an address nobody answers looks like, or a method."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
+    """What an address nobody answers looks like, or a method; or what a route says of the connection itself."""
+    status, said = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
     told = {
         404: "There is nothing at this address. The addresses there are: /docs.",
         405: "This address has no such method. What it has: /docs.",
     }
-    return problem(status, CODES.get(status, "http"), told.get(status, HTTPStatus(status).phrase))
+    return problem(status, CODES.get(status, "http"), told.get(status, said or HTTPStatus(status).phrase))

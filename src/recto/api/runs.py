@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from recto.agents.agent import CHAT, Agent
+from recto.api.admit_files import Attached, attach
 from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import (
     NUL,
     admitted_row,
     check_after,
     check_tools,
+    digest_of,
     parse_after,
     parse_input,
     protocol_of,
@@ -26,12 +30,14 @@ from recto.api.bodies import (
 )
 from recto.api.route import Route
 from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
-from recto.api.streams import stream, stream_again, stream_new, wants_stream
+from recto.api.signed import signs, urls_of
+from recto.api.streams import Teller, stream, stream_again, stream_new, teller, wants_stream
 from recto.errors import NotFound, Refused, WireError
+from recto.page.attachment import files_in
 from recto.page.canonical import load_object
 from recto.page.events import RunFinished, RunStarted, encode_event
-from recto.page.refuse import Wishes, check_urls, wishes_of
-from recto.page.replay import EndedRun, snapshot_events
+from recto.page.refuse import Wishes, wishes_of
+from recto.page.replay import EndedRun, Told, snapshot_events
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Admission, Cancel, StoredRun
 
@@ -51,28 +57,32 @@ async def start_run(request: Request) -> Response:
     body = await read_body(request)
     run_input = parse_input(body)
     wishes = wishes_of(run_input.props)
-    await _check(backend, owner, run_input, wishes)
-    admission = _admission(backend, owner, run_input, wishes, body)
+    digest = digest_of(body)
+    try:
+        agent = await _check_wishes(backend, owner, run_input, wishes)
+        attached = await attach(backend, owner, body, run_input, agent.file_input)
+    except (WireError, Refused):
+        # A request that was taken before is not asked again (P4): what was there then may be gone.
+        again = await backend.store.again(owner, run_input.run, digest)
+        if again is None:
+            raise
+        return _known(request, again.run, teller(run_input.protocol, signs(backend)))
+    admission = _admission(backend, owner, run_input, wishes, attached)
+    admission = replace(admission, digest=digest)
     if wants_stream(request.headers.get("accept", "")):
-        return await _stream_run(backend, admission, run_input.protocol)
+        return await _stream_run(backend, admission, teller(run_input.protocol, signs(backend)))
     admitted = await backend.admit(admission)
     return json_answer(admitted_row(admitted.run), 202)
 
 
-async def _check(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes) -> None:
-    """Agents, skills and tools must be there, files where this server put them.
-
-    A request it has taken before is not asked again (P4): what was there then may be gone.
-    """
-    try:
-        await _check_wishes(backend, owner, run_input, wishes)
-        check_urls(run_input.messages, lambda _url: False)
-    except (WireError, Refused):
-        if not await backend.store.has_run(owner, run_input.run):
-            raise
+def _known(request: Request, run: StoredRun, told: Teller) -> Response:
+    if wants_stream(request.headers.get("accept", "")):
+        return stream(backend_of(request).hub, run, 0, told)
+    return json_answer(admitted_row(run), 202)
 
 
-async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes) -> None:
+async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes) -> Agent:
+    """The agent that is to answer. Agents, skills, tools and datasets must be there."""
     if wishes.timezone is not None:
         zone_of(wishes.timezone, "forwardedProps.timezone")
     if wishes.agent is not None and wishes.agent not in backend.agents:
@@ -81,18 +91,31 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
     if wishes.skill not in (None, CORE):
         problem = f"there is no skill {wishes.skill[:64]!r}; known: {CORE}"
         raise WireError(where="forwardedProps.skill", problem=problem)
-    if run_input.tools:
-        agent = wishes.agent or await backend.store.thread_agent(owner, run_input.thread.lower()) or backend.agent
-        check_tools(run_input, backend.tool_names.get(agent, ()))
+    await _check_datasets(backend, owner, wishes)
+    name = wishes.agent
+    if name is None and (run_input.tools or any(files_in(run_input.messages))):
+        name = await backend.store.thread_agent(owner, run_input.thread.lower())
+    name = name or backend.agent
+    check_tools(run_input, backend.tool_names.get(name, ()))
+    return backend.agents.get(name, CHAT)
 
 
-async def _stream_run(backend: Backend, admission: Admission, protocol: str | None) -> Response:
+async def _check_datasets(backend: Backend, owner: str, wishes: Wishes) -> None:
+    """A dataset that is not there and one that is not for this user are told alike (F10)."""
+    usable = {one.id for one in await backend.store.usable_datasets(owner, wishes.datasets)} if wishes.datasets else ()
+    for place, id in enumerate(wishes.datasets):
+        if id not in usable:
+            problem = f"there is no dataset {id[:64]!r} that you may use"
+            raise WireError(where=f"forwardedProps.datasets[{place}]", problem=problem)
+
+
+async def _stream_run(backend: Backend, admission: Admission, told: Teller) -> Response:
     with ExitStack() as hearing:
         listener = hearing.enter_context(backend.hub.listening(admission.id))
         admitted = await backend.admit(admission)
         if admitted.is_new:
-            return stream_new(backend.hub, hearing.pop_all(), listener, admitted.run, protocol)
-    return stream(backend.hub, admitted.run, 0, protocol)
+            return stream_new(backend.hub, hearing.pop_all(), listener, admitted.run, told)
+    return stream(backend.hub, admitted.run, 0, told)
 
 
 async def get_run(request: Request, id: RunId) -> Response:
@@ -111,10 +134,11 @@ async def get_events(
     number = parse_after(last_event_id or after or "0")
     run = await find_run(request, id)
     check_after(number, run)
-    backend, dialect = backend_of(request), protocol or protocol_of(run)
+    backend = backend_of(request)
+    told = teller(protocol or protocol_of(run), signs(backend))
     if run.status == "ended" and not await backend.store.has_events(run.id):
-        return stream_again(run, await _snapshot(backend, run), number, dialect)
-    return stream(backend.hub, run, number, dialect)
+        return stream_again(run, await _snapshot(backend, run), number, told)
+    return stream(backend.hub, run, number, told)
 
 
 async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
@@ -123,9 +147,10 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
     # Events have no place for a price.
     usage = {name: count for name, count in known.items() if isinstance(count, int)} if known else None
     ended = EndedRun(thread=run.thread, run=run.name, outcome=run.outcome or "", error=run.error, usage=usage)
-    log = await backend.store.log_of_run(run)
+    log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
+    told = Told(url_of=urls_of(backend, refs), refs=refs, own_tools=backend.tool_names.get(run.agent, frozenset()))
     # A long thread takes a while to write out.
-    return await asyncio.to_thread(snapshot_events, ended, log, lambda _file: None)
+    return await asyncio.to_thread(snapshot_events, ended, log, told)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:
@@ -146,7 +171,8 @@ async def find_run(request: Request, id: str) -> StoredRun:
     return await backend_of(request).store.find_run(user_of(request).name, id)
 
 
-def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes, body: bytes) -> Admission:
+def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes, attached: Attached) -> Admission:
+    response_id = backend.new_id()
     return Admission(
         id=backend.new_id(),
         name=run_input.run,
@@ -156,8 +182,9 @@ def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes
         fallback=backend.agent,
         multitask=wishes.multitask,
         bounds=backend.bounds,
-        input=body,
-        response_id=backend.new_id(),
+        input=attached.body,
+        response_id=response_id,
+        files=attached.refs(response_id),
         created=backend.clock(),
     )
 

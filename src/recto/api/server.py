@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from recto.api import agents, calls, health, history, me, operations, runs, threads
+from recto.api import agents, attachments, calls, datasets, health, history, me, operations, runs, serving, threads
 from recto.api.auth import Doorman
 from recto.api.docs_page import describe, get_description, get_docs
 from recto.api.gate import Gate, GateRules
@@ -22,6 +22,9 @@ ROUTES = (
     *calls.ROUTES,
     *threads.ROUTES,
     *history.ROUTES,
+    *attachments.ROUTES,
+    *serving.ROUTES,
+    *datasets.ROUTES,
     *agents.ROUTES,
     *me.ROUTES,
     *operations.ROUTES,

@@ -24,7 +24,7 @@ THREAD_EXAMPLE: Json = {**THREAD_ROW, "pendingCalls": [PENDING_EXAMPLE]}
 THREADS_EXAMPLE: Json = {"threads": [THREAD_ROW], "next": None}
 RUNS_EXAMPLE: Json = {"runs": [{**RUN_EXAMPLE, "active": False}] if isinstance(RUN_EXAMPLE, dict) else [], "next": None}
 DELETED_EXAMPLE: Json = {"id": THREAD, "stopped": [TASK]}
-USER_DELETED_EXAMPLE: Json = {"threads": 3, "profiles": 1, "days": 12, "stopped": []}
+USER_DELETED_EXAMPLE: Json = {"threads": 3, "profiles": 1, "days": 12, "attachments": 5, "datasets": 0, "stopped": []}
 HISTORY_EXAMPLE: Json = {
     "scope": "history_day",
     "threadId": THREAD,
@@ -134,6 +134,8 @@ class UserDeletedShape(BaseModel):
     threads: int
     profiles: int
     days: int
+    attachments: int
+    datasets: int
     stopped: list[str]
 
 

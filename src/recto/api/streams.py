@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack
+from typing import TypeAlias
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from recto.engine.hub import Hub, Listener
+from recto.page.call_files import SignedUrl, as_sent
 from recto.page.events import for_older_client
 from recto.store.ports import StoredEvent, StoredRun
 
@@ -24,31 +26,38 @@ HEADERS = {
 HEARTBEAT = b":\n\n"
 NEWEST = "1.0"
 
+Teller: TypeAlias = Callable[[bytes], bytes]
 
-def stream(hub: Hub, run: StoredRun, after: int, protocol: str | None) -> StreamingResponse:
+
+def teller(protocol: str | None, url_of: SignedUrl) -> Teller:
+    """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8)."""
+    if protocol == NEWEST:
+        return lambda body: as_sent(body, url_of)
+    return lambda body: for_older_client(as_sent(body, url_of))
+
+
+def stream(hub: Hub, run: StoredRun, after: int, told: Teller) -> StreamingResponse:
     """The events of a run behind a number, as they come."""
     last = run.last_event if run.status == "ended" else None
-    return _response(_frames(hub.follow(run.id, after, last=last), protocol), run)
+    return _response(_frames(hub.follow(run.id, after, last=last), told), run)
 
 
-def stream_new(
-    hub: Hub, hearing: ExitStack, listener: Listener, run: StoredRun, protocol: str | None
-) -> StreamingResponse:
+def stream_new(hub: Hub, hearing: ExitStack, listener: Listener, run: StoredRun, told: Teller) -> StreamingResponse:
     """The events of a run that was just admitted, to who listens since before that. `hearing` is closed at the end."""
-    return _response(_frames(hub.hear(listener, 0, is_new=True), protocol), run, hearing)
+    return _response(_frames(hub.hear(listener, 0, is_new=True), told), run, hearing)
 
 
-def stream_again(run: StoredRun, bodies: Sequence[bytes], after: int, protocol: str | None) -> StreamingResponse:
+def stream_again(run: StoredRun, bodies: Sequence[bytes], after: int, told: Teller) -> StreamingResponse:
     """A run whose own events are kept no longer, told by what the log has of it. The last has the number it had."""
 
     async def once() -> AsyncGenerator[Sequence[StoredEvent]]:
         # A run that was over before it began had fewer events than there are to tell now.
-        told = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
-        first = run.last_event - len(told) + 1
-        numbered = enumerate(told, start=first)
+        kept = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
+        first = run.last_event - len(kept) + 1
+        numbered = enumerate(kept, start=first)
         yield [StoredEvent(number=number, body=body) for number, body in numbered if number > after]
 
-    return _response(_frames(once(), protocol), run)
+    return _response(_frames(once(), told), run)
 
 
 def wants_stream(accept: str) -> bool:
@@ -83,15 +92,10 @@ def _response(frames: AsyncGenerator[bytes], run: StoredRun, hearing: ExitStack 
     return _Stream(frames, HEADERS | {"recto-task-id": run.id}, hearing or ExitStack())
 
 
-async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], protocol: str | None) -> AsyncGenerator[bytes]:
-    told = _same if protocol == NEWEST else for_older_client
+async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], told: Teller) -> AsyncGenerator[bytes]:
     async for some in events:
         yield _frame(some, told) or HEARTBEAT
 
 
-def _frame(events: Sequence[StoredEvent], told: Callable[[bytes], bytes]) -> bytes:
+def _frame(events: Sequence[StoredEvent], told: Teller) -> bytes:
     return b"".join([b"id: %d\ndata: %b\n\n" % (event.number, told(event.body)) for event in events])
-
-
-def _same(body: bytes) -> bytes:
-    return body

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from recto.cli.server_settings import ServerSettings, load_settings
 from recto.errors import RectoError, SettingsError
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from recto.store.export import UserDeleted
     from recto.store.store import Store
 
@@ -41,24 +44,37 @@ def backup(
     data: options.DataDir = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Copy the database into a new folder, while the server runs or not. A server started on that folder goes on there.
+    """Copy database and files into a new folder, while the server runs or not. A server started on it goes on there.
 
-    PostgreSQL is copied with its own pg_dump. Exit codes: 0 done, 1 failed, 2 wrong use.
+    PostgreSQL is copied with its own pg_dump, a storage of its own with its tools. Exit codes: 0 done, 1 failed,
+    2 wrong use.
     """
+    from recto.files.copying import copy_files
     from recto.store.backup import backup_file
 
     try:
-        with Console(stderr=True).status("Copying"):
-            source = _database(_settings(data, config))
+        with Console(stderr=True).status("Copying") as status:
+            settings = _settings(data, config)
+            source = _database(settings)
             # Only for whoever copies: it holds what everybody said.
             os.umask(OTHERS)
             target.mkdir(parents=True, exist_ok=True)
+            copied = partial(_copied, status)
+            own = settings.storage_url is None
+            # Files first, so that none is deleted before its turn; and again, for what came while the rest was copied.
+            count = copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
             backup_file(source, target / source.name)
+            count += copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
     except SettingsError as error:
         raise _stop("backup", error, WRONG_USE) from error
     except (RectoError, OSError) as error:
         raise _stop("backup", error, FAILED) from error
-    typer.echo(f"Copied to {target}. Start a server on it with: recto serve --data {target}")
+    files = f" with {count} files" if own else "; its files stay in their storage"
+    typer.echo(f"Copied to {target}{files}. Start a server on it with: recto serve --data {target}")
+
+
+def _copied(status: Status, count: int) -> None:
+    status.update(f"Copying: {count} files")
 
 
 @user.command("export")
@@ -88,14 +104,15 @@ def delete_user(
 ) -> None:
     """Delete everything that is kept of a user, for ever. Exit codes: 0 done, 1 failed, 2 wrong use."""
     if not yes:
-        typer.confirm(f"Delete every thread, run and call of {name!r}, for ever?", abort=True, err=True)
+        typer.confirm(f"Delete every thread, run, call and file of {name!r}, for ever?", abort=True, err=True)
     try:
         counts = asyncio.run(_delete(_settings(data, config), name))
     except SettingsError as error:
         raise _stop("user delete", error, WRONG_USE) from error
     except (RectoError, OSError) as error:
         raise _stop("user delete", error, FAILED) from error
-    typer.echo(f"Deleted {counts.threads} threads; {len(counts.stopped)} runs were not over yet.")
+    gone = f"{counts.threads} threads, {counts.attachments} files and {counts.datasets} datasets"
+    typer.echo(f"Deleted {gone}; {len(counts.stopped)} runs were not over yet.")
 
 
 async def _export(settings: ServerSettings, name: str) -> int:
@@ -109,8 +126,13 @@ async def _export(settings: ServerSettings, name: str) -> int:
 
 
 async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
+    from recto.files.storage import open_storage
+
     async with _opened(settings) as store:
-        return await store.delete_user(name)
+        gone = await store.delete_user(name)
+    if gone.blobs:
+        await open_storage(settings.storage_url, settings.files_folder).delete(gone.blobs)
+    return gone
 
 
 @asynccontextmanager

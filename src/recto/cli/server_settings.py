@@ -18,11 +18,16 @@ from recto.errors import SettingsError
 PREFIX = "RECTO_"
 FILE = "recto.toml"
 # Read elsewhere, by whoever needs them; here so that no known name is called unknown.
-# RECTO_URL is for clients: whoever exports it may still start a server. No files are kept in RECTO_STORAGE_URL yet.
-OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_STORAGE_URL", "RECTO_URL"})
+# RECTO_URL is for clients: whoever exports it may still start a server.
+OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_URL"})
 # A url may hold a password, and the value of a name we do not know may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
-SECRETS = frozenset({"database_url", "token", "api_keys", "jwt_secret", "jwt_public_key", "jwt_jwks_url"})
+SECRETS = frozenset(
+    {
+        *("database_url", "storage_url", "signing_keys", "token", "api_keys"),
+        *("jwt_secret", "jwt_public_key", "jwt_jwks_url"),
+    }
+)
 # A year and a century: more is a mistake, and a time beyond the calendar.
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -35,7 +40,7 @@ BaseModelT = TypeVar("BaseModelT", bound=BaseModel)
 class ServerSettings:
     """Everything a server can be told. Limits of runs are apart.
 
-    In the limits of users, the queue and the days to keep things, 0 means that there is none.
+    In the limits of users, uploads and the queue, and in the time to keep things, 0 means that there is none.
     """
 
     host: str = "127.0.0.1"
@@ -83,10 +88,34 @@ class ServerSettings:
     call_days: float = 0.0
     thread_days: float = 0.0
     cleaning_seconds: float = 3_600.0
+    storage_url: str | None = None
+    signing_keys: str | None = None
+    url_seconds: float = 86_400.0
+    redirects: bool = True
+    uploads: int = 64
+    upload_files: int = 20
+    upload_bytes: int = 2**30
+    upload_seconds: float = 60.0
+    unused_hours: float = 24.0
+    user_bytes: int = 10 * 2**30
+    vision: bool | None = None
+    image_urls: bool | None = None
+    image_bytes: int = 5_000_000
+    page_image_bytes: int = 20_000_000
     prices: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
     limits: Limits = Limits()
+
+    @property
+    def files_folder(self) -> Path:
+        """Where files are kept that are not in a storage of their own."""
+        return self.data / "files"
+
+    @property
+    def workspaces_folder(self) -> Path:
+        """Where each thread has a folder to work in."""
+        return self.data / "workspaces"
 
 
 def _check_proxies(text: str) -> str:
@@ -146,6 +175,20 @@ class _ServerTable(BaseModel):
     call_days: Days | None = None
     thread_days: Days | None = None
     cleaning_seconds: Seconds | None = None
+    storage_url: str | None = None
+    signing_keys: str | None = None
+    url_seconds: Annotated[float, Field(ge=60, le=604_800)] | None = None
+    redirects: bool | None = None
+    uploads: Count | None = None
+    upload_files: Count | None = None
+    upload_bytes: Annotated[int, Field(ge=0)] | None = None
+    upload_seconds: Seconds | None = None
+    unused_hours: Annotated[float, Field(ge=0, le=876_000, allow_inf_nan=False)] | None = None
+    user_bytes: Annotated[int, Field(ge=0)] | None = None
+    vision: bool | None = None
+    image_urls: bool | None = None
+    image_bytes: Count | None = None
+    page_image_bytes: Count | None = None
     prices: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] | None = None
     log_format: Literal["text", "json"] | None = None

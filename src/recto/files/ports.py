@@ -41,6 +41,14 @@ class StoredBlob:
     written: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServedAs:
+    """What a storage that serves bytes itself says of them: their type, and the header that names them."""
+
+    mime_type: str
+    disposition: str
+
+
 class Storage(Protocol):
     """Bytes by name. A name is written once, whole or not at all, and never changed."""
 
@@ -60,7 +68,7 @@ class Storage(Protocol):
         """Everything that is stored, some at a time."""
         ...
 
-    async def link(self, name: str, seconds: float) -> str | None:
+    async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
         """A url of the storage's own, for anybody who has it; None where it has none to give."""
         ...
 

@@ -95,6 +95,8 @@ def _compatible(environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
         key_setting="RECTO_MODEL_KEY",
         url_setting="RECTO_MODEL_URL",
         timeouts=timeouts,
+        # Many of those that people run themselves refuse a request with a picture in it.
+        sees_images=False,
     )
 
 

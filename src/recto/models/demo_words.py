@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
+from recto.models.demo_files import READER, Language, documents_in, tell_files, wants_files
 from recto.page.canonical import Json, dump, load_object
 from recto.page.summarise import INSTRUCTIONS
-
-Language: TypeAlias = Literal["zh", "en"]
 
 CALCULATOR = "calculator"
 CLOCK = "current_time"
@@ -31,13 +29,14 @@ SUMMARY_MESSAGES = 6
 
 ABOUT = {
     "en": (
-        "I am Recto's demo model: no real model is set, so I only know two tricks, arithmetic and the time. "
+        "I am Recto's demo model: no real model is set, so I only know three tricks: arithmetic, the time, "
+        "and showing how text files you attach begin. "
         'You said: "{words}". Try "what is 12*7?" or "what time is it?". '
         "For a real model set RECTO_MODEL=openai:NAME with OPENAI_API_KEY, "
         "or RECTO_MODEL=compatible:NAME with RECTO_MODEL_URL, and start again."
     ),
     "zh": (
-        "我是 Recto 的演示模型：还没有设置真正的模型，所以我只会两件事，算术和看时间。"
+        "我是 Recto 的演示模型：还没有设置真正的模型，所以我只会三件事：算术、看时间、展示你上传的文本文件的开头。"
         "你说的是：“{words}”。可以试试“算一下 12*7”或“现在几点”。"
         "要用真正的模型，请设置 RECTO_MODEL=openai:NAME 和 OPENAI_API_KEY，"
         "或 RECTO_MODEL=compatible:NAME 和 RECTO_MODEL_URL，然后重新启动。"
@@ -75,13 +74,17 @@ def reply_to(body: bytes) -> DemoReply:
     if any(instructions in rules for instructions in INSTRUCTIONS.values()):
         return DemoReply(text=_summary(messages, "zh" if INSTRUCTIONS["zh"] in rules else "en"))
     asked = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    words = REMINDERS.sub("", _text(messages[asked].get("content"))).strip() if asked >= 0 else ""
-    language: Language = "zh" if CHINESE.search(words) else "en"
+    said = _text(messages[asked].get("content")) if asked >= 0 else ""
+    words = REMINDERS.sub("", said).strip()
+    documents = documents_in(found[0] if (found := REMINDERS.match(said)) else "")
+    language: Language = "zh" if CHINESE.search(words or " ".join(documents.values())) else "en"
     results = list(_results(messages[asked + 1 :], language))
     if results:
         return DemoReply(text=("" if language == "zh" else " ").join(results))
     offered = {_text(_object(tool.get("function")).get("name")) for tool in _objects(page.get("tools"))}
     calls = tuple(call for call in _wanted(words) if call.name in offered)
+    if documents and READER in offered and (wants_files(words) or not calls):
+        calls = (*calls, DemoCall(name=READER, arguments=dump({"ids": list(documents)}).decode()))
     return DemoReply(calls=calls) if calls else DemoReply(text=_about(words, language))
 
 
@@ -127,8 +130,10 @@ def _told(call: Mapping[str, Json], result: str, language: Language) -> str:
         return SUM_ANSWER[language].format(expression=expression, result=result)
     if name == CLOCK and TIME.match(result):
         return TIME_ANSWER[language].format(result=result)
-    # Whatever else these two say is why they could not.
-    failed = name in (CALCULATOR, CLOCK) or FAILED.match(result)
+    if name == READER and (files := tell_files(result, language)):
+        return files
+    # Whatever else these say is why they could not.
+    failed = name in (CALCULATOR, CLOCK, READER) or FAILED.match(result)
     return (TOOL_FAILED if failed else TOOL_ANSWER)[language].format(name=name, result=result)
 
 

@@ -63,6 +63,7 @@ class Endpoint:
     url_setting: str = "the base url"
     timeouts: Timeouts = Timeouts()
     trust_env: bool = False
+    sees_images: bool = True
 
 
 def utc_now() -> datetime:
@@ -84,7 +85,7 @@ class EndpointModel:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.name = f"{endpoint.provider}:{model}" if endpoint.provider else model
-        self.target = Target(wire=endpoint.protocol.wire, model=model)
+        self.target = Target(wire=endpoint.protocol.wire, model=model, sees_images=endpoint.sees_images)
         self.options: Mapping[str, Json] = {**endpoint.protocol.options, **(options or {})}
         self.window = window
         self._endpoint = endpoint

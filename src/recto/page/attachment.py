@@ -6,7 +6,7 @@ no client can send: it is signed by nobody (P10).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
@@ -121,21 +121,17 @@ def _keyed_part(part: UserPart) -> UserPart:
             return part
 
 
-def refs_of(
-    message: UserMessage, response_id: str, attachment_of: Callable[[Source], Attachment | None]
-) -> tuple[FileRef, ...]:
-    """The ids under which a turn's files will be shown: `{response_id}-{i}` (F4)."""
-    kept = [(place, attachment_of(file.source)) for place, file in enumerate(clean_files(message))]
-    return tuple(
-        [
-            FileRef(
-                id=f"{response_id}-{place}",
-                attachment=one.id,
-                name=one.name,
-                kind=one.kind,
-                mime_type=one.mime_type,
-            )
-            for place, one in kept
-            if one is not None
-        ]
-    )
+def refs_of(message: UserMessage, response_id: str, found: Mapping[str, Attachment]) -> tuple[FileRef, ...]:
+    """The ids under which the files of a message of `from_stored` are shown: `{response_id}-{i}` (F4)."""
+    keys = [file.source.key if isinstance(file.source, Key) else "" for file in clean_files(message)]
+    return tuple([ref_to(found[key], f"{response_id}-{place}") for place, key in enumerate(keys) if key in found])
+
+
+def ref_to(one: Attachment, id: str) -> FileRef:
+    """A file id that stands for an attachment."""
+    return FileRef(id=id, attachment=one.id, name=one.name, kind=one.kind, mime_type=one.mime_type)
+
+
+def file_of(ref: FileRef) -> File:
+    """The file an id stands for, as a message has it."""
+    return File(kind=ref.kind, source=Key(key=ref.attachment), mime_type=ref.mime_type, name=ref.name)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from recto.page.attachment import FileRef
+from recto.page.call_files import with_files
 from recto.page.canonical import Json, dump, load_object
 
 DISCARDED = "recto.discarded"
@@ -100,10 +102,11 @@ class CallOpened:
 
 @dataclass(frozen=True, kw_only=True)
 class CallSaid:
-    """More of a call's arguments."""
+    """More of a call's arguments. `files` are those its ids stand for, where whoever gets it needs their urls (F8)."""
 
     call: str
     delta: str
+    files: tuple[FileRef, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +182,8 @@ def merge(events: Sequence[Event]) -> list[Event]:
 
 def _is_more_of(last: Event, event: TextSaid | ReasoningSaid | CallSaid) -> bool:
     if isinstance(last, CallSaid) and isinstance(event, CallSaid):
-        return last.call == event.call
+        # Ids are put in the place of urls in whole arguments only.
+        return last.call == event.call and not (last.files or event.files)
     if isinstance(last, (TextSaid, ReasoningSaid)) and not isinstance(event, CallSaid):
         return type(last) is type(event) and last.message == event.message
     return False
@@ -197,7 +201,8 @@ def encode_event(event: Event) -> list[bytes]:
         case TextSaid():
             return [dump({"type": "TEXT_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta})]
         case CallSaid():
-            return [dump({"type": "TOOL_CALL_ARGS", "toolCallId": event.call, "delta": event.delta})]
+            said = {"type": "TOOL_CALL_ARGS", "toolCallId": event.call, "delta": event.delta}
+            return [with_files(said, event.files) if event.files else dump(said)]
         case ReasoningSaid():
             return [dump({"type": "REASONING_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta})]
         case TextStarted():

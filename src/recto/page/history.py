@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeGuard
 
 from recto.page.canonical import Json, load_object
 from recto.page.log import Entry
-from recto.page.messages import AssistantMessage, File, Text, ToolMessage, UserMessage
+from recto.page.messages import AssistantMessage, File, Key, Text, ToolMessage, UserMessage
 from recto.page.ui_schema import compile_ui
 
 HistoryMessage: TypeAlias = UserMessage | AssistantMessage | ToolMessage
@@ -66,10 +66,15 @@ def history_row(message: HistoryMessage, url_of: UrlOf) -> dict[str, Json]:
 def _files(message: UserMessage, url_of: UrlOf) -> Sequence[dict[str, Json]]:
     found = [(part, url_of(part)) for part in message.parts if isinstance(part, File)]
     return [
-        {"id": file.id, "name": file.name, "type": file.kind, "mimeType": file.mime_type, "url": url}
+        {"id": _id_of(file), "name": file.name, "type": file.kind, "mimeType": file.mime_type, "url": url}
         for file, url in found
         if url is not None
     ]
+
+
+def _id_of(file: File) -> str | None:
+    """What the file goes by: its attachment's id, where it is one."""
+    return file.source.key if isinstance(file.source, Key) else file.id
 
 
 def told_time(moment: datetime) -> str:

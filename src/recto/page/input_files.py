@@ -6,7 +6,7 @@ Nothing is read, fetched or signed here: signed urls come in as arguments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import NamedTuple
@@ -247,6 +247,14 @@ def arguments_for(tool_name: str, arguments_text: str, urls: Mapping[str, str]) 
     if tool_name in EXEMPT_TOOLS or not urls or not _is_json(arguments_text):
         return arguments_text
     return _JSON_STRING.sub(lambda found: _resolved_string(found, urls), arguments_text)
+
+
+def ids_in(tool_name: str, arguments_text: str, known: Container[str]) -> tuple[str, ...]:
+    """Of the known file ids, those `arguments_for` would put a url in the place of, each once."""
+    if tool_name in EXEMPT_TOOLS or not _is_json(arguments_text):
+        return ()
+    values = [load(found[0]) for found in _JSON_STRING.finditer(arguments_text) if not found["colon"]]
+    return tuple(dict.fromkeys([value for value in values if isinstance(value, str) and value in known]))
 
 
 def _is_json(text: str) -> bool:

@@ -5,12 +5,12 @@ Nothing is parsed or read here: the documents' texts come in as values (D2, D4, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
+from recto.page.boundary import boundary
 from recto.page.input_files import InputFile, one_line
 from recto.page.messages import Source
 from recto.page.reminder import OUR_TAGS, neutralise
@@ -30,11 +30,6 @@ TEXT_TAGS = tuple(tag for tag in OUR_TAGS if tag != "Content")
 NEVER_CUT = 60
 # A cut that fills this much of the budget is good enough; each further step counts the whole quote again.
 FULL_ENOUGH = 0.98
-# Places inside what people see as one character: pairs of halves, accents, variations, skin tones, joined signs.
-_PAIR = re.compile(r"(?<=[\ud800-\udbff])[\udc00-\udfff]")
-_INSIDE = re.compile(_PAIR.pattern + r"|[\u0300-\u036f\ufe00-\ufe0f\u200d\U0001f3fb-\U0001f3ff]|(?<=\u200d)|(?<=\r)\n")
-# No character people write is longer; text made of accents only is cut all the same.
-LONGEST_CHARACTER = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,21 +139,13 @@ def _cut(document: ParsedDocument, limit: int) -> ParsedDocument:
 def _shortened(content: str, limit: int, mark: str) -> str:
     if not _is_cut(content, limit):
         return content
-    shown = content[: _boundary(content, limit)]
+    shown = content[: boundary(content, limit)]
     said = mark.format(shown=len(shown), total=len(content))
     return f"{shown}\n{said}" if shown else said
 
 
 def _is_cut(content: str, limit: int) -> bool:
     return len(content) > max(limit, NEVER_CUT)
-
-
-def _boundary(text: str, limit: int) -> int:
-    """The nearest place at or before the limit that splits no character people see."""
-    for place in range(limit, max(0, limit - LONGEST_CHARACTER), -1):
-        if not _INSIDE.match(text, place):
-            return place
-    return limit - 1 if _PAIR.match(text, limit) else limit
 
 
 def _widest(low: _Try, high: _Try, budget: int, attempt: Callable[[int], _Try]) -> _Try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from recto.errors import Refused, WireError
 from recto.page.canonical import Json
-from recto.page.messages import Data, File, Message, Text, ToolMessage, Url, UserMessage
+from recto.page.messages import Text, UserMessage
 from recto.page.wire.agui_input import RunInput, decode_input
 from recto.page.wire.fields import as_list, kind_of
 
@@ -53,24 +53,6 @@ def check_input(value: Json) -> RunInput:
     for problem, where in _broken_blocks(list(_binaries(value))):
         raise Refused(problem, where=where)
     return found
-
-
-def check_urls(messages: tuple[Message, ...], is_signed: Callable[[str], bool]) -> None:
-    """Refuse a file that is neither sent along nor at an address of our own."""
-    for place, message in enumerate(messages):
-        for part in message.parts if isinstance(message, (UserMessage, ToolMessage)) else ():
-            if isinstance(part, File) and not _may_stay(part, is_signed):
-                raise Refused(NOT_SIGNED, where=f"messages[{place}].content")
-
-
-def _may_stay(file: File, is_signed: Callable[[str], bool]) -> bool:
-    match file.source:
-        case Data():
-            return True
-        case Url(url=url):
-            return is_signed(url)
-        case _:
-            return False
 
 
 def _broken(found: RunInput) -> Iterator[tuple[str, str]]:

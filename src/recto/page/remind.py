@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-from recto.page.draft import Draft, unchanged
+from recto.page.draft import Draft, then, unchanged
 from recto.page.facts import Facts, Turn
 from recto.page.growing import grow
 from recto.page.input_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
 from recto.page.log import messages_of, view
 from recto.page.manifest import Note
 from recto.page.messages import (
+    Data,
     File,
+    Key,
     Message,
     Opaque,
     Text,
@@ -25,17 +28,25 @@ from recto.page.messages import (
     remember_last,
 )
 from recto.page.prompt import language
-from recto.page.reminder import FRAME_TAGS, Locale, files_section, neutralise, reminder, with_reminder
+from recto.page.reminder import FRAME_TAGS, Locale, escape, files_section, neutralise, reminder, with_reminder
 
 CURRENT = Note(decision="injected", rule="F1", reason="what the user has at hand in this turn")
 PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by their ids")
 PAST_TURN = Turn()
 NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
+SIGHT = Note(decision="injected", rule="D2", reason="pictures in a tool's result, where the model can see them")
 # The last line of the files section, for a model that gets no image parts (D2).
 BLIND: Mapping[Locale, str] = {
     "zh": "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。",
     "en": "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show.",
 }
+# The same, where the model sees pictures, but not these: of a format no provider takes, too large, or deleted.
+UNSEEN: Mapping[Locale, str] = {
+    "zh": "以下图片无法展示给当前模型，不要猜测其内容：{ids}",
+    "en": "These images cannot be shown to this model. Do not guess what they show: {ids}",
+}
+# What every provider that takes pictures takes.
+SEEN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def guard(messages: Sequence[Message]) -> Draft:
@@ -79,23 +90,41 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
         return unchanged(messages)
     users = [place for place, message in enumerate(messages) if message.role == "user"]
     current = users[-1] if users else -1
-    locale, sees_images = language(facts.locale), facts.target.sees_images
+    locale, sees = language(facts.locale), facts.target.sees_images
     changed: dict[int, Message] = {}
     for place in users:
         message = messages[place]
         files = shown.get(id(message), ())
         if isinstance(message, UserMessage) and (files or place == current):
             turn = facts.turn if place == current else PAST_TURN
-            changed[place] = remember_last(message, _reminded, turn, files, locale, sees_images)
-    past = _replaced(messages, changed, PAST)
-    if current not in past.notes:
-        return past
-    return replace(past, notes={**past.notes, current: CURRENT})
+            pictures = tuple(_picture(one.file, facts) for one in files if one.kind == "image") if sees else None
+            changed[place] = remember_last(message, _reminded, turn, files, locale, pictures)
+    told = _replaced(messages, changed, PAST)
+    if current in told.notes:
+        told = replace(told, notes={**told.notes, current: CURRENT})
+    return then(told, _show_pictures(told.messages, grow(messages, _find_stored).places, facts))
+
+
+def _picture(file: File, facts: Facts) -> File | None:
+    """An image as the model gets it, by url or as bytes; None where it cannot."""
+    if file.mime_type is not None and file.mime_type not in SEEN_TYPES:
+        return None
+    if not isinstance(file.source, Key):
+        return file
+    if facts.images is None:
+        url = facts.urls.get(file.source.key)
+        return replace(file, source=Url(url=url)) if url else None
+    data = facts.images.get(file.source.key)
+    return replace(file, source=Data(base64=data)) if data else None
+
+
+Pictures: TypeAlias = tuple[File | None, ...] | None
 
 
 def _reminded(
-    message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, sees_images: bool
+    message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, pictures: Pictures
 ) -> UserMessage:
+    """`pictures` are the images among the files, in order; None for a model that sees none."""
     told = reminder(
         files=files,
         datasets=turn.datasets,
@@ -104,27 +133,57 @@ def _reminded(
         zone=turn.zone,
         locale=locale,
     )
-    blind = not sees_images and any(one.kind == "image" for one in files)
-    return _with_reminder(message, _told_blind(told, files, locale) if blind else told, files, sees_images)
-
-
-def _told_blind(text: str, files: Sequence[InputFile], locale: Locale) -> str:
-    """The reminder, which says of images that the model cannot see them (D2)."""
     section = files_section(files, locale)
-    return text.replace(section, f"{section}\n{BLIND[locale]}", 1)
-
-
-def _with_reminder(message: UserMessage, text: str, files: tuple[InputFile, ...], sees_images: bool) -> UserMessage:
+    if notice := _notice([one for one in files if one.kind == "image"], locale, pictures):
+        told = told.replace(section, f"{section}\n{notice}", 1)
     words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-    said = with_reminder(text, words)
-    images = [_image(one) for one in files if one.kind == "image"] if sees_images else []
+    said = with_reminder(told, words)
+    images = [one for one in pictures or () if one is not None]
     others = [part for part in message.parts if isinstance(part, Opaque)]
     parts: tuple[UserPart, ...] = (*([Text(text=said)] if said else []), *images, *others)
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _image(one: InputFile) -> File:
-    return replace(one.file, source=Url(url=one.url)) if one.url else one.file
+def _notice(images: Sequence[InputFile], locale: Locale, pictures: Pictures) -> str:
+    """What the model has to know of images it is not shown (D2)."""
+    if pictures is None:
+        return BLIND[locale] if images else ""
+    unseen = [one.id for one, picture in zip(images, pictures, strict=True) if picture is None]
+    return UNSEEN[locale].format(ids=escape(", ".join(unseen))) if unseen else ""
+
+
+def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Facts) -> Draft:
+    """The conversation with pictures that tools brought where the model can see them. What cannot be shown stays."""
+    changed: dict[int, Message] = {}
+    for place in places if facts.target.sees_images else ():
+        message = messages[place]
+        if isinstance(message, ToolMessage):
+            parts = tuple([_seen_part(part, facts) for part in message.parts])
+            changed[place] = remember_last(message, _with_parts, parts)
+    return _replaced(messages, changed, SIGHT)
+
+
+def _seen_part(part: ToolPart, facts: Facts) -> ToolPart:
+    return _picture(part, facts) or part if isinstance(part, File) and part.kind == "image" else part
+
+
+def _with_parts(message: ToolMessage, parts: tuple[ToolPart, ...]) -> ToolMessage:
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    """Places of tool results that have files of ours in them, among so many messages."""
+
+    count: int = 0
+    places: tuple[int, ...] = ()
+
+
+def _find_stored(known: _Stored | None, messages: Sequence[Message]) -> _Stored:
+    known = known or _Stored()
+    tools = [(place, one) for place, one in enumerate(messages, start=known.count) if isinstance(one, ToolMessage)]
+    found = [place for place, one in tools if any(isinstance(part, File) for part in one.parts)]
+    return _Stored(count=known.count + len(messages), places=(*known.places, *found))
 
 
 def _replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: Note) -> Draft:

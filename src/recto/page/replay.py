@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from recto.page.attachment import FileRef, file_of
+from recto.page.call_files import refs_in
 from recto.page.canonical import Json, load
 from recto.page.enter import pending_calls
 from recto.page.events import Event, MessagesSnapshot, RunFailed, RunFinished, RunStarted, encode_event
 from recto.page.history import UrlOf
+from recto.page.input_files import arguments_for
 from recto.page.log import Entry, View, view
-from recto.page.messages import AssistantMessage, File, Message, Text, ToolMessage, Url, UserMessage
+from recto.page.messages import AssistantMessage, File, Message, Text, ToolCall, ToolMessage, Url, UserMessage
 from recto.page.wire import agui
 
 FINISHED = {"done": None, "success": None, "length": "length", "refused": "refused", "waiting": None}
@@ -27,15 +30,31 @@ class EndedRun:
     usage: Mapping[str, Json] | None = None
 
 
-def snapshot_events(ended: EndedRun, log: Sequence[Entry], url_of: UrlOf) -> tuple[bytes, ...]:
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """How files are told: the url of each, what the ids in calls stand for, and whose calls keep their ids."""
+
+    url_of: UrlOf
+    refs: Sequence[FileRef] = ()
+    own_tools: frozenset[str] = frozenset()
+
+    def arguments_of(self, call: ToolCall) -> str:
+        """The arguments of a call as its tool gets them: those of clients' tools with urls (F8)."""
+        if call.name in self.own_tools:
+            return call.arguments
+        found = [(ref, self.url_of(file_of(ref))) for ref in refs_in(call.name, call.arguments, self.refs)]
+        return arguments_for(call.name, call.arguments, {ref.id: url for ref, url in found if url is not None})
+
+
+def snapshot_events(ended: EndedRun, log: Sequence[Entry], told: Told) -> tuple[bytes, ...]:
     """That it started, the conversation as it left it, and how it ended. `log` is the thread's up to its last entry."""
     seen = view(log)
-    told: tuple[Event, ...] = (
+    events: tuple[Event, ...] = (
         RunStarted(thread=ended.thread, run=ended.run),
-        MessagesSnapshot(messages=[row for message in seen.messages for row in _rows(message, url_of)]),
+        MessagesSnapshot(messages=[row for message in seen.messages for row in _rows(message, told)]),
         _end(ended, seen),
     )
-    return tuple(body for event in told for body in encode_event(event))
+    return tuple(body for event in events for body in encode_event(event))
 
 
 def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:
@@ -48,16 +67,19 @@ def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:
     return RunFinished(thread=ended.thread, run=ended.run, pending=pending, finish=finish, usage=ended.usage)
 
 
-def _rows(message: Message, url_of: UrlOf) -> Sequence[Json]:
+def _rows(message: Message, told: Told) -> Sequence[Json]:
     """A message in AG-UI form. What clients have no place for is left out: thoughts, provider state, lost files."""
     match message:
         case UserMessage() | ToolMessage():
-            shown = [_shown(part, url_of) for part in message.parts if isinstance(part, (Text, File))]
+            shown = [_shown(part, told.url_of) for part in message.parts if isinstance(part, (Text, File))]
             parts = tuple(part for part in shown if part is not None)
             return (load(agui.encode(replace(message, parts=parts, encrypted_value=None))),)
         case AssistantMessage():
             words = "".join([part.text for part in message.parts if isinstance(part, Text)])
-            calls = [replace(call, state=None, encrypted_value=None) for call in message.tool_calls]
+            calls = [
+                replace(call, state=None, encrypted_value=None, arguments=told.arguments_of(call))
+                for call in message.tool_calls
+            ]
             said = (*([Text(text=words)] if words else []), *calls)
             return (load(agui.encode(replace(message, parts=said, encrypted_value=None))),) if said else ()
         case _:

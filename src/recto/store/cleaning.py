@@ -16,8 +16,8 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, and_, delete, 
 from recto.store.calls import split
 from recto.store.database import Database
 from recto.store.deleting import ROWS, RUNS_AT_ONCE, delete_events_of, delete_rest, nobodys, take_away
+from recto.store.locks import lock_thread
 from recto.store.reads import AT_ONCE
-from recto.store.runs import lock_thread
 from recto.store.schema import CALLS, EVENTS, IS_OPEN, NOBODY, RUNS, SEGMENTS, THREADS, micros
 
 

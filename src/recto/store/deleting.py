@@ -15,9 +15,9 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, select, text, upd
 
 from recto.page.canonical import dump, load_object
 from recto.store.database import Database
+from recto.store.locks import lock_thread
 from recto.store.ports import CallEnded
-from recto.store.runs import lock_thread
-from recto.store.schema import CALLS, EVENTS, IS_OPEN, LOG, NOBODY, RUNS, SEGMENTS, THREADS, moment
+from recto.store.schema import CALLS, EVENTS, FILE_REFS, IS_OPEN, LOG, NOBODY, RUNS, SEGMENTS, THREADS, moment
 from recto.store.spending import spend
 from recto.store.threads import Stopped, check_owner
 
@@ -71,7 +71,7 @@ def _taken(call: Row[*tuple[object, ...]]) -> CallEnded:
 
 async def delete_rest(database: Database, thread: str) -> None:
     """Delete what is nobody's, in pieces; the thread itself last."""
-    for piece in (_delete_runs, _delete_log, _delete_segments):
+    for piece in (_delete_runs, _delete_log, _delete_segments, _delete_file_refs):
         while await database.write(partial(piece, thread=thread)):
             pass
     await database.write(partial(_delete_thread, thread=thread))
@@ -112,6 +112,14 @@ def _delete_segments(connection: Connection, thread: str) -> bool:
     last = connection.execute(select(SEGMENTS.c.hash).where(*of).order_by(SEGMENTS.c.hash).limit(ROWS)).scalars().all()
     if last:
         connection.execute(delete(SEGMENTS).where(SEGMENTS.c.thread == thread, SEGMENTS.c.hash <= last[-1]))
+    return len(last) == ROWS
+
+
+def _delete_file_refs(connection: Connection, thread: str) -> bool:
+    of = (FILE_REFS.c.thread == thread, _is_nobodys(thread))
+    last = connection.execute(select(FILE_REFS.c.id).where(*of).order_by(FILE_REFS.c.id).limit(ROWS)).scalars().all()
+    if last:
+        connection.execute(delete(FILE_REFS).where(FILE_REFS.c.thread == thread, FILE_REFS.c.id <= last[-1]))
     return len(last) == ROWS
 
 

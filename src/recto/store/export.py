@@ -12,11 +12,12 @@ from sqlalchemy import Column, Connection, delete, select
 from recto.errors import NotFound
 from recto.page.canonical import Json, dump, load
 from recto.page.history import told_time
+from recto.store import attachments, datasets
 from recto.store.calls import look_at, summaries_of
 from recto.store.database import Database
 from recto.store.deleting import delete_rest, take_away
-from recto.store.runs import lock_thread
-from recto.store.schema import FILE_REFS, LOG, PROFILES, RUNS, SPENDING, THREADS, moment
+from recto.store.locks import lock_thread
+from recto.store.schema import ATTACHMENTS, DATASETS, FILE_REFS, LOG, PROFILES, RUNS, SPENDING, THREADS, moment
 from recto.store.threads import Stopped
 
 # Rows in memory at once, and threads taken away in one write.
@@ -42,6 +43,18 @@ DAYS = Lines(
     key=SPENDING.c.day,
     names=("day", "input", "output", "cached", "calls", "price"),
 )
+UPLOADS = Lines(
+    kind="attachment",
+    of=ATTACHMENTS.c.owner,
+    key=ATTACHMENTS.c.id,
+    names=("id", "name", "kind", "mime_type", "size", "created"),
+)
+KNOWLEDGE = Lines(
+    kind="dataset",
+    of=DATASETS.c.owner,
+    key=DATASETS.c.id,
+    names=("id", "name", "description", "created", "updated"),
+)
 CONVERSATIONS = Lines(
     kind="thread",
     of=THREADS.c.owner,
@@ -51,7 +64,12 @@ CONVERSATIONS = Lines(
 ENTRIES = Lines(
     kind="entry", of=LOG.c.thread, key=LOG.c.seq, names=("thread", "seq", "id", "kind", "run", "time", "body")
 )
-FILES = Lines(kind="file", of=FILE_REFS.c.thread, key=FILE_REFS.c.id, names=("thread", "id", "body", "created"))
+FILES = Lines(
+    kind="file",
+    of=FILE_REFS.c.thread,
+    key=FILE_REFS.c.id,
+    names=("thread", "id", "attachment", "body", "created"),
+)
 WORK = Lines(
     kind="run",
     of=RUNS.c.thread,
@@ -68,19 +86,33 @@ FIRST: Mapping[str, str | int] = {"entry": 0}
 
 @dataclass(frozen=True, kw_only=True)
 class UserDeleted:
-    """What is gone: threads, the profile, days of spending; and the runs that had not ended."""
+    """What is gone: threads, the profile, days of spending, files and datasets; and the runs that had not ended.
+
+    `shares` are datasets of others that this user could use. `blobs` are to be deleted from the storage: nobody else
+    has them.
+    """
 
     threads: int
     stopped: tuple[Stopped, ...]
     profiles: int
     days: int
+    attachments: int = 0
+    datasets: int = 0
+    shares: int = 0
+    blobs: tuple[str, ...] = ()
 
 
 async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
-    """Profile, spending, then each thread with its entries, files, runs and calls. A line says its type."""
-    for lines in (PROFILE, DAYS):
+    """Profile, spending, uploads, datasets, then each thread with its entries, files, runs and calls.
+
+    A line says its type.
+    """
+    for lines in (PROFILE, DAYS, UPLOADS):
         async for row in _rows(database, lines, owner):
             yield _line(lines, row)
+    async for row in _rows(database, KNOWLEDGE, owner):
+        users = await database.read(partial(datasets.shared_with, id=str(row["id"])))
+        yield _line(KNOWLEDGE, {**row, "shared_with": users})
     async for thread in _rows(database, CONVERSATIONS, owner):
         yield _line(CONVERSATIONS, thread)
         async for line in _of_thread(database, str(thread["id"])):
@@ -151,8 +183,19 @@ async def delete_user(database: Database, owner: str, today: date | None = None)
         for id in ids:
             await delete_rest(database, id)
         threads, stopped = threads + len(ids), [*stopped, *runs]
+    uploads, blobs = await attachments.delete_all_of(database, owner)
+    knowledge, shares = await database.write(partial(datasets.delete_all_of, owner=owner))
     profiles, days = await database.write(partial(_delete_rows, owner=owner, today=today))
-    return UserDeleted(threads=threads, stopped=tuple(stopped), profiles=profiles, days=days)
+    return UserDeleted(
+        threads=threads,
+        stopped=tuple(stopped),
+        profiles=profiles,
+        days=days,
+        attachments=uploads,
+        datasets=knowledge,
+        shares=shares,
+        blobs=blobs,
+    )
 
 
 def _take_threads(connection: Connection, owner: str) -> tuple[Sequence[str], Sequence[Stopped]] | None:

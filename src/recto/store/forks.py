@@ -10,6 +10,7 @@ from sqlalchemy import Connection, literal, null, select, update
 from recto.errors import Conflict, NotFound
 from recto.page import SkillChanged
 from recto.page.seen import Seen
+from recto.store.locks import lock_thread
 from recto.store.schema import FILE_REFS, LOG, THREADS, micros
 from recto.store.seen import ENTRY_COLUMNS, entry_of, seen_in
 from recto.store.statement import insert_missing
@@ -31,15 +32,15 @@ class ForkWish:
 
 def fork(connection: Connection, owner: str, wish: ForkWish) -> StoredThread:
     """Copy rows, numbered anew. Runs, their events and their calls stay where they are."""
+    # Else its files might be found unused, and deleted, before the fork refers to them.
+    lock_thread(connection, wish.thread)
     source = get_thread(connection, owner, wish.thread)
     seen = seen_in(connection, wish.thread)
     if wish.before is not None:
         seen = seen.before(_place_of(connection, wish.thread, seen, wish.before))
     _make(connection, owner, source, wish)
     last = _copy_log(connection, seen, wish)
-    files = select(literal(wish.id), FILE_REFS.c.id, FILE_REFS.c.body, FILE_REFS.c.created)
-    names = ["thread", "id", "body", "created"]
-    connection.execute(FILE_REFS.insert().from_select(names, files.where(FILE_REFS.c.thread == wish.thread)))
+    _copy_files(connection, wish)
     skill = _skill(connection, wish.id)
     values = {"last_seq": last, "skill": skill.skill, "scenario": skill.scenario} if skill else {"last_seq": last}
     connection.execute(update(THREADS).where(THREADS.c.id == wish.id).values(values))
@@ -75,6 +76,13 @@ def _copy_log(connection: Connection, seen: Seen, wish: ForkWish) -> int:
         names = ["thread", "seq", "id", "kind", "run", "time", "body"]
         copied += connection.execute(LOG.insert().from_select(names, rows)).rowcount
     return copied
+
+
+def _copy_files(connection: Connection, wish: ForkWish) -> None:
+    """All of them: an id that was ever shown resolves in the fork too (F4)."""
+    names = ["id", "body", "created", "attachment"]
+    files = select(literal(wish.id), *[FILE_REFS.c[name] for name in names]).where(FILE_REFS.c.thread == wish.thread)
+    connection.execute(FILE_REFS.insert().from_select(["thread", *names], files))
 
 
 def _skill(connection: Connection, thread: str) -> SkillChanged | None:

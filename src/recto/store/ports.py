@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
 from recto.page import Entry, Segment
+from recto.page.attachment import FileRef
 from recto.page.refuse import Multitask
 
 Purpose: TypeAlias = Literal["reply", "summary", "title"]
@@ -29,10 +30,11 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """A run to be admitted. `id` is the server's, `name` the client's; `input` is the request, kept as it came.
+    """A run to be admitted. `id` is the server's, `name` the client's; `input` is the request as it is kept.
 
     `agent` is the one asked for; where none is, the thread's goes on, or a new thread gets `fallback`. `multitask` says
-    what becomes of a run that is active in the thread.
+    what becomes of a run that is active in the thread. `digest` tells the request as it was sent from others (P4);
+    `files` are the ids its files will be shown under.
     """
 
     id: str
@@ -46,6 +48,8 @@ class Admission:
     fallback: str = ""
     multitask: Multitask = "enqueue"
     bounds: Bounds = Bounds()
+    files: tuple[FileRef, ...] = ()
+    digest: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

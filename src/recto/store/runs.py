@@ -8,15 +8,17 @@ from datetime import datetime
 from typing import Literal, cast
 
 import orjson
-from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from recto.errors import Conflict, NotFound
 from recto.page.canonical import load
 from recto.store.bounds import make_room
+from recto.store.file_refs import add_refs, hold_files
+from recto.store.locks import lock_thread, lock_user
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
 from recto.store.schema import EVENTS, NOBODY, RUNS, THREADS, micros, moment
-from recto.store.statement import SQLITE, Statement, Value, Values, apart, insert_into, insert_missing, param
+from recto.store.statement import Statement, Value, Values, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
 # What a run's row tells of its thread.
@@ -38,9 +40,8 @@ FRESH: dict[str, str | int | None] = {
     "can_compact": True,
 }
 DELETED = "Thread {thread!r} was deleted just now. Send the run again."
-ADMITTED = ("id", "name", "owner", "thread", "input", "response_id")
+ADMITTED = ("id", "name", "owner", "thread", "input", "response_id", "digest")
 
-LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))")
 MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "last_seq", "created", "updated"))
 THREAD = Statement(
     select(THREADS.c.owner, THREADS.c.agent, *OF_THREAD.values()).where(THREADS.c.id == bindparam("this"))
@@ -50,7 +51,7 @@ SET_AGENT = Statement(
 )
 MAKE_RUN = insert_missing(RUNS, (*ADMITTED, "agent", "created", *FRESH))
 FIND_NAMED = Statement(
-    select(*COLUMNS).where(RUNS.c.owner == bindparam("owner_is"), RUNS.c.name == bindparam("name_is"))
+    select(RUNS.c.digest, *COLUMNS).where(RUNS.c.owner == bindparam("owner_is"), RUNS.c.name == bindparam("name_is"))
 )
 FIND = Statement(
     select(*COLUMNS).where(
@@ -115,39 +116,28 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
 
     Where somebody is there to work on it and its thread is free, it is theirs at once.
     """
-    _stand_in_line(connection, admission)
-    known = _find_named(connection, admission)
-    if known is not None:
-        return _same(known, admission)
+    # One admission of a user, and one of a thread, at a time: else two that look together both find the last place.
+    lock_user(connection, admission.owner)
+    lock_thread(connection, admission.thread)
+    if known := _same(connection, admission):
+        return known
+    hold_files(connection, admission)
     agent, of_thread = _thread(connection, admission)
     room = make_room(connection, admission, has_worker=who is not None)
     created = micros(admission.created)
     values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "agent": agent, "created": created}
     values = {**values, **FRESH}
     if MAKE_RUN.count(connection, values):
+        add_refs(connection, admission)
         row = {**dict.fromkeys(NAMES), **values, **of_thread}
         taken = _take(connection, who, admission.created, admission.id) if who and room.is_free else None
         run = taken or run_of_row([row[name] for name in NAMES])
         return Admitted(run=run, is_new=True, interrupted=room.interrupted)
     # Another process admitted the same name between our look and our insert.
-    known = _find_named(connection, admission)
+    known = _same(connection, admission)
     if known is None:
         raise Conflict(f"Run {admission.name!r} could not be stored: its id {admission.id} is taken.")
-    return _same(known, admission)
-
-
-def _stand_in_line(connection: Connection, admission: Admission) -> None:
-    """One admission of a user, and one of a thread, at a time: else two that look together both find the last place."""
-    # Always in this order, so that two cannot wait for each other. On SQLite there is one writer.
-    if connection.dialect.name != SQLITE:
-        connection.execute(LOCK, {"what": f"user {admission.owner}"})
-        lock_thread(connection, admission.thread)
-
-
-def lock_thread(connection: Connection, thread: str) -> None:
-    """Until the end of the transaction nobody else admits a run to this thread, or deletes it."""
-    if connection.dialect.name != SQLITE:
-        connection.execute(LOCK, {"what": f"thread {thread}"})
+    return known
 
 
 def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
@@ -168,14 +158,31 @@ def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
     return admission.agent or agent or admission.fallback, {"last_seq": last_seq, "thread_created": born}
 
 
-def _find_named(connection: Connection, admission: Admission) -> StoredRun | None:
-    rows = FIND_NAMED.rows(connection, {"owner_is": admission.owner, "name_is": admission.name})
-    return run_of_row(rows[0]) if rows else None
+def again(connection: Connection, owner: str, name: str, digest: bytes) -> Admitted | None:
+    """The run a request made before (P4). None where there is none, or it is told from others only by its input."""
+    known = _named(connection, owner, name)
+    return _if_same(known[0], is_same=known[1] == digest) if known and known[1] is not None else None
 
 
-def _same(known: StoredRun, admission: Admission) -> Admitted:
-    if _canonical(known.input) != _canonical(admission.input):
-        raise Conflict(f"Run {admission.name!r} was started before, with another input. Use a new runId.")
+def _same(connection: Connection, admission: Admission) -> Admitted | None:
+    """The run of this name, if the same request made it; None where there is no such run."""
+    known = _named(connection, admission.owner, admission.name)
+    if known is None:
+        return None
+    run, digest = known
+    if digest is not None and admission.digest is not None:
+        return _if_same(run, is_same=digest == admission.digest)
+    return _if_same(run, is_same=_canonical(run.input) == _canonical(admission.input))
+
+
+def _named(connection: Connection, owner: str, name: str) -> tuple[StoredRun, bytes | None] | None:
+    rows = FIND_NAMED.rows(connection, {"owner_is": owner, "name_is": name})
+    return (run_of_row(rows[0][1:]), cast("bytes | None", rows[0][0])) if rows else None
+
+
+def _if_same(known: StoredRun, *, is_same: bool) -> Admitted:
+    if not is_same:
+        raise Conflict(f"Run {known.name!r} was started before, with another input. Use a new runId.")
     return Admitted(run=known, is_new=False)
 
 

@@ -113,6 +113,8 @@ RUNS = Table(
     Column("outcome", String(32)),
     Column("error", Text),
     Column("usage", LargeBinary),
+    # Of the request as it was sent; `input` names files by their attachments. None: `input` is the request.
+    Column("digest", LargeBinary),
     Index("uq_runs_owner_name", "owner", "name", unique=True),
     Index("ix_runs_thread_id", "thread", "id"),
     Index("ix_runs_status_lease_until", "status", "lease_until"),
@@ -176,6 +178,57 @@ FILE_REFS = Table(
     Column("id", Text, primary_key=True),
     Column("body", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
+    # No foreign key: an id that was shown outlives its attachment.
+    Column("attachment", String(36)),
+    Index("ix_file_refs_attachment", "attachment"),
+)
+
+# Bytes in the storage, by a name of their own: the same bytes are there once, whoever sent them.
+BLOBS = Table(
+    "blobs",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("sha256", String(64), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Index("uq_blobs_sha256", "sha256", unique=True),
+)
+
+ATTACHMENTS = Table(
+    "attachments",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("mime_type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("blob", Text, ForeignKey("blobs.name"), nullable=False),
+    Column("created", BigInteger, nullable=False),
+    # With the size: all of a user's are added up for each that comes.
+    Index("ix_attachments_owner_created_id_size", "owner", "created", "id", "size"),
+    Index("ix_attachments_created_id", "created", "id"),
+    Index("ix_attachments_blob", "blob"),
+)
+
+DATASETS = Table(
+    "datasets",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("updated", BigInteger, nullable=False),
+    Index("ix_datasets_owner", "owner"),
+)
+
+DATASET_SHARES = Table(
+    "dataset_shares",
+    METADATA,
+    Column("dataset", String(36), ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True),
+    Column("user", Text, primary_key=True),
+    Index("ix_dataset_shares_user", "user"),
 )
 
 PROFILES = Table(

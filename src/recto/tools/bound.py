@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from recto.page.canonical import scrub
 from recto.page.messages import Text, ToolPart
-from recto.tools.ports import ToolResult
+from recto.tools.ports import LIMIT_CHARACTERS, ToolResult
 
-LIMIT_CHARACTERS = 50_000
 # Below this the mark would have no room.
 LEAST_CHARACTERS = 200
 MARK = "\n[{count} of {total} characters left out here. Ask for less at a time: a range, a filter, fewer items.]\n"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from recto.page.messages import ToolCall
-from recto.tools.bound import LIMIT_CHARACTERS, bound
+from recto.tools.bound import LEAST_CHARACTERS, bound
 from recto.tools.leave import leave
-from recto.tools.ports import Tool, ToolContext, ToolResult
+from recto.tools.ports import LIMIT_CHARACTERS, Tool, ToolContext, ToolResult
 from recto.tools.wall import FAILED, behind_wall, said
 
 UNKNOWN_TOOL = "unknown_tool"
@@ -34,12 +34,13 @@ async def call_tool(
 ) -> ToolResult:
     """What the tool answers, or what the model has to know when it could not."""
     tool = tools.get(call.name)
-    result = _unknown(call.name, tools) if tool is None else await _act(tool, call, context, limits.seconds)
+    bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS))
+    result = _unknown(call.name, tools) if tool is None else await _act(tool, call, bounded, limits.seconds)
     return bound(result, limit_characters=limits.characters)
 
 
-def _unknown(name: str, known: Iterable[str]) -> ToolResult:
-    names = sorted(known)
+def _unknown(name: str, tools: Mapping[str, Tool]) -> ToolResult:
+    names = sorted(known for known, tool in tools.items() if tool.is_offered)
     close = get_close_matches(name[:NAME_SHOWN], names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return said(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_loader
@@ -13,21 +14,40 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import cast
 
+from recto.agents.file_input import READING, with_reading
 from recto.errors import SettingsError
 from recto.tools.calculator import calculator
 from recto.tools.current_time import current_time
+from recto.tools.file_read import file_read
 from recto.tools.function import tool_from
 from recto.tools.mark import mark_of
 from recto.tools.ports import Tool
+from recto.tools.read_files import read_files
+from recto.tools.sandbox_fetch_user_file import sandbox_fetch_user_file
 
 FILE = "tools.py"
 GROUP = "recto.tools"
-BUILT_IN: tuple[Callable[..., object], ...] = (current_time, calculator)
+# Run where an old log calls them; in no list and no schema (F6).
+HIDDEN = frozenset({"file_read"})
+BUILT_IN: tuple[Callable[..., object], ...] = (
+    current_time,
+    calculator,
+    read_files,
+    sandbox_fetch_user_file,
+)
 
 
 def tools_built_in() -> tuple[Tool, ...]:
-    """The tools every agent may have."""
+    """The tools every agent may have. Hidden ones are not among them: nobody can name them."""
     return tuple(map(tool_from, BUILT_IN))
+
+
+def tools_for(agent_tools: Sequence[str], takes_documents: bool, built_in: Mapping[str, Tool]) -> tuple[Tool, ...]:
+    """The built-in tools of an agent, each once: those it names, and to read documents where it takes any (F5, F6)."""
+    names = dict.fromkeys(with_reading(agent_tools, takes_documents))
+    named = [built_in[name] for name in names]
+    hidden = [replace(tool_from(file_read), is_offered=False)] if READING in names else []
+    return (*named, *hidden)
 
 
 def tools_of_folder(folder: Path) -> tuple[Tool, ...]:

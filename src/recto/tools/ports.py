@@ -13,6 +13,8 @@ from recto.page.canonical import Json
 from recto.page.input_files import FileMaps, InputFile
 from recto.page.messages import ToolPart
 
+LIMIT_CHARACTERS = 50_000
+
 
 class FilesAtHand(Protocol):
     """The files of a thread, for the tools that work with them."""
@@ -36,7 +38,8 @@ class FilesAtHand(Protocol):
 class ToolContext:
     """What a tool may know of the run it acts for. `props` are the request's forwarded properties.
 
-    `files` are those of the thread, `workspace` a folder of its own; None where the server keeps none.
+    `files` are those of the thread, `workspace` a folder of its own; None where the server keeps none. Of an answer
+    longer than `characters` the middle is left out: who cannot have that answers less.
     """
 
     owner: str
@@ -48,6 +51,7 @@ class ToolContext:
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     files: FilesAtHand | None = None
     workspace: Path | None = None
+    characters: int = LIMIT_CHARACTERS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,13 +30,13 @@ class Registry(Mapping[str, Tool]):
         return len(self._tools)
 
     def offers(self, names: Iterable[str]) -> tuple[ToolOffer, ...]:
-        """What the model is offered of these tools, in that order."""
-        return tuple([self._known(name).offer for name in names])
+        """What the model is offered of these tools, in that order; of hidden ones it is offered nothing."""
+        return tuple([tool.offer for tool in map(self._known, names) if tool.is_offered])
 
     def _known(self, name: str) -> Tool:
         tool = self._tools.get(name)
         if tool is None:
-            known = ", ".join(sorted(self._tools)) or "none"
+            known = ", ".join(sorted(name for name, tool in self._tools.items() if tool.is_offered)) or "none"
             raise SettingsError(name="tools", value=name, allowed=f"there is no such tool; known are: {known}")
         return tool
 

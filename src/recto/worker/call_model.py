@@ -36,7 +36,9 @@ async def call_model(desk: Desk) -> None:
     desk.shop.telemetry.page.record(manifest)
     started = desk.shop.clock()
     number = await begin_call(desk, page, manifest, "reply")
-    reply = Reply(id=desk.message_id(), reasoning_id=desk.shop.new_id())
+    # Only in a thread with files can an id be in the arguments; elsewhere readers get them as they are written.
+    whole = desk.client_tools if desk.files.refs else frozenset[str]()
+    reply = Reply(id=desk.message_id(), reasoning_id=desk.shop.new_id(), whole=whole, files_of=desk.refs_in)
     text = CallsInText(iter(desk.shop.new_id, None))
     call = _Call(number=number, page=page, manifest=manifest, reply=reply, text=text, started=started)
     try:

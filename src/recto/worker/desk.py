@@ -21,18 +21,23 @@ from recto.page import (
     Prompt,
     Run,
     SystemMessage,
+    Target,
     ToolOffer,
     Turn,
     UserMessage,
     View,
     view,
 )
+from recto.page.attachment import FileRef
+from recto.page.call_files import refs_in
 from recto.page.events import Event
-from recto.page.reminder import ContextItem
+from recto.page.reminder import ContextItem, Dataset
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Change, StoredRun, Written
+from recto.tools.ports import FilesAtHand
 from recto.tools.registry import Registry
 from recto.worker.account import Account, charge
+from recto.worker.filing import NO_FILES, Filing, at_hand
 from recto.worker.recorder import Recorder
 from recto.worker.shelf import Volume
 from recto.worker.workshop import Workshop
@@ -47,6 +52,7 @@ class Desk:
     """One claimed run. `said` are message ids readers have seen; `broken_off` means what was said so far is kept.
 
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them.
+    `files` are those of the thread, `datasets` those the user may use in this turn.
     `held` waits for the next write and is part of it: a run's first step stores its input too.
     """
 
@@ -71,6 +77,8 @@ class Desk:
     page: Page | None = None
     named: bool = False
     awaited: frozenset[str] = frozenset()
+    files: Filing = NO_FILES
+    datasets: tuple[Dataset, ...] = ()
     said: set[str] = field(default_factory=set[str])
     held: Change = Change()
     held_events: tuple[Event, ...] = ()
@@ -86,7 +94,7 @@ class Desk:
             too_long=self.too_long,
             full=self.full,
             can_compact=self.can_compact,
-            client_tools=frozenset(tool.name for tool in self.input.tools) | self.awaited,
+            client_tools=self.client_tools,
             repeatable=frozenset(name for name, tool in self.tools.items() if tool.safe_to_repeat),
             max_steps=limits.steps,
             max_failures=limits.failures,
@@ -125,17 +133,21 @@ class Desk:
             response_id=user.response_id if isinstance(user, UserMessage) else "",
             admitted=user.time if user else None,
             zone=self.zone,
+            datasets=self.datasets,
             context=(*self.input.context, *(() if agent.client_system else _as_context(self.input.messages))),
         )
         return Facts(
             log=self.log,
-            target=model.target,
+            target=self.target,
             prompt=_with_client_system(agent, self.input.messages),
             budget=agent.budget,
             history=agent.history,
             tools=offers,
             tool_calling=agent.tool_calling,
             turn=turn,
+            urls=self.files.urls,
+            images=self.files.images,
+            max_files=agent.file_input.max_files,
             locale=agent.locale,
             options={**model.options_for(_asked(agent, seen), has_tools=is_native and bool(offers)), **agent.options},
             fold=agent.fold,
@@ -143,6 +155,25 @@ class Desk:
             counter=self.shop.counter,
             last=self.last,
         )
+
+    @property
+    def target(self) -> Target:
+        """The model a page is for. The agent says whether it sees pictures, else the server, else what is known."""
+        said = [vision for vision in (self.agent.vision, self.shop.vision) if vision is not None]
+        return replace(self.model.target, sees_images=said[0]) if said else self.model.target
+
+    @property
+    def client_tools(self) -> frozenset[str]:
+        """The tools that are the client's to run."""
+        return frozenset(tool.name for tool in self.input.tools) | self.awaited
+
+    def at_hand(self) -> FilesAtHand | None:
+        """The thread's files, for tools."""
+        return at_hand(self.files, self.facts())
+
+    def refs_in(self, tool: str, arguments: str) -> tuple[FileRef, ...]:
+        """The files that the ids in a call's arguments stand for."""
+        return refs_in(tool, arguments, self.files.refs.values())
 
     def offers(self) -> tuple[ToolOffer, ...]:
         """What the model may call: the agent's tools, then the client's."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage, Used
 from recto.page import AssistantMessage, Entry, ReasoningMessage, ReplyEnded, Text, ToolCall
+from recto.page.attachment import FileRef
 from recto.page.events import (
     CallClosed,
     CallOpened,
@@ -26,6 +27,11 @@ from recto.page.messages import AssistantPart
 FINISHES: dict[str, Finish] = {"length": "length", "refused": "refused", "filtered": "filtered"}
 
 
+def no_files(_tool: str, _arguments: str) -> tuple[FileRef, ...]:
+    """A thread without files."""
+    return ()
+
+
 @dataclass(kw_only=True)
 class _Call:
     id: str
@@ -37,11 +43,14 @@ class _Call:
 class Reply:
     """What the model has said so far. Its ids are given: `id` is the message's, `reasoning_id` that of its thoughts.
 
-    `told` are the starts and ends readers have heard of.
+    `told` are the starts and ends readers have heard of. Of the tools in `whole`, readers get the arguments once they
+    are complete; `files_of` says, by the tool's name and the arguments, what files the ids in them stand for.
     """
 
     id: str
     reasoning_id: str
+    whole: frozenset[str] = frozenset()
+    files_of: Callable[[str, str], tuple[FileRef, ...]] = no_files
     words: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
     calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
@@ -81,7 +90,7 @@ class Reply:
             case CallDelta(index=index, arguments=arguments):
                 call = self.calls[index]
                 call.arguments.append(arguments)
-                return [CallSaid(call=call.id, delta=arguments)]
+                return [] if call.name in self.whole else [CallSaid(call=call.id, delta=arguments)]
             case Used(usage=usage):
                 self.used = usage
                 return []
@@ -91,9 +100,18 @@ class Reply:
 
     def close(self) -> list[Event]:
         """The events that end what is still open."""
-        closed = [_end_of(start) for start in self._open]
+        closed = [event for start in self._open for event in (*self._rest(start), _end_of(start))]
         self._open.clear()
         return closed
+
+    def _rest(self, start: Event) -> Iterator[CallSaid]:
+        """The arguments of a call that readers have not heard any of yet."""
+        if isinstance(start, CallOpened) and start.name in self.whole:
+            found = [call for call in self.calls.values() if call.id == start.call]
+            arguments = "".join([piece for call in found for piece in call.arguments])
+            if arguments:
+                files = self.files_of(start.name, arguments)
+                yield CallSaid(call=start.call, delta=arguments, files=files)
 
     def _begin(self, start: Event) -> Iterator[Event]:
         """Begin a thing, unless it has begun. Words and thoughts end where another thing begins; calls go on."""

@@ -20,11 +20,12 @@ from recto.page import (
 )
 from recto.page.canonical import Json, load_object
 from recto.page.events import CallAnswered
+from recto.page.input_files import arguments_for
 from recto.page.messages import ToolPart
 from recto.page.next_step import INVALID_ARGUMENTS
 from recto.store.ports import Change
 from recto.tools.call import ToolLimits, call_tool
-from recto.tools.ports import ToolContext, ToolResult
+from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.schema import check_arguments
 from recto.worker.calls_in_text import UNREADABLE
 from recto.worker.desk import Desk
@@ -70,7 +71,10 @@ async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
     schemas = {tool.name: tool.parameters for tool in desk.input.tools}
     # Without its schema there is nothing to check a call by: it was found good when it was made.
     known = [call for call in calls if call.name in schemas]
-    checked = [(call, check_arguments(call.arguments, schemas[call.name])) for call in known]
+    urls = desk.files.fresh_urls(desk.shop.clock())
+    # As the client will get them: a schema may ask for a url where the model wrote an id (F8).
+    told = [(call, arguments_for(call.name, call.arguments, urls)) for call in known]
+    checked = [(call, check_arguments(arguments, schemas[call.name])) for call, arguments in told]
     messages = [
         _message(desk, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
         for call, advice in checked
@@ -117,9 +121,19 @@ async def _result(desk: Desk, call: ToolCall) -> ToolResult:
         now=desk.shop.clock(),
         zone=desk.zone,
         props=desk.input.props,
+        files=desk.at_hand(),
+        workspace=desk.shop.workspaces / desk.run.thread if desk.shop.workspaces else None,
     )
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
-    return await call_tool(desk.tools, call, context, bounds)
+    return await call_tool(desk.tools, _with_urls(desk, tool, call), context, bounds)
+
+
+def _with_urls(desk: Desk, tool: Tool | None, call: ToolCall) -> ToolCall:
+    """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
+    if not (tool and tool.is_external):
+        return call
+    urls = desk.files.fresh_urls(desk.shop.clock())
+    return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
 
 
 def _reply(desk: Desk) -> AssistantMessage:

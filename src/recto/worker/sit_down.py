@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
 from recto.engine.ports import Signal
 from recto.page import ToolMessage, view
+from recto.page.attachment import from_stored
 from recto.page.canonical import load, load_object
 from recto.page.discard import discard_lost
 from recto.page.enter import EXPIRED, Entering, enter, pending_calls
 from recto.page.events import CallAnswered, Event, RunStarted
 from recto.page.messages import texts_of
-from recto.page.wire.agui_input import decode_input
+from recto.page.refuse import wishes_of
+from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import Change, StoredRun
 from recto.tools.registry import Registry
 from recto.worker.account import account_of
 from recto.worker.desk import Desk
+from recto.worker.filing import has_files, open_filing
 from recto.worker.recorder import Recorder
 from recto.worker.workshop import Workshop
 
@@ -34,7 +38,7 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     desk = Desk(
         shop=shop,
         run=run,
-        input=decode_input(load(run.input)),
+        input=_input_of(run),
         agent=agent,
         model=model,
         tools=shop.tools.get(agent.name, Registry()),
@@ -58,8 +62,27 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     events += [_expired(entry) for entry in entries if isinstance(entry, ToolMessage) and entry.error == EXPIRED]
     if events or not run.entered:
         desk.hold(Change(entries=entries, entered=True), events)
+    await _gather(desk)
     shop.reached("entered")
     return desk
+
+
+def _input_of(run: StoredRun) -> RunInput:
+    found = decode_input(load(run.input))
+    return replace(found, messages=from_stored(found.messages))
+
+
+async def _gather(desk: Desk) -> None:
+    """Look up what of the thread and its user is neither in the log nor in the request."""
+    shop, owner = desk.shop, desk.run.owner
+    named = (*desk.agent.datasets, *wishes_of(desk.input.props).datasets)
+    if named:
+        # Asked again: between admission and now somebody may have been shut out (F10).
+        desk.datasets = tuple(await shop.store.usable_datasets(owner, named))
+    if shop.cabinet and has_files(desk.log):
+        refs = await shop.store.file_refs(desk.run.thread)
+        cabinet = shop.cabinet if desk.target.sees_images else replace(shop.cabinet, pictures=None)
+        desk.files = await open_filing(cabinet, refs, desk.log, shop.clock())
 
 
 def _entering(desk: Desk) -> Entering:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from recto.agents.agent import Agent
@@ -17,6 +18,7 @@ from recto.page.tokens import OFFLINE, TokenCounter
 from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.tools.registry import Registry
+from recto.worker.filing import Cabinet
 from recto.worker.recorder import RecorderSettings
 from recto.worker.shelf import Shelf
 
@@ -34,7 +36,9 @@ def pass_by(_point: Point) -> None:
 class Workshop:
     """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
 
-    `models` are those that agents ask for by name; the others have `model`.
+    `models` are those that agents ask for by name; the others have `model`. `cabinet` has the files, `workspaces` is
+    the folder in which each thread has one; a server may keep neither. `vision` says whether models see pictures, where
+    it is not left to what is known of each.
     """
 
     store: Store
@@ -53,6 +57,9 @@ class Workshop:
     backoff: BackoffSettings = BackoffSettings()
     recorder: RecorderSettings = RecorderSettings()
     reached: Callable[[Point], None] = field(default=pass_by)
+    cabinet: Cabinet | None = None
+    workspaces: Path | None = None
+    vision: bool | None = None
 
     def model_of(self, agent: Agent) -> Model:
         """The model an agent works with."""

@@ -10,10 +10,13 @@ The tests are coroutines: pytest-asyncio runs them, with `asyncio_mode = "auto"`
 from __future__ import annotations
 
 from recto.testing.store_suite.admission import AdmissionSuite
+from recto.testing.store_suite.attachments import AttachmentSuite, MeetingSuite, UnusedSuite
 from recto.testing.store_suite.bounds import BoundsSuite
 from recto.testing.store_suite.calls import CallSuite
 from recto.testing.store_suite.cancels import CancelSuite
 from recto.testing.store_suite.claims import ClaimSuite
+from recto.testing.store_suite.datasets import DatasetSuite
+from recto.testing.store_suite.file_refs import DigestSuite, FileRefSuite
 from recto.testing.store_suite.forks import ForkSuite
 from recto.testing.store_suite.leases import LeaseSuite
 from recto.testing.store_suite.looking import HistorySuite, LookingSuite
@@ -29,8 +32,15 @@ class RunSuite(AdmissionSuite, BoundsSuite, ClaimSuite, LeaseSuite, RecordSuite,
     """What a store promises to who makes runs and works on them."""
 
 
+class FileSuite(AttachmentSuite, UnusedSuite, MeetingSuite, FileRefSuite):
+    """What a store promises of files."""
+
+
 class StoreSuite(
     RunSuite,
+    DigestSuite,
+    FileSuite,
+    DatasetSuite,
     ReadingSuite,
     CallSuite,
     ThreadSuite,

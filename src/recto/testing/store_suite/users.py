@@ -16,7 +16,9 @@ from recto.store.export import UserDeleted
 from recto.store.ports import Bounds, CallEnded, Cancel, Change, Ending, Lease
 from recto.store.spending import Spent
 from recto.store.store import Store
+from recto.testing.store_suite.attachments import add, with_files
 from recto.testing.store_suite.calls import body_of, call, segment
+from recto.testing.store_suite.datasets import dataset
 from recto.testing.store_suite.samples import NODE, START, admission, admit, at, begin, events_of, expect, said
 from recto.testing.store_suite.threads import end, listed
 
@@ -129,6 +131,48 @@ class UserSuite:
         expect(await store.spent("ann", DAY), Spent(day="2026-03-01"))
         expect(await listed(store, owner="bob"), ["thread-x"])
         expect(await store.delete_user("ann"), UserDeleted(threads=0, stopped=(), profiles=0, days=0))
+
+    # P9, F10
+    async def test_files_and_datasets_of_a_user_are_told_too(self, store: Store) -> None:
+        mine = await add(store)
+        await add(store, "bob")
+        wish = with_files(admission("r1"), mine)
+        await store.admit(wish)
+        await store.make_dataset(dataset("d1", "bob", "*"))
+        await store.make_dataset(dataset("d2", "ann", owner="bob"))
+        lines = [json.loads(line) async for line in store.export_user("ann")]
+        expect([line["type"] for line in lines], ["attachment", "dataset", "thread", "file", "run"])
+        time = "2026-03-01T12:00:00.123Z"
+        told = {"id": mine.id, "name": "a.pdf", "kind": "document", "mime_type": "application/pdf", "size": mine.size}
+        expect(lines[0], {"type": "attachment", **told, "created": time})
+        times = {"created": time, "updated": time}
+        named = {"id": "d1", "name": "Name of d1 四", "description": ""}
+        expect(lines[1], {"type": "dataset", **named, **times, "shared_with": ["*", "bob"]})
+        body = {"name": "a.pdf", "kind": "document", "mimeType": None}
+        named = {"thread": "thread-1", "id": wish.files[0].id, "attachment": mine.id}
+        expect(lines[3], {"type": "file", **named, "body": body, "created": time})
+
+    # P9, F10
+    async def test_files_and_datasets_of_a_user_are_deleted_and_nothing_of_others(self, store: Store) -> None:
+        used, shared = await add(store), await add(store, content="b")
+        his = await add(store, "bob", "b")
+        await store.admit(with_files(admission("r1"), used))
+        for id, owner, users in (("d1", "ann", ("bob",)), ("d2", "bob", ("ann", "carl")), ("d3", "bob", ("*",))):
+            await store.make_dataset(dataset(id, *users, owner=owner))
+        found = await store.delete_user("ann")
+        gone = UserDeleted(threads=1, stopped=found.stopped, profiles=0, days=0, attachments=2, datasets=1, shares=1)
+        expect(found, replace(gone, blobs=(used.blob,)))
+        expect(await store.known_blobs([used.blob, shared.blob]), frozenset({his.blob}))
+        expect((await store.attachment_bytes("ann"), await store.attachment_bytes("bob")), (0, his.size))
+        expect((await store.get_dataset("bob", "d2")).shared_with, ("carl",))
+        expect(await store.usable_datasets("bob", ["d1"]), ())
+        expect(len(await store.usable_datasets("ann", ["d2", "d3"])), 1)
+
+    # F10
+    async def test_a_user_who_is_named_like_everybody_takes_nothing_from_anybody(self, store: Store) -> None:
+        await store.make_dataset(dataset("d1", "*"))
+        expect((await store.delete_user("*")).shares, 0)
+        expect(len(await store.usable_datasets("bob", ["d1"])), 1)
 
 
 class CleaningSuite:

@@ -1,0 +1,84 @@
+"""The files of a run's request: each found or taken in, and held to what the agent takes, before the run is admitted.
+
+A url is turned into the attachment it was signed for; bytes that came along become one (P10). What is stored of the
+request names attachments only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recto.agents.file_input import FileInput
+from recto.api.backend import Backend
+from recto.errors import FileRefused, NotFound, Refused
+from recto.page.attachment import Attachment, FileRef, files_in, from_stored, ref_to, refs_of, with_attachments
+from recto.page.canonical import dump, load
+from recto.page.input_files import clean_files
+from recto.page.messages import Data, File, Message, Source, Url, UserMessage
+from recto.page.refuse import NOT_SIGNED
+from recto.page.wire.agui_input import RunInput, decode_input
+
+TOO_MANY = "the message has {count} files; this agent takes up to {most} in one"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attached:
+    """A request as it is stored, with no signature and no bytes of files in it, and the attachments it names."""
+
+    body: bytes
+    messages: tuple[Message, ...] = ()
+    found: Mapping[str, Attachment] = field(default_factory=dict[str, Attachment])
+
+    def refs(self, response_id: str) -> tuple[FileRef, ...]:
+        """The file ids of the turn (F4). What a client's tools brought goes by its own id: it is kept as long."""
+        users = [message for message in self.messages if isinstance(message, UserMessage)]
+        shown = [ref for user in users for ref in refs_of(user, response_id, self.found)]
+        named = {ref.attachment for ref in shown}
+        return (*shown, *[ref_to(one, id) for id, one in self.found.items() if id not in named])
+
+
+async def attach(backend: Backend, owner: str, body: bytes, run_input: RunInput, allowed: FileInput) -> Attached:
+    """Find or take in every file of a request. One that may not come refuses the whole request."""
+    files = list(files_in(run_input.messages))
+    if not files:
+        return Attached(body=body)
+    found: dict[Source, Attachment] = {}
+    for where, file in files:
+        if not isinstance(file.source, Data):
+            found[file.source] = await _signed(backend, owner, file, where)
+    _check_count(run_input, allowed)
+    for where, file in files:
+        if isinstance(file.source, Data) and file.source not in found:
+            found[file.source] = await _taken_in(backend, owner, file, where, allowed)
+    for where, file in files:
+        one = found[file.source]
+        if why := allowed.why_not(one.kind, one.name, one.size):
+            raise Refused(f"{one.name}: {why}", where=where)
+    stored = with_attachments(load(body), found)
+    messages = from_stored(decode_input(stored).messages)
+    return Attached(body=dump(stored), messages=messages, found={one.id: one for one in found.values()})
+
+
+async def _signed(backend: Backend, owner: str, file: File, where: str) -> Attachment:
+    """The attachment a url was signed for. Somebody else's is as good as none."""
+    url = file.source.url if isinstance(file.source, Url) else ""
+    id = backend.signer.read_url(url, backend.clock())
+    try:
+        return await backend.files.find(owner, id or "")
+    except NotFound as error:
+        raise Refused(NOT_SIGNED, where=where) from error
+
+
+def _check_count(run_input: RunInput, allowed: FileInput) -> None:
+    for place, message in enumerate(run_input.messages):
+        count = len(clean_files(message)) if isinstance(message, UserMessage) else 0
+        if allowed.is_on and count > allowed.max_files:
+            raise Refused(TOO_MANY.format(count=count, most=allowed.max_files), where=f"messages[{place}].content")
+
+
+async def _taken_in(backend: Backend, owner: str, file: File, where: str, allowed: FileInput) -> Attachment:
+    try:
+        return await backend.files.take_inline(owner, file, allowed)
+    except FileRefused as error:
+        raise Refused(f"{file.name or file.kind}: {error}", where=where) from error

@@ -1,0 +1,33 @@
+"""Urls of files as clients get them in history and events: signed when they are told, never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from recto.api.backend import Backend
+from recto.page.attachment import FileRef
+from recto.page.call_files import SignedUrl
+from recto.page.history import UrlOf
+from recto.page.messages import File, Key
+
+
+def signs(backend: Backend) -> SignedUrl:
+    """Signs a url for an attachment, by its id and name, that is good as long as one in an answer is."""
+
+    def signed(attachment: str, name: str) -> str:
+        expires = backend.clock() + timedelta(seconds=backend.uploads.url_seconds)
+        return backend.signer.url(attachment, name, expires)
+
+    return signed
+
+
+def urls_of(backend: Backend, refs: Iterable[FileRef]) -> UrlOf:
+    """The url of a file of a thread; None for one that was deleted."""
+    there, signed = {ref.attachment for ref in refs if ref.is_there}, signs(backend)
+
+    def url_of(file: File) -> str | None:
+        key = file.source.key if isinstance(file.source, Key) else ""
+        return signed(key, file.name or file.kind) if key in there else None
+
+    return url_of

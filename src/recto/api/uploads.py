@@ -1,0 +1,167 @@
+"""Uploads: the files of a form, each taken or refused on its own. Refuses to keep any of a form that did not end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from recto.agents.file_input import FileInput
+from recto.api.multipart import Form, Part
+from recto.errors import FileRefused, LimitReached, NotFound, TooLarge, WireError
+from recto.files.attachments import Attachments
+from recto.files.names import safe_name
+from recto.files.ports import GIBIBYTE, Upload
+from recto.page.attachment import Attachment
+
+AGENT = "agent"
+TEXT_BYTES = 65_536
+# What is read of a refused file beyond the largest that is taken, to come to the next.
+BEYOND_BYTES = 16 * 2**20
+# What a form may have beside its files.
+REST_BYTES = 2**20
+RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadRules:
+    """How files may come: so many in a form, with no more seconds of silence, so many forms at once in this process.
+
+    `upload_bytes` is the largest file (0: no limit), `url_seconds` how long the url in an answer holds; `redirects`
+    sends readers on to a storage that has urls of its own.
+    """
+
+    files: int = 20
+    seconds: float = 60.0
+    at_once: int = 64
+    upload_bytes: int = GIBIBYTE
+    url_seconds: float = 86_400.0
+    redirects: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedFile:
+    """A file of a form that was not taken, and why."""
+
+    name: str
+    error: str
+    code: str
+
+
+Entry: TypeAlias = Attachment | RefusedFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What became of the files of a form, in order. `is_whole` is False where it was not read to its end."""
+
+    entries: Sequence[Entry]
+    is_whole: bool
+
+
+class UnderWay:
+    """The uploads at work in this process."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @contextmanager
+    def one_more(self, most: int) -> Generator[None]:
+        """Count one while it lasts. More than may be at once raise LimitReached."""
+        if self.count >= most:
+            told = f"{most} uploads are under way already, as many as there may be. Try again in a moment."
+            raise LimitReached(told, retry=RETRY_SECONDS)
+        self.count += 1
+        try:
+            yield
+        finally:
+            self.count -= 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intake:
+    """Takes the files of one form. `agent` is the one named in its query; `input_of` tells what an agent takes."""
+
+    files: Attachments
+    owner: str
+    rules: UploadRules
+    agent: str | None
+    input_of: Callable[[str | None], FileInput]
+
+    async def take(self, form: Form) -> Taken:
+        """Take what can be taken. Where the form cannot be read to its end, whoever's fault it is, nothing is kept."""
+        entries = list[Entry]()
+        try:
+            return await self._take_all(form, entries)
+        except BaseException:
+            await self._forget(entries)
+            raise
+
+    async def _take_all(self, form: Form, entries: list[Entry]) -> Taken:
+        agent, allowed = self.agent, self.input_of(self.agent)
+        async with aclosing(form.parts()) as parts:
+            async for part in parts:
+                if part.heading.filename is None:
+                    agent = await _agent_in(part, agent, has_files=bool(entries))
+                    allowed = self.input_of(agent)
+                    continue
+                entries.append(await self._take_one(part, part.heading.filename, allowed, len(entries)))
+                if not await part.skip(self._reach(allowed)):
+                    return Taken(entries=entries, is_whole=False)
+        if not entries:
+            raise WireError(where="body", problem="holds no file; send each as a part with a filename")
+        return Taken(entries=entries, is_whole=True)
+
+    async def _take_one(self, part: Part, name: str, allowed: FileInput, place: int) -> Entry:
+        if place >= self.rules.files:
+            told = f"a form takes up to {self.rules.files} files; send this one in another"
+            return RefusedFile(name=safe_name(name), error=told, code="too_many")
+        upload = Upload(owner=self.owner, name=name, allowed=allowed, declared=part.heading.content_type)
+        try:
+            async with aclosing(part.pieces()) as pieces:
+                return await self.files.receive(upload, pieces)
+        except FileRefused as refused:
+            return RefusedFile(name=safe_name(name), error=str(refused), code=refused.code)
+
+    def _reach(self, allowed: FileInput) -> int | None:
+        """How many bytes of a part are read, whatever becomes of it."""
+        limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
+        return min(limits) + BEYOND_BYTES if limits else None
+
+    async def _forget(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if isinstance(entry, Attachment):
+                await _delete(self.files, entry)
+
+
+async def _delete(files: Attachments, attachment: Attachment) -> None:
+    try:
+        await files.delete(attachment.owner, attachment.id)
+    except NotFound:
+        # Its owner deleted it, or everything they had, in the meantime.
+        return
+
+
+async def _agent_in(part: Part, agent: str | None, *, has_files: bool) -> str | None:
+    """The agent a field names; other fields are passed over."""
+    text = await part.text(TEXT_BYTES)
+    if part.heading.name != AGENT:
+        return agent
+    if has_files:
+        problem = "must stand before the files in the form, as it says what files are taken; or name it in the query"
+        raise WireError(where=AGENT, problem=problem)
+    if agent is not None and agent != text:
+        raise WireError(where=AGENT, problem=f"is named twice, as {agent[:64]!r} and {text[:64]!r}; name one")
+    return text
+
+
+def check_length(length: str | None, rules: UploadRules) -> None:
+    """Refuse a form whose length alone shows that not all of it can be taken. One that is not told is counted later."""
+    if not length or not length.isascii() or not length.isdigit() or not rules.upload_bytes:
+        return
+    most = rules.files * rules.upload_bytes + BEYOND_BYTES + REST_BYTES
+    # A number with more digits is larger, and need not be read.
+    if len(length) > len(str(most)) or int(length) > most:
+        told = f"{rules.files} files of up to {rules.upload_bytes:,} bytes"
+        raise TooLarge(f"A form takes {told}; this one cannot be of such. Send fewer, or smaller ones.")

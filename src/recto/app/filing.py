@@ -1,0 +1,87 @@
+"""Files put together: where they are kept, how their urls are signed, what pages show of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from recto.api.auth_token import is_loopback
+from recto.api.uploads import UploadRules
+from recto.cli.server_settings import ServerSettings
+from recto.files.attachments import Attachments
+from recto.files.keys import load_keys, parse_keys
+from recto.files.ports import FileSettings
+from recto.files.signing import Signer
+from recto.files.storage import open_storage
+from recto.ids import new_id
+from recto.store.store import Store
+from recto.worker.filing import Cabinet
+from recto.worker.pictures import Pictures, PictureSettings
+
+ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - not bound here, only recognised
+
+
+@dataclass(kw_only=True)
+class Address:
+    """Where this server is reached. A port that the system chooses is known once it listens."""
+
+    url: str
+
+    @classmethod
+    def of(cls, settings: ServerSettings) -> Address:
+        """The public address, else the one it is to listen on."""
+        if settings.public_url:
+            return cls(url=settings.public_url.rstrip("/"))
+        host = "127.0.0.1" if settings.host in ANYWHERE else settings.host
+        return cls(url=f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}")
+
+    def learn(self, settings: ServerSettings, url: str) -> None:
+        """The address it listens on, which counts where there is no public one."""
+        port = urlsplit(url).port
+        if not settings.public_url and settings.port == 0:
+            self.url = self.url.removesuffix(":0") + f":{port}"
+
+
+def make_signer(settings: ServerSettings, folder: Path, address: Address) -> Signer:
+    """Signs with the keys that were given, or with those made for this data folder."""
+    keys = parse_keys(settings.signing_keys) if settings.signing_keys else load_keys(folder)
+    return Signer(keys, lambda: address.url)
+
+
+def make_cabinet(settings: ServerSettings, store: Store, signer: Signer, clock: Callable[[], datetime]) -> Cabinet:
+    """Attachments in their storage, and what pages show of pictures."""
+    rules = FileSettings(
+        upload_bytes=settings.upload_bytes,
+        user_bytes=settings.user_bytes,
+        unused_seconds=settings.unused_hours * 3_600,
+    )
+    storage = open_storage(settings.storage_url, settings.files_folder)
+    pictures = PictureSettings(each=settings.image_bytes, page=settings.page_image_bytes)
+    return Cabinet(
+        attachments=Attachments(storage, store, rules, clock=clock, new_id=new_id),
+        signer=signer,
+        pictures=None if can_be_reached(settings) else Pictures(pictures),
+    )
+
+
+def can_be_reached(settings: ServerSettings) -> bool:
+    """Whether a provider can fetch our urls, as far as one can tell from here."""
+    if settings.image_urls is not None:
+        return settings.image_urls
+    host = urlsplit(settings.public_url or "").hostname
+    return host is not None and not is_loopback(host)
+
+
+def upload_rules(settings: ServerSettings) -> UploadRules:
+    """How files may come in over HTTP."""
+    return UploadRules(
+        files=settings.upload_files,
+        seconds=settings.upload_seconds,
+        at_once=settings.uploads,
+        upload_bytes=settings.upload_bytes,
+        url_seconds=settings.url_seconds,
+        redirects=settings.redirects,
+    )

@@ -1,0 +1,223 @@
+"""Attachments: files taken in, found, read and deleted. Refuses what is not what its name says, or too much."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from recto.agents.file_input import FileInput
+from recto.errors import FileRefused, StorageDown
+from recto.files.names import content_disposition, safe_name
+from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
+from recto.files.types import HEAD_BYTES, FileType, ending_for, is_shown, type_of
+from recto.page.attachment import Attachment
+from recto.page.messages import Data, File
+
+LOGGER = logging.getLogger("recto.files")
+PIECE_BYTES = 2**20
+UNUSED_AT_ONCE = 500
+# Bytes without a row that are younger may be an upload that is about to get one.
+ORPHAN_AGE = timedelta(hours=1)
+# Some storages date a file by when its upload began: one that takes longer could be swept before it has its row.
+LONGEST_UPLOAD = timedelta(minutes=50)
+
+
+class Attachments:
+    """The files people upload: their bytes in a storage, the rest in rows."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        rows: AttachmentRows,
+        settings: FileSettings,
+        *,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._storage = storage
+        self._rows = rows
+        self._settings = settings
+        self._clock = clock
+        self._new_id = new_id
+
+    async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
+        """Take a file in. One that is refused (FileRefused) is read no further, and nothing of it is left."""
+        named = replace(upload, name=safe_name(upload.name))
+        incoming = _Incoming(aiter(pieces), self._most(upload.allowed), self._clock)
+        head = await incoming.head()
+        if not head:
+            raise FileRefused("it is empty; send a file with something in it", code="empty")
+        type = type_of(head, named.name, named.declared)
+        if why := named.allowed.why_not(type.kind, named.name, 0):
+            raise FileRefused(why, code="not_allowed")
+        blob = self._new_id()
+        async with aclosing(incoming.all()) as checked:
+            await self._storage.write(blob, checked)
+        return await self._keep(named, type, incoming, blob)
+
+    async def take_inline(self, owner: str, file: File, allowed: FileInput) -> Attachment:
+        """Take in a file whose bytes stand in a message, in base64."""
+        if not isinstance(file.source, Data):
+            raise FileRefused("its bytes are not in the message; upload it and send its url", code="not_inline")
+        bytes = await asyncio.to_thread(_decoded, file.source.base64)
+        name = file.name or f"{file.kind}{ending_for(file.mime_type)}"
+        return await self.receive(Upload(owner=owner, name=name, allowed=allowed, declared=file.mime_type), _one(bytes))
+
+    async def find(self, owner: str, id: str) -> Attachment:
+        """An attachment of its owner; to anybody else it is not there."""
+        return await self._rows.find_attachment(id, owner)
+
+    async def open(self, id: str) -> Attachment:
+        """An attachment for whoever brought a signature for it."""
+        return await self._rows.find_attachment(id)
+
+    def read(self, attachment: Attachment, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+        """Its bytes from `start` up to but not including `end`, in pieces."""
+        return self._storage.read(attachment.blob, start, end)
+
+    async def link(self, attachment: Attachment, seconds: float) -> str | None:
+        """A url of the storage's own, where it has one to give."""
+        way = content_disposition(attachment.name, inline=is_shown(attachment.mime_type))
+        served = ServedAs(mime_type=attachment.mime_type, disposition=way)
+        return await self._storage.link(attachment.blob, seconds, served)
+
+    async def delete(self, owner: str, id: str) -> None:
+        """Delete an attachment. Its urls end at once; its bytes are deleted where nobody else has them."""
+        await self.forget(await self._rows.delete_attachment(owner, id))
+
+    async def delete_of(self, owner: str) -> None:
+        """Delete all attachments of an owner."""
+        await self.forget(await self._rows.delete_attachments_of(owner))
+
+    async def clean(self) -> int:
+        """Delete uploads that no thread names and that are old, then bytes without a row. Returns how many of both."""
+        return await self._clean_unused() + await self._sweep()
+
+    async def probe(self) -> None:
+        """Whether files can be written and read now. Raises StorageDown."""
+        await self._storage.probe()
+
+    def _most(self, allowed: FileInput) -> int | None:
+        limits = [limit for limit in (self._settings.upload_bytes, allowed.max_bytes) if limit]
+        return min(limits, default=None)
+
+    async def _keep(self, upload: Upload, type: FileType, incoming: _Incoming, blob: str) -> Attachment:
+        attachment = Attachment(
+            id=self._new_id(),
+            owner=upload.owner,
+            name=upload.name,
+            kind=type.kind,
+            mime_type=type.mime_type,
+            size=incoming.size,
+            sha256=incoming.sha256,
+            blob=blob,
+            created=self._clock(),
+        )
+        try:
+            kept = await self._rows.add_attachment(attachment, self._settings.user_bytes)
+        except FileRefused:
+            await self.forget([blob])
+            raise
+        # After any other failure nobody knows whether there is a row. The bytes stay, and are swept if there is none.
+        if kept.blob != blob:
+            await self.forget([blob])
+        return kept
+
+    async def forget(self, blobs: Sequence[str]) -> None:
+        """Delete bytes that have no row. What cannot be deleted now is swept later."""
+        try:
+            if blobs:
+                await self._storage.delete(blobs)
+        except StorageDown as error:
+            LOGGER.warning("%d files without an owner stay in the storage for now: %s", len(blobs), error.problem)
+
+    async def _clean_unused(self) -> int:
+        seconds = self._settings.unused_seconds
+        if not seconds:
+            return 0
+        before, total = self._clock() - timedelta(seconds=seconds), 0
+        while True:
+            count, blobs = await self._rows.delete_unused_attachments(before, UNUSED_AT_ONCE)
+            await self.forget(blobs)
+            total += count
+            if count < UNUSED_AT_ONCE:
+                return total
+
+    async def _sweep(self) -> int:
+        before, total = self._clock() - ORPHAN_AGE, 0
+        async with aclosing(self._storage.list_all()) as listing:
+            async for stored in listing:
+                old = [blob.name for blob in stored if blob.written < before]
+                known = await self._rows.known_blobs(old) if old else frozenset[str]()
+                orphans = [name for name in old if name not in known]
+                await self.forget(orphans)
+                total += len(orphans)
+        return total
+
+
+class _Incoming:
+    """Bytes on their way in: the first of them for a look, then all of them, counted and hashed."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], most: int | None, clock: Callable[[], datetime]) -> None:
+        self._pieces = pieces
+        self._most = most
+        self._clock = clock
+        self._begun = clock()
+        self._ready = bytearray()
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        """Of all that came."""
+        return self._hash.hexdigest()
+
+    async def head(self) -> bytes:
+        """The first bytes, as many as are looked at."""
+        await self._fill(HEAD_BYTES)
+        return bytes(self._ready[:HEAD_BYTES])
+
+    async def all(self) -> AsyncGenerator[bytes]:
+        """Everything, in large pieces: those cost little each, and hashing them does not hold up the others."""
+        loop = asyncio.get_running_loop()
+        while await self._fill(PIECE_BYTES):
+            piece, self._ready = bytes(self._ready), bytearray()
+            hashed = loop.run_in_executor(None, self._hash.update, piece)
+            yield piece
+            await hashed
+
+    async def _fill(self, wanted: int) -> int:
+        """Read until so many bytes are ready or there are no more. Returns how many are."""
+        while len(self._ready) < wanted:
+            piece = await anext(self._pieces, None)
+            if piece is None:
+                break
+            self._ready += piece
+            self.size += len(piece)
+            self._refuse_too_much()
+        return len(self._ready)
+
+    def _refuse_too_much(self) -> None:
+        if self._most is not None and self.size > self._most:
+            raise FileRefused(f"it has more than {self._most:,} bytes, which is the most taken", code="too_large")
+        if self._clock() - self._begun > LONGEST_UPLOAD:
+            minutes = LONGEST_UPLOAD // timedelta(minutes=1)
+            raise FileRefused(f"it took longer than {minutes} minutes; send it again, faster", code="too_slow")
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return a2b_base64(text, strict_mode=True)
+    except (Base64Error, ValueError) as error:
+        raise FileRefused(f"its data is no base64 ({error}); encode its bytes anew", code="base64") from error
+
+
+async def _one(piece: bytes) -> AsyncGenerator[bytes]:
+    yield piece

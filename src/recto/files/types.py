@@ -1,0 +1,187 @@
+"""What a file is, from its first bytes and its name together (P9). Refuses bytes of one kind under another's ending.
+
+The tables are our own: what a host knows of types differs from host to host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recto.errors import FileRefused
+from recto.files.names import ending_of
+from recto.files.signatures import PDF_WITHIN, RTF, SVG, Family, Seen, look
+from recto.files.text_bytes import is_svg, is_text
+from recto.page.input_files import ENDINGS
+from recto.page.messages import FileKind
+
+HEAD_BYTES = 2**16
+UNKNOWN = "application/octet-stream"
+PLAIN = "text/plain"
+
+_OPEN_XML = "application/vnd.openxmlformats-officedocument"
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
+DOCUMENTS: Mapping[str, str] = {
+    "pdf": "application/pdf",
+    "doc": "application/msword",
+    "docx": f"{_OPEN_XML}.wordprocessingml.document",
+    "xls": "application/vnd.ms-excel",
+    "xlsx": f"{_OPEN_XML}.spreadsheetml.sheet",
+    "ppt": "application/vnd.ms-powerpoint",
+    "pptx": f"{_OPEN_XML}.presentationml.presentation",
+    "odt": f"{_OPEN_DOCUMENT}.text",
+    "ods": f"{_OPEN_DOCUMENT}.spreadsheet",
+    "odp": f"{_OPEN_DOCUMENT}.presentation",
+    "rtf": "application/rtf",
+    "epub": "application/epub+zip",
+    "eml": "message/rfc822",
+    "msg": "application/vnd.ms-outlook",
+    "txt": PLAIN,
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "md": "text/markdown",
+    "html": "text/html",
+    "htm": "text/html",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "xml": "application/xml",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+    "toml": "application/toml",
+    "py": "text/x-python",
+    "js": "text/javascript",
+}
+MEDIA: Mapping[str, str] = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "bmp": "image/bmp",
+    "svg": "image/svg+xml",
+    "tiff": "image/tiff",
+    "ico": "image/x-icon",
+    "heic": "image/heic",
+    "heif": "image/heif",
+    "avif": "image/avif",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "m4a": "audio/mp4",
+    "aac": "audio/aac",
+    "flac": "audio/flac",
+    "ogg": "audio/ogg",
+    "wma": "audio/x-ms-wma",
+    "amr": "audio/amr",
+    "mp4": "video/mp4",
+    "mov": "video/quicktime",
+    "webm": "video/webm",
+    "mkv": "video/x-matroska",
+    "avi": "video/x-msvideo",
+    "mpeg": "video/mpeg",
+    "wmv": "video/x-ms-wmv",
+    "flv": "video/x-flv",
+    "3gp": "video/3gpp",
+}
+# Documents that are no text, and what their bytes must be.
+_CONTAINERS: Mapping[str, tuple[Family, ...]] = {
+    "pdf": ("pdf",),
+    **dict.fromkeys(("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub"), ("zip",)),
+    **dict.fromkeys(("xls", "ppt", "msg"), ("ole",)),
+    "doc": ("ole", "rtf"),
+    "rtf": ("rtf",),
+}
+# Many programs write a page of HTML, or plain text, under these.
+_OFTEN_TEXT = frozenset({"doc", "xls"})
+# The same container without pictures.
+_AS_SOUND: Mapping[str, str] = {
+    "video/mp4": "audio/mp4",
+    "video/webm": "audio/webm",
+    "video/x-matroska": "audio/x-matroska",
+    "video/x-ms-wmv": "audio/x-ms-wma",
+    "video/3gpp": "audio/3gpp",
+}
+_AS_VIDEO: Mapping[str, str] = {"audio/mp4": "video/mp4", "audio/ogg": "video/ogg"}
+_ENDING_FOR = {
+    **{mime: ending for ending, mime in reversed([*DOCUMENTS.items(), *MEDIA.items()])},
+    "image/jpg": "jpg",
+    "audio/mp3": "mp3",
+    "audio/x-wav": "wav",
+    "audio/x-m4a": "m4a",
+    "text/xml": "xml",
+}
+_SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "application/pdf"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileType:
+    """A kind of file, and the type it is served as."""
+
+    kind: FileKind
+    mime_type: str
+
+
+def type_of(head: bytes, name: str, declared: str | None) -> FileType:
+    """What a file is. Raises FileRefused (`mismatch`) where bytes and name do not agree.
+
+    What the sender declares only tells texts without an ending apart.
+    """
+    ending, seen = ending_of(name), look(head)
+    if seen and seen.family == "program":
+        raise FileRefused("it is a program, and those are never taken; send a document", code="mismatch")
+    kind: FileKind | None = next((kind for kind, endings in ENDINGS.items() if ending in endings), None)
+    if kind is None:
+        return _by_bytes(head, seen, declared)
+    return _document(head, seen, ending) if kind == "document" else _media(head, seen, kind, ending)
+
+
+def ending_for(mime_type: str | None) -> str:
+    """The usual ending of a type with its dot; nothing where none is known."""
+    ending = _ENDING_FOR.get(_bare(mime_type))
+    return f".{ending}" if ending else ""
+
+
+def is_shown(mime_type: str) -> bool:
+    """Whether a browser may show such a file in place: nothing in it acts there."""
+    return mime_type in _SHOWN or mime_type.startswith(("audio/", "video/"))
+
+
+def _by_bytes(head: bytes, seen: Seen | None, declared: str | None) -> FileType:
+    if seen:
+        return FileType(kind=seen.kinds[0], mime_type=seen.mime_type)
+    if is_svg(head):
+        return FileType(kind="image", mime_type=SVG.mime_type)
+    if not is_text(head):
+        return FileType(kind="document", mime_type=UNKNOWN)
+    told = _bare(declared)
+    is_told = told.startswith("text/") and told in _ENDING_FOR
+    return FileType(kind="document", mime_type=told if is_told else PLAIN)
+
+
+def _document(head: bytes, seen: Seen | None, ending: str) -> FileType:
+    families = _CONTAINERS.get(ending)
+    if families is None or (ending in _OFTEN_TEXT and seen is None):
+        fits = seen in (None, RTF) and is_text(head)
+    elif ending == "pdf":
+        fits = b"%PDF" in head[:PDF_WITHIN]
+    else:
+        fits = seen is not None and seen.family in families
+    if not fits:
+        raise _mismatch(head, seen, ending)
+    return FileType(kind="document", mime_type=DOCUMENTS.get(ending, PLAIN))
+
+
+def _media(head: bytes, seen: Seen | None, kind: FileKind, ending: str) -> FileType:
+    found = seen or (SVG if kind == "image" and is_svg(head) else None)
+    if found is None or kind not in found.kinds:
+        raise _mismatch(head, seen, ending)
+    other = _AS_SOUND if kind == "audio" else _AS_VIDEO
+    return FileType(kind=kind, mime_type=other.get(found.mime_type, found.mime_type))
+
+
+def _mismatch(head: bytes, seen: Seen | None, ending: str) -> FileRefused:
+    found = seen.word if seen else "text" if is_text(head) else "something unknown"
+    reason = f"its name ends in .{ending}, but its bytes are {found}; send it under the name it should have"
+    return FileRefused(reason, code="mismatch")
+
+
+def _bare(mime_type: str | None) -> str:
+    return (mime_type or "").partition(";")[0].strip().lower()

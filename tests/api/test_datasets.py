@@ -1,0 +1,153 @@
+"""Datasets over HTTP (F10): made, listed, changed and deleted by their owner; used by whom they are shared with."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recto.api import datasets
+from recto.api.datasets import DATASETS
+from recto.page.canonical import Json
+from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
+
+LISTS: dict[str, Json] = {"name": "Price lists", "description": "All of 2026", "sharedWith": ["bob"]}
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, datasets.ROUTES) as made:
+        yield made
+
+
+async def make(api: LocalApi, *, user: str = "ann", **fields: Json) -> Mapping[str, Json]:
+    answer = await api.ask("POST", DATASETS, {"name": "Mine", **fields}, user=user)
+    assert answer.status == 201, answer.body
+    return answer.json
+
+
+def names(answer: Answer) -> list[Json]:
+    return [row["name"] for row in answer.rows("datasets")]
+
+
+async def test_F10_a_dataset_is_told_to_its_owner_with_whom_it_is_shared(api: LocalApi):
+    made = await make(api, **LISTS)
+    assert {**made, "id": ""} == {
+        "id": "",
+        "name": "Price lists",
+        "description": "All of 2026",
+        "owner": "ann",
+        "sharedWith": ["bob"],
+        "created": "2026-05-14T12:00:00.000Z",
+        "updated": "2026-05-14T12:00:00.000Z",
+        "mine": True,
+    }
+    assert (await api.ask("GET", f"{DATASETS}/{str(made['id']).upper()}")).json == made
+    assert (await api.ask("GET", DATASETS)).json == {"datasets": [made], "next": None}
+
+
+async def test_F10_whom_a_dataset_is_shared_with_may_look_at_it_and_no_more(api: LocalApi):
+    made = await make(api, **LISTS)
+    one = f"{DATASETS}/{made['id']}"
+    seen = (await api.ask("GET", one, user="bob")).json
+    assert seen == {name: value for name, value in made.items() if name != "sharedWith"} | {"mine": False}
+    assert (await api.ask("GET", DATASETS, user="bob")).rows("datasets") == [seen]
+    for method, body in (("PATCH", {"name": "taken over"}), ("DELETE", None)):
+        assert_problem(await api.ask(method, one, body, user="bob"), 404, f"There is no dataset '{made['id']}'.")
+    assert (await api.ask("GET", one)).json == made
+
+
+async def test_F10_a_dataset_that_is_not_shared_is_not_there(api: LocalApi):
+    made = await make(api, **LISTS)
+    one = f"{DATASETS}/{made['id']}"
+    for method, body in (("GET", None), ("PATCH", {"name": "taken over"}), ("DELETE", None)):
+        assert_problem(await api.ask(method, one, body, user="carol"), 404, f"There is no dataset '{made['id']}'.")
+    assert (await api.ask("GET", DATASETS, user="carol")).json == {"datasets": [], "next": None}
+
+
+async def test_F10_a_star_shares_with_everybody(api: LocalApi):
+    made = await make(api, sharedWith=["*"])
+    assert names(await api.ask("GET", DATASETS, user="whoever")) == ["Mine"]
+    changed = await api.ask("PATCH", f"{DATASETS}/{made['id']}", {"sharedWith": []})
+    assert changed.json["sharedWith"] == []
+    assert names(await api.ask("GET", DATASETS, user="whoever")) == []
+
+
+async def test_F10_what_a_change_leaves_out_stays(api: LocalApi):
+    made = await make(api, **LISTS)
+    api.app.state.backend = replace(api.backend, clock=lambda: NOW + timedelta(seconds=5))
+    one = f"{DATASETS}/{made['id']}"
+    expected = {**made, "updated": "2026-05-14T12:00:05.000Z"}
+    for change in ({"name": "Other"}, {"description": ""}, {"sharedWith": ["carol", "dave"]}, {"name": None}, {}):
+        expected |= {name: value for name, value in change.items() if value is not None}
+        answer = await api.ask("PATCH", one, change)
+        assert (answer.status, answer.json) == (200, expected)
+
+
+async def test_F10_a_deleted_dataset_is_gone_for_everybody(api: LocalApi):
+    made = await make(api, sharedWith=["bob", "*"])
+    one = f"{DATASETS}/{made['id']}"
+    assert (await api.ask("DELETE", one)).json == {"id": made["id"]}
+    for user in ("ann", "bob"):
+        assert (await api.ask("GET", one, user=user)).status == 404
+    assert_problem(await api.ask("DELETE", one), 404, "There is no dataset")
+
+
+async def test_F10_datasets_are_listed_newest_first_and_page_by_page(api: LocalApi):
+    for number in range(3):
+        await make(api, name=str(number), sharedWith=["bob", "bob"])
+    for user in ("ann", "bob"):
+        first = await api.ask("GET", f"{DATASETS}?limit=2", user=user)
+        second = await api.ask("GET", f"{DATASETS}?limit=2&cursor={first.json['next']}", user=user)
+        assert (names(first), names(second), second.json["next"]) == (["2", "1"], ["0"], None)
+    assert_problem(await api.ask("GET", f"{DATASETS}?cursor=x"), 422, "cursor")
+
+
+async def test_F10_names_and_lists_of_just_the_longest_length_are_taken(api: LocalApi):
+    users: list[Json] = [f"user-{number}" for number in range(1_000)]
+    made = await make(api, name=f" {'n' * 200} ", description="d" * 2_000, sharedWith=users)
+    assert (made["name"], made["description"]) == ("n" * 200, "d" * 2_000)
+    assert sorted(map(str, made["sharedWith"] if isinstance(made["sharedWith"], list) else [])) == sorted(
+        map(str, users)
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"", "body"),
+        (b"{", "body"),
+        ([], "body"),
+        ({"description": "x"}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "   "}, "name"),
+        ({"name": "n" * 201}, "name"),
+        ({"name": 7}, "name"),
+        ({"name": "two\nlines"}, "name"),
+        ({"name": "nul\0"}, "name"),
+        ({"name": "a", "description": "d" * 2_001}, "description"),
+        ({"name": "a", "description": 0}, "description"),
+        ({"name": "a", "description": "\0"}, "description"),
+        ({"name": "a", "sharedWith": "bob"}, "sharedWith"),
+        ({"name": "a", "sharedWith": ""}, "sharedWith"),
+        ({"name": "a", "sharedWith": [7]}, "sharedWith"),
+        ({"name": "a", "sharedWith": [""]}, "sharedWith"),
+        ({"name": "a", "sharedWith": ["b\0b"]}, "sharedWith"),
+        ({"name": "a", "sharedWith": ["b" * 257]}, "sharedWith"),
+        ({"name": "a", "sharedWith": ["b"] * 1_001}, "sharedWith"),
+    ],
+)
+async def test_F10_a_dataset_of_a_wrong_form_is_refused_by_the_name_of_the_field(api: LocalApi, body: Json, field: str):
+    made = await make(api)
+    assert_problem(await api.ask("POST", DATASETS, body), 422, field)
+    if field != "name" or "name" in (body if isinstance(body, dict) else {}):
+        assert_problem(await api.ask("PATCH", f"{DATASETS}/{made['id']}", body), 422, field)
+    assert (await api.ask("GET", DATASETS)).rows("datasets") == [made]
+
+
+@pytest.mark.parametrize("id", ["x", "%00", "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12"])
+async def test_F10_an_id_nobody_has_is_not_there(api: LocalApi, id: str):
+    for method in ("GET", "DELETE"):
+        assert (await api.send(method, f"{DATASETS}/{id}")).status == 404
+    assert (await api.send("PATCH", f"{DATASETS}/{id}", [b"{}"])).status == 404

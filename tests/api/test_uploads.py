@@ -1,0 +1,328 @@
+"""Uploads (P9): every file of a form is taken or refused on its own; what breaks off leaves nothing behind."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from recto.agents.agent import CHAT
+from recto.agents.file_input import FileInput
+from recto.api import attachments, serving
+from recto.api.attachments import ATTACHMENTS
+from recto.api.problems import refuse
+from recto.api.uploads import BEYOND_BYTES, UploadRules, check_length
+from recto.errors import FileRefused, LimitReached, TooLarge
+from recto.files.attachments import Attachments
+from recto.files.ports import FileSettings
+from recto.ids import new_id
+from recto.page.canonical import Json, load_object
+from tests.api.forms import FORM, Field, cut_at, file, form_of
+from tests.api.local_api import NOW, Answer, End, LocalApi, assert_problem, local_api
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89" + bytes(100)
+NOTES = file("notes.txt", b"buy milk", "text/plain")
+PICTURE = file("dot.png", PNG, "image/png")
+LIMIT = 2**20
+HEADERS = {"content-type": FORM}
+AGENTS = {
+    "vibe": replace(CHAT, name="vibe", file_input=FileInput(is_on=True)),
+    "docs": replace(CHAT, name="docs", file_input=FileInput(is_on=True, images=False)),
+    "small": replace(CHAT, name="small", file_input=FileInput(is_on=True, max_bytes=10)),
+    "blind": replace(CHAT, name="blind", file_input=FileInput()),
+}
+REPEATABLE = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, (*attachments.ROUTES, *serving.ROUTES)) as made:
+        rule(made, UploadRules(files=3, upload_bytes=LIMIT))
+        yield made
+
+
+def rule(api: LocalApi, rules: UploadRules) -> None:
+    """Have it take files of up to so many bytes, in forms as these rules say."""
+    known = FileSettings(upload_bytes=rules.upload_bytes)
+    files = Attachments(api.storage, api.store, known, clock=lambda: NOW, new_id=new_id)
+    api.app.state.backend = replace(api.backend, agents=AGENTS, files=files, uploads=rules)
+
+
+async def upload(api: LocalApi, *parts: Field | bytes, query: str = "", user: str = "ann") -> Answer:
+    return await send(api, [form_of(*parts)], query=query, user=user)
+
+
+async def send(
+    api: LocalApi, pieces: Iterable[bytes], *, query: str = "", user: str = "ann", end: End = "whole"
+) -> Answer:
+    return await api.send("POST", f"{ATTACHMENTS}{query}", pieces, headers=HEADERS, user=user, end=end)
+
+
+def codes(answer: Answer) -> list[Json]:
+    """What became of each file: the code of its refusal, or its name."""
+    assert answer.status == 200, answer.body
+    return [entry.get("code", entry["name"]) for entry in answer.rows("attachments")]
+
+
+async def stored(api: LocalApi, user: str = "ann") -> list[Mapping[str, Json]]:
+    return (await api.ask("GET", ATTACHMENTS, user=user)).rows("attachments")
+
+
+async def assert_nothing(api: LocalApi) -> None:
+    assert api.storage.blobs == {}
+    assert await stored(api) == []
+    assert api.backend.uploading.count == 0
+
+
+# What is answered
+
+
+async def test_P9_each_file_of_a_form_is_stored_and_told_with_a_url_that_serves_it(api: LocalApi):
+    answer = await upload(api, NOTES, PICTURE)
+    first, second = answer.rows("attachments")
+    assert (answer.status, "connection" in answer.headers) == (200, False)
+    assert {**first, "id": "", "url": ""} == {
+        "id": "",
+        "name": "notes.txt",
+        "type": "document",
+        "mimeType": "text/plain",
+        "size": 8,
+        "url": "",
+        "expiresAt": "2026-05-15T12:00:00.000Z",
+    }
+    assert (second["type"], second["mimeType"], second["size"]) == ("image", "image/png", len(PNG))
+    for entry, body in ((first, NOTES.body), (second, PNG)):
+        served = await api.send("GET", str(entry["url"]), user="whoever")
+        assert (served.status, served.body) == (200, body)
+
+
+async def test_P9_a_file_that_is_refused_says_why_and_spoils_no_other(api: LocalApi):
+    empty, wrong = file("none.txt", b""), file("dot.pdf", PNG, "application/pdf")
+    answer = await upload(api, empty, NOTES, wrong)
+    assert codes(answer) == ["empty", "notes.txt", "mismatch"]
+    assert answer.rows("attachments")[0] == {
+        "name": "none.txt",
+        "error": "it is empty; send a file with something in it",
+        "code": "empty",
+    }
+    assert [row["name"] for row in await stored(api)] == ["notes.txt"]
+    assert len(api.storage.blobs) == 1
+
+
+async def test_P9_files_beyond_as_many_as_may_be_are_told_so(api: LocalApi):
+    answer = await upload(api, *[file(f"{number}.txt", b"%d" % number) for number in range(5)])
+    assert codes(answer) == ["0.txt", "1.txt", "2.txt", "too_many", "too_many"]
+    assert "up to 3 files" in str(answer.rows("attachments")[4]["error"])
+
+
+async def test_P9_every_part_with_a_filename_is_a_file_whatever_its_field(api: LocalApi):
+    named = Field(name="agent", filename="a.txt", body=b"blind")
+    other = Field(name="comment", body=b"for you")
+    assert codes(await upload(api, other, named, Field(name="x", filename="", body=b"words"))) == ["a.txt", "file"]
+
+
+async def test_P9_the_name_a_refused_file_is_told_by_is_as_safe_as_a_stored_one(api: LocalApi):
+    answer = await upload(api, file("../../e\u202etxt.exe\0", b""))
+    assert answer.rows("attachments")[0]["name"] == "etxt.exe"
+
+
+# The agent
+
+
+async def test_D1_the_agent_decides_what_is_taken_and_the_default_one_where_none_is_named(api: LocalApi):
+    docs = Field(name="agent", body=b"docs")
+    assert codes(await upload(api, PICTURE)) == ["dot.png"]
+    assert codes(await upload(api, docs, PICTURE)) == ["not_allowed"]
+    assert codes(await upload(api, PICTURE, query="?agent=docs")) == ["not_allowed"]
+    assert codes(await upload(api, docs, NOTES, query="?agent=docs")) == ["notes.txt"]
+    assert codes(await upload(api, NOTES, query="?agent=blind")) == ["not_allowed"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "query", "told"),
+    [
+        ([NOTES, Field(name="agent", body=b"docs")], "", "agent: must stand before the files in the form"),
+        ([Field(name="agent", body=b"docs"), NOTES], "?agent=vibe", "agent: is named twice, as 'vibe' and 'docs'"),
+        ([Field(name="agent", body=b"nobody"), NOTES], "", "there is no agent 'nobody'; known: vibe, docs"),
+        ([NOTES], "?agent=nobody", "there is no agent 'nobody'"),
+        ([Field(name="agent", body=b"x" * 70_000), NOTES], "", "agent: has more than 65,536 bytes"),
+        ([Field(name="agent", body=b"docs")], "", "body: holds no file"),
+        ([], "", "body: holds no file"),
+        ([NOTES, b"broken"], "", "body: is no form"),
+    ],
+)
+async def test_P9_a_form_that_means_nothing_is_refused_whole(
+    api: LocalApi, parts: list[Field | bytes], query: str, told: str
+):
+    answer = await upload(api, *parts, query=query)
+    assert_problem(answer, 422, told)
+    assert answer.headers["connection"] == "close"
+    await assert_nothing(api)
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "", "multipart/mixed; boundary=x"])
+async def test_P9_what_is_no_form_is_refused(api: LocalApi, content_type: str):
+    answer = await api.send("POST", ATTACHMENTS, [b"{}"], headers={"content-type": content_type})
+    assert_problem(answer, 422, "send files as multipart/form-data")
+
+
+# Too much
+
+
+async def test_P9_a_file_that_is_too_large_is_refused_and_the_next_one_taken(api: LocalApi):
+    answer = await upload(api, file("big.txt", b"x" * (LIMIT + 1)), NOTES)
+    assert (codes(answer), "connection" in answer.headers) == (["too_large", "notes.txt"], False)
+    assert codes(await upload(api, file("a.txt", b"x" * 11), NOTES, query="?agent=small")) == ["too_large", "notes.txt"]
+    assert codes(await upload(api, file("all.txt", b"x" * LIMIT))) == ["all.txt"]
+
+
+@pytest.mark.parametrize(("large", "code"), [(file("big.txt", b""), "too_large"), (file("a.pdf", b"x"), "mismatch")])
+async def test_P9_no_more_is_read_of_a_refused_file_than_leads_to_the_next(api: LocalApi, large: Field, code: str):
+    rest, read = LIMIT + BEYOND_BYTES + LIMIT, 0
+
+    def endless() -> Iterable[bytes]:
+        nonlocal read
+        yield form_of(NOTES, large).removesuffix(b"\r\n--" + form_of()[2:])
+        for _ in range(rest // 65_536):
+            read += 65_536
+            yield b"x" * 65_536
+
+    answer = await send(api, endless())
+    assert (codes(answer), answer.headers["connection"]) == (["notes.txt", code], "close")
+    assert 0 <= read - LIMIT - BEYOND_BYTES <= 2 * 65_536
+    assert [row["name"] for row in await stored(api)] == ["notes.txt"]
+    assert len(api.storage.blobs) == 1
+
+
+@pytest.mark.parametrize("length", [str(3 * LIMIT + BEYOND_BYTES + LIMIT + 1), "9" * 5_000])
+def test_P9_a_length_that_cannot_fit_is_refused_before_anything_is_read(length: str):
+    with pytest.raises(TooLarge, match="3 files of up to 1,048,576 bytes"):
+        check_length(length, UploadRules(files=3, upload_bytes=LIMIT))
+
+
+@pytest.mark.parametrize("length", [None, "", "0", "-1", "²", "x", str(3 * LIMIT)])
+def test_P9_a_length_that_could_fit_or_says_nothing_is_let_pass(length: str | None):
+    check_length(length, UploadRules(files=3, upload_bytes=LIMIT))
+    check_length("9" * 30, UploadRules(upload_bytes=0))
+
+
+async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_it(api: LocalApi):
+    headers = {**HEADERS, "content-length": "9" * 12}
+    answer = await api.send("POST", ATTACHMENTS, [], headers=headers, end="left")
+    assert_problem(answer, 413, "A form takes 3 files")
+    assert answer.headers["connection"] == "close"
+
+
+async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(api: LocalApi):
+    with api.backend.uploading.one_more(1):
+        rule(api, UploadRules(at_once=1))
+        answer = await upload(api, NOTES)
+    assert_problem(answer, 429, "1 uploads are under way already")
+    assert answer.headers["retry-after"] == "1"
+    assert codes(await upload(api, NOTES)) == ["notes.txt"]
+    with pytest.raises(LimitReached), api.backend.uploading.one_more(0):
+        raise AssertionError("There is no room for it.")
+
+
+async def test_P9_fifty_uploads_at_once_are_all_taken(api: LocalApi):
+    forms = [form_of(file(f"{number}.txt", b"%d" % number * 1_000)) for number in range(50)]
+    answers = await asyncio.gather(*[send(api, cut_at(form, range(0, len(form), 300))) for form in forms])
+    assert [codes(answer) for answer in answers] == [[f"{number}.txt"] for number in range(50)]
+    assert api.backend.uploading.count == 0
+    assert len(api.storage.blobs) == 50
+
+
+# What breaks off
+
+
+@given(end=st.integers(0, 10**6), pieces=st.lists(st.integers(0, 2_000), max_size=5))
+@REPEATABLE
+async def test_P9_an_upload_that_is_cut_anywhere_leaves_no_row_and_no_object(
+    api: LocalApi, end: int, pieces: list[int]
+):
+    whole = form_of(NOTES, PICTURE, file("more.txt", b"more" * 50))
+    # Behind the last boundary there is nothing left to lose.
+    cut = whole[: end % (len(whole) - 3)]
+    gone = await send(api, cut_at(cut, pieces), end="left")
+    assert gone.status == 400
+    short = await send(api, cut_at(cut, pieces))
+    assert_problem(short, 422, "body: ends before the boundary")
+    await assert_nothing(api)
+
+
+async def test_P9_an_upload_that_falls_silent_is_ended_and_leaves_nothing(api: LocalApi):
+    rule(api, UploadRules(seconds=0.01))
+    answer = await send(api, [form_of(NOTES, PICTURE)[:-50]], end="silent")
+    assert_problem(answer, 408, "Nothing more of the form came for 0.01 seconds.")
+    assert (answer.json["code"], answer.headers["connection"]) == ("too_slow", "close")
+    await assert_nothing(api)
+
+
+async def test_P9_an_upload_the_storage_cannot_take_is_told_and_leaves_nothing(api: LocalApi):
+    api.storage.is_down = True
+    answer = await upload(api, NOTES)
+    assert_problem(answer, 503, "The storage of files cannot be used")
+    assert answer.headers["retry-after"] == "1"
+    api.storage.is_down = False
+    await assert_nothing(api)
+
+
+async def test_P9_who_has_more_than_they_may_is_refused_file_by_file(api: LocalApi):
+    known = FileSettings(user_bytes=10)
+    files = Attachments(api.storage, api.store, known, clock=lambda: NOW, new_id=new_id)
+    api.app.state.backend = replace(api.backend, files=files)
+    assert codes(await upload(api, NOTES, file("b.txt", b"more milk"))) == ["notes.txt", "quota"]
+    assert len(api.storage.blobs) == 1
+
+
+# Looking and deleting
+
+
+async def test_P9_attachments_are_listed_newest_first_and_page_by_page(api: LocalApi):
+    for number in range(3):
+        await upload(api, file(f"{number}.txt", b"%d" % number))
+    first = await api.ask("GET", f"{ATTACHMENTS}?limit=2")
+    second = await api.ask("GET", f"{ATTACHMENTS}?limit=2&cursor={first.json['next']}")
+    assert [row["name"] for row in first.rows("attachments")] == ["2.txt", "1.txt"]
+    assert ([row["name"] for row in second.rows("attachments")], second.json["next"]) == (["0.txt"], None)
+    assert_problem(await api.ask("GET", f"{ATTACHMENTS}?cursor=x"), 422, "cursor")
+
+
+async def test_P9_an_attachment_is_looked_at_with_a_new_url_and_deleted_once(api: LocalApi):
+    (entry,) = (await upload(api, NOTES)).rows("attachments")
+    one, url = f"{ATTACHMENTS}/{str(entry['id']).upper()}", str(entry["url"])
+    assert (await api.ask("GET", one)).json == entry
+    assert (await api.ask("DELETE", one)).json == {"id": entry["id"]}
+    assert_problem(await api.ask("DELETE", one), 404, "There is no attachment")
+    assert_problem(await api.ask("GET", one), 404, "There is no attachment")
+    assert (await api.send("GET", url)).status == 404
+    await assert_nothing(api)
+
+
+@pytest.mark.parametrize("id", ["x", "%00", "a" * 500, "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12"])
+async def test_P9_an_id_nobody_has_is_not_there(api: LocalApi, id: str):
+    for method in ("GET", "DELETE"):
+        assert (await api.send(method, f"{ATTACHMENTS}/{id}")).status == 404
+
+
+async def test_P5_an_attachment_of_somebody_else_is_not_there(api: LocalApi):
+    (entry,) = (await upload(api, NOTES)).rows("attachments")
+    assert await stored(api, "bob") == []
+    for method in ("GET", "DELETE"):
+        assert_problem(await api.ask(method, f"{ATTACHMENTS}/{entry['id']}", user="bob"), 404, "There is no attachment")
+    (own,) = (await upload(api, NOTES, user="bob")).rows("attachments")
+    assert own["id"] != entry["id"]
+    # The same bytes are there once, and stay while anybody has them.
+    assert len(api.storage.blobs) == 1
+    assert (await api.ask("DELETE", f"{ATTACHMENTS}/{own['id']}", user="bob")).status == 200
+    assert (await api.send("GET", str(entry["url"]))).body == NOTES.body
+
+
+async def test_P9_a_file_that_refuses_a_whole_request_is_a_problem_with_its_code():
+    answer = await refuse(Request({"type": "http"}), FileRefused("it is empty", code="empty"))
+    told = load_object(bytes(answer.body)) or {}
+    assert (answer.status_code, told["code"], told["detail"]) == (422, "empty", "it is empty")

@@ -1,0 +1,103 @@
+"""Names of files: what is kept of them, and how they stand in a header (P9)."""
+
+import unicodedata
+from email.message import Message
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.files.names import content_disposition, ending_of, safe_name, shorten
+
+NASTY = st.text(
+    alphabet=st.characters()
+    | st.sampled_from('./\\ \0\r\n\t"\';%:\u202e\u200b\u200d\ufe0f\ufeff\u2028❤🔥👩e\u0301\u1100\u1161\ud800')
+)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "kept"),
+    [
+        ("a.pdf", "a.pdf"),
+        ("报告 2026.docx", "报告 2026.docx"),
+        ("🔥❤️‍🔥 👩‍👩‍👧.png", "🔥❤️‍🔥 👩‍👩‍👧.png"),
+        ("/etc/passwd", "passwd"),
+        ("C:\\Users\\me\\a.txt", "a.txt"),
+        ("../../a.txt", "a.txt"),
+        ("folder/", "folder"),
+        ("", "file"),
+        ("..", "file"),
+        ("...", "file"),
+        (" . ", "file"),
+        ("/", "file"),
+        (".env", ".env"),
+        ("a\0b\r\nc.txt", "a b c.txt"),
+        ("invoice\u202efdp.exe", "invoicefdp.exe"),
+        ("a\u200bb\ufeff.txt", "ab.txt"),
+        ("e\u0301.txt", "é.txt"),
+        ("a.txt. . ", "a.txt"),
+        ("con", "_con"),
+        ("NUL.txt", "_NUL.txt"),
+        ("com1 .tar.gz", "_com1 .tar.gz"),
+        ("lpt¹.txt", "_lpt¹.txt"),
+        ("console.txt", "console.txt"),
+        ("a\ud800.txt", "a\ufffd.txt"),
+        ("x" * 300 + ".xlsx", "x" * 195 + ".xlsx"),
+        ("x" * 300, "x" * 200),
+        ("x" * 199 + "..pdf", "x" * 196 + ".pdf"),
+    ],
+)
+def test_P9_a_name_is_kept_as_one_that_is_safe_and_reads_as_it_is(given_name: str, kept: str):
+    assert safe_name(given_name) == kept
+
+
+@given(NASTY)
+def test_P9_a_safe_name_is_safe_again(name: str):
+    kept = safe_name(name)
+    assert safe_name(kept) == kept
+
+
+@given(NASTY)
+def test_P9_a_safe_name_is_one_short_visible_path_component(name: str):
+    kept = safe_name(name)
+    assert 0 < len(kept) <= 201
+    assert not set(kept) & set("/\\\0")
+    assert kept.strip(". ") != ""
+    assert kept == unicodedata.normalize("NFC", kept)
+    assert all(unicodedata.category(one) not in {"Cc", "Cs", "Zl", "Zp"} for one in kept)
+    assert not any(unicodedata.bidirectional(one) in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI"} for one in kept)
+    kept.encode()
+
+
+@given(NASTY, st.booleans())
+def test_P9_a_header_names_the_file_whatever_its_name_is(name: str, inline: bool):
+    value = content_disposition(name, inline)
+    assert value.isascii()
+    assert value.isprintable()
+    parsed = Message()
+    parsed["Content-Disposition"] = value
+    assert parsed.get_content_disposition() == ("inline" if inline else "attachment")
+    params = [key for key, _ in parsed.get_params(header="Content-Disposition", failobj=[])][1:]
+    assert params in (["filename"], ["filename", "filename"], ["filename", "filename*"])
+
+
+def test_P9_a_plain_name_stands_in_the_header_once_and_another_twice():
+    assert content_disposition("a b.pdf", inline=True) == 'inline; filename="a b.pdf"'
+    told = content_disposition('报"告.pdf', inline=False)
+    assert told == "attachment; filename=\"___.pdf\"; filename*=UTF-8''%E6%8A%A5%22%E5%91%8A.pdf"
+
+
+def test_P9_a_name_that_looks_encoded_is_not_decoded_by_browsers():
+    assert content_disposition("a%41.txt", inline=True) == "inline; filename=\"a_41.txt\"; filename*=UTF-8''a%2541.txt"
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"), [("a.PDF", "pdf"), ("a.tar.gz", "gz"), ("a", ""), (".env", ""), ("a.", ""), ("", "")]
+)
+def test_F12_an_ending_is_read_in_lower_case(name: str, ending: str):
+    assert ending_of(name) == ending
+
+
+@given(st.text(), st.integers(min_value=30, max_value=60))
+def test_P9_a_shortened_name_is_short(name: str, characters: int):
+    assert len(shorten(name, characters)) <= characters

@@ -1,0 +1,130 @@
+"""Signed urls: who has one may read one file for a while, and not a byte of it can be another (P9, P10)."""
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.files.signing import FILES, Signer, SigningKey
+
+NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+ID = "0196cd3b-5a6f-7cc3-9f2c-5a7d1e8b9c01"
+BASE = "https://recto.example:8443/prefix"
+KEY = SigningKey(id="k1", secret=b"a secret of sixteen or more")
+OTHER = SigningKey(id="k2", secret=b"another secret, as long as that")
+SIGNER = Signer([KEY], lambda: BASE)
+URL = SIGNER.url(ID, "报告 final.pdf", LATER)
+
+
+def test_P9_a_signed_url_stands_for_its_file_until_it_expires():
+    assert URL.startswith(f"{BASE}{FILES}{ID}/")
+    assert SIGNER.read_url(URL, NOW) == ID
+    assert SIGNER.read_url(URL, LATER - timedelta(seconds=1)) == ID
+    assert SIGNER.read_url(URL, LATER) is None
+
+
+def test_P9_a_request_is_read_by_its_path_and_query_as_they_were_sent():
+    target = URL.removeprefix(BASE).encode()
+    assert SIGNER.read_target(target, NOW) == ID
+    assert SIGNER.read_target(target, LATER) is None
+    assert SIGNER.read_target(URL.encode(), NOW) is None
+    assert SIGNER.read_target(target.replace(b"%20", b" "), NOW) is None
+    assert SIGNER.read_target(b"/prefix" + target, NOW) is None
+
+
+@pytest.mark.parametrize("place", range(len(URL) + 1))
+def test_P9_a_url_with_one_byte_more_less_or_other_is_refused(place: int):
+    before, after = URL[:place], URL[place:]
+    others = [chr(code) for code in range(256)]
+    changed = [before + other + after for other in others]
+    changed += [before + other + after[1:] for other in others if other != after[:1]]
+    changed += [before + after[1:]] * (place < len(URL))
+    accepted = [url for url in changed if url != URL and SIGNER.read_url(url, NOW) is not None]
+    assert accepted == []
+
+
+@given(st.text() | st.text(alphabet=URL, max_size=len(URL) + 5))
+def test_P9_no_text_but_a_signed_url_is_accepted_and_none_breaks_the_reader(text: str):
+    assert SIGNER.read_url(text, NOW) is None or text == URL
+    assert SIGNER.read_url(URL + text, NOW) is None or text == ""
+    assert SIGNER.read_url(f"{BASE}{FILES}{text}", NOW) is None
+
+
+@given(st.binary() | st.text(alphabet=URL).map(str.encode))
+def test_P9_no_bytes_but_a_signed_target_are_accepted(target: bytes):
+    assert SIGNER.read_target(target, NOW) is None
+    assert SIGNER.read_target(FILES.encode() + target, NOW) is None
+
+
+def test_P9_a_lone_surrogate_in_a_url_is_refused():
+    assert SIGNER.read_url(URL + "\ud800", NOW) is None
+    assert SIGNER.read_url("\ud800" + URL[1:], NOW) is None
+
+
+def test_P9_a_url_signed_with_another_key_is_refused_even_under_our_keys_id():
+    stranger = Signer([SigningKey(id=KEY.id, secret=OTHER.secret)], lambda: BASE)
+    assert SIGNER.read_url(stranger.url(ID, "a.pdf", LATER), NOW) is None
+    assert SIGNER.read_url(Signer([OTHER], lambda: BASE).url(ID, "a.pdf", LATER), NOW) is None
+
+
+def test_P9_after_a_rotation_the_new_key_signs_and_the_old_one_is_still_read():
+    rotated = Signer([OTHER, KEY], lambda: BASE)
+    assert rotated.read_url(URL, NOW) == ID
+    assert "key=k2" in rotated.url(ID, "a.pdf", LATER)
+    assert Signer([OTHER], lambda: BASE).read_url(URL, NOW) is None
+
+
+def test_P9_a_url_of_another_server_is_not_ours():
+    elsewhere = Signer([KEY], lambda: "https://recto.example:8444")
+    assert SIGNER.read_url(elsewhere.url(ID, "a.pdf", LATER), NOW) is None
+
+
+def test_P9_the_address_is_asked_for_each_time():
+    base = ["http://one"]
+    signer = Signer([KEY], lambda: base[0])
+    base[0] = "http://two/"
+    url = signer.url(ID, "a.pdf", LATER)
+    assert url.startswith("http://two/api/v1/")
+    assert signer.read_url(url, NOW) == ID
+
+
+def test_P10_a_page_has_the_same_url_for_a_day_and_it_is_valid_for_one_or_two():
+    midnight = NOW.replace(hour=0)
+    urls = {SIGNER.page_url(ID, "a.pdf", midnight + timedelta(hours=hour)) for hour in range(24)}
+    assert len(urls) == 1
+    (url,) = urls
+    assert SIGNER.read_url(url, midnight + timedelta(hours=47, minutes=59, seconds=59)) == ID
+    assert SIGNER.read_url(url, midnight + timedelta(hours=48)) is None
+    assert SIGNER.page_url(ID, "a.pdf", midnight + timedelta(days=1)) != url
+
+
+def test_P10_the_day_of_a_page_is_the_utc_day_whatever_zone_the_time_is_told_in():
+    zone = datetime.fromisoformat("2026-05-15T01:00:00+08:00")
+    assert SIGNER.page_url(ID, "a.pdf", zone) == SIGNER.page_url(ID, "a.pdf", NOW)
+
+
+@given(st.text(max_size=300))
+def test_P9_any_name_makes_a_short_url_of_plain_characters(name: str):
+    url = SIGNER.url(ID, name, LATER)
+    assert url.isascii()
+    assert len(urlsplit(url).path.rpartition("/")[2]) <= 100 * 12
+    assert SIGNER.read_url(url, NOW) == ID
+
+
+def test_P9_the_name_in_a_url_is_cut_but_keeps_its_ending():
+    name = urlsplit(SIGNER.url(ID, "x" * 300 + ".docx", LATER)).path.rpartition("/")[2]
+    assert len(name) == 100
+    assert name.endswith("x.docx")
+
+
+def test_a_key_does_not_show_its_secret():
+    assert "secret" not in repr(KEY)
+    assert "k1" in repr(KEY)
+
+
+def test_nothing_is_signed_without_a_key():
+    with pytest.raises(ValueError, match="without a key"):
+        Signer([], lambda: BASE)

@@ -1,0 +1,117 @@
+"""P10, F4: what is stored of a request names attachments only, and the worker reads the same files from it."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.page.attachment import Attachment, FileRef, file_of, files_in, from_stored, refs_of, with_attachments
+from recto.page.canonical import Json, dump
+from recto.page.messages import Data, File, FileKind, Key, Source, Text, ToolMessage, Url, UserMessage
+from recto.page.wire.agui_input import decode_input
+
+URL = "https://recto.test/api/v1/agent/files/a1/a.pdf?expires=1&key=k&signature=s"
+IMAGE_URL = URL.replace("a1", "b2")
+
+
+def an_attachment(
+    id: str, name: str = "a.pdf", kind: FileKind = "document", mime: str = "application/pdf"
+) -> Attachment:
+    return Attachment(
+        id=id,
+        owner="ann",
+        name=name,
+        kind=kind,
+        mime_type=mime,
+        size=3,
+        sha256="0" * 64,
+        blob="blob-1",
+        created=datetime(2026, 5, 14, tzinfo=UTC),
+    )
+
+
+def a_request(*content: Json) -> dict[str, Json]:
+    user = {"id": "m1", "role": "user", "content": list(content)}
+    return {"threadId": "t", "runId": "r", "messages": [user], "tools": [], "unknown": {"kept": True}}
+
+
+def by_url(kind: str, url: str = URL) -> Json:
+    return {"type": kind, "source": {"type": "url", "value": url}, "metadata": {"filename": "as the client says.exe"}}
+
+
+FOUND: dict[Source, Attachment] = {
+    Url(url=URL): an_attachment("a1"),
+    Url(url=IMAGE_URL): an_attachment("b2", "b.png", "image", "image/png"),
+    Data(base64="aGk="): an_attachment("c3", "hi.txt", "document", "text/plain"),
+}
+
+
+def test_P10_a_stored_request_has_no_signature_and_no_bytes_and_reads_back_as_keys():
+    inline = {"type": "document", "source": {"type": "data", "value": "aGk=", "mimeType": "text/plain"}}
+    binary = {"type": "binary", "mimeType": "image/jpeg", "url": IMAGE_URL}
+    body = a_request({"type": "text", "text": "look"}, by_url("image"), inline, binary)
+    stored = with_attachments(body, FOUND)
+    text = dump(stored).decode()
+    assert "signature" not in text
+    assert "aGk=" not in text
+    assert isinstance(stored, dict)
+    assert stored["unknown"] == {"kept": True}
+    (user,) = from_stored(decode_input(stored).messages)
+    assert isinstance(user, UserMessage)
+    assert user.parts == (
+        Text(text="look"),
+        # F12: the stored kind, name and type win over what the client says.
+        File(kind="document", source=Key(key="a1"), mime_type="application/pdf", name="a.pdf"),
+        File(kind="document", source=Key(key="c3"), mime_type="text/plain", name="hi.txt"),
+        File(kind="image", source=Key(key="b2"), mime_type="image/png", name="b.png"),
+    )
+
+
+def test_P10_files_that_a_client_s_tool_brings_are_stored_the_same_way():
+    body = a_request({"type": "text", "text": "hi"})
+    result = {"id": "t1", "role": "tool", "toolCallId": "c", "content": [by_url("image", IMAGE_URL)]}
+    stored = with_attachments({**body, "messages": [*body["messages"], result]}, FOUND)  # type: ignore[misc]
+    _, tool = from_stored(decode_input(stored).messages)
+    assert isinstance(tool, ToolMessage)
+    assert tool.parts == (File(kind="image", source=Key(key="b2"), mime_type="image/png", name="b.png"),)
+
+
+def test_P10_a_request_without_files_is_stored_as_it_came():
+    body = a_request({"type": "text", "text": "hi"})
+    assert with_attachments(body, {}) is body
+    assert with_attachments(body, FOUND) == body
+
+
+@pytest.mark.parametrize("body", [None, [], {"messages": "no"}, {"messages": [1, {"content": [2, {"type": "image"}]}]}])
+def test_P10_what_is_no_request_is_left_alone(body: Json):
+    assert with_attachments(body, FOUND) == body
+
+
+def test_P2_every_file_of_a_request_is_named_with_its_field():
+    result = {"id": "t1", "role": "tool", "toolCallId": "c", "content": [by_url("image", IMAGE_URL)]}
+    body = a_request({"type": "text", "text": "hi"}, by_url("document"))
+    found = files_in(decode_input({**body, "messages": [*body["messages"], result]}).messages)  # type: ignore[misc]
+    assert [where for where, _ in found] == ["messages[0].content[1]", "messages[1].content[0]"]
+
+
+def test_F4_ids_count_the_files_after_deduplication():
+    twice = (File(kind="document", source=Key(key="a1")), File(kind="document", source=Key(key="a1"), name="again"))
+    other = File(kind="image", source=Key(key="b2"))
+    found = {"a1": an_attachment("a1"), "b2": an_attachment("b2", "b.png", "image", "image/png")}
+    refs = refs_of(UserMessage(id="m", parts=(*twice, other)), "resp", found)
+    assert refs == (
+        FileRef(id="resp-0", attachment="a1", name="a.pdf", kind="document", mime_type="application/pdf"),
+        FileRef(id="resp-1", attachment="b2", name="b.png", kind="image", mime_type="image/png"),
+    )
+    assert file_of(refs[1]) == File(kind="image", source=Key(key="b2"), mime_type="image/png", name="b.png")
+
+
+@given(
+    st.text(max_size=20),
+    st.sampled_from(["url", "data", "file", "key", "", None]),
+    st.sampled_from(["image", "binary", "x"]),
+)
+def test_P10_no_part_a_client_can_write_becomes_a_key_by_itself(value: str, kind: str | None, part: str):
+    body = a_request({"type": part, "url": value, "mimeType": "image/png", "source": {"type": kind, "value": value}})
+    assert with_attachments(body, {}) == body

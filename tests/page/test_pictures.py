@@ -1,0 +1,98 @@
+"""D2: pictures reach models that see, by url or as bytes; of what cannot be shown the reminder says so."""
+
+import pytest
+
+from recto.page import Facts, File, Key, Page, Target, Text, Turn, UserMessage, assemble
+from recto.page.canonical import Json, load_object
+from recto.page.fit import WireName
+from recto.page.messages import AssistantMessage, ToolCall, ToolMessage
+
+PNG = "aW1hZ2U="
+INTRO = "<system-reminder>\n# Input Files\nFiles available to the user in this turn:\n\n"
+UNSEEN = "These images cannot be shown to this model. Do not guess what they show: r2-1, r2-2"
+ZH_UNSEEN = "以下图片无法展示给当前模型，不要猜测其内容：r2-1, r2-2"
+
+
+def image(key: str, mime: str | None = "image/png") -> File:
+    return File(kind="image", source=Key(key=key), mime_type=mime, name=f"{key}.png")
+
+
+OLD = UserMessage(id="u1", response_id="r1", parts=(Text(text="old"), image("k1")))
+NEW = UserMessage(
+    id="u2", response_id="r2", parts=(Text(text="new"), image("k2"), image("k3"), image("k4", "image/heic"))
+)
+LOG = (OLD, AssistantMessage(id="a", parts=(Text(text="ok"),)), NEW)
+URLS = {key: f"https://recto.test/{key}" for key in ("k1", "k2", "k4")}
+
+
+def facts(wire: WireName = "openai", **more: object) -> Facts:
+    known = {"log": LOG, "turn": Turn(), "urls": URLS, "locale": "en", "target": Target(wire=wire), **more}
+    return Facts(**known)  # type: ignore[arg-type]
+
+
+def contents(page: Page) -> list[Json]:
+    body = load_object(page.body) or {}
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    return [message["content"] for message in messages if isinstance(message, dict)]
+
+
+def openai_image(url: str) -> Json:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def block(id: str, name: str, url: str | None) -> str:
+    address = f"\n<url>{url}</url>" if url else ""
+    return f"<file>\n<id>{id}</id>\n<name>{name}.png</name>\n<type>image</type>{address}\n</file>"
+
+
+NEW_BLOCKS = "\n".join((block("r2-0", "k2", URLS["k2"]), block("r2-1", "k3", None), block("r2-2", "k4", URLS["k4"])))
+
+
+def test_D2_pictures_go_by_url_past_ones_too_and_the_rest_is_told():
+    old, _, new = contents(assemble(facts())[0])
+    assert old == [
+        {"type": "text", "text": f"{INTRO}{block('r1-0', 'k1', URLS['k1'])}\n</system-reminder>\n\nold"},
+        openai_image(URLS["k1"]),
+    ]
+    # k3 has no url (deleted), k4 is of a format no provider takes.
+    assert new == [
+        {"type": "text", "text": f"{INTRO}{NEW_BLOCKS}\n{UNSEEN}\n</system-reminder>\n\nnew"},
+        openai_image(URLS["k2"]),
+    ]
+
+
+def test_D2_to_a_provider_that_cannot_reach_us_they_go_as_bytes():
+    old, _, new = contents(assemble(facts(images={"k2": PNG}))[0])
+    # Of the past one there are no bytes, so it is not shown, and its message says so.
+    assert isinstance(old, str)
+    assert old.endswith("what they show: r1-0\n</system-reminder>\n\nold")
+    assert isinstance(new, list)
+    assert new[1:] == [openai_image(f"data:image/png;base64,{PNG}")]
+
+
+def test_D2_the_other_wire_has_them_too():
+    _, _, new = contents(assemble(facts("anthropic", images={"k2": PNG}))[0])
+    assert isinstance(new, list)
+    assert new[1] == {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+
+
+def test_D2_in_chinese_the_notice_is_chinese():
+    _, _, new = contents(assemble(facts(locale="zh"))[0])
+    assert isinstance(new, list)
+    assert f"\n{ZH_UNSEEN}\n</system-reminder>" in str(new[0]["text"])  # type: ignore[index,call-overload]
+
+
+@pytest.mark.parametrize("images", [None, {"k1": PNG}])
+def test_D2_a_picture_in_a_tool_s_result_is_shown_where_the_wire_has_a_place_for_it(images: dict[str, str] | None):
+    call = ToolCall(id="c", name="look", arguments="{}")
+    result = ToolMessage(id="t", tool_call_id="c", parts=(Text(text="here"), image("k1"), image("k3")))
+    log = (OLD, AssistantMessage(id="a", parts=(call,)), result)
+    body = assemble(facts("anthropic", log=log, images=images))[0].body.decode()
+    shown = f'"data":"{PNG}"' if images else f'"url":"{URLS["k1"]}"'
+    assert body.count('"type":"image"') == 2
+    assert body.count(shown) == 2
+    assert "[image not shown: k3.png]" in body
+    blind = assemble(facts("anthropic", log=log, images=images, target=Target(sees_images=False, wire="anthropic")))[0]
+    assert b'"type":"image"' not in blind.body
+    assert b"[image not shown: k1.png]" in blind.body

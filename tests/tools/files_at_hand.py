@@ -1,0 +1,76 @@
+"""What the tests of tools share that work with files: files of a thread, held in memory, and calls made with them."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from recto.page.input_files import FileMaps, InputFile, file_maps
+from recto.page.messages import File, FileKind, Key, ToolCall
+from recto.tools import ToolResult
+from recto.tools.call import ToolLimits, call_tool
+from recto.tools.function import Function, tool_from
+from recto.tools.registry import Registry
+from tests.tools.runs import context, text_of
+
+PIECE = 7
+
+
+def a_file(id: str, name: str = "", kind: FileKind = "document") -> InputFile:
+    """A file under an id, which is its key too."""
+    name = name or f"{id}.txt"
+    return InputFile(id=id, name=name, kind=kind, url="", file=File(kind=kind, source=Key(key=id), name=name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtHand:
+    """Files by turn, and what each holds by its id; an error in the place of bytes is raised after the first piece."""
+
+    turns: Sequence[Sequence[InputFile]]
+    holds: Mapping[str, bytes | Exception]
+    piece: int = 65_536
+    closed: list[str] = field(default_factory=list[str])
+
+    @property
+    def maps(self) -> FileMaps:
+        return file_maps(one for turn in self.turns for one in turn)
+
+    async def read(self, file: InputFile) -> AsyncGenerator[bytes]:
+        held = self.holds[file.id]
+        try:
+            if isinstance(held, Exception):
+                yield b"x" * PIECE
+                raise held
+            for start in range(0, len(held), self.piece):
+                yield held[start : start + self.piece]
+        finally:
+            self.closed.append(file.id)
+
+
+def at_hand(**holds: str | bytes | Exception) -> AtHand:
+    """Documents of the current turn by id, with what they hold."""
+    held = {id: one.encode() if isinstance(one, str) else one for id, one in holds.items()}
+    return AtHand(turns=[[a_file(id) for id in held]], holds=held)
+
+
+def run(
+    function: Function,
+    files: AtHand | None,
+    arguments: Mapping[str, object],
+    *,
+    characters: int = 50_000,
+    workspace: Path | None = None,
+) -> ToolResult:
+    """What a tool answers a call, bounded as every answer is."""
+    tool = tool_from(function)
+    call = ToolCall(id="c1", name=tool.name, arguments=json.dumps(arguments))
+    given = replace(context(), files=files, workspace=workspace)
+    return asyncio.run(call_tool(Registry([tool]), call, given, ToolLimits(characters=characters)))
+
+
+def rows_of(result: ToolResult) -> list[dict[str, str]]:
+    """The JSON of an answer, which is never cut."""
+    assert result.error is None, text_of(result)
+    return cast("list[dict[str, str]]", json.loads(text_of(result)))

@@ -1,0 +1,257 @@
+"""F5, F6, F7: uploads are read by file id, a page at a time, and no file spoils another."""
+
+import json
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.errors import FileRefused, StorageDown
+from recto.tools.documents import NAME_SHOWN
+from recto.tools.file_read import file_read, numbered
+from recto.tools.file_text import MOST_BYTES
+from recto.tools.function import tool_from
+from recto.tools.read_files import read_files
+from tests.tools.files_at_hand import AtHand, a_file, at_hand, rows_of, run
+from tests.tools.runs import text_of
+
+LINE = re.compile(r"\[characters (\d+)-(\d+) of (\d+)(?:; for more: read_files\((.*)\))?\]\n")
+
+
+def contents(files: AtHand, ids: Sequence[str], **more: int) -> list[str]:
+    return [row["content"] for row in rows_of(run(read_files, files, {"ids": ids, **more}))]
+
+
+# Shape
+
+
+def test_F5_only_ids_are_required_and_the_tool_is_safe_to_repeat():
+    tool = tool_from(read_files)
+    schema = json.loads(tool.offer.parameters)
+    assert schema["required"] == ["ids"]
+    assert set(schema["properties"]) == {"ids", "offset", "limit"}
+    assert schema["properties"]["ids"]["items"] == {"type": "string"}
+    assert tool.safe_to_repeat
+
+
+def test_F5_files_are_answered_in_the_order_of_their_ids_and_as_often():
+    files = at_hand(a="one", b="二")
+    assert rows_of(run(read_files, files, {"ids": ["b", "a", "b"]})) == [
+        {"id": "b", "name": "b.txt", "content": "二"},
+        {"id": "a", "name": "a.txt", "content": "one"},
+        {"id": "b", "name": "b.txt", "content": "二"},
+    ]
+    assert files.closed == ["b", "a"]
+
+
+@pytest.mark.parametrize("ids", [[], ["a"] * 21, "a", [1]])
+def test_F5_other_ids_than_one_to_twenty_are_refused(ids: object):
+    assert run(read_files, at_hand(a="one"), {"ids": ids}).error == "invalid_arguments"
+
+
+def test_F5_twenty_are_taken():
+    assert contents(at_hand(a="one"), ["a"] * 20) == ["one"] * 20
+
+
+# What cannot be read
+
+
+def test_F5_an_id_that_is_unknown_has_its_own_error_and_spoils_no_other():
+    files = at_hand(a="one", b="two")
+    unknown = {"id": "c", "name": "", "content": "Error: there is no file 'c' here. The newest documents are: a, b."}
+    assert rows_of(run(read_files, files, {"ids": ["a", "c", "b"]})) == [
+        {"id": "a", "name": "a.txt", "content": "one"},
+        unknown,
+        {"id": "b", "name": "b.txt", "content": "two"},
+    ]
+
+
+def test_F5_names_of_methods_are_no_ids():
+    for id in ("constructor", "__class__", "", "keys"):
+        assert contents(at_hand(a="one"), [id])[0].startswith("Error: there is no file ")
+
+
+def test_F5_an_endless_id_is_not_repeated_in_full():
+    (row,) = rows_of(run(read_files, at_hand(), {"ids": ["x" * 100_000]}))
+    assert len(row["id"]) == NAME_SHOWN
+    assert len(row["content"]) < 2 * NAME_SHOWN
+    assert row["content"].endswith("The newest documents are: none.")
+
+
+def test_F7_only_documents_are_read():
+    files = AtHand(turns=[[a_file("a", "cat.png", "image"), a_file("b")]], holds={"a": b"png", "b": b"two"})
+    assert contents(files, ["a", "b"]) == [
+        "Error: a is no document but of type image, which has no text to read.",
+        "two",
+    ]
+    assert files.closed == ["b"]
+
+
+def test_F5_a_deleted_file_says_what_the_storage_says():
+    gone = FileRefused("it was deleted. Ask the user to attach it again.", code="deleted")
+    assert contents(at_hand(a=gone, b="two"), ["a", "b"]) == [
+        "Error: it was deleted. Ask the user to attach it again.",
+        "two",
+    ]
+
+
+def test_F5_a_storage_at_fault_is_told_without_its_details():
+    (said,) = contents(at_hand(a=StorageDown(problem="10.0.0.1 refused")), ["a"])
+    assert said == "Error: the storage of files cannot be used at present. Try again later, or tell the user."
+
+
+def test_F5_bytes_that_are_no_text_are_told():
+    (said, text) = contents(at_hand(a=bytes(range(256)) * 9, b="two"), ["a", "b"])
+    assert said.startswith("Error: its bytes are no text. Plain text can be read, such as txt, ")
+    assert text == "two"
+
+
+def test_F5_of_a_file_that_is_too_large_no_more_is_read_than_may_be():
+    files = at_hand(a=b"x" * (MOST_BYTES + 10), b=b"y" * 10)
+    said, text = contents(files, ["a", "b"])
+    assert said == "Error: it has more than 64 MiB, and no more is read of a file. Ask the user for a part of it."
+    assert text == "y" * 10
+    assert files.closed == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t"])
+def test_F5_a_file_without_text_says_so(text: str):
+    assert contents(at_hand(a=text), ["a"]) == ["[there is no text in this file]"]
+
+
+def test_F5_a_server_that_keeps_no_files_says_so():
+    result = run(read_files, None, {"ids": ["a"]})
+    assert result.error == "error"
+    assert text_of(result) == "This server keeps no files, so there are none to read."
+
+
+# Pages
+
+
+def test_F5_a_long_text_comes_a_page_at_a_time_and_says_how_to_get_the_next():
+    text = "abcdefghij" * 4_821 + "end"
+    files = at_hand(a=text)
+    assert contents(files, ["a"]) == [
+        f'[characters 1-20000 of 48213; for more: read_files({{"ids":["a"],"offset":20000}})]\n{text[:20_000]}'
+    ]
+    assert contents(files, ["a"], offset=40_000) == [f"[characters 40001-48213 of 48213]\n{text[40_000:]}"]
+
+
+def test_F5_a_text_that_fits_is_shown_whole_without_a_line():
+    assert contents(at_hand(a="x" * 20_000), ["a"]) == ["x" * 20_000]
+
+
+def test_F5_a_limit_is_kept_to_and_passed_on():
+    (said,) = contents(at_hand(a="abcdef"), ["a"], limit=2, offset=1)
+    assert said == '[characters 2-3 of 6; for more: read_files({"ids":["a"],"offset":3,"limit":2})]\nbc'
+
+
+def test_F5_an_offset_past_the_end_is_told_of_that_file_alone():
+    short, long = contents(at_hand(a="abc", b="abcdef"), ["a", "b"], offset=3)
+    assert short == "Error: offset 3 is past the end: this text has 3 characters."
+    assert long == "[characters 4-6 of 6]\ndef"
+
+
+@pytest.mark.parametrize("more", [{"offset": -1}, {"limit": 0}, {"limit": "many"}])
+def test_F5_a_page_that_is_none_is_refused(more: dict[str, object]):
+    assert run(read_files, at_hand(a="abc"), {"ids": ["a"], **more}).error == "invalid_arguments"
+
+
+def test_F5_a_page_ends_before_a_character_of_several_parts_never_inside():
+    (said,) = contents(at_hand(a="xe\u0301y"), ["a"], limit=2)
+    assert said.endswith("]\nx")
+    (said,) = contents(at_hand(a="x👩‍👩‍👧y"), ["a"], limit=4)
+    assert said.endswith("]\nx")
+
+
+@given(
+    text=st.text(alphabet="ab \n\r\u0301\u200d👩\U0001f3fb中", min_size=1, max_size=60).filter(str.strip),
+    limit=st.integers(1, 20),
+)
+def test_F5_who_follows_the_lines_reads_the_whole_text_and_comes_to_its_end(text: str, limit: int):
+    files = at_hand(a=text)
+    pages: list[str] = []
+    following: dict[str, object] | None = {"ids": ["a"], "limit": limit}
+    while following:
+        (row,) = rows_of(run(read_files, files, following))
+        line = LINE.match(row["content"])
+        pages.append(row["content"][line.end() :] if line else row["content"])
+        assert 1 <= len(pages[-1]) <= limit
+        following = json.loads(line[4]) if line and line[4] else None
+    assert "".join(pages) == text
+
+
+def test_F5_pages_of_many_long_files_shrink_until_the_answer_is_whole():
+    files = at_hand(**{f"f{number}": str(number % 10) * 48_000 for number in range(19)}, small="short")
+    result = run(read_files, files, {"ids": [*[f"f{number}" for number in range(19)], "small"]})
+    assert 45_000 < len(text_of(result)) <= 50_000
+    rows = rows_of(result)
+    assert rows[-1]["content"] == "short"
+    sizes = {int(line[2]) for row in rows[:-1] if (line := LINE.match(row["content"]))}
+    assert len(sizes) == 1
+    assert LINE.match(rows[3]["content"])
+
+
+@given(
+    texts=st.lists(st.text(alphabet='a"\\\n\x01中', max_size=400), min_size=1, max_size=6),
+    characters=st.integers(200, 3_000),
+)
+def test_F5_an_answer_is_whole_json_within_the_limit_or_says_that_it_is_too_much(texts: list[str], characters: int):
+    files = at_hand(**{f"f{number}": text for number, text in enumerate(texts)})
+    ids = [f"f{number}" for number in range(len(texts))]
+    result = run(read_files, files, {"ids": ids}, characters=characters)
+    assert len(text_of(result)) <= characters
+    if result.error:
+        assert text_of(result).endswith("Ask for fewer at a time.")
+        return
+    for row, text in zip(rows_of(result), texts, strict=True):
+        line = LINE.match(row["content"])
+        readable = text.strip() and not row["content"].startswith("Error: its bytes")
+        assert not readable or text.startswith(row["content"][line.end() if line else 0 :].replace("\ufffd", "\x01"))
+
+
+def test_F5_what_can_never_fit_says_so():
+    result = run(read_files, at_hand(a="x" * 5_000), {"ids": ["a"] * 20}, characters=500)
+    assert result.error == "error"
+    assert text_of(result).startswith("Even a part of each of these 20 files does not fit into 500 characters.")
+
+
+# By number, as old logs do
+
+
+OLD = (
+    (a_file("o0", "plan.txt"), a_file("o1", "cat.png", "image"), a_file("o2", "old.txt")),
+    (a_file("m0", "middle.txt"), a_file("m1", "plan.txt")),
+    (a_file("n0", "new.txt"), a_file("n1", "plan.txt")),
+)
+
+
+def test_F6_numbers_count_the_current_files_first_then_history_each_name_once():
+    assert [one.id for one in numbered(OLD)] == ["n0", "n1", "o2", "m0"]
+    assert list(numbered(())) == []
+
+
+def test_F6_documents_are_read_by_number_from_one():
+    files = AtHand(turns=OLD, holds={one.id: one.id.encode() for turn in OLD for one in turn})
+    rows = rows_of(run(file_read, files, {"file_indexes": [4, 1, 5, 0, -1]}))
+    assert rows == [
+        {"id": "m0", "name": "middle.txt", "content": "m0"},
+        {"id": "n0", "name": "new.txt", "content": "n0"},
+        {"id": "5", "name": "", "content": "Error: there is no document 5; they are counted from 1 to 4."},
+        {"id": "0", "name": "", "content": "Error: there is no document 0; they are counted from 1 to 4."},
+        {"id": "-1", "name": "", "content": "Error: there is no document -1; they are counted from 1 to 4."},
+    ]
+
+
+def test_F6_without_documents_there_is_nothing_to_count():
+    (row,) = rows_of(run(file_read, at_hand(), {"file_indexes": [1]}))
+    assert row["content"] == "Error: there is no document 1; there are none."
+
+
+def test_F6_a_long_text_tells_how_to_go_on_with_the_tool_there_is_now():
+    (row,) = rows_of(run(file_read, at_hand(a="x" * 20_001), {"file_indexes": [1]}))
+    assert row["content"].startswith(
+        '[characters 1-20000 of 20001; for more: read_files({"ids":["a"],"offset":20000})]'
+    )
