@@ -56,7 +56,7 @@ def output_of(*command: str, url: str = "") -> str:
 
 
 def test_every_example_has_a_test_here():
-    assert list(EXAMPLES) == ["01", "02", "03", "04", "05", "06"]
+    assert list(EXAMPLES) == ["01", "02", "03", "04", "05", "06", "07"]
     assert {path.name for path in AGENTS.iterdir()} == {"guest", "plain"}
 
 
@@ -130,6 +130,21 @@ def test_P11_a_model_without_calls_is_told_of_tools_in_words():
     story = ["  says Let me look.", "  calls stock", "  gets 3", "  says There are 3 of milk."]
     assert [line for line in said.splitlines() if line.startswith("  ")] == story
     assert said.endswith('<tool_result name="stock">\n3\n</tool_result>\n')
+
+
+@pytest.mark.full
+def test_F4_F5_P9_files_are_uploaded_and_asked_about_in_two_turns(tmp_path: Path):
+    (tmp_path / "note.txt").write_text("The key is under the mat.", encoding="utf-8")
+    (tmp_path / "empty.txt").touch()
+    files = [str(tmp_path / name) for name in ("note.txt", "empty.txt")]
+    with ServerProcess.serve(tmp_path / "data", {}) as server:
+        said = output_of(sys.executable, str(EXAMPLES["07"]), *files, url=server.url)
+    assert said.startswith("note.txt: document, text/plain\nempty.txt: it is empty")
+    first, second = said.split("\n> ")[1:]
+    for turn in (first, second):
+        assert "  calls read_files\n" in turn
+        assert "The key is under the mat." in turn
+        assert turn.rstrip().endswith(ENDED)
 
 
 def test_agents_of_the_examples_are_good():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import Agent, Limits, Sampling
+from recto.agents.file_input import OFF, FileInput
 from recto.agents.folders import Loaded, Toolbox, load_folder
 from recto.errors import SettingsError
 from recto.page import CompactSettings, FoldSettings, Project, Prompt, ReadRule, SummarySettings
@@ -32,6 +33,15 @@ output: {type: object, properties: {b: {type: 'null'}, a: {enum: [null, 1.5]}}}
 options: {seed: 7, metadata: {a: null, list: [yes, 1e3]}}
 tools: [calculator]
 tool_calling: prompt
+file_input:
+  documents: false
+  images: false
+  audio: true
+  video: true
+  endings: [gpx, .TeX]
+  max_files: 3
+  max_bytes: 1000
+datasets: [d1, d2]
 history: 10
 budget: 6000
 fold:
@@ -51,6 +61,16 @@ You are it.
 ---
 Still you.
 """
+ATTACHED = FileInput(
+    is_on=True,
+    documents=False,
+    images=False,
+    audio=True,
+    video=True,
+    endings=("gpx", "tex"),
+    max_files=3,
+    max_bytes=1000,
+)
 
 
 def load(folder: Path, text: str | bytes, own: Collection[str] = ()) -> Loaded:
@@ -93,6 +113,8 @@ def test_C4_every_setting_becomes_a_value(tmp_path: Path):
         titles="model",
         client_system=True,
         tools=("calculator",),
+        file_input=ATTACHED,
+        datasets=("d1", "d2"),
         history=10,
         budget=6000,
         locale="zh",
@@ -141,6 +163,35 @@ def test_R11_folding_is_named_switched_or_told_in_full(tmp_path: Path, settings:
     assert agent(tmp_path, settings).fold == expected
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", OFF),
+        ("file_input: false", OFF),
+        ("file_input: true", FileInput(is_on=True)),
+        ("file_input: {}", FileInput(is_on=True)),
+        ("file_input: {on: false, audio: true}", FileInput(audio=True)),
+        ("file_input: {images: false}", FileInput(is_on=True, images=False)),
+    ],
+)
+def test_D1_files_are_switched_on_or_told_in_full(tmp_path: Path, settings: str, expected: FileInput):
+    assert agent(tmp_path, settings).file_input == expected
+
+
+@pytest.mark.parametrize(
+    ("taken", "documents"),
+    [
+        (OFF, False),
+        (FileInput(endings=("gpx",)), False),
+        (FileInput(is_on=True), True),
+        (FileInput(is_on=True, documents=False), False),
+        (FileInput(is_on=True, documents=False, endings=("gpx",)), True),
+    ],
+)
+def test_D1_documents_come_to_who_takes_all_or_some_of_them(taken: FileInput, documents: bool):
+    assert taken.takes_documents == documents
+
+
 def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
     assert (agent(tmp_path, "history: all").history, agent(tmp_path, "history: 0").history) == (None, 0)
 
@@ -166,6 +217,33 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
         ("description: 12", 2, "description is 12; it is text; put it in quotes."),
         ("locale: no", 2, "locale is \"no\"; it is 'zh' or 'en'."),
         ("client_system: yes", 2, 'client_system is "yes"; it is true or false.'),
+        ("file_input: yes", 2, 'file_input is "yes"; it is true, false or a table.'),
+        ("file_input: [pdf]", 2, 'file_input is ["pdf"]; it is true, false or a table.'),
+        ("file_input:", 2, "file_input has no value; give it one, or take the line out."),
+        (
+            "file_input:\n  image: true",
+            3,
+            "there is no setting image in file_input; did you mean images? Known: audio, documents, endings, images, ",
+        ),
+        ("file_input:\n  images: 1", 3, "file_input.images is 1; it is true or false."),
+        ("file_input:\n  max_files: 0", 3, "file_input.max_files is 0; it is 1 or more."),
+        ("file_input: {max_bytes: 1.5}", 2, "file_input.max_bytes is 1.5; it is a whole number."),
+        ("file_input: {endings: gpx}", 2, 'file_input.endings is "gpx"; it is a list, such as [a, b].'),
+        (
+            "file_input:\n  endings:\n  - gpx\n  - tar.gz",
+            5,
+            'file_input.endings.1 is "tar.gz"; it is what the names of files end in, such as gpx.',
+        ),
+        ("file_input: {endings: ['']}", 2, 'file_input.endings.0 is ""; it is what the names of files end in, '),
+        (
+            "file_input: {endings: [PNG]}",
+            2,
+            'file_input.endings.0 is "PNG"; such files are no documents but of kind image, which has a switch of its ',
+        ),
+        ("datasets: d1", 2, 'datasets is "d1"; it is a list, such as [a, b].'),
+        ("datasets:\n- d1\n- ''", 4, 'datasets.1 is ""; it is not empty.'),
+        ("datasets: [7]", 2, "datasets.0 is 7; it is text; put it in quotes."),
+        ("datasets:\n- d1\n- d1", 4, 'datasets.1 is "d1"; it is in the list already.'),
         ("history: many", 2, 'history is "many"; it is `all` or a number of messages, 0 or more.'),
         ("history: true", 2, "history is true; it is `all` or a number of messages, 0 or more."),
         ("history: -1", 2, "history is -1; it is `all` or a number of messages, 0 or more."),
@@ -271,6 +349,25 @@ def test_C5_a_tool_that_is_built_in_and_in_the_folder_is_told(tmp_path: Path):
     text = "the tool calculator is built in and in tools.py too. Rename yours, or leave calculator out of `tools`."
     assert told(tmp_path, "---\n\ntools: [calculator]\n---\n", own=["calculator"]) == [(3, text)]
     assert told(tmp_path, "---\ntools: []\n---\n", own=["calculator"]) == []
+
+
+def test_F5_who_takes_documents_may_choose_the_tool_that_reads_them(tmp_path: Path):
+    assert told(tmp_path, "---\ntool_choice: read_files\nfile_input: true\n---\n") == []
+    problems = told(tmp_path, "---\ntool_choice: read_files\n---\n")
+    assert [line for line, _ in problems] == [2]
+
+
+def test_F6_a_tool_of_the_folder_may_not_have_the_name_of_one_that_comes_with_documents(tmp_path: Path):
+    for name in ("read_files", "file_read"):
+        text = f"the tool {name} is built in and in tools.py too. Rename yours: who takes documents has it."
+        assert told(tmp_path, "---\ntools: []\nfile_input: true\n---\n", own=[name]) == [(2, text)]
+        assert told(tmp_path, "---\ntools: []\n---\n", own=[name]) == []
+
+
+def test_F6_the_tool_of_old_logs_cannot_be_named(tmp_path: Path):
+    ((line, text),) = told(tmp_path, "---\ntools: [file_read]\n---\n")
+    assert line == 2
+    assert text.startswith('tools.0 is "file_read"; there is no such tool built in')
 
 
 def test_C5_what_is_wrong_beside_the_file_itself_is_told_as_it_is(tmp_path: Path):

@@ -9,12 +9,15 @@ from typing import cast
 import pytest
 
 from recto.agents.agent import CHAT, Limits
+from recto.agents.file_input import OFF, FileInput
 from recto.agents.folders import load_agents
+from recto.agents.tables import FileInputTable
 from recto.errors import SettingsError
 from recto.page.canonical import Json
 from recto.testing.client import Sent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
+from recto.tools.load import tools_built_in
 
 LIMITS = Limits(steps=3)
 PERSONA = "You are a gardener.\n\n# Rules\n\nWater in the morning. 早上浇水。"
@@ -44,21 +47,39 @@ def an_agent(folder: Path, name: str, *, persona: str | None = None, tools: str 
 # Values
 
 
-def test_C4_without_a_folder_there_is_the_built_in_agent():
+def test_C4_without_a_folder_there_are_the_shipped_agents():
     agents = load_agents(None, LIMITS)
-    assert dict(agents) == {"chat": replace(CHAT, limits=LIMITS, description=agents["chat"].description)}
-    assert agents["chat"].description
+    assert list(agents) == ["chat", "docs"]
+    assert agents["chat"] == replace(CHAT, limits=LIMITS, description=agents["chat"].description)
+    assert all(agent.description for agent in agents.values())
     assert (agents.problems, agents.warnings) == ((), ())
+
+
+def test_D1_the_shipped_agents_take_documents_and_images():
+    taken = FileInput(is_on=True)
+    assert [agent.file_input for agent in load_agents(None, LIMITS).values()] == [taken, taken]
+
+
+def test_D1_the_agent_for_documents_shows_every_setting_of_files_and_has_the_tools_for_them():
+    loaded = load_agents(None, LIMITS)
+    docs, text = loaded["docs"], (loaded.folders["docs"] / "AGENT.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^  (?:# )?([a-z_]+):", text, flags=re.MULTILINE))
+    assert shown == set(FileInputTable.model_fields)
+    assert re.search(r"^datasets: \[\]$", text, flags=re.MULTILINE)
+    assert docs.tools == ("read_files", "sandbox_fetch_user_file", "current_time", "calculator")
+    assert {*docs.tools} <= {tool.name for tool in tools_built_in()}
+    assert "read_files" in docs.prompt.identity
 
 
 def test_C4_each_folder_is_an_agent_by_its_name_with_the_persona_of_its_file(tmp_path: Path):
     an_agent(tmp_path, "gardener", persona=f"\n{PERSONA}\n\n")
     an_agent(tmp_path, "baker", persona="You bake.")
     agents = load_agents(tmp_path, LIMITS)
-    assert list(agents) == ["chat", "baker", "gardener"]
+    assert list(agents) == ["chat", "docs", "baker", "gardener"]
     assert agents["gardener"].name == "gardener"
     assert agents["gardener"].prompt.identity == PERSONA
     assert agents["gardener"].tools == CHAT.tools
+    assert (agents["gardener"].file_input, agents["gardener"].datasets) == (OFF, ())
     assert {agent.limits for agent in agents.values()} == {LIMITS}
 
 
@@ -79,7 +100,7 @@ def test_C4_a_folder_with_nothing_of_an_agent_is_reported_and_others_load(tmp_pa
     an_agent(tmp_path, "nothing")
     an_agent(tmp_path, "baker", persona="You bake.")
     loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == ["chat", "baker"]
+    assert list(loaded) == ["chat", "docs", "baker"]
     assert list(loaded.broken) == ["nothing"]
     assert [str(problem) for problem in loaded.problems] == [
         f"{tmp_path / 'nothing'}: there is neither AGENT.md nor tools.py in it. "
@@ -97,7 +118,7 @@ def test_C4_a_folder_whose_name_is_none_is_reported(tmp_path: Path):
 def test_C4_a_broken_folder_named_as_the_built_in_agent_leaves_none_of_that_name(tmp_path: Path):
     an_agent(tmp_path, "chat", persona="---\nlocale: fr\n---\nYou are mine.")
     loaded = load_agents(tmp_path, LIMITS)
-    assert dict(loaded) == dict(loaded.folders) == {}
+    assert list(loaded) == list(loaded.folders) == ["docs"]
     assert list(loaded.broken) == ["chat"]
 
 
@@ -111,14 +132,15 @@ def test_C4_where_each_agent_is_can_be_told(tmp_path: Path):
 def test_C4_a_folder_named_as_the_built_in_agent_takes_its_place(tmp_path: Path):
     an_agent(tmp_path, "chat", persona="You are mine.")
     agents = load_agents(tmp_path, LIMITS)
-    assert {name: agent.prompt.identity for name, agent in agents.items()} == {"chat": "You are mine."}
+    assert list(agents) == ["chat", "docs"]
+    assert agents["chat"].prompt.identity == "You are mine."
 
 
 def test_C4_files_and_hidden_folders_are_no_agents(tmp_path: Path):
     (tmp_path / "README.md").write_text("x")
     for name in (".git", "__pycache__", "_drafts"):
         an_agent(tmp_path, name, persona="x")
-    assert list(load_agents(tmp_path, LIMITS)) == ["chat"]
+    assert list(load_agents(tmp_path, LIMITS)) == ["chat", "docs"]
 
 
 def test_C4_a_folder_that_cannot_be_read_says_so(tmp_path: Path):

@@ -1,6 +1,6 @@
 """Forms with files, as bytes: what a client would send."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 BOUNDARY = "----a-boundary-of-our-tests"
@@ -43,6 +43,13 @@ def cut_at(body: bytes, places: Sequence[int]) -> Iterator[bytes]:
         if end > start:
             yield body[start:end]
         start = end
+
+
+async def sent(pieces: Iterable[bytes]) -> AsyncGenerator[bytes]:
+    """Pieces as a request hands them out: an empty one is the last."""
+    for piece in pieces:
+        yield piece
+    yield b""
 
 
 def _quoted(text: str) -> str:

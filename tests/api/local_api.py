@@ -109,6 +109,8 @@ class LocalApi:
 
         async def send(message: Message) -> None:
             sent.append(message)
+            # As a socket does that takes no more for now.
+            await asyncio.sleep(0)
 
         await self.app(scope, receive, send)
         headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

@@ -17,6 +17,7 @@ class MemoryStorage:
         self.is_down = False
         self.links = False
         self.reading = 0
+        self.opened = list[AsyncGenerator[bytes]]()
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
         self._check()
@@ -24,7 +25,12 @@ class MemoryStorage:
         self._check()
         self.blobs[name] = written
 
-    async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+    def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+        # Kept, so that only who reads to the end or closes it has ended the reading.
+        self.opened.append(self._read(name, start, end))
+        return self.opened[-1]
+
+    async def _read(self, name: str, start: int, end: int | None) -> AsyncGenerator[bytes]:
         self._check()
         if name not in self.blobs:
             raise NotFound(what="file", id=name)

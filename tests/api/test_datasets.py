@@ -21,8 +21,8 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
         yield made
 
 
-async def make(api: LocalApi, *, user: str = "ann", **fields: Json) -> Mapping[str, Json]:
-    answer = await api.ask("POST", DATASETS, {"name": "Mine", **fields}, user=user)
+async def make(api: LocalApi, **fields: Json) -> Mapping[str, Json]:
+    answer = await api.ask("POST", DATASETS, {"name": "Mine", **fields})
     assert answer.status == 201, answer.body
     return answer.json
 

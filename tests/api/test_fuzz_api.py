@@ -6,19 +6,24 @@ from collections import Counter
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from recto.api.attachments import ATTACHMENTS
+from recto.api.datasets import DATASETS
 from recto.api.me import delete_me
 from recto.api.route import Route
 from recto.api.server import ROUTES
+from recto.files.signing import FILES
 from recto.page.canonical import Json, dump
 from recto.testing.client import RUNS, ask, bearer, read_events, request
 from recto.testing.process import ServerProcess
 from tests.api.described import operations
+from tests.api.forms import FORM, file, form_of
 from tests.api.generated import Case, Generated, assert_as_described, cases_of, generated
 from tests.api.scripted_server import ALICE, BOB, KEYS
 from tests.api.wrong_inputs import assert_problem
@@ -27,6 +32,7 @@ pytestmark = pytest.mark.full
 
 USERS = {"alice": ALICE, "bob": BOB}
 THREADS = "/api/v1/agent/threads"
+NOTES = file("notes.txt", b"buy milk")
 # Some 5,000 in all. A route that takes nothing has only six; the one that takes most has most.
 EXAMPLES, MOST = 270, 1_000
 # Longer than any answer takes: a stream that does not end fails.
@@ -42,10 +48,13 @@ REPEATABLE = settings(
 
 @dataclass(frozen=True, kw_only=True)
 class Home:
-    """A run that has ended, and its thread: of one user."""
+    """A run that has ended, its thread, a file and a dataset: of one user. `signed` is the query of the file's url."""
 
     thread: str
     run: str
+    attachment: str
+    signed: Mapping[str, str]
+    dataset: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +72,15 @@ class Fuzzed:
     def _home(self, token: str) -> Home:
         body = ask("What is 12*7?")
         assert request(self.url, "POST", RUNS, body, token=token).status == 202
-        home = Home(thread=str(body["threadId"]), run=str(body["runId"]))
+        kept = request(self.url, "POST", ATTACHMENTS, form_of(NOTES), token=token, content_type=FORM).json
+        (entry,) = cast("list[Mapping[str, Json]]", kept["attachments"])
+        home = Home(
+            thread=str(body["threadId"]),
+            run=str(body["runId"]),
+            attachment=str(entry["id"]),
+            signed=dict(parse_qsl(urlsplit(str(entry["url"])).query)),
+            dataset=str(request(self.url, "POST", DATASETS, {"name": "Mine"}, token=token).json["id"]),
+        )
         assert list(read_events(self.url, home.run, token=token))
         return home
 
@@ -106,9 +123,13 @@ def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, route: Route)
 
 def lead_home(case: Case, route: Route, home: Home) -> None:
     """Put what exists into the places for it, so that what else is sent is looked at."""
-    ids = {"id": home.thread if route.path.startswith(THREADS) else home.run, "n": "1"}
+    known = {THREADS: home.thread, ATTACHMENTS: home.attachment, FILES: home.attachment, DATASETS: home.dataset}
+    id = next((id for path, id in known.items() if route.path.startswith(path)), home.run)
+    ids = {"id": id, "n": "1", "name": str(NOTES.filename)}
     for name in case.path_parameters.keys() & ids.keys():
         case.path_parameters[name] = ids[name]
+    if route.path.startswith(FILES):
+        case.query = dict(home.signed)
     if "threadId" in case.query:
         case.query["threadId"] = home.thread
     body = case.body

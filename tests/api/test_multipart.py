@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from recto.api.multipart import PIECE, Form, FormLimits, Heading, boundary_of, heading_of
 from recto.errors import WireError
-from tests.api.forms import BOUNDARY, FORM, Field, cut_at, file, form_of
+from tests.api.forms import BOUNDARY, FORM, Field, cut_at, file, form_of, sent
 
 LIMITS = FormLimits()
 EDGES = [b"", b"\r", b"\r\n", b"\r\n--", f"\r\n--{BOUNDARY}".encode()[:-1], f"--{BOUNDARY}\r\n".encode(), b"-" * 40]
@@ -22,12 +22,6 @@ FIELDS = st.builds(
     filename=st.none() | NAMES,
     content_type=st.none() | st.just("text/plain"),
 )
-
-
-async def sent(pieces: Iterable[bytes]) -> AsyncGenerator[bytes]:
-    for piece in pieces:
-        yield piece
-    yield b""
 
 
 async def read(pieces: Iterable[bytes], limits: FormLimits = LIMITS) -> list[tuple[Heading, bytes]]:

@@ -5,6 +5,7 @@ changes nothing. A route these tables do not know fails here, so a new one is co
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,6 +14,7 @@ from recto.page.canonical import Json
 from recto.testing.client import RUNS, Reply, ask, request
 from recto.testing.model_server import Answer, Call
 from tests.api.described import Operation, operations
+from tests.api.forms import FORM, Field, file, form_of
 from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_problem, assert_refused
 
@@ -21,20 +23,29 @@ pytestmark = pytest.mark.full
 # A word of alice's, in everything she says and hears. Nobody else is ever sent it.
 MARK = "Zinnober4711"
 AGENT = "/api/v1/agent"
-# Somebody who has nothing at all.
-CAROL = "carol-key-of-our-tests"
+# Somebody who has nothing of alice's, and somebody who has nothing at all.
+CAROL, DAVE = "carol-key-of-our-tests", "dave-key-of-our-tests-as-well"
 # Differ from answer to answer, whoever asks.
 CLOCKS = frozenset({"date"})
+# The one of alice's files.
+FILE = f"{MARK}.txt"
+SIGNED = f"GET {AGENT}/files/{{id}}/{{name}}"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Belongings:
-    """What alice has: runs by their state, threads, and the words for ids in queries and bodies."""
+    """What alice has: runs by their state, threads, a file and a dataset, and the words for ids in queries and bodies.
+
+    `signed` is what stands behind the `?` of her file's url.
+    """
 
     server: Scripted
     runs: Mapping[str, str]
     threads: Mapping[str, str]
+    attachment: str
+    signed: str
+    dataset: str
     message: str
     cursor: str
 
@@ -52,6 +63,10 @@ class Belongings:
             "runs/{id}": list(self.runs.values()),
             "threads/{id}": list(self.threads.values()),
             "calls/{n}": ["1"],
+            "attachments/{id}": [self.attachment],
+            "files/{id}": [self.attachment],
+            "{id}/{name}": [FILE],
+            "datasets/{id}": [self.dataset],
         }
         assert place in known, (
             f"No id is known for {place}. Name one in Belongings.ids, in tests/api/test_ownership.py."
@@ -71,6 +86,7 @@ class Belongings:
             "?after": "1",
             "?protocolVersion": "1.0",
             "?raw": "1",
+            "?agent": "chat",
         }
         assert name in known, f"No value is known for {name}. Name one in Belongings.query, in {__file__}."
         return f"{name[1:]}={known[name]}"
@@ -80,12 +96,16 @@ class Belongings:
         assert name in known, f"No value is known for {name}. Name one in Belongings.header, in {__file__}."
         return name.rstrip(":").replace("-", "_"), known[name]
 
-    def body(self, operation: Operation) -> Json:
-        """A good body of an operation, with alice's ids where it takes any."""
+    def body(self, operation: Operation) -> Json | bytes:
+        """A good body of an operation, with alice's ids where it takes any. One of bytes is a form."""
+        if operation.name == f"POST {AGENT}/attachments":
+            return form_of(file("not-alices.txt", b"not alice's"))
         known: dict[str, Json] = {
             f"POST {RUNS}": ask("hello", thread=self.threads["finished"]),
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
+            f"POST {AGENT}/datasets": {"name": "not alice's"},
+            f"PATCH {AGENT}/datasets/{{id}}": {"name": "taken over", "sharedWith": ["bob"]},
         }
         if not operation.has_body:
             return None
@@ -97,12 +117,12 @@ class Belongings:
 
     def secrets(self) -> list[str]:
         """What no answer to bob may hold."""
-        return [MARK, *self.runs.values(), *self.threads.values(), self.message]
+        return [MARK, *self.runs.values(), *self.threads.values(), self.message, self.attachment, self.dataset]
 
 
 @pytest.fixture(scope="module")
 def alices(tmp_path_factory: pytest.TempPathFactory) -> Generator[Belongings]:
-    settings = {"RECTO_API_KEYS": f"{KEYS},carol:{CAROL}", "RECTO_OPERATORS": "alice"}
+    settings = {"RECTO_API_KEYS": f"{KEYS},carol:{CAROL},dave:{DAVE}", "RECTO_OPERATORS": "alice"}
     with scripted_server(tmp_path_factory.mktemp("owned"), settings) as server:
         yield settle_in(server)
 
@@ -128,13 +148,25 @@ def settle_in(server: Scripted) -> Belongings:
     }
     threads = {"finished": thread, "waiting": str(waiting["threadId"]), "forked": str(fork.json["id"])}
     cursor = str(server.get("/threads?limit=1")["next"])
+    kept = upload(server, file(FILE, MARK.encode()))
+    dataset = request(server.url, "POST", f"{AGENT}/datasets", {"name": MARK, "sharedWith": ["carla"]}, token=ALICE)
     return Belongings(
         server=server,
         runs={**tasks, **by_name},
         threads={**threads, "running": str(held["threadId"])},
+        attachment=str(kept["id"]),
+        signed=urlsplit(str(kept["url"])).query,
+        dataset=str(dataset.json["id"]),
         message=message,
         cursor=cursor,
     )
+
+
+def upload(server: Scripted, one: Field) -> Mapping[str, Json]:
+    """Store a file of alice's."""
+    reply = request(server.url, "POST", f"{AGENT}/attachments", form_of(one), token=ALICE, content_type=FORM)
+    (entry,) = cast("list[Mapping[str, Json]]", reply.json["attachments"])
+    return entry
 
 
 CALCULATE = Answer(text=MARK, calls=(Call(name="calculator", arguments='{"expression": "6*7"}', id=f"c-{MARK}"),))
@@ -160,8 +192,9 @@ def filled(alices: Belongings, operation: Operation) -> Iterator[dict[str, str]]
 
 
 def send(alices: Belongings, operation: Operation, path: str, token: str | None) -> Reply:
-    headers = dict(alices.header(name) for name in operation.headers)
-    return request(alices.url, operation.method, path, alices.body(operation), token=token, **headers)
+    headers, body = dict(alices.header(name) for name in operation.headers), alices.body(operation)
+    media = {"content_type": FORM} if isinstance(body, bytes) else {}
+    return request(alices.url, operation.method, path, body, token=token, **headers, **media)
 
 
 def shown(reply: Reply) -> tuple[int, dict[str, str], str]:
@@ -221,9 +254,10 @@ def test_P5_no_answer_to_others_holds_anything_of_alices(alices: Belongings, tok
 
 def test_P13_who_has_nothing_is_shown_nothing_whoever_else_has_much(alices: Belongings):
     nothing: dict[str, Json] = {"scope": "history_day", "threadId": None, "day": None, "hasMore": False, "messages": []}
-    assert request(alices.url, "GET", f"{AGENT}/history", token=CAROL).json == nothing
-    assert request(alices.url, "GET", f"{AGENT}/threads", token=CAROL).json == {"threads": [], "next": None}
-    assert request(alices.url, "GET", f"{AGENT}/me/export", token=CAROL).body == b""
+    assert request(alices.url, "GET", f"{AGENT}/history", token=DAVE).json == nothing
+    for what in ("threads", "attachments", "datasets"):
+        assert request(alices.url, "GET", f"{AGENT}/{what}", token=DAVE).json == {what: [], "next": None}
+    assert request(alices.url, "GET", f"{AGENT}/me/export", token=DAVE).body == b""
 
 
 def test_P5_a_run_in_alices_thread_is_not_for_bob(alices: Belongings):
@@ -277,6 +311,15 @@ def test_P5_bob_can_not_answer_a_call_of_alices(alices: Belongings):
     assert [call["id"] for call in waiting] == [f"p-{MARK}"]
 
 
+def test_P9_a_signature_is_all_a_reader_needs_and_only_for_its_file(alices: Belongings):
+    path, other = f"{AGENT}/files/{alices.attachment}/{FILE}", f"{AGENT}/files/{new_id()}/{FILE}"
+    for token in (None, BOB, "a-key-nobody-ever-had"):
+        read = request(alices.url, "GET", f"{path}?{alices.signed}", token=token)
+        assert (read.status, read.body) == (200, MARK.encode())
+        assert request(alices.url, "GET", f"{other}?{alices.signed}", token=token).status == 404
+        assert request(alices.url, "DELETE", f"{path}?{alices.signed}", token=token).status in {401, 405}
+
+
 def play_as_bob(alices: Belongings) -> str:
     """A thread of bob's, with a run that has ended."""
     admitted = alices.server.post(ask("I am bob"), BOB).json
@@ -296,13 +339,14 @@ def test_C3_without_a_good_credential_only_what_is_open_answers(alices: Belongin
         reply = send(alices, operation, operation.at(values), token)
         assert MARK not in str(shown(reply))
         if operation.is_open:
-            assert reply.status == 200, operation.name
+            # What is open to whoever has a signature is to others as if it were nowhere.
+            assert reply.status == (404 if operation.name == SIGNED else 200), operation.name
             is_open.add(operation.name)
         else:
             assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer"), operation.name
             assert_problem(reply)
             assert alices.runs["finished"] not in reply.body.decode()
-    assert is_open == {"GET /healthz", "GET /readyz"}
+    assert is_open == {"GET /healthz", "GET /readyz", SIGNED}
     assert alices.export() == before
 
 
@@ -316,7 +360,8 @@ def test_who_may_only_look_sees_all_and_changes_nothing(alices: Belongings):
             # A stream of what is under way has no end, and what waits has no calls yet.
             if operation.method == "GET" and alices.under_way & set(values.values()):
                 continue
-            reply = send(alices, operation, operation.at(values), LOOKER)
+            query = alices.signed if operation.name == SIGNED else ""
+            reply = send(alices, operation, operation.at(values, query), LOOKER)
             if operation.method == "GET":
                 assert reply.status == 200, f"{operation.name} {values}: {reply.body!r}"
             else:

@@ -68,7 +68,7 @@ async def test_P7_a_client_that_is_gone_before_its_stream_began_leaves_nobody_li
     hub, before = Hub(store), channels()
     run = await admit(store, "r1")
     hearing = ExitStack()
-    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, "1.0")
+    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, bytes)
     assert channels() == before + 1
     with suppress(ClientDisconnect):
         await send_to_nobody(response, spec)

@@ -249,7 +249,14 @@ async def test_a_user_is_deleted_only_when_they_mean_it(api: LocalApi):
         assert_problem(await api.ask("DELETE", f"/api/v1/agent/me{query}"), 422, "must be your user name, 'ann'")
     assert ids(await api.ask("GET", THREADS)) == [ONE]
     answer = await api.ask("DELETE", "/api/v1/agent/me?confirm=ann")
-    assert answer.json == {"threads": 1, "profiles": 0, "days": 0, "stopped": [lease.run]}
+    assert answer.json == {
+        "threads": 1,
+        "profiles": 0,
+        "days": 0,
+        "attachments": 0,
+        "datasets": 0,
+        "stopped": [lease.run],
+    }
     assert api.cancelled == [lease.run]
     assert ids(await api.ask("GET", THREADS)) == []
     assert ids(await api.ask("GET", THREADS, user="bob")) == [OTHER]

@@ -1,8 +1,10 @@
 """Uploads (P9): every file of a form is taken or refused on its own; what breaks off leaves nothing behind."""
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,9 +18,10 @@ from recto.api import attachments, serving
 from recto.api.attachments import ATTACHMENTS
 from recto.api.problems import refuse
 from recto.api.uploads import BEYOND_BYTES, UploadRules, check_length
-from recto.errors import FileRefused, LimitReached, TooLarge
+from recto.errors import FileRefused, TooLarge
 from recto.files.attachments import Attachments
 from recto.files.ports import FileSettings
+from recto.files.storage import open_storage
 from recto.ids import new_id
 from recto.page.canonical import Json, load_object
 from tests.api.forms import FORM, Field, cut_at, file, form_of
@@ -186,7 +189,7 @@ async def test_P9_no_more_is_read_of_a_refused_file_than_leads_to_the_next(api: 
 
     def endless() -> Iterable[bytes]:
         nonlocal read
-        yield form_of(NOTES, large).removesuffix(b"\r\n--" + form_of()[2:])
+        yield form_of(NOTES, large).removesuffix(b"\r\n" + form_of())
         for _ in range(rest // 65_536):
             read += 65_536
             yield b"x" * 65_536
@@ -196,6 +199,31 @@ async def test_P9_no_more_is_read_of_a_refused_file_than_leads_to_the_next(api: 
     assert 0 <= read - LIMIT - BEYOND_BYTES <= 2 * 65_536
     assert [row["name"] for row in await stored(api)] == ["notes.txt"]
     assert len(api.storage.blobs) == 1
+
+
+async def test_P9_far_too_much_is_stopped_early_and_takes_no_memory(api: LocalApi, tmp_path: Path):
+    limit, piece, sent = 64 * LIMIT, b"All work and no play. \n" * 10_000, 0
+    files = open_storage(None, tmp_path / "files")
+    known = Attachments(files, api.store, FileSettings(upload_bytes=limit), clock=lambda: NOW, new_id=new_id)
+    api.app.state.backend = replace(api.backend, files=known, uploads=UploadRules(upload_bytes=limit))
+
+    def far_too_much() -> Iterable[bytes]:
+        nonlocal sent
+        yield form_of(file("long.txt", b"")).removesuffix(b"\r\n" + form_of())
+        while sent < 2 * limit:
+            sent += len(piece)
+            yield piece
+
+    tracemalloc.start()
+    try:
+        answer = await send(api, far_too_much())
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (codes(answer), answer.headers["connection"]) == (["too_large"], "close")
+    assert sent <= limit + BEYOND_BYTES + 2 * len(piece)
+    assert most < 16 * LIMIT
+    assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("length", [str(3 * LIMIT + BEYOND_BYTES + LIMIT + 1), "9" * 5_000])
@@ -218,14 +246,21 @@ async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_i
 
 
 async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(api: LocalApi):
-    with api.backend.uploading.one_more(1):
+    with api.backend.uploading.one_more("bob", UploadRules()):
         rule(api, UploadRules(at_once=1))
         answer = await upload(api, NOTES)
     assert_problem(answer, 429, "1 uploads are under way already")
     assert answer.headers["retry-after"] == "1"
     assert codes(await upload(api, NOTES)) == ["notes.txt"]
-    with pytest.raises(LimitReached), api.backend.uploading.one_more(0):
-        raise AssertionError("There is no room for it.")
+
+
+async def test_P9_one_user_s_uploads_keep_nobody_else_out(api: LocalApi):
+    rule(api, UploadRules(of_user=1))
+    with api.backend.uploading.one_more("ann", api.backend.uploads):
+        assert_problem(await upload(api, NOTES), 429, "1 uploads are under way already")
+        with api.backend.uploading.one_more("bob", api.backend.uploads):
+            pass
+    assert codes(await upload(api, NOTES)) == ["notes.txt"]
 
 
 async def test_P9_fifty_uploads_at_once_are_all_taken(api: LocalApi):
@@ -259,6 +294,16 @@ async def test_P9_an_upload_that_falls_silent_is_ended_and_leaves_nothing(api: L
     answer = await send(api, [form_of(NOTES, PICTURE)[:-50]], end="silent")
     assert_problem(answer, 408, "Nothing more of the form came for 0.01 seconds.")
     assert (answer.json["code"], answer.headers["connection"]) == ("too_slow", "close")
+    await assert_nothing(api)
+
+
+async def test_P9_a_file_its_owner_deleted_before_the_form_broke_off_is_no_trouble(api: LocalApi):
+    rule(api, UploadRules(seconds=0.2))
+    sending = asyncio.create_task(send(api, [form_of(NOTES, PICTURE)[:-50]], end="silent"))
+    while not (rows := await stored(api)):
+        await asyncio.sleep(0)
+    assert (await api.ask("DELETE", f"{ATTACHMENTS}/{rows[0]['id']}")).status == 200
+    assert (await sending).status == 408
     await assert_nothing(api)
 
 
@@ -301,6 +346,13 @@ async def test_P9_an_attachment_is_looked_at_with_a_new_url_and_deleted_once(api
     assert_problem(await api.ask("GET", one), 404, "There is no attachment")
     assert (await api.send("GET", url)).status == 404
     await assert_nothing(api)
+
+
+async def test_P9_the_time_a_url_ends_is_told_as_the_url_has_it(api: LocalApi):
+    api.app.state.backend = replace(api.backend, clock=lambda: NOW + timedelta(seconds=0.9))
+    (entry,) = (await upload(api, NOTES)).rows("attachments")
+    assert entry["expiresAt"] == "2026-05-15T12:00:00.000Z"
+    assert f"?expires={int(NOW.timestamp()) + 86_400}&" in str(entry["url"])
 
 
 @pytest.mark.parametrize("id", ["x", "%00", "a" * 500, "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12"])

@@ -64,7 +64,7 @@ def test_P9_keys_are_made_once_and_kept_for_their_owner_alone(tmp_path: Path):
 
 def test_P9_processes_that_make_keys_at_once_agree(tmp_path: Path):
     with ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(lambda _: load_keys(tmp_path), range(32)))
+        found = set(pool.map(load_keys, [tmp_path] * 32))
     assert len(found) == 1
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 

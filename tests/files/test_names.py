@@ -11,7 +11,7 @@ from recto.files.names import content_disposition, ending_of, safe_name, shorten
 
 NASTY = st.text(
     alphabet=st.characters()
-    | st.sampled_from('./\\ \0\r\n\t"\';%:\u202e\u200b\u200d\ufe0f\ufeff\u2028❤🔥👩e\u0301\u1100\u1161\ud800')
+    | st.sampled_from("./\\ \0\r\n\t\"';%:\u202e\u200b\u200d\ufe0f\ufeff\u2028❤🔥👩e\u0301\u1100\u1161\ud800")
 )
 
 

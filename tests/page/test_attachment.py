@@ -31,9 +31,10 @@ def an_attachment(
     )
 
 
-def a_request(*content: Json) -> dict[str, Json]:
+def a_request(*content: Json, result: Json = None) -> dict[str, Json]:
     user = {"id": "m1", "role": "user", "content": list(content)}
-    return {"threadId": "t", "runId": "r", "messages": [user], "tools": [], "unknown": {"kept": True}}
+    messages = [user, result] if result else [user]
+    return {"threadId": "t", "runId": "r", "messages": messages, "tools": [], "unknown": {"kept": True}}
 
 
 def by_url(kind: str, url: str = URL) -> Json:
@@ -69,9 +70,8 @@ def test_P10_a_stored_request_has_no_signature_and_no_bytes_and_reads_back_as_ke
 
 
 def test_P10_files_that_a_client_s_tool_brings_are_stored_the_same_way():
-    body = a_request({"type": "text", "text": "hi"})
     result = {"id": "t1", "role": "tool", "toolCallId": "c", "content": [by_url("image", IMAGE_URL)]}
-    stored = with_attachments({**body, "messages": [*body["messages"], result]}, FOUND)  # type: ignore[misc]
+    stored = with_attachments(a_request({"type": "text", "text": "hi"}, result=result), FOUND)
     _, tool = from_stored(decode_input(stored).messages)
     assert isinstance(tool, ToolMessage)
     assert tool.parts == (File(kind="image", source=Key(key="b2"), mime_type="image/png", name="b.png"),)
@@ -90,8 +90,8 @@ def test_P10_what_is_no_request_is_left_alone(body: Json):
 
 def test_P2_every_file_of_a_request_is_named_with_its_field():
     result = {"id": "t1", "role": "tool", "toolCallId": "c", "content": [by_url("image", IMAGE_URL)]}
-    body = a_request({"type": "text", "text": "hi"}, by_url("document"))
-    found = files_in(decode_input({**body, "messages": [*body["messages"], result]}).messages)  # type: ignore[misc]
+    body = a_request({"type": "text", "text": "hi"}, by_url("document"), result=result)
+    found = files_in(decode_input(body).messages)
     assert [where for where, _ in found] == ["messages[0].content[1]", "messages[1].content[0]"]
 
 

@@ -1,9 +1,11 @@
 """D2: pictures reach models that see, by url or as bytes; of what cannot be shown the reminder says so."""
 
+from dataclasses import replace
+
 import pytest
 
 from recto.page import Facts, File, Key, Page, Target, Text, Turn, UserMessage, assemble
-from recto.page.canonical import Json, load_object
+from recto.page.canonical import Json, dump, load_object
 from recto.page.fit import WireName
 from recto.page.messages import AssistantMessage, ToolCall, ToolMessage
 
@@ -25,9 +27,8 @@ LOG = (OLD, AssistantMessage(id="a", parts=(Text(text="ok"),)), NEW)
 URLS = {key: f"https://recto.test/{key}" for key in ("k1", "k2", "k4")}
 
 
-def facts(wire: WireName = "openai", **more: object) -> Facts:
-    known = {"log": LOG, "turn": Turn(), "urls": URLS, "locale": "en", "target": Target(wire=wire), **more}
-    return Facts(**known)  # type: ignore[arg-type]
+def facts(wire: WireName = "openai") -> Facts:
+    return Facts(log=LOG, turn=Turn(), urls=URLS, locale="en", target=Target(wire=wire))
 
 
 def contents(page: Page) -> list[Json]:
@@ -63,7 +64,7 @@ def test_D2_pictures_go_by_url_past_ones_too_and_the_rest_is_told():
 
 
 def test_D2_to_a_provider_that_cannot_reach_us_they_go_as_bytes():
-    old, _, new = contents(assemble(facts(images={"k2": PNG}))[0])
+    old, _, new = contents(assemble(replace(facts(), images={"k2": PNG}))[0])
     # Of the past one there are no bytes, so it is not shown, and its message says so.
     assert isinstance(old, str)
     assert old.endswith("what they show: r1-0\n</system-reminder>\n\nold")
@@ -72,15 +73,15 @@ def test_D2_to_a_provider_that_cannot_reach_us_they_go_as_bytes():
 
 
 def test_D2_the_other_wire_has_them_too():
-    _, _, new = contents(assemble(facts("anthropic", images={"k2": PNG}))[0])
+    _, _, new = contents(assemble(replace(facts("anthropic"), images={"k2": PNG}))[0])
     assert isinstance(new, list)
     assert new[1] == {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 
 
 def test_D2_in_chinese_the_notice_is_chinese():
-    _, _, new = contents(assemble(facts(locale="zh"))[0])
+    _, _, new = contents(assemble(replace(facts(), locale="zh"))[0])
     assert isinstance(new, list)
-    assert f"\n{ZH_UNSEEN}\n</system-reminder>" in str(new[0]["text"])  # type: ignore[index,call-overload]
+    assert f"\\n{ZH_UNSEEN}\\n</system-reminder>" in dump(new[0]).decode()
 
 
 @pytest.mark.parametrize("images", [None, {"k1": PNG}])
@@ -88,11 +89,12 @@ def test_D2_a_picture_in_a_tool_s_result_is_shown_where_the_wire_has_a_place_for
     call = ToolCall(id="c", name="look", arguments="{}")
     result = ToolMessage(id="t", tool_call_id="c", parts=(Text(text="here"), image("k1"), image("k3")))
     log = (OLD, AssistantMessage(id="a", parts=(call,)), result)
-    body = assemble(facts("anthropic", log=log, images=images))[0].body.decode()
+    shown_to = replace(facts("anthropic"), log=log, images=images)
+    body = assemble(shown_to)[0].body.decode()
     shown = f'"data":"{PNG}"' if images else f'"url":"{URLS["k1"]}"'
     assert body.count('"type":"image"') == 2
     assert body.count(shown) == 2
     assert "[image not shown: k3.png]" in body
-    blind = assemble(facts("anthropic", log=log, images=images, target=Target(sees_images=False, wire="anthropic")))[0]
+    blind = assemble(replace(shown_to, target=Target(sees_images=False, wire="anthropic")))[0]
     assert b'"type":"image"' not in blind.body
     assert b"[image not shown: k1.png]" in blind.body

@@ -24,7 +24,7 @@ from recto.store.runs import admit
 from recto.store.schema import BLOBS, METADATA
 from recto.store.store import Store, open_store
 from recto.testing.store_suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
-from recto.testing.store_suite.samples import START, admission, at, expect
+from recto.testing.store_suite.samples import START, admission, at, expect, has_run
 
 PATIENCE = 20
 MOST = 4 * SIZE
@@ -256,7 +256,7 @@ async def test_P10_a_run_that_names_a_file_that_is_being_deleted_is_refused(stor
         partial(attachments.delete_if_unused, ids=[one.id]), store.admit(with_files(admission("r1"), one))
     )
     assert isinstance(found, Refused)
-    assert not await store.has_run("ann", "r1")
+    assert not await has_run(store, "ann", "r1")
 
 
 @pytest.mark.full

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,23 @@ def test_an_unknown_tool_is_told_with_the_closest_and_all_known_names():
 def test_an_unknown_tool_like_no_other_gets_the_names_alone():
     assert text_of(call("zzz", search)) == "There is no tool 'zzz'. Known tools: search."
     assert text_of(call("zzz")) == "There is no tool 'zzz'. Known tools: none."
+
+
+def test_F6_a_hidden_tool_runs_and_is_not_among_the_known_ones():
+    tools = Registry([tool_from(search), replace(tool_from(sleep), is_offered=False)])
+    asked = ToolCall(id="c1", name="slee", arguments="{}")
+    assert text_of(asyncio.run(call_tool(tools, asked, context()))) == "There is no tool 'slee'. Known tools: search."
+    hidden = Registry([replace(tool_from(search), is_offered=False)])
+    asked = ToolCall(id="c1", name="search", arguments='{"words": "x"}')
+    assert text_of(asyncio.run(call_tool(hidden, asked, context()))) == "x"
+
+
+@pytest.mark.parametrize(("limit", "told"), [(300, "300"), (1, "200")])
+def test_a_tool_knows_how_much_it_may_answer(limit: int, told: str):
+    def room(context: ToolContext) -> str:
+        return str(context.characters)
+
+    assert text_of(call("room", room, limits=ToolLimits(characters=limit))) == told
 
 
 def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told():

@@ -11,7 +11,7 @@ import pytest
 from recto.errors import SettingsError
 from recto.page.messages import ToolCall
 from recto.tools.call import call_tool
-from recto.tools.load import tools_built_in, tools_of_folder, tools_of_packages
+from recto.tools.load import tools_built_in, tools_for, tools_of_folder, tools_of_packages
 from recto.tools.ports import Tool
 from recto.tools.registry import Registry
 from tests.tools.runs import context, text_of
@@ -174,8 +174,36 @@ def test_C5_a_broken_entry_point_is_named(
 # Built in
 
 
-def test_the_built_in_tools_are_safe_to_repeat():
-    assert {tool.name: tool.safe_to_repeat for tool in tools_built_in()} == {"current_time": True, "calculator": True}
+BUILT_IN = ["current_time", "calculator", "read_files", "sandbox_fetch_user_file"]
+
+
+def test_the_built_in_tools_are_offered_and_safe_to_repeat():
+    tools = tools_built_in()
+    assert names(tools) == BUILT_IN
+    assert all(tool.safe_to_repeat and tool.is_offered and not tool.is_external for tool in tools)
+
+
+@pytest.mark.parametrize(
+    ("named", "takes_documents", "had"),
+    [
+        ((), False, []),
+        (("calculator",), False, ["calculator"]),
+        (("calculator",), True, ["calculator", "read_files", "file_read"]),
+        (("read_files", "calculator"), True, ["read_files", "calculator", "file_read"]),
+        (("read_files",), False, ["read_files", "file_read"]),
+    ],
+)
+def test_F5_who_takes_documents_can_read_them_and_nothing_is_had_twice(
+    named: tuple[str, ...], takes_documents: bool, had: list[str]
+):
+    assert names(tools_for(named, takes_documents, Registry(tools_built_in()))) == had
+
+
+def test_F6_the_tool_of_old_logs_is_had_and_not_offered():
+    tools = Registry(tools_for((), True, Registry(tools_built_in())))
+    assert [offer.name for offer in tools.offers(tools)] == ["read_files"]
+    assert not tools["file_read"].is_offered
+    assert tools["file_read"].safe_to_repeat
 
 
 def test_importing_what_developers_need_is_light():

@@ -148,6 +148,14 @@ def test_F5_a_limit_is_kept_to_and_passed_on():
     assert said == '[characters 2-3 of 6; for more: read_files({"ids":["a"],"offset":3,"limit":2})]\nbc'
 
 
+def test_F5_more_than_an_answer_holds_may_be_asked_for():
+    (said,) = contents(at_hand(a="x" * 200_000), ["a"], limit=10**9)
+    line = LINE.match(said)
+    assert line
+    assert 49_000 < int(line[2]) < 50_000
+    assert json.loads(line[4]) == {"ids": ["a"], "offset": int(line[2]), "limit": 10**9}
+
+
 def test_F5_an_offset_past_the_end_is_told_of_that_file_alone():
     short, long = contents(at_hand(a="abc", b="abcdef"), ["a", "b"], offset=3)
     assert short == "Error: offset 3 is past the end: this text has 3 characters."
@@ -210,6 +218,15 @@ def test_F5_an_answer_is_whole_json_within_the_limit_or_says_that_it_is_too_much
         line = LINE.match(row["content"])
         readable = text.strip() and not row["content"].startswith("Error: its bytes")
         assert not readable or text.startswith(row["content"][line.end() if line else 0 :].replace("\ufffd", "\x01"))
+
+
+def test_F5_a_text_shorter_than_the_line_about_a_part_is_never_made_one():
+    files = at_hand(a="x" * 5_000, b="y" * 140)
+    rows = rows_of(run(read_files, files, {"ids": ["a", "b"]}, characters=400))
+    line = LINE.match(rows[0]["content"])
+    assert line
+    assert int(line[2]) < 140
+    assert rows[1]["content"] == "y" * 140
 
 
 def test_F5_what_can_never_fit_says_so():

@@ -1,5 +1,7 @@
 """Tools by name."""
 
+from dataclasses import replace
+
 import pytest
 
 from recto.errors import SettingsError
@@ -38,6 +40,16 @@ def test_offers_come_in_the_order_asked_for():
 def test_an_offer_of_an_unknown_tool_names_it_and_the_known_ones():
     with pytest.raises(SettingsError, match=r"'serch'; there is no such tool; known are: ping, search\."):
         Registry([tool_from(search), tool_from(ping)]).offers(["serch"])
+
+
+def test_F6_a_hidden_tool_is_found_and_never_offered_or_named():
+    hidden = replace(tool_from(ping), is_offered=False)
+    registry = Registry([tool_from(search), hidden])
+    assert registry["ping"] is hidden
+    assert registry.offers(registry) == (registry["search"].offer,)
+    assert registry.offers(["ping"]) == ()
+    with pytest.raises(SettingsError, match=r"known are: search\."):
+        registry.offers(["serch"])
 
 
 def test_two_tools_of_one_name_are_refused_with_both_places():

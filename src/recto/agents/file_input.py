@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from recto.page.input_files import ENDINGS
 from recto.page.messages import FileKind
 
-Mode: TypeAlias = Literal["tool", "always"]
 FIELDS: Mapping[FileKind, str] = {"document": "documents", "image": "images", "audio": "audio", "video": "video"}
 # The tool that reads documents, and the one that old logs did it with; agents need not name them.
 READING, OLD_READING = "read_files", "file_read"

@@ -192,6 +192,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         sampling=_sampling(table),
         titles=table.titles,
         client_system=table.client_system,
+        vision=table.vision,
         tools=tuple(table.tools),
         file_input=file_input(table.file_input),
         datasets=tuple(table.datasets),

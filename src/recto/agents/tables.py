@@ -112,6 +112,7 @@ class AgentTable(Table):
     locale: Literal["zh", "en"] = "en"
     model: Annotated[str, AfterValidator(_model)] | None = None
     window: Count | None = None
+    vision: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Count | None = None
     reasoning_effort: Effort | None = None

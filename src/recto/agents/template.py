@@ -13,6 +13,7 @@ description: What this agent is for, in one line.
 # The model
 # model: openai:NAME           # default: the server's. Also anthropic:NAME, compatible:NAME, demo
 # window: 128000               # tokens it can take; default: the server's
+# vision: true                 # whether it sees pictures; default: known of openai and anthropic, else the server's
 # temperature: 0.7             # default: the model's own; so for the next three
 # max_tokens: 4096
 # reasoning_effort: medium     # minimal, low, medium or high

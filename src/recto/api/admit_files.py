@@ -6,7 +6,7 @@ request names attachments only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recto.agents.file_input import FileInput
@@ -47,14 +47,14 @@ async def attach(backend: Backend, owner: str, body: bytes, run_input: RunInput,
     for where, file in files:
         if not isinstance(file.source, Data):
             found[file.source] = await _signed(backend, owner, file, where)
-    _check_count(run_input, allowed)
+    # Before anything is taken in: what is refused here leaves nothing behind.
+    _check_count(run_input, found, allowed)
+    _check_allowed(files, found, allowed)
     for where, file in files:
-        if isinstance(file.source, Data) and file.source not in found:
+        if file.source not in found:
             found[file.source] = await _taken_in(backend, owner, file, where, allowed)
-    for where, file in files:
-        one = found[file.source]
-        if why := allowed.why_not(one.kind, one.name, one.size):
-            raise Refused(f"{one.name}: {why}", where=where)
+    # Bytes that were taken in before may have come for another agent.
+    _check_allowed(files, found, allowed)
     stored = with_attachments(load(body), found)
     messages = from_stored(decode_input(stored).messages)
     return Attached(body=dump(stored), messages=messages, found={one.id: one for one in found.values()})
@@ -70,11 +70,19 @@ async def _signed(backend: Backend, owner: str, file: File, where: str) -> Attac
         raise Refused(NOT_SIGNED, where=where) from error
 
 
-def _check_count(run_input: RunInput, allowed: FileInput) -> None:
+def _check_count(run_input: RunInput, found: Mapping[Source, Attachment], allowed: FileInput) -> None:
+    """Two urls of one file are one file."""
     for place, message in enumerate(run_input.messages):
-        count = len(clean_files(message)) if isinstance(message, UserMessage) else 0
+        sources = [file.source for file in clean_files(message)] if isinstance(message, UserMessage) else []
+        count = len({found[source].id if source in found else source for source in sources})
         if allowed.is_on and count > allowed.max_files:
             raise Refused(TOO_MANY.format(count=count, most=allowed.max_files), where=f"messages[{place}].content")
+
+
+def _check_allowed(files: Sequence[tuple[str, File]], found: Mapping[Source, Attachment], allowed: FileInput) -> None:
+    for where, file in files:
+        if (one := found.get(file.source)) and (why := allowed.why_not(one.kind, one.name, one.size)):
+            raise Refused(f"{one.name}: {why}", where=where)
 
 
 async def _taken_in(backend: Backend, owner: str, file: File, where: str, allowed: FileInput) -> Attachment:

@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.agents.agent import Agent
+from recto.agents.file_input import OLD_READING
 from recto.api.backend import Backend, backend_of, json_answer
 from recto.api.route import Route
 from recto.page.canonical import Json
-from recto.tools.load import HIDDEN
 
 EXAMPLE: dict[str, Json] = {
     "name": "chat",
@@ -52,7 +52,7 @@ def _row(backend: Backend, agent: Agent) -> Json:
         "default": agent.name == backend.agent,
         "locale": agent.locale,
         "toolCalling": agent.tool_calling,
-        "tools": sorted(backend.tool_names.get(agent.name, frozenset()) - HIDDEN),
+        "tools": sorted(backend.tool_names.get(agent.name, frozenset()) - {OLD_READING}),
     }
 
 

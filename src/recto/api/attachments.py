@@ -25,6 +25,7 @@ from recto.api.shapes_files import (
     AttachmentsShape,
     GoneShape,
     UploadedShape,
+    UploadForm,
 )
 from recto.api.threads import Cursor, Limit
 from recto.api.uploads import Entry, Intake, RefusedFile, Taken, check_length
@@ -49,7 +50,7 @@ async def upload_attachments(request: Request, agent: AgentName = None) -> Respo
     backend = backend_of(request)
     try:
         check_length(request.headers.get("content-length"), backend.uploads)
-        with backend.uploading.one_more(backend.uploads.at_once):
+        with backend.uploading.one_more(user_of(request).name, backend.uploads):
             taken = await _take(request, agent)
     except ClientDisconnect:
         # Nobody is there to be told.
@@ -146,6 +147,8 @@ ROUTES = (
         path=ATTACHMENTS,
         handler=upload_attachments,
         tag="attachments",
+        body=UploadForm,
+        media=FORM,
         answer=UploadedShape,
         refusals=(408, 413, 415, 422),
         examples={"answer": UPLOADED_EXAMPLE},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -52,6 +53,7 @@ class Backend:
     metrics: Callable[[], bytes]
     bounds: Bounds = Bounds()
     operators: frozenset[str] = frozenset({LOCAL})
+    workspaces: Path | None = None
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)

@@ -31,8 +31,8 @@ STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"r
 class Route:
     """One method of one path. `refusals` are the statuses it may refuse with, beside those any route may.
 
-    `body` is what it takes, `answer` what it gives with `status`; `streams` says that it can answer with events, `text`
-    is the media type of an answer that is neither. One that `is_open` needs no credentials.
+    `body` is what it takes, as `media`; `answer` what it gives with `status`; `streams` says that it can answer with
+    events, `text` is the media type of an answer that is neither. One that `is_open` needs no credentials.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -42,6 +42,7 @@ class Route:
     answer: type[BaseModel] | None = None
     status: int = 200
     body: type[BaseModel] | None = None
+    media: str = JSON_MEDIA
     refusals: tuple[int, ...] = ()
     streams: bool = False
     is_open: bool = False
@@ -103,7 +104,7 @@ def _body(route: Route) -> dict[str, object]:
     if route.body is None:
         return security
     shown = {"schema": _schema(route.body), **_example(route.examples.get("body"))}
-    return {**security, "requestBody": {"required": True, "content": {JSON_MEDIA: shown}}}
+    return {**security, "requestBody": {"required": True, "content": {route.media: shown}}}
 
 
 @cache

@@ -19,6 +19,7 @@ from recto.api.problems import problem
 from recto.api.route import Route
 from recto.errors import NotFound
 from recto.files.names import content_disposition
+from recto.files.served import served_as
 from recto.files.signing import FILES
 from recto.page.attachment import Attachment
 
@@ -27,29 +28,14 @@ LINK_SECONDS = 60.0
 NO_FILE = (
     "There is no file under this url. Where it was, the url has expired or the file was deleted: ask for a new url."
 )
-# Types a browser shows without running anything in them.
-SHOWN = frozenset(
-    {
-        *(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif", "bmp")),
-        *(f"audio/{kind}" for kind in ("mpeg", "wav", "ogg", "mp4", "webm")),
-        *(f"video/{kind}" for kind in ("mp4", "webm", "ogg")),
-        "application/pdf",
-        "text/plain",
-    }
-)
-# Types a browser only saves. Everything else might be run by one, whatever it is called.
-SAVED = re.compile(
-    r"application/(vnd\.(?!.*\+xml)[a-z0-9.+-]+|msword|rtf|json|zip|epub\+zip)|text/(csv|markdown|tab-separated-values)"
-    r"|image/(tiff|heic|heif)|audio/(flac|aac|midi)|video/(quicktime|x-msvideo|x-matroska)"
-)
-UNKNOWN = "application/octet-stream"
 RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
 # Numbers with more digits than any size has are not read.
 DIGITS = 18
 TAG = re.compile(r'(?:W/)?("[^"]*")')
+# A browser's own viewer of PDFs does not open in a sandbox; what a PDF runs, it runs in a sandbox of its own.
+PDF, POLICY, SANDBOX = "application/pdf", "default-src 'none'", "default-src 'none'; sandbox"
 SAFE = {
     "accept-ranges": "bytes",
-    "content-security-policy": "default-src 'none'; sandbox",
     # Pages elsewhere may show a file they were given the url of.
     "cross-origin-resource-policy": "cross-origin",
 }
@@ -102,14 +88,6 @@ def names_tag(header: str | None, tag: str) -> bool:
     return header is not None and (header.strip() == "*" or tag in TAG.findall(header))
 
 
-def media_of(mime_type: str) -> tuple[str, bool]:
-    """The type a file is served as, and whether a browser may show it where it stands."""
-    essence = mime_type.partition(";")[0].strip().lower()
-    if essence in SHOWN:
-        return essence, True
-    return (essence if SAVED.fullmatch(essence) else UNKNOWN), False
-
-
 async def get_file(request: Request, id: FileId, name: FileName) -> Response:
     """A file, for whoever has its signed url; no credential is needed. Parts of it by `Range`."""
     del id, name  # They are read, with all else of the url, by who signed it.
@@ -146,10 +124,11 @@ def _seconds_left(backend: Backend, request: Request) -> int:
 
 
 def _headers(attachment: Attachment, seconds: int) -> dict[str, str]:
-    media, is_shown = media_of(attachment.mime_type)
+    media, is_shown = served_as(attachment.mime_type)
     return {
         **SAFE,
         "content-type": media,
+        "content-security-policy": POLICY if media == PDF else SANDBOX,
         "content-disposition": content_disposition(attachment.name, is_shown),
         "cache-control": f"private, max-age={seconds}",
         "etag": f'"{attachment.sha256}"',

@@ -36,6 +36,7 @@ from recto.page.title import given_title
 from recto.store.forks import ForkWish
 from recto.store.ports import StoredEvent
 from recto.store.threads import Stopped, StoredThread, ThreadsWish
+from recto.tools.workspaces import drop_workspace
 
 THREADS = "/api/v1/agent/threads"
 WAITING = "waiting"
@@ -75,6 +76,8 @@ async def delete_thread(request: Request, id: ThreadId) -> Response:
     backend, known = backend_of(request), thread_id(id)
     stopped = await backend.store.delete_thread(user_of(request).name, known)
     stop(backend, stopped)
+    if backend.workspaces:
+        await drop_workspace(backend.workspaces, known)
     return json_answer({"id": known, "stopped": [run.id for run in stopped]})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
@@ -28,13 +29,15 @@ RETRY_SECONDS = 1.0
 class UploadRules:
     """How files may come: so many in a form, with no more seconds of silence, so many forms at once in this process.
 
-    `upload_bytes` is the largest file (0: no limit), `url_seconds` how long the url in an answer holds; `redirects`
-    sends readers on to a storage that has urls of its own.
+    `of_user` is how many of those one user may have: who sends slowly keeps nobody else out. `upload_bytes` is the
+    largest file (0: no limit), `url_seconds` how long the url in an answer holds; `redirects` sends readers on to a
+    storage that has urls of its own.
     """
 
     files: int = 20
     seconds: float = 60.0
-    at_once: int = 64
+    at_once: int = 100
+    of_user: int = 50
     upload_bytes: int = GIBIBYTE
     url_seconds: float = 86_400.0
     redirects: bool = True
@@ -64,19 +67,22 @@ class UnderWay:
     """The uploads at work in this process."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self._users: Counter[str] = Counter()
 
     @contextmanager
-    def one_more(self, most: int) -> Generator[None]:
+    def one_more(self, owner: str, rules: UploadRules) -> Generator[None]:
         """Count one while it lasts. More than may be at once raise LimitReached."""
-        if self.count >= most:
+        if self._users[owner] >= rules.of_user or self._users.total() >= rules.at_once:
+            most = min(rules.of_user, rules.at_once)
             told = f"{most} uploads are under way already, as many as there may be. Try again in a moment."
             raise LimitReached(told, retry=RETRY_SECONDS)
-        self.count += 1
+        self._users[owner] += 1
         try:
             yield
         finally:
-            self.count -= 1
+            self._users[owner] -= 1
+            # Plus nothing: who has none is not kept.
+            self._users += Counter()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +125,7 @@ class Intake:
             return RefusedFile(name=safe_name(name), error=told, code="too_many")
         upload = Upload(owner=self.owner, name=name, allowed=allowed, declared=part.heading.content_type)
         try:
-            async with aclosing(part.pieces()) as pieces:
-                return await self.files.receive(upload, pieces)
+            return await self.files.receive(upload, part.pieces())
         except FileRefused as refused:
             return RefusedFile(name=safe_name(name), error=str(refused), code=refused.code)
 

@@ -54,7 +54,7 @@ def make_crew(settings: ServerSettings) -> Crew:
 
 
 def _built_in(agent: Agent, built_in: Registry) -> Sequence[Tool]:
-    return tools_for(agent.tools, agent.file_input.takes("document"), built_in)
+    return tools_for(agent.tools, agent.file_input.takes_documents, built_in)
 
 
 def _with_models(
@@ -79,6 +79,7 @@ def _with_models(
 
 
 def model_of(settings: ServerSettings, name: str) -> Model:
+    """A model by its name. Raises SettingsError where it cannot be had."""
     return choose_model(name, os.environ, window=settings.window, timeouts=_timeouts(settings))
 
 

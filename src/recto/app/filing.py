@@ -81,6 +81,7 @@ def upload_rules(settings: ServerSettings) -> UploadRules:
         files=settings.upload_files,
         seconds=settings.upload_seconds,
         at_once=settings.uploads,
+        of_user=settings.user_uploads,
         upload_bytes=settings.upload_bytes,
         url_seconds=settings.url_seconds,
         redirects=settings.redirects,

@@ -41,6 +41,7 @@ from recto.store.sqlite import SqliteSettings
 from recto.store.store import Store, open_store
 from recto.telemetry import Telemetry
 from recto.tools.registry import Registry
+from recto.tools.workspaces import sweep_workspaces
 from recto.worker.filing import Cabinet
 from recto.worker.loop import work
 from recto.worker.recorder import RecorderSettings
@@ -186,7 +187,8 @@ async def _clean(settings: ServerSettings, shop: Workshop) -> int:
     )
     done = await shop.store.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
     files = await shop.cabinet.attachments.clean() if shop.cabinet else 0
-    return sum(asdict(done).values()) + files
+    folders = await sweep_workspaces(settings.workspaces_folder, shop.store.known_threads)
+    return sum(asdict(done).values()) + files + folders
 
 
 def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatcher: Dispatcher) -> Backend:
@@ -205,6 +207,7 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
         files=cabinet.attachments,
         signer=cabinet.signer,
         uploads=upload_rules(settings),
+        workspaces=shop.workspaces,
         clock=_now,
         new_id=new_id,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from recto.agents.agent import Agent, Limits
+from recto.agents.file_input import with_reading
 from recto.agents.folders import FILE, NAME, NAME_RULE, TOOLS_FILE, Loaded, Toolbox, load_folder, persona_tokens
 from recto.agents.template import new_files
 from recto.cli import options
@@ -113,7 +114,7 @@ def _row(agent: Agent, folder: Path, tools: Toolbox) -> dict[str, Json]:
         "name": agent.name,
         "description": agent.description,
         "model": agent.model,
-        "tools": [*agent.tools, *tools.of_folder(folder)],
+        "tools": [*with_reading(agent.tools, agent.file_input.takes_documents), *tools.of_folder(folder)],
         "locale": agent.locale,
         "tokens": persona_tokens(agent),
     }

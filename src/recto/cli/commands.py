@@ -17,6 +17,7 @@ from recto.cli import options
 from recto.cli.agents import agents
 from recto.cli.config import load_config
 from recto.cli.data import backup, user
+from recto.cli.keys import keys
 from recto.cli.report import report, tokens_of_messages
 from recto.cli.serve import serve
 from recto.cli.sessions import Session, read_session
@@ -85,6 +86,7 @@ app.command()(serve)
 app.command()(backup)
 app.add_typer(user)
 app.add_typer(agents)
+app.add_typer(keys)
 
 
 def _assemble(file: str, now: str | None, config: Path | None, wishes: Wishes) -> tuple[Session, Page, Manifest]:

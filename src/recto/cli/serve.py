@@ -129,10 +129,17 @@ def _shown(name: str, value: object) -> str:
 
 def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
     """Whatever was set that nobody may read, and the passwords in addresses."""
-    told = [getattr(settings, name) for name in SECRETS if name != "api_keys"]
-    keys = [part for entry in (settings.api_keys or "").split(",") for part in entry.split(":")[1:]]
+    lists = ("api_keys", "signing_keys")
+    told = [getattr(settings, name) for name in SECRETS if name not in lists]
+    entries = [entry for name in lists for entry in (getattr(settings, name) or "").split(",")]
+    keys = [part for entry in entries for part in entry.split(":")[1:]]
     of_models = [environment.get(name) for name in KEYS]
-    urls = [settings.database_url, settings.jwt_jwks_url, *[environment.get(name) for name in URLS]]
+    urls = [
+        settings.database_url,
+        settings.storage_url,
+        settings.jwt_jwks_url,
+        *[environment.get(name) for name in URLS],
+    ]
     passwords = [word for url in urls for word in _password(url)]
     return [one.strip() for one in (*told, *keys, *of_models, *passwords) if one]
 

@@ -92,7 +92,8 @@ class ServerSettings:
     signing_keys: str | None = None
     url_seconds: float = 86_400.0
     redirects: bool = True
-    uploads: int = 64
+    uploads: int = 100
+    user_uploads: int = 50
     upload_files: int = 20
     upload_bytes: int = 2**30
     upload_seconds: float = 60.0
@@ -180,6 +181,7 @@ class _ServerTable(BaseModel):
     url_seconds: Annotated[float, Field(ge=60, le=604_800)] | None = None
     redirects: bool | None = None
     uploads: Count | None = None
+    user_uploads: Count | None = None
     upload_files: Count | None = None
     upload_bytes: Annotated[int, Field(ge=0)] | None = None
     upload_seconds: Seconds | None = None

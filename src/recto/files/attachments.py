@@ -16,7 +16,8 @@ from recto.agents.file_input import FileInput
 from recto.errors import FileRefused, StorageDown
 from recto.files.names import content_disposition, safe_name
 from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
-from recto.files.types import HEAD_BYTES, FileType, ending_for, is_shown, type_of
+from recto.files.served import served_as
+from recto.files.types import HEAD_BYTES, FileType, ending_for, type_of
 from recto.page.attachment import Attachment
 from recto.page.messages import Data, File
 
@@ -63,11 +64,14 @@ class Attachments:
         return await self._keep(named, type, incoming, blob)
 
     async def take_inline(self, owner: str, file: File, allowed: FileInput) -> Attachment:
-        """Take in a file whose bytes stand in a message, in base64."""
+        """Take in a file whose bytes stand in a message, in base64. Sent again it is the same attachment (P3)."""
         if not isinstance(file.source, Data):
             raise FileRefused("its bytes are not in the message; upload it and send its url", code="not_inline")
         bytes = await asyncio.to_thread(_decoded, file.source.base64)
-        name = file.name or f"{file.kind}{ending_for(file.mime_type)}"
+        name = safe_name(file.name or f"{file.kind}{ending_for(file.mime_type)}")
+        known = await self._rows.same_attachment(owner, hashlib.sha256(bytes).hexdigest(), name)
+        if known is not None:
+            return known
         return await self.receive(Upload(owner=owner, name=name, allowed=allowed, declared=file.mime_type), _one(bytes))
 
     async def find(self, owner: str, id: str) -> Attachment:
@@ -84,9 +88,9 @@ class Attachments:
 
     async def link(self, attachment: Attachment, seconds: float) -> str | None:
         """A url of the storage's own, where it has one to give."""
-        way = content_disposition(attachment.name, inline=is_shown(attachment.mime_type))
-        served = ServedAs(mime_type=attachment.mime_type, disposition=way)
-        return await self._storage.link(attachment.blob, seconds, served)
+        media, is_shown = served_as(attachment.mime_type)
+        way = ServedAs(mime_type=media, disposition=content_disposition(attachment.name, inline=is_shown))
+        return await self._storage.link(attachment.blob, seconds, way)
 
     async def delete(self, owner: str, id: str) -> None:
         """Delete an attachment. Its urls end at once; its bytes are deleted where nobody else has them."""
@@ -214,6 +218,8 @@ class _Incoming:
 
 def _decoded(text: str) -> bytes:
     try:
+        if len(text) % 4:
+            raise ValueError("it has no multiple of four characters")
         return a2b_base64(text, strict_mode=True)
     except (Base64Error, ValueError) as error:
         raise FileRefused(f"its data is no base64 ({error}); encode its bytes anew", code="base64") from error

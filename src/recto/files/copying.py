@@ -27,7 +27,7 @@ def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int
         except FileNotFoundError:
             # Deleted meanwhile.
             continue
-        os.replace(draft, goal)
+        draft.replace(goal)
         count += 1
         if count % STEP == 0:
             copied(count)

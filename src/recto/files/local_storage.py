@@ -49,8 +49,9 @@ class LocalStorage:
                 await _on_disk(lambda piece=piece: staged.write(piece))
             await _on_disk(staged.finish)
         except BaseException:
-            # Shielded: who is cancelled once more leaves nothing either.
-            await asyncio.shield(asyncio.ensure_future(_on_disk(staged.drop)))
+            # Shielded: who is cancelled once more leaves nothing either. What went wrong first is what is told.
+            with suppress(StorageDown):
+                await asyncio.shield(asyncio.ensure_future(_on_disk(staged.drop)))
             raise
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:

@@ -91,6 +91,10 @@ class AttachmentRows(Protocol):
         """An attachment. Where an owner is named, somebody else's is not there: NotFound."""
         ...
 
+    async def same_attachment(self, owner: str, sha256: str, name: str) -> Attachment | None:
+        """The owner's attachment with these bytes and this name."""
+        ...
+
     async def delete_attachment(self, owner: str, id: str) -> Sequence[str]:
         """Delete a row. Returns the blobs nobody has any more; their rows are gone too."""
         ...

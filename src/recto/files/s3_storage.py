@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -59,7 +59,7 @@ class S3Storage:
         path, feed = checked(name), _Feed(pieces)
         putting = asyncio.ensure_future(self._put(path, feed))
         try:
-            await asyncio.shield(putting)
+            await asyncio.wait([putting])
         except asyncio.CancelledError:
             feed.stop()
             ending = asyncio.ensure_future(self._undo(path, putting))
@@ -68,6 +68,7 @@ class S3Storage:
             ending.add_done_callback(self._ending.discard)
             await asyncio.shield(ending)
             raise
+        await putting
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
         """The bytes from `start` up to but not including `end`. Each piece is asked for when it is wanted.
@@ -134,8 +135,10 @@ class S3Storage:
     async def _undo(self, path: str, putting: asyncio.Future[None]) -> None:
         """Wait until the upload has ended. One that was complete already is deleted again."""
         await asyncio.wait([putting])
-        if putting.exception() is None:
-            await self.delete([path])
+        # What cannot be deleted now is swept later: whoever was cancelled is to hear that, and nothing else.
+        with suppress(StorageDown):
+            if not putting.cancelled() and putting.exception() is None:
+                await self.delete([path])
 
 
 class _Feed:
@@ -215,5 +218,5 @@ def _in_our_words(name: str) -> Generator[None]:
 def _words(error: Exception) -> str:
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return "it refused our credentials"
-    # The rest of it is the answer of the storage, which may hold more than people should see.
-    return str(error).partition("\n")[0].partition(": <?xml")[0][:PROBLEM_CHARACTERS]
+    # Before the dash stand addresses, behind the first line the whole answer: more than people should see.
+    return str(error).partition("\n")[0].rpartition(" - ")[2].partition(": <")[0][:PROBLEM_CHARACTERS]

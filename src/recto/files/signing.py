@@ -22,7 +22,7 @@ PURPOSE = b"recto file url\n"
 
 _TARGET = re.compile(
     re.escape(FILES).encode() + rb"(?P<id>[0-9A-Za-z_-]{1,64})/(?P<name>[0-9A-Za-z._~%-]{1,2000})"
-    rb"\?expires=(?P<expires>[0-9]{1,11})&key=(?P<key>[0-9A-Za-z_-]{1,64})&signature=[0-9A-Za-z_-]{32}"
+    rb"\?expires=(?P<expires>[0-9]{1,12})&key=(?P<key>[0-9A-Za-z_-]{1,64})&signature=[0-9A-Za-z_-]{32}"
 )
 
 

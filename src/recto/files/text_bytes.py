@@ -51,5 +51,11 @@ def _decoded(head: bytes, encoding: str) -> str | None:
 
 
 def _is_evidently(head: bytes, encoding: str) -> bool:
-    text = _decoded(head, encoding)
-    return bool(text) and all(one.isspace() or unicodedata.category(one) not in _NO_TEXT for one in text or "")
+    """Whether bytes with zeros in them are wide characters: all are letters and the like, and there is plain text.
+
+    Read the wrong way round, plain characters become letters whose number ends in two zeros; those are rarer in texts.
+    """
+    text = _decoded(head, encoding) or ""
+    if len(head) % 2 or not all(one.isspace() or unicodedata.category(one) not in _NO_TEXT for one in text):
+        return False
+    return 0 < sum(map(str.isascii, text)) >= sum(ord(one) & 0xFF == 0 for one in text)

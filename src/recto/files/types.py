@@ -84,7 +84,9 @@ MEDIA: Mapping[str, str] = {
 # Documents that are no text, and what their bytes must be.
 _CONTAINERS: Mapping[str, tuple[Family, ...]] = {
     "pdf": ("pdf",),
-    **dict.fromkeys(("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub"), ("zip",)),
+    # With a password on it, a program of Microsoft's wraps the zip in its old container.
+    **dict.fromkeys(("docx", "xlsx", "pptx"), ("zip", "ole")),
+    **dict.fromkeys(("odt", "ods", "odp", "epub"), ("zip",)),
     **dict.fromkeys(("xls", "ppt", "msg"), ("ole",)),
     "doc": ("ole", "rtf"),
     "rtf": ("rtf",),
@@ -108,7 +110,6 @@ _ENDING_FOR = {
     "audio/x-m4a": "m4a",
     "text/xml": "xml",
 }
-_SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "application/pdf"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +138,6 @@ def ending_for(mime_type: str | None) -> str:
     """The usual ending of a type with its dot; nothing where none is known."""
     ending = _ENDING_FOR.get(_bare(mime_type))
     return f".{ending}" if ending else ""
-
-
-def is_shown(mime_type: str) -> bool:
-    """Whether a browser may show such a file in place: nothing in it acts there."""
-    return mime_type in _SHOWN or mime_type.startswith(("audio/", "video/"))
 
 
 def _by_bytes(head: bytes, seen: Seen | None, declared: str | None) -> FileType:

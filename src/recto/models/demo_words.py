@@ -76,7 +76,7 @@ def reply_to(body: bytes) -> DemoReply:
     asked = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     said = _text(messages[asked].get("content")) if asked >= 0 else ""
     words = REMINDERS.sub("", said).strip()
-    documents = documents_in(found[0] if (found := REMINDERS.match(said)) else "")
+    documents = _documents(messages, asked, words)
     language: Language = "zh" if CHINESE.search(words or " ".join(documents.values())) else "en"
     results = list(_results(messages[asked + 1 :], language))
     if results:
@@ -86,6 +86,17 @@ def reply_to(body: bytes) -> DemoReply:
     if documents and READER in offered and (wants_files(words) or not calls):
         calls = (*calls, DemoCall(name=READER, arguments=dump({"ids": list(documents)}).decode()))
     return DemoReply(calls=calls) if calls else DemoReply(text=_about(words, language))
+
+
+def _documents(messages: Sequence[Mapping[str, Json]], asked: int, words: str) -> Mapping[str, str]:
+    """The documents of the current turn; where it has none and asks for some, those of the turn that last had any."""
+    users = [one for one in reversed(messages[: asked + 1]) if one.get("role") == "user"]
+    for user in users if wants_files(words) else users[:1]:
+        if found := REMINDERS.match(_text(user.get("content"))):
+            documents = documents_in(found[0])
+            if documents:
+                return documents
+    return {}
 
 
 def find_sum(words: str) -> str | None:

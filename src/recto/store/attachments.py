@@ -20,7 +20,7 @@ from recto.store.reads import AT_ONCE
 from recto.store.schema import ATTACHMENTS, BLOBS, FILE_REFS, micros, moment
 from recto.store.statement import Statement, insert_into
 
-FULL = "with it you would have {all:,} bytes of files; you may have {most:,}. Delete some, or the threads they are in"
+FULL = "with it you would have {all:,} bytes of files; you may have {most:,}. Delete some that you no longer need"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +89,13 @@ def find(connection: Connection, id: str, owner: str | None = None) -> Attachmen
     if found is None or owner not in (None, found.owner):
         raise NotFound(what="attachment", id=id)
     return found
+
+
+def same(connection: Connection, owner: str, sha256: str, name: str) -> Attachment | None:
+    """The owner's newest attachment with these bytes under this name."""
+    query = _found.where(BLOBS.c.sha256 == sha256, ATTACHMENTS.c.owner == owner, ATTACHMENTS.c.name == name)
+    row = connection.execute(query.order_by(ATTACHMENTS.c.id.desc()).limit(1)).one_or_none()
+    return _attachment(tuple(row)) if row else None
 
 
 def list_of(connection: Connection, owner: str, cursor: str | None, limit: int) -> AttachmentList:

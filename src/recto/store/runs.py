@@ -256,11 +256,6 @@ def cancels(connection: Connection, runs: Sequence[str]) -> tuple[str, ...]:
     return tuple(connection.execute(query).scalars())
 
 
-def has(connection: Connection, owner: str, name: str) -> bool:
-    """Whether a user has a run of this name."""
-    return bool(FIND_NAMED.rows(connection, {"owner_is": owner, "name_is": name}))
-
-
 def find(connection: Connection, owner: str, id: str) -> StoredRun:
     """A run by the server's id or the client's name for it (P7)."""
     # A client may have named one run by the id of another: the server's id wins.

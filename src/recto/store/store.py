@@ -96,10 +96,6 @@ class Store:
         """The run a request made before; another request under its name: Conflict. None: it has to be admitted."""
         return await self._database.read(partial(runs.again, owner=owner, name=name, digest=digest))
 
-    async def has_run(self, owner: str, name: str) -> bool:
-        """Whether a user has a run of this name."""
-        return await self._database.read(partial(runs.has, owner=owner, name=name))
-
     async def cancel(self, run: StoredRun, wish: Cancel) -> StoredRun:
         """Write down that a run is to end."""
         return await self._database.write(partial(runs.cancel, run=run, wish=wish))
@@ -180,6 +176,10 @@ class Store:
         """A thread. Somebody else's: NotFound, as everywhere below."""
         return await self._database.read(partial(threads.get_thread, owner=owner, id=id))
 
+    async def known_threads(self, ids: Sequence[str]) -> frozenset[str]:
+        """Those of these threads that are there."""
+        return await self._database.read(partial(threads.known, ids=ids))
+
     async def thread_agent(self, owner: str, id: str) -> str | None:
         """The agent of a thread (C4); None where there is no such thread of this owner."""
         return await self._database.read(partial(threads.agent_of, owner=owner, id=id))
@@ -218,6 +218,10 @@ class Store:
     async def find_attachment(self, id: str, owner: str | None = None) -> Attachment:
         """An attachment. Where an owner is named, somebody else's is not there: NotFound."""
         return await self._database.read(partial(attachments.find, id=id, owner=owner))
+
+    async def same_attachment(self, owner: str, sha256: str, name: str) -> Attachment | None:
+        """The owner's attachment with these bytes and this name."""
+        return await self._database.read(partial(attachments.same, owner=owner, sha256=sha256, name=name))
 
     async def list_attachments(self, owner: str, cursor: str | None, limit: int) -> attachments.AttachmentList:
         """Attachments of an owner, newest first."""

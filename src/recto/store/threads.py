@@ -113,6 +113,11 @@ def check_owner(connection: Connection, owner: str, id: str) -> None:
         raise NotFound(what="thread", id=id)
 
 
+def known(connection: Connection, ids: Sequence[str]) -> frozenset[str]:
+    """Those of these threads that are there, whoever has them."""
+    return frozenset(connection.execute(select(THREADS.c.id).where(THREADS.c.id.in_(ids))).scalars())
+
+
 def agent_of(connection: Connection, owner: str, id: str) -> str | None:
     """The agent of a thread; None where there is none, or it is somebody else's: admission tells that."""
     rows = OWNED.rows(connection, {"this": id, "owner_is": owner})

@@ -6,6 +6,7 @@ It lives and ends in one folder, and is reached on the loopback address only.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -68,8 +69,7 @@ def s3_server() -> Generator[S3Server]:
         yield server
     finally:
         if process:
-            process.kill()
-            process.wait()
+            _end(process, folder)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -83,24 +83,33 @@ def _start(folder: Path) -> tuple[subprocess.Popen[bytes], S3Server]:
         process, server = _run(folder, ports), S3Server(port=ports["s3.port"])
         if _answers(process, server):
             return process, server
-        process.kill()
-        process.wait()
+        _end(process, folder)
     log = (folder / "log").read_text(encoding="utf-8", errors="replace")
     raise RuntimeError(f"The S3 server did not start: {log[-2_000:]}")
 
 
+def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
+    process.kill()
+    process.wait()
+    # It makes some sockets in the system's folder, whatever it is told, and names them in its log.
+    log = (folder / "log").read_text(encoding="utf-8", errors="replace")
+    for socket in re.findall(r"Unix socket (\S+\.sock)", log):
+        Path(socket).unlink(missing_ok=True)
+
+
 def _run(folder: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
     listening = [f"-{name}={port}" for name, port in ports.items()]
+    sockets = [f"-{part}.localSocket={folder / part}.sock" for part in ("filer", "s3")]
     command = [_program(), "server", f"-dir={folder / 'data'}", f"-s3.config={folder / 's3.json'}", *OPTIONS]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603 - a program of an installed package
-            [*command, *listening],
+            [*command, *listening, *sockets],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=folder,
-            # It reads settings of the home folder, and leaves sockets in that of temporary files.
-            env={"HOME": str(folder), "TMPDIR": str(folder)},
+            # It reads settings of the home folder.
+            env={"HOME": str(folder)},
             start_new_session=True,
         )
 

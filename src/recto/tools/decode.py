@@ -24,10 +24,8 @@ SAMPLE_BYTES = 65_536
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
 # Up to the last byte that is no part of a longer character in any of them.
 WHOLE = re.compile(rb".*[\x00-\x2f]", re.DOTALL)
-# All in pairs of high bytes. As cp932 that would be half-width kana alone, which no file consists of. The repetition
-# is possessive, as in those below: what does not match costs linear time too.
-IN_PAIRS = re.compile(rb"(?:[\x00-\x7f]|[\xa1-\xfe][\xa1-\xfe])++")
-# A few words are too little for statistics; that they are made of everyday characters says more.
+# A few words are too little for statistics; that they are made of everyday Chinese characters says more, though a few
+# of Korean look like them. The repetitions are possessive: what does not match costs linear time too.
 FEW_BYTES = 24
 EVERYDAY = (
     ("gb18030", re.compile(rb"(?:[\x00-\x7f]|[\xa1-\xa3\xb0-\xd7][\xa1-\xfe])++")),
@@ -48,7 +46,8 @@ def decode(data: bytes) -> str | None:
     if data.startswith(NO_TEXT):
         return None
     for text in _candidates(data):
-        if len(CONTROLS.findall(text)) <= DAMAGED_SHARE * len(text):
+        beginning = text[:SAMPLE_BYTES]
+        if len(CONTROLS.findall(beginning)) <= DAMAGED_SHARE * len(beginning):
             # No text has this character, and databases refuse it.
             return text.replace("\0", UNREADABLE)
     return None
@@ -87,7 +86,9 @@ def _utf16(data: bytes) -> Iterator[str]:
     """UTF-16 that has no mark. Read the wrong way round, blanks and line ends are signs nobody writes."""
     ways = [_strict(data, encoding) for encoding in ("utf-16-le", "utf-16-be")]
     best = max((text for text in ways if text), key=_likeness, default="")
-    if best and len(ASCII.findall(best)) + len(LETTERS.findall(best)) >= LETTERS_SHARE * len(best):
+    beginning = best[:SAMPLE_BYTES]
+    written = len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
+    if best and written >= LETTERS_SHARE * len(beginning):
         yield best
 
 
@@ -98,14 +99,14 @@ def _likeness(text: str) -> int:
 
 def _is_damaged_utf8(text: str) -> bool:
     """Whether most of what is not ASCII could be read: in another encoding next to nothing can."""
-    written = sum(1 for character in text if character > "\x7f")
+    written = len(text) - len(text.encode("ascii", "ignore"))
     return text.count(UNREADABLE) <= DAMAGED_SHARE * written
 
 
 def _sample(data: bytes) -> bytes:
-    """Some of the bytes from about the first that is not ASCII; what stands before that is, so nothing is torn."""
+    """Some of the bytes from the first that is not ASCII, which begins a character; ASCII says nothing of the rest."""
     found = NOT_ASCII.search(data)
-    start = max(0, found.start() - SAMPLE_BYTES // 2) if found else 0
+    start = found.start() if found else 0
     sample = data[start : start + SAMPLE_BYTES]
     is_torn = start + SAMPLE_BYTES < len(data)
     return whole[0] if is_torn and (whole := WHOLE.match(sample)) else sample
@@ -117,6 +118,5 @@ def _legacy(sample: bytes) -> str | None:
     everyday = next((encoding for encoding, letters in EVERYDAY if letters.fullmatch(sample)), None)
     if everyday and len(NOT_ASCII.findall(sample)) <= FEW_BYTES:
         return everyday
-    likely = [one for one in LEGACY if one != "cp932"] if IN_PAIRS.fullmatch(sample) else LEGACY
-    best = from_bytes(sample, cp_isolation=likely).best()
+    best = from_bytes(sample, cp_isolation=LEGACY).best()
     return best.encoding if best else everyday

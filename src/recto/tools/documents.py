@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from recto.errors import FileRefused, StorageDown, ToolError
@@ -33,7 +33,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """Which characters of each text are wanted."""
+    """Which characters of each text are asked for."""
 
     offset: int = 0
     limit: int = PAGE_CHARACTERS
@@ -48,14 +48,16 @@ class _Excerpt:
     total: int
 
 
+_Read: TypeAlias = _Excerpt | str
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Row:
+    """A file as it is answered, with what was read of it or why nothing was."""
+
     id: str
     name: str
-    read: _Excerpt | str
-
-
-_Read: TypeAlias = _Excerpt | str
+    read: _Read
 
 
 def files_of(context: ToolContext) -> FilesAtHand:
@@ -69,23 +71,23 @@ async def read_documents(asked: Sequence[Asked], span: Span, context: ToolContex
     """JSON `[{"id","name","content"}]` in the order asked. What cannot be read says why, and spoils no other (F5)."""
     files = files_of(context)
     # No more than this can be shown, whatever is asked for.
-    span = replace(span, limit=min(span.limit, context.characters))
+    widest = min(span.limit, context.characters)
     known: dict[str, _Read] = {}
     rows: list[_Row] = []
     # One after the other: each is in memory whole while its part is taken.
     for one in asked:
         if one.id not in known:
-            known[one.id] = await _read(one.file, span, files)
+            known[one.id] = await _read(one.file, span.offset, widest, files)
         name = one.file.name if isinstance(one.file, InputFile) else ""
         rows.append(_Row(id=one.id[:NAME_SHOWN], name=name[:NAME_SHOWN], read=known[one.id]))
     return _fitted(rows, span, context.characters)
 
 
-async def _read(file: InputFile | str, span: Span, files: FilesAtHand) -> _Read:
+async def _read(file: InputFile | str, offset: int, widest: int, files: FilesAtHand) -> _Read:
     if isinstance(file, str):
         return failure(file)
     try:
-        return _excerpt(await text_of_file(file, files), span)
+        return _excerpt(await text_of_file(file, files), offset, widest)
     except FileRefused as error:
         return failure(str(error))
     except StorageDown:
@@ -97,23 +99,22 @@ def failure(reason: str) -> str:
     return f"Error: {reason}"
 
 
-def _excerpt(text: str, span: Span) -> _Read:
+def _excerpt(text: str, offset: int, widest: int) -> _Read:
     if not text.strip():
         return NO_TEXT
-    if span.offset >= len(text):
-        return failure(f"offset {span.offset} is past the end: this text has {len(text)} characters.")
-    # Taken as it is: going back to a better place could show the same page again and again.
-    start = span.offset
-    return _Excerpt(text=text[start : start + span.limit + 1], start=start, total=len(text))
+    if offset >= len(text):
+        return failure(f"offset {offset} is past the end: this text has {len(text)} characters.")
+    # It begins where it was told to: going back to a better place could show the same page again and again.
+    return _Excerpt(text=text[offset : offset + widest + 1], start=offset, total=len(text))
 
 
 def _fitted(rows: Sequence[_Row], span: Span, most: int) -> str:
     """The answer with pages as long as asked for; where that is too much, all are cut to the same shorter length."""
-    whole = _answer(rows, span, span.limit)
+    fits, fails = 0, min(span.limit, most)
+    whole = _answer(rows, span, fails)
     if len(whole) <= most:
         return whole
-    best, fails = "", span.limit
-    fits = 0
+    best = ""
     while fails - fits > 1:
         middle = (fits + fails) // 2
         tried = _answer(rows, span, middle)
@@ -149,7 +150,7 @@ def _part(id: str, excerpt: _Excerpt, span: Span, limit: int) -> str:
     line = f"characters {excerpt.start + 1}-{until} of {excerpt.total}"
     if until < excerpt.total:
         more: dict[str, Json] = {"ids": [id], "offset": until}
-        if span.limit < PAGE_CHARACTERS:
+        if span.limit != PAGE_CHARACTERS:
             more["limit"] = span.limit
         line += f"; for more: read_files({dump(more).decode()})"
     return f"[{line}]\n{shown}"

@@ -27,8 +27,6 @@ from recto.tools.sandbox_fetch_user_file import sandbox_fetch_user_file
 
 FILE = "tools.py"
 GROUP = "recto.tools"
-# Run where an old log calls them; in no list and no schema (F6).
-HIDDEN = frozenset({"file_read"})
 BUILT_IN: tuple[Callable[..., object], ...] = (
     current_time,
     calculator,

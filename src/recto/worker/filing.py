@@ -11,6 +11,7 @@ from recto.files.attachments import Attachments
 from recto.files.signing import Signer
 from recto.page import Entry, Facts, FileMaps, InputFile, Key, UserMessage, maps_of, view
 from recto.page.attachment import FileRef, file_of
+from recto.page.input_files import display_name
 from recto.page.log import messages_of
 from recto.page.messages import File, ToolMessage
 from recto.page.remind import files_shown
@@ -64,7 +65,9 @@ async def open_filing(cabinet: Cabinet, refs: Sequence[FileRef], log: Sequence[E
     urls = {ref.attachment: cabinet.signer.page_url(ref.attachment, ref.name, at) for ref in there}
     images = None
     if cabinet.pictures is not None:
-        images = await cabinet.pictures.load(_newest_images(log), cabinet.attachments)
+        # Those that are kept in memory are not asked for again: one that was deleted must not come from there.
+        shown = [key for key in _newest_images(log) if key in urls]
+        images = await cabinet.pictures.load(shown, cabinet.attachments)
     return Filing(cabinet=cabinet, refs={ref.id: ref for ref in refs}, urls=urls, images=images)
 
 
@@ -123,4 +126,5 @@ def _with_refs(maps: FileMaps, filing: Filing) -> FileMaps:
 
 
 def _input_file(ref: FileRef, urls: Mapping[str, str]) -> InputFile:
-    return InputFile(id=ref.id, name=ref.name, kind=ref.kind, url=urls.get(ref.attachment, ""), file=file_of(ref))
+    file, url = file_of(ref), urls.get(ref.attachment, "")
+    return InputFile(id=ref.id, name=display_name(file, url), kind=ref.kind, url=url, file=file)

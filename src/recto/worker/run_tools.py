@@ -27,6 +27,7 @@ from recto.store.ports import Change
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.schema import check_arguments
+from recto.tools.workspaces import workspace_of
 from recto.worker.calls_in_text import UNREADABLE
 from recto.worker.desk import Desk
 
@@ -122,7 +123,7 @@ async def _result(desk: Desk, call: ToolCall) -> ToolResult:
         zone=desk.zone,
         props=desk.input.props,
         files=desk.at_hand(),
-        workspace=desk.shop.workspaces / desk.run.thread if desk.shop.workspaces else None,
+        workspace=workspace_of(desk.shop.workspaces, desk.run.thread) if desk.shop.workspaces else None,
     )
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     return await call_tool(desk.tools, _with_urls(desk, tool, call), context, bounds)

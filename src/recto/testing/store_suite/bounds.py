@@ -14,7 +14,18 @@ from recto.page.canonical import dump
 from recto.store.ports import Bounds, CallEnded, Change, Ending
 from recto.store.store import Store
 from recto.testing.store_suite.calls import call
-from recto.testing.store_suite.samples import NODE, START, admission, admit, at, begin, claim_names, expect, lease_of
+from recto.testing.store_suite.samples import (
+    NODE,
+    START,
+    admission,
+    admit,
+    at,
+    begin,
+    claim_names,
+    expect,
+    has_run,
+    lease_of,
+)
 
 ROOM = 3
 ATTEMPTS = 8
@@ -25,7 +36,7 @@ async def refused(store: Store, name: str, bounds: Bounds, *, thread: str = "thr
     """The words a run is refused with. It leaves nothing behind."""
     with pytest.raises(LimitReached) as limit:
         await store.admit(replace(admission(name, thread, owner=owner), bounds=bounds))
-    expect(await store.has_run(owner, name), False)
+    expect(await has_run(store, owner, name), False)
     expect(limit.value.retry > 0, True)
     return str(limit.value)
 
@@ -39,7 +50,7 @@ class BoundsSuite:
         wish = replace(admission("r2"), multitask="reject")
         with pytest.raises(Conflict, match="Another run of this thread is active"):
             await store.admit(wish, NODE)
-        expect(await store.has_run("ann", "r2"), False)
+        expect(await has_run(store, "ann", "r2"), False)
         await store.record(lease, Change(ending=Ending(outcome="done")), at(1))
         expect((await store.admit(wish, NODE)).run.status, "running")
 

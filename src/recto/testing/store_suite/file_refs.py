@@ -13,7 +13,7 @@ from recto.store.forks import ForkWish
 from recto.store.ports import Admission, Bounds, Change, Ending
 from recto.store.store import Store
 from recto.testing.store_suite.attachments import add, with_files
-from recto.testing.store_suite.samples import admission, at, begin, expect, said
+from recto.testing.store_suite.samples import admission, at, begin, expect, has_run, said
 
 DIGEST, OTHER = b"\x00" * 32, b"\xff" * 32
 
@@ -52,7 +52,7 @@ class FileRefSuite:
         with pytest.raises(Refused, match=NOT_SIGNED) as refused:
             await store.admit(wish)
         expect(refused.value.where, "messages")
-        expect((await store.has_run("ann", "r1"), tuple(await store.file_refs("thread-1"))), (False, ()))
+        expect((await has_run(store, "ann", "r1"), tuple(await store.file_refs("thread-1"))), (False, ()))
         with pytest.raises(NotFound):
             await store.get_thread("ann", "thread-1")
 

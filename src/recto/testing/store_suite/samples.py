@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from recto.errors import NotFound
 from recto.ids import new_id
 from recto.page import (
     Compacted,
@@ -151,3 +152,12 @@ def every_kind_of_entry() -> Sequence[Entry]:
         SystemMessage(text=""),
     )
     return [replace(entry, id=f"m{place}", time=at(place)) for place, entry in enumerate(entries, start=1)]
+
+
+async def has_run(store: Store, owner: str, name: str) -> bool:
+    """Whether a user has a run of this name."""
+    try:
+        await store.find_run(owner, name)
+    except NotFound:
+        return False
+    return True

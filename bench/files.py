@@ -1,0 +1,185 @@
+"""How fast files come in and go out, beside writing the same bytes to the same disk. A missed goal is told."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from goal import Goal
+from processes import Process, scratch, start_model, start_recto
+from traffic import TOKEN
+
+UPLOADS = "/api/v1/agent/attachments?agent=docs"
+BOUNDARY = "recto-bench"
+MEGABYTE, PIECE = 10**6, 2**20
+OF_DISK, SMALL_PER_CORE = 30.0, 1_000
+SMALL_BYTES, SMALL_AT_ONCE = 1_000, 8
+SETTINGS = {"RECTO_USER_BYTES": "0", "RECTO_UPLOAD_FILES": "1000"}
+
+
+class Options(argparse.Namespace):
+    """What the command line says."""
+
+    megabytes: int
+    small: int
+    rounds: int
+    scratch: Path | None
+    json: Path | None
+
+
+def main() -> None:
+    """Measure, print, and write the figures down where asked."""
+    options = _options()
+    print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores", flush=True)
+    with scratch(options.scratch) as folder:
+        model = start_model(Path(folder) / "model", 0)
+        recto = start_recto(Path(folder) / "recto", model.port, SETTINGS)
+        try:
+            goals = [*_large(options, Path(folder), recto), *_small(options, recto)]
+        finally:
+            recto.stop()
+            model.stop()
+    print("\n".join(map(str, goals)))
+    missed = [goal.name for goal in goals if goal.verdict == "MISSED"]
+    print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
+    if options.json:
+        told = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
+        options.json.write_text(json.dumps({"goals": told}, indent=2) + "\n", encoding="utf-8")
+
+
+def _options() -> Options:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=256, help="size of the large file (256)")
+    parser.add_argument("--small", type=int, default=1_000, help="how many small files (1,000)")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each is done; the middle counts (5)")
+    parser.add_argument("--scratch", type=Path, help="folder for files; the disk that is measured")
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    return parser.parse_args(namespace=Options())
+
+
+def _large(options: Options, folder: Path, recto: Process) -> Iterator[Goal]:
+    """One large file: to the disk, to the server, and back. Each round has bytes of its own, so none are known."""
+    disk, up, down = list[float](), list[float](), list[float]()
+    before = recto.memory()[1]
+    for number in range(options.rounds):
+        pieces = _pieces(options.megabytes, number)
+        size = sum(map(len, pieces)) / MEGABYTE
+        disk.append(size / _write(folder / f"plain-{number}", pieces))
+        seconds, url = _upload(recto.port, pieces, f"large-{number}.txt")
+        up.append(size / seconds)
+        down.append(size / _download(url, sum(map(len, pieces))))
+    plain = statistics.median(disk)
+    yield Goal(name="plain write with fsync", value=plain, unit="MB/s")
+    yield Goal(name="upload", value=statistics.median(up), unit="MB/s")
+    yield Goal(name="upload of plain write", value=100 * statistics.median(up) / plain, unit="%", least=OF_DISK)
+    yield Goal(name="download", value=statistics.median(down), unit="MB/s")
+    yield Goal(name="memory, peak, beyond that before", value=recto.memory()[1] - before, unit="MB")
+
+
+def _pieces(megabytes: int, number: int) -> Sequence[bytes]:
+    """Text that is no other round's."""
+    line = f"round {number}: the quick brown fox jumps over the lazy dog\n".encode()
+    piece = (line * (PIECE // len(line) + 1))[:PIECE]
+    return [piece] * max(1, megabytes * MEGABYTE // PIECE)
+
+
+def _write(path: Path, pieces: Sequence[bytes]) -> float:
+    """Seconds to write the bytes and have them on the disk."""
+    begun = time.perf_counter()
+    with path.open("wb", buffering=0) as out:
+        for piece in pieces:
+            out.write(piece)
+        os.fsync(out.fileno())
+    taken = time.perf_counter() - begun
+    path.unlink()
+    return taken
+
+
+def _heading(name: str) -> bytes:
+    return f'--{BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+
+
+def _post(port: int, pieces: Sequence[bytes]) -> Sequence[dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    connection.putrequest("POST", UPLOADS)
+    connection.putheader("authorization", f"Bearer {TOKEN}")
+    connection.putheader("content-type", f"multipart/form-data; boundary={BOUNDARY}")
+    connection.putheader("content-length", str(sum(map(len, pieces))))
+    connection.endheaders()
+    for piece in pieces:
+        connection.send(piece)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    entries: Sequence[dict[str, str]] = answer["attachments"]
+    for entry in entries:
+        if "error" in entry:
+            raise SystemExit(f"A file was refused: {entry}")
+    return entries
+
+
+def _upload(port: int, pieces: Sequence[bytes], name: str) -> tuple[float, str]:
+    """Seconds until the answer, and the url in it."""
+    form = (_heading(name), *pieces, f"\r\n--{BOUNDARY}--\r\n".encode())
+    begun = time.perf_counter()
+    entries = _post(port, form)
+    return time.perf_counter() - begun, entries[0]["url"]
+
+
+def _download(url: str, size: int) -> float:
+    split = urlsplit(url)
+    connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=300)
+    begun = time.perf_counter()
+    connection.request("GET", f"{split.path}?{split.query}")
+    answer = connection.getresponse()
+    room, count = bytearray(PIECE), 0
+    while got := answer.readinto(room):
+        count += got
+    taken = time.perf_counter() - begun
+    connection.close()
+    if (answer.status, count) != (200, size):
+        raise SystemExit(f"A file came back as {answer.status} with {count} of {size} bytes.")
+    return taken
+
+
+def _small(options: Options, recto: Process) -> Iterator[Goal]:
+    """Many small files: one in each upload, then as many as an upload may have."""
+    cores = os.cpu_count() or 1
+    alone = statistics.median([_rate(options.small, 1, recto.port, number) for number in range(options.rounds)])
+    together = statistics.median([_rate(options.small, 100, recto.port, number) for number in range(options.rounds)])
+    yield Goal(name="small files, one in an upload", value=alone, unit="/s")
+    yield Goal(name="small files, 100 in an upload", value=together, unit="/s")
+    yield Goal(name="the same, for each core", value=together / cores, unit="/s", least=SMALL_PER_CORE / cores)
+
+
+def _rate(count: int, in_one: int, port: int, number: int) -> float:
+    stamp = f"{in_one}-{number}-{time.time_ns()}"
+    forms = [_form(range(at, min(at + in_one, count)), stamp) for at in range(0, count, in_one)]
+    with ThreadPoolExecutor(SMALL_AT_ONCE) as senders:
+        begun = time.perf_counter()
+        answers = list(senders.map(partial(_post, port), [(form,) for form in forms]))
+        taken = time.perf_counter() - begun
+    got = sum(map(len, answers))
+    if got != count:
+        raise SystemExit(f"{got} of {count} files were taken.")
+    return count / taken
+
+
+def _form(numbers: range, stamp: str) -> bytes:
+    bodies = [f"file {number} of {stamp}\n".encode().ljust(SMALL_BYTES, b".") for number in numbers]
+    parts = [_heading(f"small-{number}.txt") + body for number, body in zip(numbers, bodies, strict=True)]
+    return b"\r\n".join((*parts, f"--{BOUNDARY}--\r\n".encode()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""`recto keys`: the keys that sign urls of files."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from recto.cli import options
+from recto.cli.server_settings import load_settings
+from recto.errors import SettingsError
+
+FAILED, WRONG_USE = 1, 2
+GIVEN = "RECTO_SIGNING_KEYS names them: put a new one first there, and keep the old ones while their urls live"
+
+keys = typer.Typer(
+    name="keys",
+    help="Change the keys that sign urls of files.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@keys.callback()
+def _several() -> None:
+    """Change the keys that sign urls of files."""
+
+
+@keys.command("rotate")
+def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None) -> None:
+    """Sign with a new key from the next start on. Urls of the key before stay good until the change after this one.
+
+    Exit codes: 0 done, 1 failed, 2 wrong use.
+    """
+    from recto.files.keys import rotate_keys
+
+    try:
+        settings = load_settings({"data": data}, os.environ, config)
+        if settings.signing_keys:
+            raise SettingsError(name="signing_keys", value="(not shown)", allowed=GIVEN)
+        if not settings.data.is_dir():
+            allowed = "there is no such folder. Name a server's data folder with --data"
+            raise SettingsError(name="data", value=str(settings.data), allowed=allowed)
+        id = rotate_keys(settings.data)
+    except SettingsError as error:
+        typer.echo(f"recto keys rotate: {error}", err=True)
+        raise typer.Exit(WRONG_USE) from error
+    typer.echo(f"Key {id} signs from the next start on. Restart the server now.")

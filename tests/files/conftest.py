@@ -1,0 +1,13 @@
+"""One S3 server for all tests of a test process; each test gets a prefix of its own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from recto.testing.s3 import S3Server, s3_server
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server

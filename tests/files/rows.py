@@ -1,0 +1,56 @@
+"""Rows of attachments in memory, for tests of what is done with files. Each method is one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from recto.errors import FileRefused, NotFound
+from recto.page.attachment import Attachment
+
+
+class MemoryRows:
+    """What a database would hold. `named` are the attachments that threads refer to."""
+
+    def __init__(self) -> None:
+        self.attachments: dict[str, Attachment] = {}
+        self.named: set[str] = set()
+        self.rounds = 0
+
+    async def add_attachment(self, attachment: Attachment, user_bytes: int) -> Attachment:
+        has = sum(one.size for one in self.attachments.values() if one.owner == attachment.owner)
+        if user_bytes and has + attachment.size > user_bytes:
+            raise FileRefused(f"you have {has:,} bytes of files; delete some", code="quota")
+        same = [one.blob for one in self.attachments.values() if one.sha256 == attachment.sha256]
+        kept = replace(attachment, blob=same[0] if same else attachment.blob)
+        self.attachments[kept.id] = kept
+        return kept
+
+    async def find_attachment(self, id: str, owner: str | None = None) -> Attachment:
+        found = self.attachments.get(id)
+        if found is None or (owner is not None and found.owner != owner):
+            raise NotFound(what="attachment", id=id)
+        return found
+
+    async def same_attachment(self, owner: str, sha256: str, name: str) -> Attachment | None:
+        wanted = (owner, sha256, name)
+        return next((one for one in self.attachments.values() if (one.owner, one.sha256, one.name) == wanted), None)
+
+    async def delete_attachment(self, owner: str, id: str) -> Sequence[str]:
+        return self._delete([await self.find_attachment(id, owner)])
+
+    async def delete_unused_attachments(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
+        self.rounds += 1
+        rows = [one for one in self.attachments.values() if one.created < before and one.id not in self.named][:limit]
+        return len(rows), self._delete(rows)
+
+    async def delete_attachments_of(self, owner: str) -> Sequence[str]:
+        return self._delete([one for one in self.attachments.values() if one.owner == owner])
+
+    async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset(names) & {one.blob for one in self.attachments.values()}
+
+    def _delete(self, rows: Sequence[Attachment]) -> list[str]:
+        for one in rows:
+            del self.attachments[one.id]
+        left = {one.blob for one in self.attachments.values()}
+        return sorted({one.blob for one in rows} - left)

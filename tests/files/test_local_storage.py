@@ -1,0 +1,236 @@
+"""A folder as storage: whose it is, what a killed process leaves, and which urls name a storage (P9, C2)."""
+
+import asyncio
+import gc
+import io
+import os
+import stat
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from recto.errors import SettingsError, StorageDown
+from recto.files.local_storage import STAGED, STAGED_SECONDS, LocalStorage
+from recto.files.storage import open_storage
+
+MEBIBYTE = 2**20
+# Writes for ever, and says when the first of it is on the disk.
+ENDLESS = """
+import asyncio, sys
+from pathlib import Path
+from recto.files.storage import open_storage
+
+async def pieces():
+    yield b"x" * 100_000
+    print("written", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(open_storage(None, Path(sys.argv[1])).write("a", pieces()))
+"""
+
+
+async def test_P9_files_are_for_their_owner_alone(tmp_path: Path):
+    folder = tmp_path / "data" / "files"
+    folder.mkdir(mode=0o755, parents=True)
+    await open_storage(None, folder).write("a", given(b"x"))
+    found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
+    assert found.pop("a") == 0o600
+    assert set(found.values()) == {0o700}
+    assert len(found) == 4
+
+
+async def test_P9_names_made_one_after_another_lie_in_many_folders(tmp_path: Path):
+    storage = open_storage(None, tmp_path)
+    for place in range(20):
+        await storage.write(f"0196cd3b-5a6f-7cc3-9f2c-5a7d1e8b9c{place:02}", given(b"x"))
+    assert len({path.parent.parent for path in tmp_path.glob("??/??/*")}) > 10
+
+
+async def test_X4_what_a_killed_process_was_writing_is_gone_at_the_next_start(tmp_path: Path):
+    writer = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], stdout=subprocess.PIPE)
+    with writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"written\n"
+        writer.kill()
+    assert list(tmp_path.glob("??/??/*")) == []
+    assert len(list((tmp_path / STAGED).iterdir())) == 1
+    storage = open_storage(None, tmp_path)
+    assert list((tmp_path / STAGED).iterdir()) == []
+    assert [some async for some in storage.list_all()] == []
+
+
+async def test_X4_in_a_shared_folder_only_what_is_old_is_nobodys(tmp_path: Path):
+    staged = tmp_path / STAGED
+    staged.mkdir()
+    for name, age in (("others", 60), ("dead", STAGED_SECONDS + 60)):
+        (staged / name).write_bytes(b"x")
+        then = time.time() - age
+        os.utime(staged / name, (then, then))
+    open_storage(tmp_path.as_uri(), Path("/nowhere"))
+    assert [path.name for path in staged.iterdir()] == ["others"]
+
+
+async def test_P9_while_a_file_is_written_nobody_sees_it(tmp_path: Path):
+    storage = open_storage(None, tmp_path)
+
+    async def looking() -> AsyncGenerator[bytes]:
+        yield b"x"
+        assert [some async for some in storage.list_all()] == []
+        yield b"y"
+
+    await storage.write("a", looking())
+    assert [blob.size async for some in storage.list_all() for blob in some] == [2]
+
+
+async def test_P9_a_cancelled_upload_leaves_no_staged_file_either(tmp_path: Path):
+    storage = open_storage(None, tmp_path)
+    reached = asyncio.Event()
+
+    async def endless() -> AsyncGenerator[bytes]:
+        while True:
+            yield bytes(MEBIBYTE)
+            reached.set()
+
+    for _ in range(5):
+        writing = asyncio.create_task(storage.write("a", endless()))
+        await reached.wait()
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        reached.clear()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+async def test_P9_a_reader_that_leaves_or_is_cancelled_leaves_no_open_file(tmp_path: Path):
+    storage = open_storage(None, tmp_path)
+    await storage.write("a", given(bytes(5 * MEBIBYTE)))
+    async with aclosing(storage.read("a")) as pieces:
+        await anext(pieces)
+        assert len(open_files(tmp_path)) == 1
+    assert open_files(tmp_path) == []
+
+    async def read_on() -> None:
+        while True:
+            async with aclosing(storage.read("a")) as pieces:
+                async for _ in pieces:
+                    pass
+
+    reading = asyncio.create_task(read_on())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert open_files(tmp_path) == []
+
+
+async def test_P9_memory_stays_flat_however_large_a_file_is(tmp_path: Path):
+    storage = open_storage(None, tmp_path)
+
+    async def many() -> AsyncGenerator[bytes]:
+        for _ in range(64):
+            yield bytes(MEBIBYTE)
+
+    tracemalloc.start()
+    try:
+        await storage.write("a", many())
+        async for _ in storage.read("a"):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 6 * MEBIBYTE
+
+
+async def test_C3_a_folder_that_cannot_be_written_to_is_down_and_its_path_stays_unsaid(tmp_path: Path):
+    storage = LocalStorage(tmp_path)
+    (tmp_path / STAGED).rmdir()
+    (tmp_path / STAGED).write_bytes(b"in the way")
+    with pytest.raises(StorageDown) as down:
+        await storage.probe()
+    assert str(tmp_path) not in str(down.value)
+
+
+async def test_C3_a_storage_that_forgets_what_was_written_is_down(tmp_path: Path):
+    class Forgetful(LocalStorage):
+        async def write(self, name: str, pieces: object) -> None:
+            pass
+
+    with pytest.raises(StorageDown, match="read back"):
+        await Forgetful(tmp_path).probe()
+
+
+async def test_P9_a_folder_gives_no_links(tmp_path: Path):
+    assert await open_storage(None, tmp_path).link("a", 60) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "HUSH",
+        "ftp://HUSH/",
+        "file://host/HUSH",
+        "file:HUSH",
+        "file:///",
+        "file:///HUSH?x=1",
+        "file:///a%00HUSH",
+        "s3://",
+        "s3://a:HUSH@/x",
+        "s3://a:HUSH@bucket/x?unknown=1",
+        "s3://a:HUSH@bucket/x y",
+        "s3://a:HUSH@bucket/x?endpoint=HUSH",
+        "s3://a:HUSH@bucket/x?endpoint=http://u:HUSH@host",
+        "s3://a:HUSH@bucket/x#HUSH",
+        "s3://HUSH@bucket",
+        "http://[HUSH",
+    ],
+)
+def test_C2_a_url_that_names_no_storage_is_refused_without_showing_it(tmp_path: Path, url: str):
+    with pytest.raises(SettingsError) as refused:
+        open_storage(url, tmp_path)
+    assert "RECTO_STORAGE_URL" in str(refused.value)
+    assert "HUSH" not in str(refused.value)
+
+
+def test_C2_a_bucket_without_credentials_says_which_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    with pytest.raises(SettingsError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        open_storage("s3://bucket/prefix", tmp_path)
+
+
+async def test_C2_a_bucket_takes_its_credentials_and_region_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "env-key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "env-secret")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    url = await open_storage("s3://bucket/prefix", tmp_path).link("a", 60)
+    assert url is not None
+    assert url.startswith("https://s3.eu-central-1.amazonaws.com/bucket/prefix/a?")
+    assert "env-key%2F" in url
+    assert "eu-central-1" in url
+    assert "env-secret" not in url
+
+
+def test_C2_a_folder_that_cannot_be_made_is_refused(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(SettingsError, match="cannot be used"):
+        open_storage(None, tmp_path / "file" / "folder")
+
+
+def open_files(folder: Path) -> list[str]:
+    """Files under a folder that this process has open for reading."""
+    found = [one for one in gc.get_objects() if isinstance(one, io.FileIO) and not one.closed]
+    return [str(one.name) for one in found if str(one.name).startswith(str(folder))]
+
+
+async def given(*pieces: bytes) -> AsyncGenerator[bytes]:
+    for piece in pieces:
+        yield piece

@@ -1,0 +1,280 @@
+"""What every storage does: bytes by name, whole or not at all (P9). The same tests for a folder and for a bucket."""
+
+import asyncio
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from recto.errors import NotFound, StorageDown
+from recto.files.ports import ServedAs, Storage
+from recto.files.presign import S3Credentials, presign
+from recto.files.storage import open_storage
+from recto.testing.process import free_port
+from recto.testing.s3 import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
+
+MEBIBYTE = 2**20
+# More than one part of an upload to S3, and no whole number of them.
+LARGE = 12 * MEBIBYTE + 3
+
+
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.full)])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "local":
+        return open_storage(None, tmp_path / "files")
+    return bucket_storage(request.getfixturevalue("object_server"))
+
+
+@pytest.fixture
+def bucket(object_server: S3Server) -> Storage:
+    return bucket_storage(object_server)
+
+
+def bucket_storage(server: S3Server) -> Storage:
+    return open_storage(server.url(prefix=f"test/{uuid.uuid4()}"), Path())
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1,), (10, 0, 5), (LARGE,), (MEBIBYTE,) * 12, (70_000,) * 100])
+async def test_P9_what_was_written_is_read_whole(storage: Storage, sizes: Sequence[int]):
+    body = [bytes([place % 251]) * size for place, size in enumerate(sizes)]
+    await storage.write("a-1", given(*body))
+    assert await everything(storage, "a-1") == b"".join(body)
+    assert await names(storage) == {"a-1": sum(sizes)}
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (0, 1),
+        (5, 10),
+        (LARGE - 1, LARGE),
+        (MEBIBYTE - 1, 9 * MEBIBYTE),
+        (3, None),
+        (0, LARGE + 99),
+        (7, 7),
+        (LARGE, None),
+    ],
+)
+async def test_P9_a_range_is_read_without_the_rest(storage: Storage, start: int, end: int | None):
+    body = bytes(range(256)) * (LARGE // 256) + b"end"
+    await storage.write("a-1", given(body))
+    assert await everything(storage, "a-1", start, end) == body[start:end]
+
+
+async def test_P9_what_is_not_there_is_not_found(storage: Storage):
+    with pytest.raises(NotFound):
+        await everything(storage, "none")
+
+
+@pytest.mark.parametrize("name", ["", "../a", "a/b", "A", "a.b", "a\n", "ä", "a" * 101])
+async def test_P9_a_name_that_is_not_ours_is_refused_everywhere(storage: Storage, name: str):
+    with pytest.raises(NotFound):
+        await storage.write(name, given(b"x"))
+    with pytest.raises(NotFound):
+        await everything(storage, name)
+    with pytest.raises(NotFound):
+        await storage.delete([name])
+    assert await names(storage) == {}
+
+
+async def test_P9_deleting_deletes_what_is_there_of_many(storage: Storage):
+    for name in ("a", "b", "c"):
+        await storage.write(name, given(b"x"))
+    await storage.delete(["a", "none", "c", *(f"none-{place}" for place in range(1200))])
+    await storage.delete([])
+    assert await names(storage) == {"b": 1}
+
+
+async def test_P9_a_listing_says_when_things_were_written(storage: Storage):
+    await storage.write("a", given(b"x"))
+    (listed,) = [blob async for some in storage.list_all() for blob in some]
+    assert abs(datetime.now(UTC) - listed.written) < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("size", [10, LARGE])
+async def test_P9_an_upload_whose_sender_fails_leaves_nothing_and_the_reason_is_theirs(storage: Storage, size: int):
+    class TheirFault(Exception):
+        pass
+
+    async def failing() -> AsyncGenerator[bytes]:
+        yield bytes(size)
+        raise TheirFault
+
+    with pytest.raises(TheirFault):
+        await storage.write("a", failing())
+    assert await names(storage) == {}
+
+
+async def test_P9_a_sender_that_fails_with_an_error_of_the_system_is_not_taken_for_the_storage(storage: Storage):
+    async def failing() -> AsyncGenerator[bytes]:
+        yield bytes(LARGE)
+        raise ConnectionResetError("gone")
+
+    with pytest.raises(ConnectionResetError):
+        await storage.write("a", failing())
+
+
+@pytest.mark.parametrize("size", [10, LARGE])
+async def test_P9_a_cancelled_upload_leaves_nothing(storage: Storage, size: int):
+    reached = asyncio.Event()
+
+    async def endless() -> AsyncGenerator[bytes]:
+        yield bytes(size)
+        reached.set()
+        await asyncio.Event().wait()
+
+    writing = asyncio.create_task(storage.write("a", endless()))
+    await reached.wait()
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert await names(storage) == {}
+
+
+@pytest.mark.parametrize("size", [10, LARGE])
+async def test_P9_an_upload_cancelled_when_all_its_bytes_are_there_leaves_nothing(storage: Storage, size: int):
+    async def ending() -> AsyncGenerator[bytes]:
+        yield bytes(size)
+        asyncio.get_running_loop().call_soon(writing.cancel)
+
+    writing = asyncio.create_task(storage.write("a", ending()))
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert await names(storage) == {}
+
+
+async def test_P9_a_reader_may_leave_whenever_it_likes(storage: Storage):
+    await storage.write("a", given(bytes(LARGE)))
+    async with aclosing(storage.read("a")) as pieces:
+        assert await anext(pieces)
+    await storage.delete(["a"])
+    assert await names(storage) == {}
+
+
+async def test_P9_many_write_at_once(storage: Storage):
+    await asyncio.gather(*(storage.write(f"a-{n}", given(bytes([n]) * MEBIBYTE)) for n in range(10)))
+    assert len(await names(storage)) == 10
+    assert await everything(storage, "a-7") == bytes([7]) * MEBIBYTE
+
+
+async def test_C3_a_storage_in_order_passes_its_probe_and_keeps_nothing_of_it(storage: Storage):
+    await storage.probe()
+    assert await names(storage) == {}
+
+
+# Of a bucket alone
+
+
+@pytest.mark.full
+async def test_P9_a_link_works_for_anybody_until_it_is_changed(bucket: Storage):
+    await bucket.write("a", given(b"hello"))
+    served = ServedAs(mime_type="text/csv", disposition="attachment; filename*=UTF-8''%E6%8A%A5.csv")
+    url = await bucket.link("a", 60, served)
+    assert url is not None
+    with urllib.request.urlopen(url) as answer:
+        assert answer.read() == b"hello"
+        assert answer.headers["Content-Type"] == "text/csv"
+        assert answer.headers["Content-Disposition"] == served.disposition
+    for old, new in (("text%2Fcsv", "text%2Fhtml"), ("Expires=60", "Expires=61"), ("/a?", "/b?")):
+        assert old in url
+        assert status(url.replace(old, new)) == 403
+    assert status(await bucket.link("a", 60) or "") == 200
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_P9_an_upload_broken_off_leaves_no_parts_in_the_bucket(object_server: S3Server, is_cancelled: bool):
+    storage, reached = bucket_storage(object_server), asyncio.Event()
+
+    async def broken() -> AsyncGenerator[bytes]:
+        for _ in range(12):
+            yield bytes(MEBIBYTE)
+        reached.set()
+        while is_cancelled:
+            await asyncio.Event().wait()
+        raise ConnectionResetError
+
+    writing = asyncio.create_task(storage.write("a", broken()))
+    await reached.wait()
+    if is_cancelled:
+        writing.cancel()
+    with pytest.raises((ConnectionResetError, asyncio.CancelledError)):
+        await writing
+    assert await names(storage) == {}
+    who = S3Credentials(access_key=ACCESS_KEY, secret_key=SECRET_KEY)
+    url = presign(f"{object_server.endpoint}/{BUCKET}", who, now=datetime.now(UTC), seconds=60, query={"uploads": ""})
+    with urllib.request.urlopen(url) as answer:
+        body = answer.read()
+    assert b"ListMultipartUploadsResult" in body
+    assert b"<Upload>" not in body
+
+
+@pytest.mark.full
+async def test_C3_a_bucket_that_refuses_our_credentials_is_down_and_says_so(object_server: S3Server):
+    storage = open_storage(object_server.url(secret="not-the-secret"), Path())
+    with pytest.raises(StorageDown, match="refused our credentials") as down:
+        await storage.probe()
+    assert "not-the-secret" not in str(down.value)
+    with pytest.raises(StorageDown):
+        await storage.write("a", given(bytes(LARGE)))
+    with pytest.raises(StorageDown):
+        await names(storage)
+
+
+@pytest.mark.full
+async def test_P9_a_prefix_is_a_storage_of_its_own(object_server: S3Server):
+    prefix = str(uuid.uuid4())
+    outer, inner = (open_storage(object_server.url(prefix=one), Path()) for one in (prefix, f"{prefix}/inner"))
+    await inner.write("a", given(b"inner"))
+    assert await names(outer) == {}
+    assert await names(inner) == {"a": 5}
+
+
+async def test_C3_a_bucket_that_nobody_serves_is_down_and_its_address_stays_unsaid():
+    storage = open_storage(S3Server(port=free_port()).url(), Path())
+    with pytest.raises(StorageDown, match="error sending request") as down:
+        await storage.probe()
+    assert "127.0.0.1" not in str(down.value)
+
+
+def test_P9_a_link_is_signed_as_amazon_describes_it():
+    # The example of their documentation.
+    who = S3Credentials(access_key="AKIAIOSFODNN7EXAMPLE", secret_key="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+    url = "https://examplebucket.s3.amazonaws.com/test.txt"
+    signed = presign(url, who, now=datetime(2013, 5, 24, tzinfo=UTC), seconds=86_400)
+    assert signed.endswith("X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
+    assert "wJalr" not in repr(who)
+
+
+def test_P9_a_link_with_lent_keys_carries_their_token_and_lives_no_longer_than_it_may():
+    who = S3Credentials(access_key="key", secret_key="secret", token="lent/token")
+    url = presign("https://s3.example/bucket/a", who, now=datetime.now(UTC), seconds=10**9)
+    assert "X-Amz-Security-Token=lent%2Ftoken" in url
+    assert "X-Amz-Expires=604800" in url
+
+
+def status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+async def given(*pieces: bytes) -> AsyncGenerator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def everything(storage: Storage, name: str, start: int = 0, end: int | None = None) -> bytes:
+    return b"".join([piece async for piece in storage.read(name, start, end)])
+
+
+async def names(storage: Storage) -> dict[str, int]:
+    return {blob.name: blob.size async for some in storage.list_all() for blob in some}

@@ -1,0 +1,108 @@
+"""F9: an upload of any kind is put into the thread's workspace."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from recto.errors import FileRefused, StorageDown
+from recto.page.input_files import InputFile
+from recto.page.messages import ToolCall
+from recto.tools.call import call_tool
+from recto.tools.function import tool_from
+from recto.tools.registry import Registry
+from recto.tools.sandbox_fetch_user_file import sandbox_fetch_user_file
+from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
+from tests.tools.runs import context, text_of
+from tests.tools.test_workspace import tree
+
+IMAGE = AtHand(turns=[[a_file("r-0", "cat.png", "image")]], holds={"r-0": b"\x89PNG" * 50_000})
+
+
+def fetch(files: AtHand | None, workspace: Path | None, file_index: str = "r-0", target_path: str = "in/cat.png"):
+    arguments = {"file_index": file_index, "target_path": target_path}
+    return run(sandbox_fetch_user_file, files, arguments, workspace=workspace)
+
+
+def test_F9_the_tool_takes_a_file_id_and_a_path_and_is_safe_to_repeat():
+    tool = tool_from(sandbox_fetch_user_file)
+    schema = json.loads(tool.offer.parameters)
+    assert schema["required"] == ["file_index", "target_path"]
+    assert {field["type"] for field in schema["properties"].values()} == {"string"}
+    assert tool.safe_to_repeat
+    assert not tool.is_external
+
+
+def test_F9_a_file_of_any_kind_is_written_and_its_path_and_bytes_are_told(tmp_path: Path):
+    result = fetch(IMAGE, tmp_path / "w", target_path="./in//cat.png")
+    assert json.loads(text_of(result)) == {"path": "in/cat.png", "bytes": 200_000, "replaced": False}
+    assert (tmp_path / "w/in/cat.png").read_bytes() == IMAGE.holds["r-0"]
+    assert tree(tmp_path / "w") == ["in", "in/cat.png"]
+
+
+def test_F9_a_file_that_is_there_is_replaced_and_that_is_told(tmp_path: Path):
+    fetch(IMAGE, tmp_path)
+    assert json.loads(text_of(fetch(IMAGE, tmp_path)))["replaced"] is True
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "", "in/", "a\0"])
+def test_F9_a_path_outside_the_workspace_is_refused_before_the_file_is_read(tmp_path: Path, path: str):
+    files = replace(IMAGE, closed=[])
+    result = fetch(files, tmp_path / "w", target_path=path)
+    assert result.error == "error"
+    assert text_of(result).startswith("The path ")
+    assert (files.closed, tree(tmp_path)) == ([], [])
+
+
+def test_F9_an_unknown_id_is_told_with_the_newest_ones(tmp_path: Path):
+    assert text_of(fetch(IMAGE, tmp_path, "r-9")) == "There is no file 'r-9' here. The newest are: r-0."
+    assert text_of(fetch(at_hand(), tmp_path, "r-9")) == "There is no file 'r-9' here. The newest are: none."
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (FileRefused("it was deleted.", code="deleted"), "a.txt cannot be read: it was deleted."),
+        (StorageDown(problem="10.0.0.1"), "a.txt cannot be read: the storage of files cannot be used at present. Try "),
+    ],
+)
+def test_F9_a_file_that_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path, error: Exception, said: str):
+    result = fetch(at_hand(a=error), tmp_path, "a")
+    assert (result.error, text_of(result)[: len(said)]) == ("error", said)
+    assert tree(tmp_path) == []
+
+
+def test_F9_without_files_or_a_workspace_that_is_said(tmp_path: Path):
+    assert text_of(fetch(None, tmp_path)) == "This server keeps no files, so there are none to read."
+    said = "This server gives threads no workspace, so there is nowhere to put a file."
+    assert text_of(fetch(IMAGE, None)) == said
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stuck(AtHand):
+    """Files that come to a stop after the first piece."""
+
+    half_read: asyncio.Event
+
+    async def read(self, file: InputFile) -> AsyncGenerator[bytes]:
+        yield b"half of it"
+        self.half_read.set()
+        await asyncio.Event().wait()
+
+
+async def test_F9_a_call_that_is_cancelled_leaves_nothing(tmp_path: Path):
+    half_read = asyncio.Event()
+    files = Stuck(turns=IMAGE.turns, holds={}, half_read=half_read)
+    given = replace(context(), files=files, workspace=tmp_path)
+    arguments = '{"file_index": "r-0", "target_path": "in/cat.png"}'
+    call = ToolCall(id="c1", name="sandbox_fetch_user_file", arguments=arguments)
+    acting = asyncio.create_task(call_tool(Registry([tool_from(sandbox_fetch_user_file)]), call, given))
+    await half_read.wait()
+    assert len(tree(tmp_path)) == 1
+    acting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await acting
+    assert tree(tmp_path) == []

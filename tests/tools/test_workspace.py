@@ -1,0 +1,305 @@
+"""F9: no path leads out of a workspace, and a file is there whole or not at all."""
+
+import os
+import stat
+import threading
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recto.tools import ToolError
+from recto.tools.workspace import LONGEST_NAME, LONGEST_PATH, MOST_FOLDERS, NewFile, Written, path_parts
+
+NAMES = st.sampled_from(
+    ("a", "b", "..", ".", "", "~", "\0", "\\", "C:", "con", "...", " ", "中", "🙂", "\n", "x" * 300)
+)
+HOSTILE = st.one_of(st.text(max_size=40), st.lists(NAMES, max_size=40).map("/".join))
+
+
+def write(root: Path, path: str, *pieces: bytes) -> Written:
+    """Every step of a new file, and what comes of it."""
+    new = NewFile(root, path_parts(path))
+    try:
+        new.begin()
+        for piece in pieces:
+            new.write(piece)
+        return new.finish()
+    finally:
+        new.abandon()
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+# Paths
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        ("a.txt", ("a.txt",)),
+        ("a/b/c.txt", ("a", "b", "c.txt")),
+        ("./a//./b", ("a", "b")),
+        ("con", ("con",)),
+        ("NUL.txt", ("NUL.txt",)),
+        ("~/x", ("~", "x")),
+        ("...", ("...",)),
+        ("..a/b..", ("..a", "b..")),
+        ("C:x", ("C:x",)),
+        ("文件 1.csv", ("文件 1.csv",)),
+        ("x" * LONGEST_NAME, ("x" * LONGEST_NAME,)),
+    ],
+)
+def test_F9_a_path_is_the_names_on_it(path: str, parts: tuple[str, ...]):
+    assert path_parts(path) == parts
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/etc/passwd", "begins with /"),
+        ("//x", "begins with /"),
+        ("../x", "has `..` in it"),
+        ("a/../../x", "has `..` in it"),
+        ("a/..", "has `..` in it"),
+        ("..\\x", "has a backslash"),
+        ("C:\\x", "has a backslash"),
+        ("", "names no file"),
+        (".", "names no file"),
+        ("a/", "names no file"),
+        ("a/.", "names no file"),
+        ("a\0b", "has control characters"),
+        ("a\nb", "has control characters"),
+        ("a\ud800b", "half a character"),
+        ("x" * (LONGEST_NAME + 1), "a name that is too long"),
+        ("文" * (LONGEST_NAME // 3 + 1), "a name that is too long"),
+        ("a/" * LONGEST_PATH + "x", "is too long"),
+        ("a/" * (MOST_FOLDERS + 1) + "x", "is 33 folders deep, 32 are allowed"),
+    ],
+)
+def test_F9_a_path_that_is_none_says_why(path: str, reason: str):
+    with pytest.raises(ToolError) as caught:
+        path_parts(path)
+    assert reason in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@given(path=HOSTILE)
+def test_F9_no_name_of_a_path_leads_up_or_is_more_than_a_name(path: str):
+    try:
+        parts = path_parts(path)
+    except ToolError as error:
+        assert str(error)
+        return
+    assert parts
+    assert not {"", ".", ".."} & {*parts}
+    assert not [part for part in parts if "/" in part or "\0" in part or len(part.encode()) > LONGEST_NAME]
+
+
+@settings(max_examples=60, deadline=None)
+@given(path=HOSTILE)
+def test_F9_whatever_the_path_nothing_is_written_outside(path: str, tmp_path_factory: pytest.TempPathFactory):
+    outside = tmp_path_factory.mktemp("outside")
+    root = outside / "root"
+    try:
+        written = write(root, path, b"x")
+    except ToolError:
+        assert tree(outside) in ([], ["root"])
+        return
+    assert (root / written.path).read_bytes() == b"x"
+    assert [one for one in outside.iterdir() if one != root] == []
+
+
+# Files
+
+
+def test_F9_a_file_is_written_with_its_folders_for_its_owner_alone(tmp_path: Path):
+    root = tmp_path / "all" / "mine"
+    assert write(root, "a/b/c.bin", b"one", b"two") == Written(path="a/b/c.bin", size=6, is_replaced=False)
+    assert (root / "a/b/c.bin").read_bytes() == b"onetwo"
+    assert tree(tmp_path) == ["all", "all/mine", "all/mine/a", "all/mine/a/b", "all/mine/a/b/c.bin"]
+    modes = {path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes.pop("all/mine/a/b/c.bin") == 0o600
+    assert set(modes.values()) == {0o700}
+
+
+def test_F9_an_existing_file_is_replaced_and_that_is_told(tmp_path: Path):
+    write(tmp_path, "a.txt", b"old and long")
+    assert write(tmp_path, "a.txt", b"new") == Written(path="a.txt", size=3, is_replaced=True)
+    assert (tmp_path / "a.txt").read_bytes() == b"new"
+
+
+def test_F9_an_empty_file_is_a_file(tmp_path: Path):
+    assert write(tmp_path, "a.txt").size == 0
+    assert tree(tmp_path) == ["a.txt"]
+
+
+def test_F9_where_a_folder_is_no_file_can_be(tmp_path: Path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(ToolError, match=r"^a is a folder\. Choose another path\.$"):
+        write(tmp_path, "a", b"x")
+    assert tree(tmp_path) == ["a"]
+
+
+def test_F9_where_a_file_is_no_folder_can_be(tmp_path: Path):
+    (tmp_path / "a").write_text("mine")
+    with pytest.raises(ToolError, match=r"^a is no folder, or only a link to one\."):
+        write(tmp_path, "a/b", b"x")
+    assert tree(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("parts", [("a",), ("file", "b")])
+def test_F9_a_bad_place_is_refused_before_anything_is_written(tmp_path: Path, parts: tuple[str, ...]):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "file").write_text("")
+    new = NewFile(tmp_path, parts)
+    with pytest.raises(ToolError, match="Choose another path"):
+        new.begin()
+    new.abandon()
+
+
+def test_F9_what_is_no_plain_file_is_not_replaced(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ToolError, match=r"^pipe is no plain file\."):
+        write(tmp_path, "pipe", b"x")
+
+
+def test_F9_a_workspace_that_cannot_be_made_says_so_without_its_path(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolError) as caught:
+        write(tmp_path / "file" / "root", "a.txt", b"x")
+    assert str(caught.value) == "a.txt cannot be written: Not a directory."
+
+
+# Links
+
+
+def test_F9_a_link_on_the_way_is_not_followed(tmp_path: Path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (root / "way").symlink_to(outside)
+    (root / "up").symlink_to("..")
+    for path in ("way/x", "up/outside/x", "way/new/x"):
+        with pytest.raises(ToolError, match="or only a link to one"):
+            write(root, path, b"x")
+    assert tree(outside) == []
+
+
+def test_F9_a_link_in_the_place_of_the_file_is_neither_followed_nor_replaced(tmp_path: Path):
+    root, secret = tmp_path / "root", tmp_path / "secret"
+    root.mkdir()
+    secret.write_text("mine")
+    (root / "a.txt").symlink_to(secret)
+    (root / "gone").symlink_to("nowhere")
+    for path in ("a.txt", "gone"):
+        with pytest.raises(ToolError, match="is no plain file"):
+            write(root, path, b"x")
+    assert secret.read_text() == "mine"
+
+
+def test_F9_a_workspace_that_is_a_link_is_refused(tmp_path: Path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "root").symlink_to(tmp_path / "outside")
+    with pytest.raises(ToolError, match=r"^a\.txt cannot be written: "):
+        write(tmp_path / "root", "a.txt", b"x")
+    assert tree(tmp_path / "outside") == []
+
+
+def test_F9_a_folder_that_becomes_a_link_while_a_file_is_written_leads_nowhere(tmp_path: Path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "way").mkdir(parents=True)
+    outside.mkdir()
+    new = NewFile(root, ("way", "x"))
+    new.begin()
+    new.write(b"x")
+    (root / "way").rmdir()
+    (root / "way").symlink_to(outside)
+    with pytest.raises(ToolError, match="or only a link to one"):
+        new.finish()
+    new.abandon()
+    assert (tree(outside), tree(root)) == ([], ["way"])
+
+
+def test_F9_in_a_race_with_links_nothing_gets_out(tmp_path: Path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    is_over, numbers = threading.Event(), count()
+
+    def swap() -> None:
+        """The folder is a link, is gone, is a folder that somebody else made, is put aside, over and over."""
+        while not is_over.is_set():
+            with suppress(OSError):
+                (root / "way").symlink_to(outside)
+            with suppress(OSError):
+                (root / "way").unlink()
+            with suppress(OSError):
+                (root / "way").rename(tmp_path / f"aside-{next(numbers)}")
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        for _ in range(300):
+            with suppress(ToolError):
+                write(root, "way/x", b"x")
+    finally:
+        is_over.set()
+        swapping.join()
+    assert tree(outside) == []
+    assert [one for one in tree(root) if one.endswith(".part")] == []
+
+
+# Breaking off
+
+
+def test_F9_what_is_broken_off_leaves_nothing_and_no_folder(tmp_path: Path):
+    new = NewFile(tmp_path, ("a", "b.txt"))
+    new.begin()
+    new.write(b"half")
+    assert len(tree(tmp_path)) == 1
+    new.abandon()
+    assert tree(tmp_path) == []
+
+
+def test_F9_what_is_broken_off_leaves_an_older_file_as_it_was(tmp_path: Path):
+    write(tmp_path, "a.txt", b"old")
+    new = NewFile(tmp_path, ("a.txt",))
+    new.begin()
+    new.write(b"new")
+    new.abandon()
+    assert (tree(tmp_path), (tmp_path / "a.txt").read_bytes()) == (["a.txt"], b"old")
+
+
+def test_F9_steps_of_a_thread_that_comes_too_late_do_nothing(tmp_path: Path):
+    new = NewFile(tmp_path / "root", ("a.txt",))
+    new.abandon()
+    new.begin()
+    new.write(b"late")
+    with pytest.raises(ToolError, match="was broken off"):
+        new.finish()
+    assert tree(tmp_path) == []
+
+
+def test_F9_abandoning_twice_or_after_the_end_takes_nothing_away(tmp_path: Path):
+    write(tmp_path, "a.txt", b"x")
+    new = NewFile(tmp_path, ("b.txt",))
+    new.begin()
+    new.finish()
+    new.abandon()
+    new.abandon()
+    assert tree(tmp_path) == ["a.txt", "b.txt"]
+
+
+def test_F9_no_descriptor_stays_open(tmp_path: Path):
+    open_now = Path("/proc/self/fd")
+    before = len([*open_now.iterdir()])
+    for path in ("a/b/c.txt", "a/b", "a/b/c.txt/d", "x"):
+        with suppress(ToolError):
+            write(tmp_path, path, b"x")
+    assert len([*open_now.iterdir()]) == before
