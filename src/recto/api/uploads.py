@@ -69,6 +69,11 @@ class UnderWay:
     def __init__(self) -> None:
         self._users: Counter[str] = Counter()
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self._users.total()
+
     @contextmanager
     def one_more(self, owner: str, rules: UploadRules) -> Generator[None]:
         """Count one while it lasts. More than may be at once raise LimitReached."""
