@@ -381,7 +381,7 @@ async def test_P9_a_link_says_what_the_bytes_are_and_shows_in_place_only_what_do
     await files.link(page, 60)
     assert asked == [
         ServedAs(mime_type="image/png", disposition='inline; filename="a.png"'),
-        ServedAs(mime_type="text/html", disposition='attachment; filename="a.html"'),
+        ServedAs(mime_type="application/octet-stream", disposition='attachment; filename="a.html"'),
     ]
     assert await desk.files.link(image, 60) is None
 

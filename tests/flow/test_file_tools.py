@@ -272,3 +272,22 @@ def test_P10_D2_pictures_in_a_clients_result_are_stored_by_key_and_shown_where_t
         assert page[-1]["content"] == marks
     later = world.say(talk, "Look again.").pages[0]
     assert (base64_of(JPEG) in str(later)) is (agent == "en-anthropic")
+
+
+def test_F5_a_thread_without_files_says_that_there_are_none(world: FileWorld):
+    read = calling("read_files", {"ids": ["x-0"]})
+    put = calling("sandbox_fetch_user_file", {"file_index": "x-0", "target_path": "a"})
+    assert results_in(world.say(Talk(), "Read it.", read, put)) == [
+        '[{"id":"x-0","name":"","content":"Error: there is no file \'x-0\' here. The newest documents are: none."}]',
+        "There is no file 'x-0' here. The newest are: none.",
+    ]
+
+
+def test_F8_a_client_that_comes_back_gets_urls_in_the_calls_that_wait_for_it(world: FileWorld):
+    talk = Talk()
+    r = with_files(world, talk, *world.upload(NOTES))
+    world.say(talk, "Send it.", calling("send", {"file": f"{r}-0", "text": f"see {r}-0"}), tools=[a_tool()])
+    (call,) = rows(world.ask("GET", f"/api/v1/agent/threads/{talk.thread}").json["pendingCalls"])
+    told = load_object(str(call["arguments"])) or {}
+    assert world.get(str(told["file"])).body == b"Buy milk."
+    assert told["text"] == f"see {r}-0"

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,6 +39,7 @@ from tests.flow.files import (
 
 THREADS = "/api/v1/agent/threads"
 NOTES, PLANS = file("notes.txt", b"Buy milk."), file("plans.md", b"# Plans\nRest.")
+MANIFESTS = "SELECT manifest FROM calls WHERE run IN (SELECT id FROM runs WHERE thread = ?)"
 ASK_ME: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": {"type": "object"}}
 
 
@@ -268,6 +270,8 @@ def test_P4_a_run_sent_again_after_its_file_is_gone_is_the_same_run(world: FileW
     world.ask("DELETE", f"{ATTACHMENTS}/{notes['id']}")
     again = world.post(body)
     assert (again.status, again.json) == (202, first.json)
+    heard = world.ask("POST", RUNS, body, accept="text/event-stream")
+    assert [heard.status, heard.headers["recto-task-id"]] == [200, first.json["taskId"]]
     assert world.post({**body, "runId": new_id()}).status == 422
     assert world.post({**body, "context": [{"description": "a", "value": "b"}]}).status == 409
     assert len(world.users(talk.thread)) == 1
@@ -392,10 +396,11 @@ def test_P10_D3_neither_bytes_nor_signatures_are_stored_anywhere_but_in_pages(wo
         world.column("SELECT body FROM log WHERE thread = ?", talk.thread)
         + world.column("SELECT input FROM runs WHERE thread = ?", talk.thread)
         + world.column("SELECT body FROM events WHERE run IN (SELECT id FROM runs WHERE thread = ?)", talk.thread)
-        + world.column("SELECT manifest FROM calls WHERE run IN (SELECT id FROM runs WHERE thread = ?)", talk.thread)
+        + [zlib.decompress(one) for one in world.column(MANIFESTS, talk.thread)]
         + world.column("SELECT body FROM file_refs WHERE thread = ?", talk.thread)
     )
     assert b"ask-1" in stored
+    assert b'"parts"' in stored
     assert str(notes["id"]).encode() in stored
     for hidden in (b"signature", signature.encode(), base64_of(secret).encode(), secret, base64_of(PNG).encode()):
         assert hidden not in stored, hidden
@@ -434,3 +439,27 @@ def test_X4_a_run_with_files_that_was_killed_goes_on_with_the_same_page(tmp_path
         r = world.response_id(talk.thread)
         assert contents(world.say(talk, "Read.", reading(f"{r}-0", f"{r}-2"))) == ["Buy milk.", "Inline."]
         assert world.ask("GET", f"{RUNS}/{body['runId']}").json["status"] == "finished"
+
+
+def test_F4_R13_whoever_summarises_is_told_the_ids_of_files(world: FileWorld):
+    talk, (notes, photo) = Talk(), world.upload(NOTES, file("photo.png", PNG))
+    world.say(talk, [words("Here."), part(notes), part(photo)], Answer(text="words " * 1500))
+    r = world.response_id(talk.thread)
+    too_long = failure(400, "maximum context length", code="context_length_exceeded")
+    turn = world.say(talk, "So?", too_long, Answer(text="They have notes."))
+    told = f'<message role="user">\nHere.\n[document {r}-0: notes.txt]\n[image {r}-1: photo.png]\n</message>'
+    assert told in str(turn.pages[1][-1]["content"])
+
+
+def test_F4_an_answer_that_is_asked_for_again_before_a_word_was_heard_has_the_turns_id(world: FileWorld):
+    talk, (notes,) = Talk(), world.upload(NOTES)
+    turn = world.say(talk, [words("Here."), part(notes)], failure(500), Answer(text="Yes."))
+    ids = [sent.event["messageId"] for sent in turn.events if sent.event["type"] == "TEXT_MESSAGE_START"]
+    assert ids == [world.response_id(talk.thread)]
+    assert turn.requests[0].body == turn.requests[1].body
+
+
+def test_P17_a_thread_that_began_with_a_file_and_no_words_has_its_name(world: FileWorld):
+    talk, (notes,) = Talk(), world.upload(NOTES)
+    world.say(talk, [part(notes)])
+    assert world.ask("GET", f"{THREADS}/{talk.thread}").json["title"] == "notes.txt"

@@ -88,7 +88,7 @@ def test_P10_files_have_urls_signed_anew_and_those_that_have_none_are_left_out()
     gone = File(kind="image", source=Url(url="https://gone.test"))
     row = history_row(UserMessage(time=TIME, parts=(gone, Text(text="x"), one, two)), signed)
     files = [
-        {"id": None, "name": name, "type": "document", "mimeType": "text/plain", "url": f"https://signed.test/{name}"}
+        {"id": name, "name": name, "type": "document", "mimeType": "text/plain", "url": f"https://signed.test/{name}"}
         for name in "ab"
     ]
     assert (row["url"], row["files"], row["content"]) == ("https://signed.test/a", files, "x")

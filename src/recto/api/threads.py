@@ -25,6 +25,7 @@ from recto.api.shapes_threads import (
     ThreadsShape,
     TitleBody,
 )
+from recto.api.signed import urls_of
 from recto.errors import NotFound, WireError
 from recto.page import AssistantMessage, View
 from recto.page.canonical import Json, load_object
@@ -32,6 +33,7 @@ from recto.page.enter import pending_calls
 from recto.page.events import RunFinished, RunStarted, encode_event
 from recto.page.history import told_time
 from recto.page.refuse import UUID
+from recto.page.replay import Told
 from recto.page.title import given_title
 from recto.store.forks import ForkWish
 from recto.store.ports import StoredEvent
@@ -152,8 +154,11 @@ async def _pending(backend: Backend, thread: StoredThread) -> Sequence[Json]:
     if end is not None and backend.clock() > end:
         return ()
     told = told_time(end) if end is not None else None
+    refs = await backend.store.file_refs(thread.id)
+    # As the client's tools get them in events: with urls in the place of file ids (F8).
+    files = Told(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
     return [
-        {"id": call.id, "name": call.name, "arguments": call.arguments, "expiresAt": told}
+        {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": told}
         for call in pending_calls(seen, own)
     ]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from recto.errors import SettingsError
 from recto.page.cut import cut_to
+from recto.page.input_files import clean_files, display_name
 from recto.page.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -152,12 +153,21 @@ def _framed(role: str, text: str) -> str:
 
 def _lines(message: Message) -> Iterator[str]:
     match message:
+        case UserMessage() if message.response_id:
+            yield from (line for part in message.parts if not isinstance(part, File) for line in _part_lines(part))
+            yield from _file_lines(message)
         case AssistantMessage() | UserMessage() | ToolMessage():
             yield from (line for part in message.parts for line in _part_lines(part))
         case ActivityMessage():
             yield message.content
         case _:
             yield message.text
+
+
+def _file_lines(message: UserMessage) -> Iterator[str]:
+    """Files under the ids they are read by: whoever has only the summary knows them from nowhere else (F4)."""
+    for place, file in enumerate(clean_files(message)):
+        yield f"[{file.kind} {message.response_id}-{place}: {display_name(file)}]"
 
 
 def _part_lines(part: Text | File | ToolCall | Opaque) -> Iterator[str]:

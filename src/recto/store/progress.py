@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 from sqlalchemy import Connection, bindparam, func, null, update
 
 from recto.errors import LeaseLost
-from recto.page import Entry, Segment, SkillChanged, Text, UserMessage
+from recto.page import Entry, File, Segment, SkillChanged, Text, UserMessage
 from recto.page.title import title_from
 from recto.store.entries import encode_entry, kind_of_entry
 from recto.store.ports import CallBegun, CallEnded, Change, Lease, Written
@@ -154,6 +154,9 @@ def _grow(connection: Connection, entries: Sequence[Entry], values: Values) -> S
     if said is None:
         return GROW.rows(connection, values)
     words = title_from(" ".join([part.text for part in said.parts if isinstance(part, Text)]))
+    if words is None:
+        # Who sends a file without a word finds the thread by the file's name.
+        words = title_from(next((part.name for part in said.parts if isinstance(part, File) and part.name), ""))
     return GROW_WITH_TITLE.rows(connection, {**values, "first_words": words})
 
 

@@ -98,6 +98,8 @@ async def _listen(desk: Desk, call: _Call) -> None:
             call.first_token = call.first_token or _time_of(desk, delta)
             events = call.reply.take(delta)
             if events:
+                # From now on readers know the id: another try goes by another.
+                desk.said.add(call.reply.id)
                 await desk.recorder.say(events)
                 desk.shop.reached("delta")
 

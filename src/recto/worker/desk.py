@@ -185,9 +185,7 @@ class Desk:
         turn = seen.messages[seen.turn_start :]
         first = turn[0].response_id if turn and isinstance(turn[0], UserMessage) else ""
         is_first = all(message.role != "assistant" for message in turn)
-        id = first if first and is_first and first not in self.said else self.shop.new_id()
-        self.said.add(id)
-        return id
+        return first if first and is_first and first not in self.said else self.shop.new_id()
 
     async def write(self, change: Change, events: Sequence[Event] = ()) -> Written:
         """Commit a change; then the log here has it too. Breaking off waits for that: half a write is none."""

@@ -20,7 +20,7 @@ from recto.store.ports import Change, StoredRun
 from recto.tools.registry import Registry
 from recto.worker.account import account_of
 from recto.worker.desk import Desk
-from recto.worker.filing import has_files, open_filing
+from recto.worker.filing import Cabinet, Filing, has_files, open_filing
 from recto.worker.recorder import Recorder
 from recto.worker.workshop import Workshop
 
@@ -79,10 +79,14 @@ async def _gather(desk: Desk) -> None:
     if named:
         # Asked again: between admission and now somebody may have been shut out (F10).
         desk.datasets = tuple(await shop.store.usable_datasets(owner, named))
-    if shop.cabinet and has_files(desk.log):
-        refs = await shop.store.file_refs(desk.run.thread)
-        cabinet = shop.cabinet if desk.target.sees_images else replace(shop.cabinet, pictures=None)
-        desk.files = await open_filing(cabinet, refs, desk.log, shop.clock())
+    if shop.cabinet:
+        desk.files = await _files(desk, shop.cabinet) if has_files(desk.log) else Filing(cabinet=shop.cabinet)
+
+
+async def _files(desk: Desk, cabinet: Cabinet) -> Filing:
+    refs = await desk.shop.store.file_refs(desk.run.thread)
+    seen = cabinet if desk.target.sees_images else replace(cabinet, pictures=None)
+    return await open_filing(seen, refs, desk.log, desk.shop.clock())
 
 
 def _entering(desk: Desk) -> Entering:
