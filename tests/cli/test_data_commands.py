@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from recto.page.canonical import Json, load_object
-from recto.testing.client import RUNS, ask, read_events, request, run, start
+from recto.testing.client import RUNS, TOKEN, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
+from tests.api.forms import BOUNDARY, file, form_of
 
 pytestmark = pytest.mark.full
 
@@ -154,10 +155,13 @@ def test_C1_user_delete_asks_first_and_deletes_all_of_one_user(data: Path, tmp_p
     assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").returncode == 0
     asked = recto(tmp_path, "user", "delete", "bob", "--data", "data", asked="n\n")
     assert asked.returncode == FAILED
-    assert "Delete every thread, run and call of 'bob', for ever?" in asked.stderr
+    assert "Delete every thread, run, call and file of 'bob', for ever?" in asked.stderr
     assert recto(tmp_path, "user", "export", "bob", "--data", "data").stdout
     sure = recto(tmp_path, "user", "delete", "bob", "--data", "data", "--yes")
-    assert (sure.returncode, sure.stdout) == (0, "Deleted 2 threads; 0 runs were not over yet.\n")
+    assert (sure.returncode, sure.stdout) == (
+        0,
+        "Deleted 2 threads, 0 files and 0 datasets; 0 runs were not over yet.\n",
+    )
     assert recto(tmp_path, "user", "export", "bob", "--data", "data").stdout == ""
     assert "I am Ann" in recto(tmp_path, "user", "export", "ann", "--data", "data").stdout
 
@@ -169,7 +173,7 @@ def test_C1_a_user_deleted_beside_a_server_is_gone_for_it_too(tmp_path: Path):
             task = start(server.url, ask("hi"))
             (asked,) = model.wait_requests(1)
             done = recto(tmp_path, "user", "delete", "local", "--data", "data", "--yes")
-            assert done.stdout == "Deleted 1 threads; 1 runs were not over yet.\n"
+            assert done.stdout == "Deleted 1 threads, 0 files and 0 datasets; 1 runs were not over yet.\n"
             assert request(server.url, "GET", f"{RUNS}/{task}").status == 404
             # Whoever worked on it finds out when it wants to keep its lease.
             assert asked.wait_disconnected(20)
@@ -182,3 +186,93 @@ def test_C1_a_folder_without_a_database_is_told_and_stays_empty(tmp_path: Path, 
     assert done.returncode == WRONG_USE
     assert done.stderr.startswith(f"recto user {command}: Setting data is 'recto-data/recto.db'")
     assert not list(tmp_path.iterdir())
+
+
+# Files
+
+ATTACHMENTS = "/api/v1/agent/attachments"
+
+
+def upload(url: str, name: str, body: bytes, token: str = TOKEN) -> str:
+    """The url of a file that was uploaded."""
+    media = {"content_type": f"multipart/form-data; boundary={BOUNDARY}"}
+    answer = request(url, "POST", ATTACHMENTS, form_of(file(name, body)), **media, token=token)
+    rows = answer.json["attachments"]
+    assert isinstance(rows, list)
+    row = rows[0]
+    assert isinstance(row, dict)
+    return str(row["url"])
+
+
+def blobs(data: Path) -> list[bytes]:
+    return sorted(path.read_bytes() for path in (data / "files").rglob("*") if path.is_file())
+
+
+def test_C1_a_backup_has_the_files_and_a_second_one_into_the_same_folder_is_refused(tmp_path: Path):
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    with ServerProcess.serve(data, {}) as server:
+        upload(server.url, "one.txt", b"first")
+        upload(server.url, "two.txt", b"second")
+        (data / "files" / "incoming" / "half").write_bytes(b"not whole yet")
+        made = recto(tmp_path, "backup", str(copy), "--data", str(data))
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.startswith(f"Copied to {copy} with 2 files. ")
+    assert blobs(copy) == [b"first", b"second"]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (copy / "files").rglob("*"))
+    with ServerProcess.serve(copy, {}) as server:
+        rows = request(server.url, "GET", ATTACHMENTS).json["attachments"]
+        assert isinstance(rows, list)
+        urls = [str(row["url"]) for row in rows if isinstance(row, dict)]
+        bodies = [request(server.url, "GET", url.removeprefix(server.url)).body for url in urls]
+        assert sorted(bodies) == [b"first", b"second"]
+    assert recto(tmp_path, "backup", str(copy), "--data", str(data)).returncode == WRONG_USE
+
+
+def test_C1_a_deleted_user_leaves_no_bytes_but_those_that_others_have_too(tmp_path: Path):
+    keys = {"RECTO_API_KEYS": "ann:ann-key-0123456789,bob:bob-key-0123456789"}
+    ann, bob = (f"{name}-key-0123456789" for name in ("ann", "bob"))
+    with ServerProcess.serve(tmp_path / "data", keys, token=None) as server:
+        upload(server.url, "mine.txt", b"only mine", ann)
+        upload(server.url, "ours.txt", b"ours", ann)
+        upload(server.url, "ours too.txt", b"ours", bob)
+    assert len(blobs(tmp_path / "data")) == 2
+    done = recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "Deleted 0 threads, 2 files and 0 datasets; 0 runs were not over yet.\n",
+    )
+    assert blobs(tmp_path / "data") == [b"ours"]
+
+
+# Keys
+
+
+def test_C1_a_new_key_signs_and_urls_of_the_one_before_stay_good_until_the_next(tmp_path: Path):
+    data = tmp_path / "data"
+    with ServerProcess.serve(data, {}) as server:
+        place = upload(server.url, "one.txt", b"first").removeprefix(server.url)
+    for status in (200, 404):
+        changed = recto(tmp_path, "keys", "rotate", "--data", str(data))
+        assert changed.returncode == 0
+        assert changed.stdout.startswith("Key ")
+        with ServerProcess.serve(data, {}) as server:
+            assert request(server.url, "GET", place, token=None).status == status
+            assert changed.stdout.split()[1] in upload(server.url, "two.txt", b"second")
+    assert (data / "signing-keys").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "told"),
+    [
+        (("--data", "nowhere"), {}, "there is no such folder"),
+        (("--data", "."), {"RECTO_SIGNING_KEYS": "a:0123456789abcdef"}, "put a new one first there"),
+    ],
+)
+def test_C1_keys_that_cannot_be_changed_here_are_left_alone(
+    tmp_path: Path, words: tuple[str, ...], environment: dict[str, str], told: str
+):
+    done = recto(tmp_path, "keys", "rotate", *words, **environment)
+    assert done.returncode == WRONG_USE
+    assert told in done.stderr
+    assert "0123456789abcdef" not in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -346,8 +346,8 @@ async def test_X4_bytes_without_a_row_are_swept_once_no_upload_can_still_want_th
 
 
 @pytest.mark.full
-async def test_P9_files_are_taken_in_and_given_back_by_a_bucket_as_by_a_folder(s3: S3Server):
-    storage = open_storage(s3.url(prefix="attachments"), Path())
+async def test_P9_files_are_taken_in_and_given_back_by_a_bucket_as_by_a_folder(object_server: S3Server):
+    storage = open_storage(object_server.url(prefix="attachments"), Path())
     files = Attachments(
         storage, MemoryRows(), FileSettings(), clock=lambda: datetime.now(UTC), new_id=counted("in-a-bucket")
     )
@@ -360,7 +360,7 @@ async def test_P9_files_are_taken_in_and_given_back_by_a_bucket_as_by_a_folder(s
     assert first.sha256 == second.sha256 == hashlib.sha256(body).hexdigest()
     assert [blob.name async for some in storage.list_all() for blob in some] == [first.blob]
     assert await read(files.read(second, 7_000_000)) == body[7_000_000:]
-    assert (await files.link(second, 60) or "").startswith(s3.endpoint)
+    assert (await files.link(second, 60) or "").startswith(object_server.endpoint)
     await files.delete("ada", first.id)
     await files.delete("bob", second.id)
     assert [some async for some in storage.list_all()] == []

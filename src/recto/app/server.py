@@ -30,6 +30,7 @@ from recto.engine.hub import Hub, HubSettings
 from recto.engine.janitor import keep_clean
 from recto.files.keys import parse_keys
 from recto.files.signing import FILES, Signer
+from recto.files.storage import read_storage_url
 from recto.ids import new_id
 from recto.models.backoff import BackoffSettings
 from recto.models.prices import load_prices
@@ -84,6 +85,8 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
     check_binding(settings.host, auth.has_accounts)
     Doorman(auth)
     _rules(settings)
+    if settings.storage_url:
+        read_storage_url(settings.storage_url)
     if settings.signing_keys:
         parse_keys(settings.signing_keys)
     crew, prices = make_crew(settings), load_prices(settings.prices)

@@ -69,7 +69,7 @@ def backup(
         raise _stop("backup", error, WRONG_USE) from error
     except (RectoError, OSError) as error:
         raise _stop("backup", error, FAILED) from error
-    files = f" with {count} files" if own else "; its files stay in their storage"
+    files = f" with {count} files" if count else "" if own else "; its files stay in their storage"
     typer.echo(f"Copied to {target}{files}. Start a server on it with: recto serve --data {target}")
 
 

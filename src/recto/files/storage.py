@@ -24,13 +24,19 @@ def open_storage(url: str | None, folder: Path) -> Storage:
     """The storage a url names; None: the folder, which is ours alone. Raises SettingsError."""
     if url is None:
         return _in_folder(folder, is_shared=False)
+    found = read_storage_url(url)
+    return _in_folder(found, is_shared=True) if isinstance(found, Path) else found
+
+
+def read_storage_url(url: str) -> Path | Storage:
+    """The folder or the bucket a url names. Nothing is made, and nobody is asked."""
     try:
         split = urlsplit(url)
     except ValueError:
         raise _wrong(FORMS) from None
     match split.scheme:
         case "file":
-            return _in_folder(_folder_of(split), is_shared=True)
+            return _folder_of(split)
         case "s3":
             return _in_bucket(split, os.environ)
         case _:
