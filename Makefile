@@ -35,9 +35,10 @@ full: .venv/.dev ## Run the full tier only
 fuzz: .venv/.dev ## Run the property tests with many random examples
 	@echo "property tests, random" && HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m hypothesis -n auto
 
-bench: .venv/.dev ## Measure the page, then the server
+bench: .venv/.dev ## Measure the page, the server, then files
 	@.venv/bin/python bench/page.py
 	@.venv/bin/python bench/server.py
+	@.venv/bin/python bench/files.py
 
 lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer versions
 	@$(STEP) "Locking what runs" $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock

@@ -28,6 +28,8 @@ from recto.files.storage import open_storage
 
 async def pieces():
     yield b"x" * 100_000
+    # A piece is written when the next has come.
+    yield b"y" * 100_000
     print("written", flush=True)
     await asyncio.Event().wait()
 
@@ -50,6 +52,17 @@ async def test_P9_names_made_one_after_another_lie_in_many_folders(tmp_path: Pat
     for place in range(20):
         await storage.write(f"0196cd3b-5a6f-7cc3-9f2c-5a7d1e8b9c{place:02}", given(b"x"))
     assert len({path.parent.parent for path in tmp_path.glob("??/??/*")}) > 10
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1,), (1, 1), (MEBIBYTE, 0, 3)])
+@pytest.mark.parametrize("is_durable", [True, False])
+async def test_P9_however_its_bytes_come_a_file_has_all_of_them(
+    tmp_path: Path, sizes: tuple[int, ...], is_durable: bool
+):
+    storage = open_storage(None, tmp_path, is_durable=is_durable)
+    pieces = [bytes([place]) * size for place, size in enumerate(sizes)]
+    await storage.write("a", given(*pieces))
+    assert b"".join([piece async for piece in storage.read("a")]) == b"".join(pieces)
 
 
 async def test_X4_what_a_killed_process_was_writing_is_gone_at_the_next_start(tmp_path: Path):

@@ -58,7 +58,9 @@ def make_cabinet(settings: ServerSettings, store: Store, signer: Signer, clock: 
         user_bytes=settings.user_bytes,
         unused_seconds=settings.unused_hours * 3_600,
     )
-    storage = open_storage(settings.storage_url, settings.files_folder)
+    # Files outlive what rows outlive.
+    is_durable = settings.synchronous == "FULL"
+    storage = open_storage(settings.storage_url, settings.files_folder, is_durable=is_durable)
     pictures = PictureSettings(each=settings.image_bytes, page=settings.page_image_bytes)
     return Cabinet(
         attachments=Attachments(storage, store, rules, clock=clock, new_id=new_id),

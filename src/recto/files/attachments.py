@@ -23,6 +23,8 @@ from recto.page.messages import Data, File
 
 LOGGER = logging.getLogger("recto.files")
 PIECE_BYTES = 2**20
+# A thread would cost more than this takes.
+HASHED_HERE = 2**14
 UNUSED_AT_ONCE = 500
 # Bytes without a row that are younger may be an upload that is about to get one.
 ORPHAN_AGE = timedelta(hours=1)
@@ -193,6 +195,10 @@ class _Incoming:
         loop = asyncio.get_running_loop()
         while await self._fill(PIECE_BYTES):
             piece, self._ready = bytes(self._ready), bytearray()
+            if len(piece) <= HASHED_HERE:
+                self._hash.update(piece)
+                yield piece
+                continue
             hashed = loop.run_in_executor(None, self._hash.update, piece)
             yield piece
             await hashed

@@ -33,21 +33,29 @@ T = TypeVar("T")
 
 
 class LocalStorage:
-    """Files in a folder, two levels deep. With `is_shared`, other processes may be writing there."""
+    """Files in a folder, two levels deep. With `is_shared`, other processes may be writing there.
 
-    def __init__(self, folder: Path, *, is_shared: bool = False) -> None:
+    With `is_durable`, a file that was stored survives a power cut; without, the death of this process.
+    """
+
+    def __init__(self, folder: Path, *, is_shared: bool = False, is_durable: bool = True) -> None:
         self._folder = folder
+        self._is_durable = is_durable
         self._staged = folder / STAGED
         self._staged.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         self._remove_leftovers(STAGED_SECONDS if is_shared else 0)
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
-        """Store bytes as they come. They are on the disk before the file has its name."""
-        staged = _StagedFile(self._staged / checked(name), self._path(name))
+        """Store bytes as they come. All of them are there before the file has its name."""
+        staged = _StagedFile(self._staged / checked(name), self._path(name), is_durable=self._is_durable)
+        # One behind: the last piece is written and named in one go, and of a small file there is no other.
+        waiting = b""
         try:
             async for piece in pieces:
-                await _on_disk(lambda piece=piece: staged.write(piece))
-            await _on_disk(staged.finish)
+                if waiting:
+                    await _on_disk(lambda piece=waiting: staged.write(piece))
+                waiting = piece
+            await _on_disk(lambda: staged.finish(waiting))
         except BaseException:
             # Shielded: who is cancelled once more leaves nothing either. What went wrong first is what is told.
             with suppress(StorageDown):
@@ -116,9 +124,10 @@ class LocalStorage:
 class _StagedFile:
     """A file that is being written. One thread at a time acts on it, also when nobody waits for it any more."""
 
-    def __init__(self, path: Path, target: Path) -> None:
+    def __init__(self, path: Path, target: Path, *, is_durable: bool) -> None:
         self._path = path
         self._target = target
+        self._is_durable = is_durable
         self._lock = threading.Lock()
         self._file: int | None = None
         self._made: Path | None = None
@@ -127,21 +136,26 @@ class _StagedFile:
     def write(self, piece: bytes) -> None:
         """Add bytes."""
         with self._lock:
-            rest = memoryview(piece)
-            while rest and not self._is_dropped:
-                rest = rest[os.write(self._opened(), rest) :]
+            self._write(piece)
 
-    def finish(self) -> None:
-        """Give the file its name. Its bytes are on the disk first: no name ever stands for half a file."""
+    def finish(self, last: bytes) -> None:
+        """Add the last bytes and give the file its name. A name never stands for half a file."""
         with self._lock:
+            self._write(last)
             if self._is_dropped:
                 return
-            os.fsync(self._opened())
+            if self._is_durable:
+                os.fsync(self._opened())
             self._close()
             for folder in (self._target.parent.parent, self._target.parent):
                 folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
             self._path.replace(self._target)
             self._made = self._target
+
+    def _write(self, piece: bytes) -> None:
+        rest = memoryview(piece)
+        while rest and not self._is_dropped:
+            rest = rest[os.write(self._opened(), rest) :]
 
     def drop(self) -> None:
         """Leave nothing, however far it was."""

@@ -20,12 +20,15 @@ _BUCKET = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{1,62}")
 _PREFIX = re.compile(r"[0-9A-Za-z._/-]*")
 
 
-def open_storage(url: str | None, folder: Path) -> Storage:
-    """The storage a url names; None: the folder, which is ours alone. Raises SettingsError."""
+def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> Storage:
+    """The storage a url names; None: the folder, which is ours alone. Raises SettingsError.
+
+    What is stored in a folder survives a power cut with `is_durable`, without it the death of the process.
+    """
     if url is None:
-        return _in_folder(folder, is_shared=False)
+        return _in_folder(folder, is_shared=False, is_durable=is_durable)
     found = read_storage_url(url)
-    return _in_folder(found, is_shared=True) if isinstance(found, Path) else found
+    return _in_folder(found, is_shared=True, is_durable=is_durable) if isinstance(found, Path) else found
 
 
 def read_storage_url(url: str) -> Path | Storage:
@@ -43,12 +46,12 @@ def read_storage_url(url: str) -> Path | Storage:
             raise _wrong(FORMS)
 
 
-def _in_folder(folder: Path, *, is_shared: bool) -> Storage:
+def _in_folder(folder: Path, *, is_shared: bool, is_durable: bool) -> Storage:
     try:
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         if not is_shared:
             folder.chmod(PRIVATE_FOLDER)
-        return LocalStorage(folder, is_shared=is_shared)
+        return LocalStorage(folder, is_shared=is_shared, is_durable=is_durable)
     except OSError as error:
         problem = f"its folder cannot be used ({error.strerror}). Name one that this user may write to"
         raise _wrong(problem) from error
