@@ -144,8 +144,9 @@ class _StagedFile:
             self._write(last)
             if self._is_dropped:
                 return
+            file = self._opened()
             if self._is_durable:
-                os.fsync(self._opened())
+                os.fsync(file)
             self._close()
             for folder in (self._target.parent.parent, self._target.parent):
                 folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
