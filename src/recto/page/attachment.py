@@ -7,7 +7,7 @@ no client can send: it is signed by nobody (P10).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -38,7 +38,7 @@ class Attachment:
 class FileRef:
     """A file id as the model knows it, and the attachment it stands for, for the life of the thread (F4).
 
-    `is_there` is False once the attachment was deleted.
+    `is_there` is False once the attachment was deleted; `size` is known of those that are there.
     """
 
     id: str
@@ -46,6 +46,7 @@ class FileRef:
     name: str
     kind: FileKind
     mime_type: str | None = None
+    size: int = field(default=0, compare=False)
     is_there: bool = True
 
 
@@ -129,7 +130,7 @@ def refs_of(message: UserMessage, response_id: str, found: Mapping[str, Attachme
 
 def ref_to(one: Attachment, id: str) -> FileRef:
     """A file id that stands for an attachment."""
-    return FileRef(id=id, attachment=one.id, name=one.name, kind=one.kind, mime_type=one.mime_type)
+    return FileRef(id=id, attachment=one.id, name=one.name, kind=one.kind, mime_type=one.mime_type, size=one.size)
 
 
 def file_of(ref: FileRef) -> File:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from recto.errors import Refused
 from recto.page.attachment import FileRef
@@ -24,7 +24,7 @@ HOLD = Statement(
 )
 ADD = insert_missing(FILE_REFS, ("thread", "id", "body", "created", "attachment"))
 REFS = Statement(
-    select(FILE_REFS.c.id, FILE_REFS.c.body, FILE_REFS.c.created, FILE_REFS.c.attachment, ATTACHMENTS.c.id)
+    select(FILE_REFS.c.id, FILE_REFS.c.body, FILE_REFS.c.created, FILE_REFS.c.attachment, ATTACHMENTS.c.size)
     .join(ATTACHMENTS, ATTACHMENTS.c.id == FILE_REFS.c.attachment, isouter=True)
     .where(FILE_REFS.c.thread == bindparam("this"))
 )
@@ -51,8 +51,15 @@ def _body(ref: FileRef) -> bytes:
 
 def refs_of(connection: Connection, thread: str) -> tuple[FileRef, ...]:
     """The files of a thread, in the order their ids were given in."""
-    rows = cast("Sequence[tuple[str, bytes, int, str | None, str | None]]", REFS.rows(connection, {"this": thread}))
+    rows = cast("Sequence[tuple[str, bytes, int, str | None, int | None]]", REFS.rows(connection, {"this": thread}))
     return tuple([_ref(*row) for row in sorted(rows, key=lambda row: (row[2], *_order(row[0])))])
+
+
+def forget(connection: Connection, thread: str, response_id: str) -> None:
+    """Take back the ids of a turn that was never shown. Those of other turns stay for ever."""
+    mine = [id for (id,) in connection.execute(select(FILE_REFS.c.id).where(FILE_REFS.c.thread == thread))]
+    never_shown = [id for id in mine if id.rpartition("-")[0] == response_id]
+    connection.execute(delete(FILE_REFS).where(FILE_REFS.c.thread == thread, FILE_REFS.c.id.in_(never_shown)))
 
 
 def _order(id: str) -> tuple[str, int, str]:
@@ -61,7 +68,7 @@ def _order(id: str) -> tuple[str, int, str]:
     return prefix, int(number) if number.isdecimal() else 0, id
 
 
-def _ref(id: str, body: bytes, _created: int, attachment: str | None, there: str | None) -> FileRef:
+def _ref(id: str, body: bytes, _created: int, attachment: str | None, size: int | None) -> FileRef:
     said = load_object(body) or {}
     mime_type = said.get("mimeType")
     return FileRef(
@@ -70,5 +77,6 @@ def _ref(id: str, body: bytes, _created: int, attachment: str | None, there: str
         name=str(said.get("name", "")),
         kind=cast("FileKind", said.get("kind", "document")),
         mime_type=mime_type if isinstance(mime_type, str) else None,
-        is_there=there is not None,
+        size=size or 0,
+        is_there=size is not None,
     )

@@ -256,6 +256,12 @@ def cancels(connection: Connection, runs: Sequence[str]) -> tuple[str, ...]:
     return tuple(connection.execute(query).scalars())
 
 
+def opening_input(connection: Connection, thread: str, response_id: str) -> bytes | None:
+    """The input of the run that was admitted with this response id."""
+    query = select(RUNS.c.input).where(RUNS.c.thread == thread, RUNS.c.response_id == response_id)
+    return connection.execute(query.order_by(RUNS.c.id).limit(1)).scalar_one_or_none()
+
+
 def find(connection: Connection, owner: str, id: str) -> StoredRun:
     """A run by the server's id or the client's name for it (P7)."""
     # A client may have named one run by the id of another: the server's id wins.

@@ -137,3 +137,29 @@ class DigestSuite:
         await store.admit(sent("r2", DIGEST))
         asked = [("ann", "r1"), ("ann", "r3"), ("bob", "r2")]
         expect([await store.again(owner, name, DIGEST) for owner, name in asked], [None] * 3)
+
+    # F4
+    async def test_sizes_of_files_are_told_while_they_are_there(self, store: Store) -> None:
+        one = await add(store)
+        await store.admit(with_files(admission("r1"), one))
+        expect([ref.size for ref in await store.file_refs("thread-1")], [one.size])
+        await store.delete_attachment("ann", one.id)
+        expect([ref.size for ref in await store.file_refs("thread-1")], [0])
+
+    # F4
+    async def test_ids_of_a_turn_that_never_was_are_taken_back_and_no_others(self, store: Store) -> None:
+        one, first, second = await add(store), admission("r1"), admission("r2")
+        for wish in (first, second):
+            await store.admit(with_files(wish, one, one))
+        await store.forget_refs("thread-1", second.response_id)
+        await store.forget_refs("thread-2", first.response_id)
+        left = [f"{first.response_id}-0", f"{first.response_id}-1"]
+        expect([ref.id for ref in await store.file_refs("thread-1")], left)
+
+    # F1
+    async def test_the_request_that_opened_a_turn_is_found_by_its_response_id(self, store: Store) -> None:
+        wish = admission("r1", input=b'{"n": 7}')
+        await store.admit(wish)
+        await store.admit(admission("r2"))
+        expect(await store.opening_input("thread-1", wish.response_id), b'{"n": 7}')
+        expect(await store.opening_input("thread-2", wish.response_id), None)
