@@ -222,6 +222,10 @@ class FileWorld:
         assert self.ask("DELETE", f"/api/v1/agent/threads/{thread}").status == 200
         del self._sent[thread]
 
+    def forget_all(self) -> None:
+        """Nothing that was sent is stored any more."""
+        self._sent.clear()
+
     def get(self, url: str) -> Reply:
         """What is behind a url, for anybody."""
         return request(self.url, "GET", url.removeprefix(self.url), token=None)

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.attachment import Attachment, FileRef, file_of, files_in, from_stored, refs_of, with_attachments
+from recto.page.attachment import (
+    Attachment,
+    FileRef,
+    file_of,
+    files_in,
+    from_stored,
+    refs_of,
+    with_attachments,
+    without_copies,
+)
 from recto.page.canonical import Json, dump
 from recto.page.messages import Data, File, FileKind, Key, Source, Text, ToolMessage, Url, UserMessage
 from recto.page.wire.agui_input import decode_input
@@ -86,6 +95,16 @@ def test_P10_a_request_without_files_is_stored_as_it_came():
 @pytest.mark.parametrize("body", [None, [], {"messages": "no"}, {"messages": [1, {"content": [2, {"type": "image"}]}]}])
 def test_P10_what_is_no_request_is_left_alone(body: Json):
     assert with_attachments(body, FOUND) == body
+
+
+def test_P10_what_others_said_is_no_part_of_a_stored_request():
+    said = [{"id": role, "role": role, "content": "x"} for role in ("assistant", "reasoning", "activity")]
+    kept = [{"id": role, "role": role, "content": "x"} for role in ("user", "tool", "system", "developer")]
+    assert without_copies({"messages": [kept[0], *said, *kept[1:]], "a": 1}) == {"messages": kept, "a": 1}
+    body = {"messages": kept}
+    assert without_copies(body) is body
+    for none in (None, [], {"messages": 1}, {"messages": ["assistant"]}):
+        assert without_copies(none) == none
 
 
 def test_P2_every_file_of_a_request_is_named_with_its_field():

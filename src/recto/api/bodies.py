@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping
 from datetime import tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -11,13 +12,16 @@ import orjson
 from starlette.requests import Request
 
 from recto.errors import TooLarge, WireError
-from recto.page.canonical import Json, load, load_object, parts_of
+from recto.page.attachment import without_copies
+from recto.page.canonical import Json, dump, load, load_object, parts_of
 from recto.page.history import told_time
 from recto.page.refuse import check_input
 from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import StoredRun
 
 MAX_BYTES = 262_144
+# May be one of the roles that are not kept; whether it is one is looked at then.
+COPY = re.compile(rb'"(?:assistant|reasoning|activity)"|\\u')
 NO_ZONES = ("localtime", "Factory", "posixrules")
 # What is nested deeper cannot be written again, so the same input could not be told from another (P4).
 MAX_DEPTH = 128
@@ -54,6 +58,15 @@ def parse_input(body: bytes) -> RunInput:
 def digest_of(body: bytes) -> bytes:
     """What tells one request from another: the same for equal JSON, whatever the order of its names (P4)."""
     return hashlib.sha256(orjson.dumps(load(body), option=orjson.OPT_SORT_KEYS)).digest()
+
+
+def kept_of(body: bytes) -> bytes:
+    """What is stored of a request: all but the client's copies of what others said."""
+    if not COPY.search(body):
+        return body
+    value = load(body)
+    kept = without_copies(value)
+    return body if kept is value else dump(kept)
 
 
 def _parsed(body: bytes) -> Json:

@@ -14,6 +14,7 @@ from recto.api.route import Route
 from recto.api.shapes_threads import USER_DELETED_EXAMPLE, UserDeletedShape
 from recto.api.threads import stop
 from recto.errors import WireError
+from recto.tools.workspaces import sweep_workspaces
 
 ME = "/api/v1/agent/me"
 LINES = "application/x-ndjson"
@@ -37,6 +38,8 @@ async def delete_me(
     gone = await backend.store.delete_user(name, today=backend.clock().astimezone(UTC).date())
     stop(backend, gone.stopped)
     await backend.files.forget(gone.blobs)
+    if backend.workspaces:
+        await sweep_workspaces(backend.workspaces, backend.store.known_threads)
     stopped = [run.id for run in gone.stopped]
     counts = {name: getattr(gone, name) for name in ("threads", "profiles", "days", "attachments", "datasets")}
     return json_answer({**counts, "stopped": stopped})

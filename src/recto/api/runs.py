@@ -21,6 +21,7 @@ from recto.api.bodies import (
     check_after,
     check_tools,
     digest_of,
+    kept_of,
     parse_after,
     parse_input,
     protocol_of,
@@ -57,20 +58,22 @@ async def start_run(request: Request) -> Response:
     body = await read_body(request)
     run_input = parse_input(body)
     wishes = wishes_of(run_input.props)
-    digest = digest_of(body)
+    digest, told = digest_of(body), teller(run_input.protocol, signs(backend))
+    if any(files_in(run_input.messages)) and (again := await backend.store.again(owner, run_input.run, digest)):
+        # It was taken before (P4): its files are not looked for, nor stored, once more.
+        return _known(request, again.run, told)
     try:
         agent = await _check_wishes(backend, owner, run_input, wishes)
-        attached = await attach(backend, owner, body, run_input, agent.file_input)
     except (WireError, Refused):
-        # A request that was taken before is not asked again (P4): what was there then may be gone.
+        # The same: what was there then may be gone.
         again = await backend.store.again(owner, run_input.run, digest)
         if again is None:
             raise
-        return _known(request, again.run, teller(run_input.protocol, signs(backend)))
-    admission = _admission(backend, owner, run_input, wishes, attached)
-    admission = replace(admission, digest=digest)
+        return _known(request, again.run, told)
+    attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input)
+    admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest)
     if wants_stream(request.headers.get("accept", "")):
-        return await _stream_run(backend, admission, teller(run_input.protocol, signs(backend)))
+        return await _stream_run(backend, admission, told)
     admitted = await backend.admit(admission)
     return json_answer(admitted_row(admitted.run), 202)
 
@@ -102,9 +105,10 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
 
 async def _check_datasets(backend: Backend, owner: str, wishes: Wishes) -> None:
     """A dataset that is not there and one that is not for this user are told alike (F10)."""
-    usable = {one.id for one in await backend.store.usable_datasets(owner, wishes.datasets)} if wishes.datasets else ()
+    named = tuple(id.lower() for id in wishes.datasets)
+    usable = {one.id for one in await backend.store.usable_datasets(owner, named)} if named else ()
     for place, id in enumerate(wishes.datasets):
-        if id not in usable:
+        if id.lower() not in usable:
             problem = f"there is no dataset {id[:64]!r} that you may use"
             raise WireError(where=f"forwardedProps.datasets[{place}]", problem=problem)
 

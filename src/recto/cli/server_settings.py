@@ -103,6 +103,9 @@ class ServerSettings:
     image_urls: bool | None = None
     image_bytes: int = 5_000_000
     page_image_bytes: int = 20_000_000
+    page_images: int = 20
+    workspace_bytes: int = 2**30
+    user_files: int = 100_000
     prices: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
@@ -191,6 +194,9 @@ class _ServerTable(BaseModel):
     image_urls: bool | None = None
     image_bytes: Count | None = None
     page_image_bytes: Count | None = None
+    page_images: Annotated[int, Field(ge=0)] | None = None
+    workspace_bytes: Annotated[int, Field(ge=0)] | None = None
+    user_files: Annotated[int, Field(ge=0)] | None = None
     prices: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] | None = None
     log_format: Literal["text", "json"] | None = None

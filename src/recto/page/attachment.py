@@ -16,6 +16,8 @@ from recto.page.input_files import clean_files
 from recto.page.messages import Data, File, FileKind, Key, Message, Source, ToolMessage, Url, UserMessage, UserPart
 
 SCHEME = "recto-attachment:"
+# Whose words a client can only repeat.
+COPIES = ("assistant", "reasoning", "activity")
 Holder: TypeAlias = UserMessage | ToolMessage
 
 
@@ -56,6 +58,15 @@ def files_in(messages: Sequence[Message]) -> Iterator[tuple[str, File]]:
         for at, part in enumerate(message.parts if isinstance(message, (UserMessage, ToolMessage)) else ()):
             if isinstance(part, File):
                 yield f"messages[{place}].content[{at}]", part
+
+
+def without_copies(body: Json) -> Json:
+    """A request without the client's copies of what others said: they are never read (P3), and may hold our urls."""
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(messages, list):
+        return body
+    kept = [message for message in messages if not (isinstance(message, dict) and message.get("role") in COPIES)]
+    return {**body, "messages": kept} if len(kept) < len(messages) else body
 
 
 def with_attachments(body: Json, found: Mapping[Source, Attachment]) -> Json:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
 from recto.engine.ports import Signal
-from recto.page import ToolMessage, view
+from recto.page import ToolMessage, UserMessage, view
 from recto.page.attachment import from_stored
 from recto.page.canonical import load, load_object
 from recto.page.discard import discard_lost
@@ -26,6 +26,8 @@ from recto.worker.workshop import Workshop
 
 TAKEN_OVER = "The server stopped while this was being said; it is said again."
 PAGE = 1_000
+# What of `forwardedProps` belongs to a turn, not to each of its runs.
+OF_TURN = ("timezone", "datasets")
 
 
 async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Recorder) -> Desk:
@@ -62,6 +64,7 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     events += [_expired(entry) for entry in entries if isinstance(entry, ToolMessage) and entry.error == EXPIRED]
     if events or not run.entered:
         desk.hold(Change(entries=entries, entered=True), events)
+    await _go_on_with_turn(desk)
     await _gather(desk)
     shop.reached("entered")
     return desk
@@ -72,21 +75,42 @@ def _input_of(run: StoredRun) -> RunInput:
     return replace(found, messages=from_stored(found.messages))
 
 
+async def _go_on_with_turn(desk: Desk) -> None:
+    """A run that goes on with a turn has its time zone and its datasets: they are the turn's (F1).
+
+    The file ids it was admitted with were never shown, so they are taken back.
+    """
+    seen, store, thread = view(desk.log), desk.shop.store, desk.run.thread
+    user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
+    opened = user.response_id if isinstance(user, UserMessage) else ""
+    if opened in ("", desk.run.response_id):
+        return
+    if has_files(desk.input.messages):
+        await store.forget_refs(thread, desk.run.response_id)
+    opening = await store.opening_input(thread, opened)
+    if opening is not None:
+        own = {name: value for name, value in desk.input.props.items() if name not in OF_TURN}
+        props = decode_input(load(opening)).props
+        of_turn = {name: props[name] for name in OF_TURN if name in props}
+        desk.input = replace(desk.input, props={**own, **of_turn})
+
+
 async def _gather(desk: Desk) -> None:
     """Look up what of the thread and its user is neither in the log nor in the request."""
     shop, owner = desk.shop, desk.run.owner
-    named = (*desk.agent.datasets, *wishes_of(desk.input.props).datasets)
+    named = tuple(id.lower() for id in (*desk.agent.datasets, *wishes_of(desk.input.props).datasets))
     if named:
         # Asked again: between admission and now somebody may have been shut out (F10).
         desk.datasets = tuple(await shop.store.usable_datasets(owner, named))
     if shop.cabinet:
-        desk.files = await _files(desk, shop.cabinet) if has_files(desk.log) else Filing(cabinet=shop.cabinet)
+        may_have = desk.agent.file_input.is_on or has_files(desk.log)
+        desk.files = await _files(desk, shop.cabinet) if may_have else Filing(cabinet=shop.cabinet)
 
 
 async def _files(desk: Desk, cabinet: Cabinet) -> Filing:
     refs = await desk.shop.store.file_refs(desk.run.thread)
     seen = cabinet if desk.target.sees_images else replace(cabinet, pictures=None)
-    return await open_filing(seen, refs, desk.log, desk.shop.clock())
+    return await open_filing(seen, refs, desk.log, desk.shop.clock()) if refs else Filing(cabinet=cabinet)
 
 
 def _entering(desk: Desk) -> Entering:
