@@ -43,7 +43,7 @@ def upload(files: list[Path]) -> list[dict[str, str]]:
 
 
 def ask(thread: str, words: str, files: list[dict[str, str]]) -> None:
-    """One turn, printed as it comes."""
+    """One turn, printed as it comes. A run that fails ends the program with its words."""
     shown = [{"type": one["type"], "source": {"type": "url", "value": one["url"]}} for one in files]
     message = {"id": str(uuid.uuid4()), "role": "user", "content": [{"type": "text", "text": words}, *shown]}
     body = {"threadId": thread, "runId": str(uuid.uuid4()), "messages": [message], "forwardedProps": {"agent": "docs"}}
@@ -58,6 +58,8 @@ def ask(thread: str, words: str, files: list[dict[str, str]]) -> None:
             print(event["delta"], end="")
         elif event["type"] == "RUN_FINISHED":
             print("\nThe run is finished, and stored.")
+        elif event["type"] == "RUN_ERROR":
+            sys.exit(f"\nThe run failed: {event['message']}")
 
 
 if __name__ == "__main__":

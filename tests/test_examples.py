@@ -25,7 +25,7 @@ from recto.page import FoldSettings, Project
 from recto.page.canonical import load_object
 from recto.page.folding import SEARCH
 from recto.testing.client import RUNS, TOKEN, Sent, request, run
-from recto.testing.model_server import Answer, ModelServer
+from recto.testing.model_server import Answer, ModelServer, failure
 from recto.testing.process import ServerProcess
 from recto.tools.load import tools_of_folder
 from tests.house import ROOT
@@ -145,6 +145,20 @@ def test_F4_F5_P9_files_are_uploaded_and_asked_about_in_two_turns(tmp_path: Path
         assert "  calls read_files\n" in turn
         assert "The key is under the mat." in turn
         assert turn.rstrip().endswith(ENDED)
+
+
+@pytest.mark.full
+def test_a_client_that_sends_files_says_why_a_run_failed(tmp_path: Path):
+    note = tmp_path / "note.txt"
+    note.write_text("The key is under the mat.", encoding="utf-8")
+    with (
+        ModelServer(lambda _: failure(400, "I never do that")) as model,
+        ServerProcess.serve(tmp_path / "data", model_at(model)) as server,
+        pytest.raises(AssertionError) as error,
+    ):
+        output_of(sys.executable, str(EXAMPLES["07"]), str(note), url=server.url)
+    assert "The run failed: " in str(error.value)
+    assert "I never do that" in str(error.value)
 
 
 def test_agents_of_the_examples_are_good():

@@ -143,9 +143,16 @@ class PageTooLong(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The provider will not take this request, however often it is sent: a wrong key, model or field."""
+    """The provider will not take this request, however often it is sent: a wrong key, model or field.
+
+    `may_be_the_page`: what the page holds may be the reason, so that another page may do better.
+    """
 
     may_retry = False
+
+    def __init__(self, *, model: str, problem: str, may_be_the_page: bool = False) -> None:
+        super().__init__(model=model, problem=problem)
+        self.may_be_the_page = may_be_the_page
 
 
 class StoreError(RectoError):

@@ -35,6 +35,11 @@ def form_of(*parts: Field | bytes, boundary: str = BOUNDARY) -> bytes:
     return b"".join([mark + b"\r\n" + part + b"\r\n" for part in written]) + mark + b"--\r\n"
 
 
+def begun(*parts: Field | bytes) -> bytes:
+    """A form that is not ended: its last part may go on."""
+    return form_of(*parts).removesuffix(b"\r\n" + form_of())
+
+
 def cut_at(body: bytes, places: Sequence[int]) -> Iterator[bytes]:
     """Bytes in pieces that end at these places."""
     ends = [*sorted({place % (len(body) + 1) for place in places}), len(body)]

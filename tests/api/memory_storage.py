@@ -10,10 +10,11 @@ SMALL = 1_000
 
 
 class MemoryStorage:
-    """Bytes by name. `blobs` is what there is; where `is_down`, nothing can be done."""
+    """Bytes by name. `blobs` is what there is, `received` all that ever came; where `is_down`, nothing can be done."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
+        self.received = 0
         self.is_down = False
         self.links = False
         self.reading = 0
@@ -21,9 +22,12 @@ class MemoryStorage:
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
         self._check()
-        written = b"".join([piece async for piece in pieces])
+        written = bytearray()
+        async for piece in pieces:
+            self.received += len(piece)
+            written += piece
         self._check()
-        self.blobs[name] = written
+        self.blobs[name] = bytes(written)
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
         # Kept, so that only who reads to the end or closes it has ended the reading.

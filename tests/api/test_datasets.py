@@ -1,5 +1,6 @@
 """Datasets over HTTP (F10): made, listed, changed and deleted by their owner; used by whom they are shared with."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from recto.api import datasets
-from recto.api.datasets import DATASETS
+from recto.api.datasets import DATASETS, MOST_DATASETS
 from recto.page.canonical import Json
+from recto.store.datasets import StoredDataset
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 
 LISTS: dict[str, Json] = {"name": "Price lists", "description": "All of 2026", "sharedWith": ["bob"]}
@@ -45,6 +47,29 @@ async def test_F10_a_dataset_is_told_to_its_owner_with_whom_it_is_shared(api: Lo
     }
     assert (await api.ask("GET", f"{DATASETS}/{str(made['id']).upper()}")).json == made
     assert (await api.ask("GET", DATASETS)).json == {"datasets": [made], "next": None}
+
+
+async def test_F10_an_id_in_upper_case_means_the_same_dataset(api: LocalApi):
+    made = await make(api, **LISTS)
+    one = f"{DATASETS}/{str(made['id']).upper()}"
+    assert (await api.ask("GET", one, user="bob")).json["id"] == made["id"]
+    assert (await api.ask("PATCH", one, {"name": "Other"})).json == {**made, "name": "Other"}
+    assert (await api.ask("DELETE", one)).json == {"id": made["id"]}
+    assert (await api.ask("GET", DATASETS)).rows("datasets") == []
+
+
+async def test_F10_a_user_has_a_thousand_datasets_and_no_more(api: LocalApi):
+    rows = [
+        StoredDataset(id=str(number), owner=owner, name="One of many", created=NOW, updated=NOW)
+        for owner, first in (("ann", 0), ("bob", MOST_DATASETS))
+        for number in range(first, first + MOST_DATASETS - 1)
+    ]
+    await asyncio.gather(*[api.backend.store.make_dataset(row) for row in rows])
+    last = await make(api)
+    answer = await api.ask("POST", DATASETS, {"name": "One too many"})
+    assert_problem(answer, 429, "You have 1,000 datasets; you may have 1,000. Delete one")
+    assert (await api.ask("DELETE", f"{DATASETS}/{last['id']}")).status == 200
+    await make(api)
 
 
 async def test_F10_whom_a_dataset_is_shared_with_may_look_at_it_and_no_more(api: LocalApi):

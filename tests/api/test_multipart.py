@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from recto.api.multipart import PIECE, Form, FormLimits, Heading, boundary_of, heading_of
-from recto.errors import WireError
-from tests.api.forms import BOUNDARY, FORM, Field, cut_at, file, form_of, sent
+from recto.api.multipart import OUTSIDE_BYTES, PIECE, Form, FormLimits
+from recto.api.part_headers import Heading, boundary_of, heading_of
+from recto.errors import TooLarge, WireError
+from tests.api.forms import BOUNDARY, FORM, Field, begun, cut_at, file, form_of, sent
 
 LIMITS = FormLimits()
 EDGES = [b"", b"\r", b"\r\n", b"\r\n--", f"\r\n--{BOUNDARY}".encode()[:-1], f"--{BOUNDARY}\r\n".encode(), b"-" * 40]
@@ -98,15 +99,132 @@ async def test_P9_skipping_goes_no_further_than_it_may():
     assert await part.skip(1_000)
 
 
-async def test_P9_silence_ends_a_form():
-    async def silent() -> AsyncGenerator[bytes]:
-        yield form_of(file("a", b"a"))[:60]
-        await asyncio.get_running_loop().create_future()
+async def silent(first: bytes) -> AsyncGenerator[bytes]:
+    yield first
+    await asyncio.get_running_loop().create_future()
 
-    form = Form(silent(), FORM, FormLimits(seconds=0.01))
-    with pytest.raises(HTTPException, match="Nothing more of the form came") as refused:
+
+async def dripping(first: bytes, drop: bytes = b"d") -> AsyncGenerator[bytes]:
+    """Some bytes, then a drop again and again, each of which is waited for."""
+    yield first
+    while True:
+        await asyncio.sleep(0)
+        yield drop
+
+
+async def refusal_of(stream: AsyncGenerator[bytes], limits: FormLimits) -> tuple[int, str]:
+    with pytest.raises(HTTPException) as refused:
+        async for part in Form(stream, FORM, limits).parts():
+            await part.skip(None)
+    return refused.value.status_code, refused.value.detail
+
+
+WITHIN_FILE = begun(file("a", b"a"))
+WITHIN_HEADERS = WITHIN_FILE[:60]
+WITHIN_FIELD = begun(Field(name="agent", body=b"d"))
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (WITHIN_FILE, "Nothing more of the form came for 0.01 seconds."),
+        (WITHIN_FIELD, "What is no file in the form took 0.01 seconds in all."),
+        (WITHIN_HEADERS, "What is no file in the form took 0.01 seconds in all."),
+        (form_of(file("a", b"a")), "What is no file in the form took 0.01 seconds in all."),
+    ],
+)
+async def test_P9_silence_ends_a_form(first: bytes, told: str):
+    status, detail = await refusal_of(silent(first), FormLimits(seconds=0.01))
+    assert (status, told in detail) == (408, True)
+
+
+@pytest.mark.parametrize(
+    ("first", "drop"),
+    [(b"\n", b"\n"), (WITHIN_HEADERS, b"d"), (WITHIN_FIELD, b"d"), (WITHIN_FIELD, b"\r\n" + WITHIN_FIELD)],
+)
+async def test_P9_what_is_no_file_has_so_many_seconds_in_all_however_it_drips(first: bytes, drop: bytes):
+    limits = FormLimits(seconds=0.02, parts=10**6)
+    status, detail = await refusal_of(dripping(first, drop), limits)
+    assert (status, "What is no file" in detail) == (408, True)
+
+
+async def test_P9_a_file_may_come_slowly_for_as_long_as_a_form_may():
+    status, detail = await refusal_of(dripping(WITHIN_FILE), FormLimits(seconds=0.02, form_seconds=0.2))
+    assert (status, "The form took longer than 0.2 seconds." in detail) == (408, True)
+
+
+async def test_P9_the_time_a_file_takes_is_not_held_against_the_rest():
+    clock = asyncio.get_running_loop().time
+
+    async def slow() -> AsyncGenerator[bytes]:
+        yield WITHIN_FILE
+        for _ in range(2):
+            until = clock() + 0.3
+            while clock() < until:
+                await asyncio.sleep(0)
+            yield b"d"
+        yield b"\r\n" + WITHIN_FIELD
+        for _ in range(3):
+            await asyncio.sleep(0)
+        yield b"\r\n" + form_of()
+
+    form = Form(slow(), FORM, FormLimits(seconds=0.5))
+    assert [await part.skip(None) async for part in form.parts()] == [True, True]
+
+
+async def test_P9_a_form_that_never_pauses_has_no_longer_than_any_other():
+    async def ready() -> AsyncGenerator[bytes]:
+        yield WITHIN_FILE
+        while True:
+            yield b"x"
+
+    status, detail = await refusal_of(ready(), FormLimits(form_seconds=0.05))
+    assert (status, "The form took longer" in detail) == (408, True)
+
+
+async def test_P9_a_form_is_ended_where_the_server_stops():
+    form = Form(silent(WITHIN_FILE), FORM, LIMITS)
+    reading = asyncio.create_task((await anext(form.parts())).skip(None))
+    while not reading.done():
+        await asyncio.sleep(0)
+        form.stop()
+    with pytest.raises(HTTPException, match="The server is stopping") as refused:
+        await reading
+    assert refused.value.status_code == 503
+
+
+async def test_P9_a_form_that_comes_to_a_stopped_server_is_not_read():
+    form = Form(sent([form_of(file("a", b"a"))]), FORM, LIMITS)
+    form.stop()
+    with pytest.raises(HTTPException, match="The server is stopping"):
         await anext(form.parts())
-    assert refused.value.status_code == 408
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\r\n" * 500 + form_of(file("a", b"a")),
+        form_of(file("a", b"a" * 1_000)),
+        form_of(Field(name="x", body=b"a" * 1_000)),
+        form_of(b"A: " + b"b" * 1_000 + b"\r\nContent-Disposition: form-data; name=x\r\n\r\n"),
+        form_of(*[file("a", b"")] * 20),
+        form_of(file("a", b"a")) + b"x" * 1_000,
+    ],
+)
+async def test_P9_every_byte_of_a_form_counts(body: bytes):
+    pieces = list(cut_at(body, range(0, len(body), 100)))
+    await read(pieces, FormLimits(all_bytes=len(body)))
+    with pytest.raises(TooLarge, match=f"more than {len(body) - 1:,} bytes"):
+        await read(pieces, FormLimits(all_bytes=len(body) - 1))
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+async def test_P9_no_more_than_a_little_may_stand_outside_of_a_form(is_before: bool):
+    rest, form = [b"\n" * 4_096] * (OUTSIDE_BYTES // 4_096), form_of(file("a", b"a"))
+    pieces = [*rest, form] if is_before else [form, *rest]
+    assert await read(pieces) == expected([file("a", b"a")])
+    with pytest.raises(TooLarge, match="more than 65,536 bytes outside of its boundaries"):
+        await read([rest[0], *pieces] if is_before else [*pieces, rest[0]])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +240,6 @@ async def test_P9_silence_ends_a_form():
         (form_of(b"A: " + b"b" * 70_000 + b"\r\n\r\nbody"), "header size"),
         (form_of(b"A: b" + b"c" * 40_000 + b"\r\nD: " + b"e" * 40_000 + b"\r\n\r\nbody"), "bytes of headers"),
         (form_of(file("a", b"a"), boundary="another"), "is no form"),
-        (form_of(file("a", b"a")) + b"x" * 200_000, "goes on behind"),
         (form_of(*[file("a", b"a")] * 6), "more than 5 parts"),
     ],
 )

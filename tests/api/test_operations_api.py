@@ -268,6 +268,19 @@ async def test_R11_why_it_is_not_ready_is_told_to_the_log_once_and_to_no_strange
     assert [record.getMessage() for record in caplog.records] == ["The server is not ready: no host 10.9.8.7:5432"]
 
 
+async def test_C3_a_server_whose_storage_is_down_is_not_ready_until_it_is_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async with local_api(tmp_path, health.ROUTES) as api:
+        api.storage.is_down = True
+        answer = await api.ask("GET", "/readyz")
+        api.storage.is_down = False
+        assert (await api.ask("GET", "/readyz")).status == 200
+    assert (answer.status, answer.json["code"]) == (503, "not_ready")
+    assert "it was told to fail" not in answer.body.decode()
+    assert "The storage of files cannot be used: it was told to fail" in caplog.text
+
+
 # Version and description
 
 

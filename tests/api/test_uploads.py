@@ -3,6 +3,7 @@
 import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
 from recto.api import attachments, serving
 from recto.api.attachments import ATTACHMENTS
+from recto.api.multipart import PIECE, Form, FormLimits
 from recto.api.problems import refuse
 from recto.api.uploads import BEYOND_BYTES, UploadRules, check_length
 from recto.errors import FileRefused, TooLarge
@@ -24,7 +26,7 @@ from recto.files.ports import FileSettings
 from recto.files.storage import open_storage
 from recto.ids import new_id
 from recto.page.canonical import Json, load_object
-from tests.api.forms import FORM, Field, cut_at, file, form_of
+from tests.api.forms import FORM, Field, begun, cut_at, file, form_of, sent
 from tests.api.local_api import NOW, Answer, End, LocalApi, assert_problem, local_api
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89" + bytes(100)
@@ -50,7 +52,7 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
 
 def rule(api: LocalApi, rules: UploadRules) -> None:
     """Have it take files of up to so many bytes, in forms as these rules say."""
-    known = FileSettings(upload_bytes=rules.upload_bytes)
+    known = FileSettings(upload_bytes=rules.upload_bytes, user_bytes=rules.user_bytes)
     files = Attachments(api.storage, api.store, known, clock=lambda: NOW, new_id=new_id)
     api.app.state.backend = replace(api.backend, agents=AGENTS, files=files, uploads=rules)
 
@@ -78,7 +80,7 @@ async def stored(api: LocalApi, user: str = "ann") -> list[Mapping[str, Json]]:
 async def assert_nothing(api: LocalApi) -> None:
     assert api.storage.blobs == {}
     assert await stored(api) == []
-    assert api.backend.uploading.count == 0
+    assert (api.backend.uploading.count, api.backend.uploading.bytes) == (0, 0)
 
 
 # What is answered
@@ -189,7 +191,7 @@ async def test_P9_no_more_is_read_of_a_refused_file_than_leads_to_the_next(api: 
 
     def endless() -> Iterable[bytes]:
         nonlocal read
-        yield form_of(NOTES, large).removesuffix(b"\r\n" + form_of())
+        yield begun(NOTES, large)
         for _ in range(rest // 65_536):
             read += 65_536
             yield b"x" * 65_536
@@ -209,7 +211,7 @@ async def test_P9_far_too_much_is_stopped_early_and_takes_no_memory(api: LocalAp
 
     def far_too_much() -> Iterable[bytes]:
         nonlocal sent
-        yield form_of(file("long.txt", b"")).removesuffix(b"\r\n" + form_of())
+        yield begun(file("long.txt", b""))
         while sent < 2 * limit:
             sent += len(piece)
             yield piece
@@ -245,8 +247,33 @@ async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_i
     assert answer.headers["connection"] == "close"
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        b"\r\n" + begun(file("more.txt", b"x" * LIMIT)),
+        b"\r\n" + begun(Field(name="comment", body=b"x" * 60_000)),
+        b"\r\n" + begun(b"A: " + b"b" * 60_000 + b"\r\n" + NOTES.headers),
+    ],
+)
+async def test_P9_a_form_without_a_length_ends_where_one_with_a_length_would(api: LocalApi, more: bytes):
+    most, read = api.backend.uploads.form_bytes or 0, 0
+
+    def endless() -> Iterable[bytes]:
+        nonlocal read
+        yield begun(NOTES)
+        while read < 2 * most:
+            read += len(more)
+            yield more
+
+    answer = await send(api, endless())
+    assert_problem(answer, 413, f"The form has more than {most:,} bytes")
+    assert answer.headers["connection"] == "close"
+    assert read <= most + 2 * len(more)
+    await assert_nothing(api)
+
+
 async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(api: LocalApi):
-    with api.backend.uploading.one_more("bob", UploadRules()):
+    with under_way(api, "bob", UploadRules()):
         rule(api, UploadRules(at_once=1))
         answer = await upload(api, NOTES)
     assert_problem(answer, 429, "1 uploads are under way already")
@@ -254,12 +281,15 @@ async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(api: 
     assert codes(await upload(api, NOTES)) == ["notes.txt"]
 
 
+def under_way(api: LocalApi, user: str, rules: UploadRules) -> AbstractContextManager[None]:
+    return api.backend.uploading.one_more(user, rules, Form(sent([]), FORM, FormLimits()))
+
+
 async def test_P9_one_user_s_uploads_keep_nobody_else_out(api: LocalApi):
     rule(api, UploadRules(of_user=1))
-    with api.backend.uploading.one_more("ann", api.backend.uploads):
+    with under_way(api, "ann", api.backend.uploads):
         assert_problem(await upload(api, NOTES), 429, "1 uploads are under way already")
-        with api.backend.uploading.one_more("bob", api.backend.uploads):
-            pass
+        assert codes(await upload(api, NOTES, user="bob")) == ["notes.txt"]
     assert codes(await upload(api, NOTES)) == ["notes.txt"]
 
 
@@ -297,6 +327,45 @@ async def test_P9_an_upload_that_falls_silent_is_ended_and_leaves_nothing(api: L
     await assert_nothing(api)
 
 
+@pytest.mark.parametrize(
+    ("rules", "last", "told"),
+    [
+        (UploadRules(seconds=0.01), Field(name="comment", body=b"x"), "What is no file in the form took 0.01 seconds"),
+        (UploadRules(form_seconds=0.1), PICTURE, "The form took longer than 0.1 seconds."),
+    ],
+)
+async def test_P9_an_upload_that_takes_too_long_is_ended_and_leaves_nothing(
+    api: LocalApi, rules: UploadRules, last: Field, told: str
+):
+    rule(api, rules)
+    answer = await send(api, [begun(NOTES, last)], end="silent")
+    assert_problem(answer, 408, told)
+    assert answer.headers["connection"] == "close"
+    await assert_nothing(api)
+
+
+async def test_X4_a_server_that_stops_ends_its_uploads_and_leaves_nothing(api: LocalApi):
+    sending = asyncio.create_task(send(api, [begun(NOTES, PICTURE)], end="silent"))
+    while not await stored(api):
+        await asyncio.sleep(0)
+    await api.backend.uploading.stop()
+    await assert_nothing(api)
+    answer = await sending
+    assert_problem(answer, 503, "The server is stopping")
+    assert (answer.json["code"], answer.headers["connection"]) == ("stopping", "close")
+    assert_problem(await upload(api, NOTES), 503, "The server is stopping")
+    await api.backend.uploading.stop()
+
+
+async def test_X4_an_upload_that_is_cancelled_is_answered_and_leaves_nothing(api: LocalApi):
+    sending = asyncio.create_task(send(api, [begun(NOTES, PICTURE)], end="silent"))
+    while not await stored(api):
+        await asyncio.sleep(0)
+    sending.cancel()
+    assert_problem(await sending, 503, "The server is stopping")
+    await assert_nothing(api)
+
+
 async def test_P9_a_file_its_owner_deleted_before_the_form_broke_off_is_no_trouble(api: LocalApi):
     rule(api, UploadRules(seconds=0.2))
     sending = asyncio.create_task(send(api, [form_of(NOTES, PICTURE)[:-50]], end="silent"))
@@ -316,12 +385,45 @@ async def test_P9_an_upload_the_storage_cannot_take_is_told_and_leaves_nothing(a
     await assert_nothing(api)
 
 
+# All that a user may have
+
+
 async def test_P9_who_has_more_than_they_may_is_refused_file_by_file(api: LocalApi):
-    known = FileSettings(user_bytes=10)
-    files = Attachments(api.storage, api.store, known, clock=lambda: NOW, new_id=new_id)
-    api.app.state.backend = replace(api.backend, files=files)
-    assert codes(await upload(api, NOTES, file("b.txt", b"more milk"))) == ["notes.txt", "quota"]
-    assert len(api.storage.blobs) == 1
+    rule(api, UploadRules(user_bytes=10))
+    answer = await upload(api, NOTES, file("b.txt", b"more milk"), file("c.txt", b"ok"))
+    assert codes(answer) == ["notes.txt", "quota", "c.txt"]
+    assert len(api.storage.blobs) == 2
+
+
+async def test_P9_what_there_is_no_room_for_never_reaches_the_storage(api: LocalApi):
+    rule(api, UploadRules(user_bytes=1_000))
+    assert codes(await upload(api, file("a.txt", b"x" * 900))) == ["a.txt"]
+    forms = [form_of(file(f"{number}.txt", b"%d" % number * 4 * LIMIT)) for number in range(4)]
+    answers = await asyncio.gather(*[send(api, cut_at(form, range(0, len(form), PIECE))) for form in forms])
+    assert [codes(answer) for answer in answers] == [["quota"]] * 4
+    assert "you may store 100 bytes more" in str(answers[0].rows("attachments")[0]["error"])
+    assert api.storage.received == 900
+
+
+async def test_P9_what_a_user_s_other_uploads_take_is_no_room_any_more(api: LocalApi):
+    rule(api, UploadRules(user_bytes=5 * PIECE))
+    large = file("large.txt", b"x" * 3 * PIECE)
+    sending = asyncio.create_task(send(api, [begun(large)], end="silent"))
+    while api.backend.uploading.bytes < 3 * PIECE:
+        await asyncio.sleep(0)
+    answer = await upload(api, large, NOTES)
+    assert codes(answer) == ["quota", "notes.txt"]
+    assert "your other uploads under way take the room" in str(answer.rows("attachments")[0]["error"])
+    assert codes(await upload(api, large, user="bob")) == ["large.txt"]
+    sending.cancel()
+    assert (await sending).status == 503
+    assert codes(await upload(api, large)) == ["large.txt"]
+    assert api.backend.uploading.bytes == 0
+
+
+async def test_P9_where_there_is_no_limit_of_a_user_nobody_is_refused(api: LocalApi):
+    rule(api, UploadRules(user_bytes=0))
+    assert codes(await upload(api, NOTES, file("b.txt", b"x" * LIMIT))) == ["notes.txt", "b.txt"]
 
 
 # Looking and deleting
@@ -368,8 +470,8 @@ async def test_P5_an_attachment_of_somebody_else_is_not_there(api: LocalApi):
         assert_problem(await api.ask(method, f"{ATTACHMENTS}/{entry['id']}", user="bob"), 404, "There is no attachment")
     (own,) = (await upload(api, NOTES, user="bob")).rows("attachments")
     assert own["id"] != entry["id"]
-    # The same bytes are there once, and stay while anybody has them.
-    assert len(api.storage.blobs) == 1
+    # What one of them has is not known by what the other has, nor gone with it.
+    assert len(api.storage.blobs) == 2
     assert (await api.ask("DELETE", f"{ATTACHMENTS}/{own['id']}", user="bob")).status == 200
     assert (await api.send("GET", str(entry["url"]))).body == NOTES.body
 

@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from recto.api.attachments import ATTACHMENTS
+from recto.files.blobs import LABEL
 from recto.page.canonical import Json
 from recto.testing.client import TOKEN, Reply, request
 from recto.testing.process import ServerProcess
-from tests.api.forms import BOUNDARY, FORM, file, form_of
+from tests.api.forms import BOUNDARY, FORM, Field, begun, file, form_of
 from tests.api.wrong_inputs import answer_of, connect
 
 pytestmark = pytest.mark.full
@@ -65,8 +66,8 @@ class Uploading:
         return entries(request(self.url, "GET", f"{ATTACHMENTS}?limit=100"))
 
     def objects(self) -> list[Path]:
-        """All files there are in the storage, whole or not."""
-        return [path for path in (self.data / "files").rglob("*") if path.is_file()]
+        """All files there are in the storage, whole or not, but its label."""
+        return [path for path in (self.data / "files").rglob("*") if path.is_file() and path.name != LABEL]
 
     def memory(self) -> int:
         """The most memory it ever had, in bytes."""
@@ -87,7 +88,7 @@ def entries(reply: Reply) -> list[Mapping[str, Json]]:
 
 def text_of(size: int) -> Iterator[bytes]:
     """A form with one long text, from the same bytes in memory again and again."""
-    yield form_of(file("long.txt", b"")).removesuffix(f"\r\n--{BOUNDARY}--\r\n".encode())
+    yield begun(file("long.txt", b""))
     piece = b"All work and no play. \n" * 40_000
     for _ in range(size // len(piece)):
         yield piece
@@ -201,6 +202,35 @@ def test_P9_far_too_much_is_stopped_early_and_takes_no_memory(tmp_path: Path, li
         assert len(here.objects()) == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [
+        (b"", b"\n" * MEBIBYTE),
+        (begun(file("a.txt", b"words")), b"\r\n" + begun(file("more.txt", b"x" * 10 * MEBIBYTE))),
+    ],
+)
+def test_P9_a_form_without_end_is_stopped_and_leaves_nothing(tmp_path: Path, first: bytes, more: bytes):
+    with uploading(tmp_path, RECTO_UPLOAD_BYTES=str(MEBIBYTE), RECTO_UPLOAD_FILES="2") as here:
+        reply, poured = pour(here.url, [first, *[more] * 20] if first else [more] * 200)
+        assert (reply.status, reply.json["code"], reply.headers["connection"]) == (413, "too_large", "close")
+        # What is under way in the network is not counted by the server.
+        assert poured < 19 * MEBIBYTE + 16 * MEBIBYTE
+        assert (here.rows(), here.objects()) == ([], [])
+
+
+def test_P9_who_drips_into_a_field_keeps_nobody_out_for_long(tmp_path: Path):
+    first, whole = begun(Field(name="agent", body=b"d")), form_of(file("a.txt", b"words"))
+    until = time.monotonic() + SECONDS
+    with uploading(tmp_path, RECTO_UPLOAD_SECONDS="1", RECTO_UPLOADS="1") as here:
+        held = begin(here.url, first, 10_000)
+        assert asks_until(here, whole, 429).json["code"] == "limit_reached"
+        while (status := here.upload(whole).status) == 429 and time.monotonic() < until:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                held.sendall(b"d")
+        assert status == 200
+        held.close()
+
+
 def test_P9_a_large_file_is_stored_and_takes_no_memory(tmp_path: Path):
     whole = b"".join(text_of(100 * MEBIBYTE))
     with uploading(tmp_path) as here:
@@ -239,6 +269,22 @@ def test_X4_a_server_killed_during_an_upload_has_neither_row_nor_object_of_it(tm
         assert (here.rows(), here.objects()) == ([], [])
         assert entries(here.upload(whole))[0]["name"] == "long.txt"
         assert len(here.objects()) == 1
+
+
+def test_X4_a_server_that_is_stopped_during_an_upload_ends_it_quietly(tmp_path: Path):
+    whole = form_of(file("one.txt", b"one"), file("two.txt", b"two" * MEBIBYTE))
+    with uploading(tmp_path) as here:
+        held = begin(here.url, whole[:-1_000], len(whole))
+        wait_until(lambda: bool(here.rows()))
+        assert here.server.stop() == 0
+        assert "Traceback" not in here.server.output
+        assert " ERROR " not in here.server.output
+        with suppress(ConnectionResetError):
+            assert held.recv(20) in {b"", b"HTTP/1.1 503 Service"}
+        held.close()
+        assert here.objects() == []
+    with uploading(tmp_path) as here:
+        assert here.rows() == []
 
 
 def test_C3_uploads_need_a_credential_and_a_form(tmp_path: Path):

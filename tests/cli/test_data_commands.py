@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from recto.files.blobs import LABEL
+from recto.ids import new_id
 from recto.page.canonical import Json, load_object
 from recto.testing.client import RUNS, TOKEN, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, ModelServer
@@ -205,7 +207,7 @@ def upload(url: str, name: str, body: bytes, token: str = TOKEN) -> str:
 
 
 def blobs(data: Path) -> list[bytes]:
-    return sorted(path.read_bytes() for path in (data / "files").rglob("*") if path.is_file())
+    return sorted(path.read_bytes() for path in (data / "files").rglob("*") if path.is_file() and path.name != LABEL)
 
 
 def test_C1_a_backup_has_the_files_and_a_second_one_into_the_same_folder_is_refused(tmp_path: Path):
@@ -213,7 +215,7 @@ def test_C1_a_backup_has_the_files_and_a_second_one_into_the_same_folder_is_refu
     with ServerProcess.serve(data, {}) as server:
         upload(server.url, "one.txt", b"first")
         upload(server.url, "two.txt", b"second")
-        (data / "files" / "incoming" / "half").write_bytes(b"not whole yet")
+        (data / "files" / "incoming" / new_id()).write_bytes(b"not whole yet")
         made = recto(tmp_path, "backup", str(copy), "--data", str(data))
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout.startswith(f"Copied to {copy} with 2 files. ")
@@ -228,20 +230,45 @@ def test_C1_a_backup_has_the_files_and_a_second_one_into_the_same_folder_is_refu
     assert recto(tmp_path, "backup", str(copy), "--data", str(data)).returncode == WRONG_USE
 
 
-def test_C1_a_deleted_user_leaves_no_bytes_but_those_that_others_have_too(tmp_path: Path):
+def test_C1_a_deleted_user_leaves_no_bytes_and_takes_none_of_others(tmp_path: Path):
     keys = {"RECTO_API_KEYS": "ann:ann-key-0123456789,bob:bob-key-0123456789"}
     ann, bob = (f"{name}-key-0123456789" for name in ("ann", "bob"))
     with ServerProcess.serve(tmp_path / "data", keys, token=None) as server:
         upload(server.url, "mine.txt", b"only mine", ann)
         upload(server.url, "ours.txt", b"ours", ann)
         upload(server.url, "ours too.txt", b"ours", bob)
-    assert len(blobs(tmp_path / "data")) == 2
+    assert blobs(tmp_path / "data") == [b"only mine", b"ours", b"ours"]
     done = recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data")
     assert (done.returncode, done.stdout) == (
         0,
         "Deleted 0 threads, 2 files and 0 datasets; 0 runs were not over yet.\n",
     )
     assert blobs(tmp_path / "data") == [b"ours"]
+
+
+def test_C1_a_user_deleted_beside_a_server_takes_nothing_of_an_upload_on_its_way(tmp_path: Path):
+    with ServerProcess.serve(tmp_path / "data", {}) as server:
+        staged = tmp_path / "data" / "files" / "incoming" / new_id()
+        staged.write_bytes(b"half of a file")
+        assert recto(tmp_path, "user", "delete", "nobody", "--yes", "--data", "data").returncode == 0
+        assert staged.exists()
+        assert server.stop() == 0
+    with ServerProcess.serve(tmp_path / "data", {}):
+        assert not staged.exists()
+
+
+def test_C1_workspaces_of_a_deleted_user_are_gone_and_those_of_others_stay(tmp_path: Path):
+    threads = dict[str, Path]()
+    with ServerProcess.serve(tmp_path / "data", KEYS) as server:
+        for token in (ANN, BOB):
+            body = ask("hi")
+            run(server.url, body, token=token)
+            threads[token] = tmp_path / "data" / "workspaces" / str(body["threadId"])
+            threads[token].mkdir(parents=True)
+            (threads[token] / "plan.txt").write_text("secret")
+        assert server.stop() == 0
+    assert recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data").returncode == 0
+    assert (threads[ANN].exists(), threads[BOB].exists()) == (False, True)
 
 
 # Keys

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from recto.engine.janitor import BREATH, keep_clean
-from recto.errors import StoreDown
+from recto.errors import StorageDown, StoreDown
 
 SOON = 10.0
 
@@ -22,7 +22,7 @@ async def clean_with(answers: Iterator[int | Exception], done: Callable[[], bool
             raise answer
         return answer
 
-    task = asyncio.create_task(keep_clean(clean, 0.001))
+    task = asyncio.create_task(keep_clean({"rows": clean}, 0.001))
     async with asyncio.timeout(SOON):
         while not done():
             assert not task.done()
@@ -53,12 +53,33 @@ async def test_P7_it_breathes_between_rounds_so_that_nobody_waits():
     assert min(later - earlier for earlier, later in pairwise(asked)) >= BREATH * 0.9
 
 
-@pytest.mark.parametrize("error", [StoreDown(problem="the disk is full"), ValueError("nobody foresaw this")])
+@pytest.mark.parametrize(
+    "error",
+    [StoreDown(problem="the disk is full"), StorageDown(problem="unplugged"), ValueError("nobody foresaw this")],
+)
 async def test_P7_a_failure_is_told_and_the_next_round_comes(caplog: pytest.LogCaptureFixture, error: Exception):
     caplog.set_level(logging.INFO, "recto.engine")
     await clean_with(iter([error, 1, 0]), lambda: len(caplog.records) == 2)
     failed, cleaned = caplog.records
-    assert (failed.levelname, failed.getMessage()) == ("WARNING", f"could not clean up: {error}")
+    assert (failed.levelname, failed.getMessage()) == ("WARNING", f"could not clean up rows: {error}")
     # Only what nobody foresaw needs the way through the code.
     assert bool(failed.exc_info) == isinstance(error, ValueError)
     assert cleaned.getMessage() == "cleaned up 1 rows that were to be kept no longer"
+
+
+async def test_P7_a_part_that_always_fails_keeps_no_other_from_its_turn(caplog: pytest.LogCaptureFixture):
+    done = asyncio.Event()
+
+    async def fail() -> int:
+        raise StoreDown(problem="the disk is full")
+
+    async def last() -> int:
+        done.set()
+        return 0
+
+    task = asyncio.create_task(keep_clean({"rows": fail, "files": fail, "workspaces": last}, 3_600))
+    async with asyncio.timeout(SOON):
+        await done.wait()
+    task.cancel()
+    told = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert told == ["could not clean up rows", "could not clean up files"]

@@ -16,11 +16,14 @@ class MemoryRows:
         self.named: set[str] = set()
         self.rounds = 0
 
-    async def add_attachment(self, attachment: Attachment, user_bytes: int) -> Attachment:
-        has = sum(one.size for one in self.attachments.values() if one.owner == attachment.owner)
+    async def add_attachment(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
+        mine = [one for one in self.attachments.values() if one.owner == attachment.owner]
+        has = sum(one.size for one in mine)
         if user_bytes and has + attachment.size > user_bytes:
             raise FileRefused(f"you have {has:,} bytes of files; delete some", code="quota")
-        same = [one.blob for one in self.attachments.values() if one.sha256 == attachment.sha256]
+        if user_files and len(mine) >= user_files:
+            raise FileRefused(f"you have {len(mine):,} files; delete some", code="quota")
+        same = [one.blob for one in mine if one.sha256 == attachment.sha256]
         kept = replace(attachment, blob=same[0] if same else attachment.blob)
         self.attachments[kept.id] = kept
         return kept
@@ -48,6 +51,10 @@ class MemoryRows:
 
     async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
         return frozenset(names) & {one.blob for one in self.attachments.values()}
+
+    async def mend_blob(self, old: str, new: str) -> None:
+        for one in [one for one in self.attachments.values() if one.blob == old]:
+            self.attachments[one.id] = replace(one, blob=new)
 
     def _delete(self, rows: Sequence[Attachment]) -> list[str]:
         for one in rows:

@@ -5,7 +5,7 @@ import hashlib
 import itertools
 import os
 import tracemalloc
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,31 +22,11 @@ from recto.page.attachment import Attachment
 from recto.page.messages import Data, File, Url
 from recto.testing.s3 import S3Server
 from tests.files import heads
+from tests.files.blob_names import NONE, blob_name, counted
+from tests.files.desk import ANY, Desk, given, read
 from tests.files.rows import MemoryRows
 
-ANY = FileInput(is_on=True, audio=True, video=True, endings=("bin",))
 PDF = heads.PDF
-
-
-class Desk:
-    """The service on a folder and rows in memory, with a clock that is set by hand."""
-
-    def __init__(self, folder: Path, settings: FileSettings | None = None, rows: MemoryRows | None = None) -> None:
-        self.folder = folder
-        self.now = datetime.now(UTC)
-        self.rows = rows or MemoryRows()
-        self.storage = LocalStorage(folder)
-        ids = (f"id-{place}" for place in itertools.count(1))
-        self.files = Attachments(
-            self.storage, self.rows, settings or FileSettings(), clock=lambda: self.now, new_id=lambda: next(ids)
-        )
-
-    async def receive(self, name: str, *pieces: bytes, owner: str = "ada", allowed: FileInput = ANY) -> Attachment:
-        return await self.files.receive(Upload(owner=owner, name=name, allowed=allowed), given(*pieces))
-
-    def stored(self) -> list[str]:
-        """Names of all that is in the folder, staged files too."""
-        return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
 
 
 @pytest.fixture
@@ -59,14 +39,14 @@ async def test_P9_a_file_is_taken_in_with_all_that_is_known_of_it(desk: Desk):
     pieces = [body[at : at + 70_001] for at in range(0, len(body), 70_001)]
     taken = await desk.receive("C:\\papers\\a.PDF", *pieces)
     assert taken == Attachment(
-        id="id-2",
+        id=blob_name(2),
         owner="ada",
         name="a.PDF",
         kind="document",
         mime_type="application/pdf",
         size=len(body),
         sha256=hashlib.sha256(body).hexdigest(),
-        blob="id-1",
+        blob=blob_name(1),
         created=desk.now,
     )
     assert await read(desk.files.read(taken)) == body
@@ -161,23 +141,24 @@ async def test_P9_a_sender_that_breaks_off_leaves_nothing(desk: Desk):
     assert desk.stored() == []
 
 
-async def test_D3_the_same_bytes_are_stored_once_for_all(desk: Desk):
+async def test_D3_the_same_bytes_of_a_user_are_stored_once(desk: Desk):
     first = await desk.receive("a.txt", b"same")
-    second = await desk.receive("b.csv", b"same", owner="bob")
+    second = await desk.receive("b.csv", b"same")
+    others = await desk.receive("a.txt", b"same", owner="bob")
     assert second.blob == first.blob
     assert second.id != first.id
     assert (second.name, second.mime_type) == ("b.csv", "text/csv")
-    assert desk.stored() == [first.blob]
+    assert desk.stored() == sorted([first.blob, others.blob])
 
 
-async def test_P9_the_bytes_go_with_the_last_who_has_them(desk: Desk):
+async def test_P9_the_bytes_go_with_the_last_attachment_on_them(desk: Desk):
     first = await desk.receive("a.txt", b"same")
-    second = await desk.receive("b.txt", b"same", owner="bob")
+    second = await desk.receive("b.txt", b"same")
     await desk.files.delete("ada", first.id)
     assert await read(desk.files.read(second)) == b"same"
     with pytest.raises(NotFound):
         await desk.files.open(first.id)
-    await desk.files.delete("bob", second.id)
+    await desk.files.delete("ada", second.id)
     assert desk.stored() == []
 
 
@@ -204,8 +185,8 @@ async def test_P9_more_than_a_user_may_have_is_refused_and_its_bytes_are_deleted
 
 async def test_X4_where_nobody_knows_whether_the_row_is_there_the_bytes_stay_to_be_swept(tmp_path: Path):
     class Failing(MemoryRows):
-        async def add_attachment(self, attachment: Attachment, user_bytes: int) -> Attachment:
-            await super().add_attachment(attachment, user_bytes)
+        async def add_attachment(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
+            await super().add_attachment(attachment, user_bytes, user_files)
             raise StoreDown(problem="the connection broke while it answered")
 
     desk = Desk(tmp_path, rows=Failing())
@@ -220,7 +201,7 @@ async def test_P9_a_deleted_row_is_gone_even_when_the_storage_is_down(desk: Desk
         async def delete(self, names: Sequence[str]) -> None:
             raise StorageDown(problem="unplugged")
 
-    files = Attachments(Down(desk.folder), desk.rows, FileSettings(), clock=lambda: desk.now, new_id=counted("other"))
+    files = Attachments(Down(desk.folder), desk.rows, FileSettings(), clock=lambda: desk.now, new_id=counted(100))
     taken = await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), given(b"x"))
     await files.delete("ada", taken.id)
     assert desk.rows.attachments == {}
@@ -271,9 +252,9 @@ async def test_P3_bytes_in_a_message_sent_again_are_the_same_attachment_to_their
     file = inline(heads.PNG, name="pictures/a.png")
     first = await desk.files.take_inline("ada", file, ANY)
     assert await desk.files.take_inline("ada", file, ANY) == first
-    assert (await desk.files.take_inline("bob", file, ANY)).id != first.id
     assert (await desk.files.take_inline("ada", inline(heads.PNG, name="b.png"), ANY)).id != first.id
     assert desk.stored() == [first.blob]
+    assert (await desk.files.take_inline("bob", file, ANY)).id != first.id
 
 
 async def test_P9_bytes_that_are_not_what_the_message_declares_are_refused(desk: Desk):
@@ -334,7 +315,7 @@ async def test_P9_with_no_limit_of_time_unused_uploads_stay(tmp_path: Path):
 async def test_X4_bytes_without_a_row_are_swept_once_no_upload_can_still_want_them(desk: Desk):
     taken = await desk.receive("a.txt", b"kept")
     desk.rows.named.add(taken.id)
-    await desk.storage.write("orphan", given(b"x"))
+    await desk.storage.write(NONE, given(b"x"))
     desk.now += timedelta(minutes=59)
     assert await desk.files.clean() == 0
     desk.now += timedelta(minutes=2)
@@ -348,21 +329,19 @@ async def test_X4_bytes_without_a_row_are_swept_once_no_upload_can_still_want_th
 @pytest.mark.full
 async def test_P9_files_are_taken_in_and_given_back_by_a_bucket_as_by_a_folder(object_server: S3Server):
     storage = open_storage(object_server.url(prefix="attachments"), Path())
-    files = Attachments(
-        storage, MemoryRows(), FileSettings(), clock=lambda: datetime.now(UTC), new_id=counted("in-a-bucket")
-    )
+    files = Attachments(storage, MemoryRows(), FileSettings(), clock=lambda: datetime.now(UTC), new_id=counted(100))
     body = PDF + os.urandom(12_000_000)
     first = await files.receive(Upload(owner="ada", name="a.pdf", allowed=ANY), given(body[:5], body[5:]))
-    second = await files.receive(Upload(owner="bob", name="b.pdf", allowed=ANY), given(body))
+    second = await files.receive(Upload(owner="ada", name="b.pdf", allowed=ANY), given(body))
     with pytest.raises(FileRefused):
         allowed = replace(ANY, max_bytes=8_000_000)
-        await files.receive(Upload(owner="bob", name="b.pdf", allowed=allowed), given(body))
+        await files.receive(Upload(owner="ada", name="b.pdf", allowed=allowed), given(body))
     assert first.sha256 == second.sha256 == hashlib.sha256(body).hexdigest()
     assert [blob.name async for some in storage.list_all() for blob in some] == [first.blob]
     assert await read(files.read(second, 7_000_000)) == body[7_000_000:]
     assert (await files.link(second, 60) or "").startswith(object_server.endpoint)
     await files.delete("ada", first.id)
-    await files.delete("bob", second.id)
+    await files.delete("ada", second.id)
     assert [some async for some in storage.list_all()] == []
 
 
@@ -374,7 +353,7 @@ async def test_P9_a_link_says_what_the_bytes_are_and_shows_in_place_only_what_do
             asked.append(served)
             return f"https://bucket.example/{name}?{seconds}"
 
-    files = Attachments(Linking(desk.folder), desk.rows, FileSettings(), clock=lambda: desk.now, new_id=counted("b"))
+    files = Attachments(Linking(desk.folder), desk.rows, FileSettings(), clock=lambda: desk.now, new_id=counted(100))
     image = await files.receive(Upload(owner="ada", name="a.png", allowed=ANY), given(heads.PNG))
     page = await files.receive(Upload(owner="ada", name="a.html", allowed=ANY), given(b"<p>"))
     assert await files.link(image, 60) == f"https://bucket.example/{image.blob}?60"
@@ -393,17 +372,3 @@ async def test_C3_the_probe_is_the_storages(desk: Desk):
 
 def inline(body: bytes, **known: str | None) -> File:
     return File(kind="image", source=Data(base64=base64.b64encode(body).decode()), **known)
-
-
-def counted(prefix: str) -> Callable[[], str]:
-    numbers = itertools.count(1)
-    return lambda: f"{prefix}-{next(numbers)}"
-
-
-async def given(*pieces: bytes) -> AsyncGenerator[bytes]:
-    for piece in pieces:
-        yield piece
-
-
-async def read(pieces: AsyncIterable[bytes]) -> bytes:
-    return b"".join([piece async for piece in pieces])

@@ -18,6 +18,7 @@ import pytest
 from recto.errors import SettingsError, StorageDown
 from recto.files.local_storage import STAGED, STAGED_SECONDS, LocalStorage
 from recto.files.storage import open_storage
+from tests.files.blob_names import A, B
 
 MEBIBYTE = 2**20
 # Writes for ever, and says when the first of it is on the disk.
@@ -33,16 +34,16 @@ async def pieces():
     print("written", flush=True)
     await asyncio.Event().wait()
 
-asyncio.run(open_storage(None, Path(sys.argv[1])).write("a", pieces()))
+asyncio.run(open_storage(None, Path(sys.argv[1])).write(sys.argv[2], pieces()))
 """
 
 
 async def test_P9_files_are_for_their_owner_alone(tmp_path: Path):
     folder = tmp_path / "data" / "files"
     folder.mkdir(mode=0o755, parents=True)
-    await open_storage(None, folder).write("a", given(b"x"))
+    await open_storage(None, folder).write(A, given(b"x"))
     found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
-    assert found.pop("a") == 0o600
+    assert found.pop(A) == 0o600
     assert set(found.values()) == {0o700}
     assert len(found) == 4
 
@@ -61,12 +62,12 @@ async def test_P9_however_its_bytes_come_a_file_has_all_of_them(
 ):
     storage = open_storage(None, tmp_path, is_durable=is_durable)
     pieces = [bytes([place]) * size for place, size in enumerate(sizes)]
-    await storage.write("a", given(*pieces))
-    assert b"".join([piece async for piece in storage.read("a")]) == b"".join(pieces)
+    await storage.write(A, given(*pieces))
+    assert b"".join([piece async for piece in storage.read(A)]) == b"".join(pieces)
 
 
 async def test_X4_what_a_killed_process_was_writing_is_gone_at_the_next_start(tmp_path: Path):
-    writer = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], stdout=subprocess.PIPE)
+    writer = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path), A], stdout=subprocess.PIPE)
     with writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"written\n"
@@ -74,6 +75,7 @@ async def test_X4_what_a_killed_process_was_writing_is_gone_at_the_next_start(tm
     assert list(tmp_path.glob("??/??/*")) == []
     assert len(list((tmp_path / STAGED).iterdir())) == 1
     storage = open_storage(None, tmp_path)
+    await storage.remove_leftovers()
     assert list((tmp_path / STAGED).iterdir()) == []
     assert [some async for some in storage.list_all()] == []
 
@@ -81,12 +83,87 @@ async def test_X4_what_a_killed_process_was_writing_is_gone_at_the_next_start(tm
 async def test_X4_in_a_shared_folder_only_what_is_old_is_nobodys(tmp_path: Path):
     staged = tmp_path / STAGED
     staged.mkdir()
-    for name, age in (("others", 60), ("dead", STAGED_SECONDS + 60)):
+    for name, age in ((A, 60), (B, STAGED_SECONDS + 60), ("thesis", STAGED_SECONDS + 60)):
         (staged / name).write_bytes(b"x")
         then = time.time() - age
         os.utime(staged / name, (then, then))
-    open_storage(tmp_path.as_uri(), Path("/nowhere"))
-    assert [path.name for path in staged.iterdir()] == ["others"]
+    storage = open_storage(tmp_path.as_uri(), Path("/nowhere"))
+    assert len(list(staged.iterdir())) == 3
+    await storage.remove_leftovers()
+    assert sorted(path.name for path in staged.iterdir()) == [A, "thesis"]
+
+
+async def test_X4_opening_a_folder_takes_nothing_from_whoever_is_writing_there(tmp_path: Path):
+    writing, reached, rest = open_storage(None, tmp_path), asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncGenerator[bytes]:
+        yield b"x"
+        yield b"y"
+        reached.set()
+        await rest.wait()
+
+    upload = asyncio.create_task(writing.write(A, slow()))
+    await reached.wait()
+    await open_storage(None, tmp_path).delete([B])
+    rest.set()
+    await upload
+    assert b"".join([piece async for piece in writing.read(A)]) == b"xy"
+
+
+async def test_P9_what_others_keep_in_the_same_folder_is_not_listed(tmp_path: Path):
+    storage = open_storage(None, tmp_path)
+    await storage.write(A, given(b"x"))
+    (ours,) = tmp_path.glob("??/??/*")
+    (tmp_path / "my" / "do").mkdir(parents=True)
+    # A file of a name like ours in another place, and things beside ours.
+    for path in (tmp_path / "my" / "do" / "thesis", tmp_path / "my" / "do" / B, ours.with_name(".DS_Store")):
+        path.write_bytes(b"not ours")
+    ours.with_name(f"{A}.part").write_bytes(b"not ours")
+    assert [blob.name async for some in storage.list_all() for blob in some] == [A]
+
+
+async def test_P9_a_folder_under_a_name_of_ours_is_no_file(tmp_path: Path):
+    storage = open_storage(None, tmp_path)
+    await storage.write(A, given(b"x"))
+    (path,) = tmp_path.glob("??/??/*")
+    path.unlink()
+    path.mkdir()
+    assert [some async for some in storage.list_all()] == []
+
+
+class Syncs:
+    """What was brought to the disk, in order: a file with whether it had its name yet, or a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.seen: list[tuple[str, int, bool]] = []
+
+    def __call__(self, opened: int) -> None:
+        found = os.fstat(opened)
+        has_name = any(self._folder.glob(f"??/??/{A}"))
+        self.seen.append(("file" if stat.S_ISREG(found.st_mode) else "folder", found.st_ino, has_name))
+        os.fsync(opened)
+
+
+async def test_X4_bytes_are_on_the_disk_before_the_file_has_its_name_and_then_the_name_is(tmp_path: Path):
+    syncs = Syncs(tmp_path)
+    await LocalStorage(tmp_path, sync=syncs).write(A, given(b"x", b"y"))
+    (path,) = tmp_path.glob("??/??/*")
+    folders = [("folder", folder.stat().st_ino, False) for folder in (tmp_path, path.parent.parent)]
+    named = ("folder", path.parent.stat().st_ino, True)
+    assert syncs.seen == [("file", path.stat().st_ino, False), *folders, named]
+
+
+async def test_X4_a_label_is_on_the_disk_too(tmp_path: Path):
+    syncs = Syncs(tmp_path)
+    await LocalStorage(tmp_path, sync=syncs).write_label(b"x")
+    assert [kind for kind, _, _ in syncs.seen] == ["file", "folder"]
+
+
+async def test_X4_a_storage_that_need_not_survive_a_power_cut_does_not_wait_for_the_disk(tmp_path: Path):
+    syncs = Syncs(tmp_path)
+    await LocalStorage(tmp_path, is_durable=False, sync=syncs).write(A, given(b"x"))
+    assert syncs.seen == []
 
 
 async def test_P9_while_a_file_is_written_nobody_sees_it(tmp_path: Path):
@@ -97,7 +174,7 @@ async def test_P9_while_a_file_is_written_nobody_sees_it(tmp_path: Path):
         assert [some async for some in storage.list_all()] == []
         yield b"y"
 
-    await storage.write("a", looking())
+    await storage.write(A, looking())
     assert [blob.size async for some in storage.list_all() for blob in some] == [2]
 
 
@@ -111,7 +188,7 @@ async def test_P9_a_cancelled_upload_leaves_no_staged_file_either(tmp_path: Path
             reached.set()
 
     for _ in range(5):
-        writing = asyncio.create_task(storage.write("a", endless()))
+        writing = asyncio.create_task(storage.write(A, endless()))
         await reached.wait()
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -122,15 +199,15 @@ async def test_P9_a_cancelled_upload_leaves_no_staged_file_either(tmp_path: Path
 
 async def test_P9_a_reader_that_leaves_or_is_cancelled_leaves_no_open_file(tmp_path: Path):
     storage = open_storage(None, tmp_path)
-    await storage.write("a", given(bytes(5 * MEBIBYTE)))
-    async with aclosing(storage.read("a")) as pieces:
+    await storage.write(A, given(bytes(5 * MEBIBYTE)))
+    async with aclosing(storage.read(A)) as pieces:
         await anext(pieces)
         assert len(open_files(tmp_path)) == 1
     assert open_files(tmp_path) == []
 
     async def read_on() -> None:
         while True:
-            async with aclosing(storage.read("a")) as pieces:
+            async with aclosing(storage.read(A)) as pieces:
                 async for _ in pieces:
                     pass
 
@@ -152,8 +229,8 @@ async def test_P9_memory_stays_flat_however_large_a_file_is(tmp_path: Path):
 
     tracemalloc.start()
     try:
-        await storage.write("a", many())
-        async for _ in storage.read("a"):
+        await storage.write(A, many())
+        async for _ in storage.read(A):
             pass
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -180,7 +257,7 @@ async def test_C3_a_storage_that_forgets_what_was_written_is_down(tmp_path: Path
 
 
 async def test_P9_a_folder_gives_no_links(tmp_path: Path):
-    assert await open_storage(None, tmp_path).link("a", 60) is None
+    assert await open_storage(None, tmp_path).link(A, 60) is None
 
 
 @pytest.mark.parametrize(
@@ -202,6 +279,11 @@ async def test_P9_a_folder_gives_no_links(tmp_path: Path):
         "s3://a:HUSH@bucket/x?endpoint=http://u:HUSH@host",
         "s3://a:HUSH@bucket/x#HUSH",
         "s3://HUSH@bucket",
+        "s3://a:HUSH@bucket/a//b",
+        "s3://a:HUSH@bucket/a/../b",
+        "s3://a:HUSH@bucket/..",
+        "s3://a:HUSH@bucket/./a",
+        "s3://a:HUSH@bucket/a/%2e%2e/b",
         "http://[HUSH",
     ],
 )
@@ -224,9 +306,9 @@ async def test_C2_a_bucket_takes_its_credentials_and_region_from_the_environment
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "env-key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "env-secret")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
-    url = await open_storage("s3://bucket/prefix", tmp_path).link("a", 60)
+    url = await open_storage("s3://bucket/prefix", tmp_path).link(A, 60)
     assert url is not None
-    assert url.startswith("https://s3.eu-central-1.amazonaws.com/bucket/prefix/a?")
+    assert url.startswith("https://s3.eu-central-1.amazonaws.com/bucket/prefix/" + A + "?")
     assert "env-key%2F" in url
     assert "eu-central-1" in url
     assert "env-secret" not in url

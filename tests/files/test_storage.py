@@ -10,13 +10,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from obstore.store import S3Store
 
 from recto.errors import NotFound, StorageDown
-from recto.files.ports import ServedAs, Storage
+from recto.files.blobs import LABEL
+from recto.files.ports import LabelledStorage, ServedAs, Storage
 from recto.files.presign import S3Credentials, presign
 from recto.files.storage import open_storage
 from recto.testing.process import free_port
-from recto.testing.s3 import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
+from recto.testing.s3 import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Server
+from tests.files.blob_names import NONE, A, B, C, blob_name
 
 MEBIBYTE = 2**20
 # More than one part of an upload to S3, and no whole number of them.
@@ -24,7 +27,7 @@ LARGE = 12 * MEBIBYTE + 3
 
 
 @pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.full)])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> LabelledStorage:
     if request.param == "local":
         return open_storage(None, tmp_path / "files")
     return bucket_storage(request.getfixturevalue("object_server"))
@@ -35,16 +38,16 @@ def bucket(object_server: S3Server) -> Storage:
     return bucket_storage(object_server)
 
 
-def bucket_storage(server: S3Server) -> Storage:
+def bucket_storage(server: S3Server) -> LabelledStorage:
     return open_storage(server.url(prefix=f"test/{uuid.uuid4()}"), Path())
 
 
 @pytest.mark.parametrize("sizes", [(), (0,), (1,), (10, 0, 5), (LARGE,), (MEBIBYTE,) * 12, (70_000,) * 100])
 async def test_P9_what_was_written_is_read_whole(storage: Storage, sizes: Sequence[int]):
     body = [bytes([place % 251]) * size for place, size in enumerate(sizes)]
-    await storage.write("a-1", given(*body))
-    assert await everything(storage, "a-1") == b"".join(body)
-    assert await names(storage) == {"a-1": sum(sizes)}
+    await storage.write(A, given(*body))
+    assert await everything(storage, A) == b"".join(body)
+    assert await names(storage) == {A: sum(sizes)}
 
 
 @pytest.mark.parametrize(
@@ -62,16 +65,19 @@ async def test_P9_what_was_written_is_read_whole(storage: Storage, sizes: Sequen
 )
 async def test_P9_a_range_is_read_without_the_rest(storage: Storage, start: int, end: int | None):
     body = bytes(range(256)) * (LARGE // 256) + b"end"
-    await storage.write("a-1", given(body))
-    assert await everything(storage, "a-1", start, end) == body[start:end]
+    await storage.write(A, given(body))
+    assert await everything(storage, A, start, end) == body[start:end]
 
 
 async def test_P9_what_is_not_there_is_not_found(storage: Storage):
     with pytest.raises(NotFound):
-        await everything(storage, "none")
+        await everything(storage, NONE)
 
 
-@pytest.mark.parametrize("name", ["", "../a", "a/b", "A", "a.b", "a\n", "ä", "a" * 101])
+@pytest.mark.parametrize(
+    "name",
+    ["", "../a", "a/b", A.upper(), f"{A}.part", f"{A}\n", f"other-{A}", "customer-list", str(uuid.UUID(int=0)), LABEL],
+)
 async def test_P9_a_name_that_is_not_ours_is_refused_everywhere(storage: Storage, name: str):
     with pytest.raises(NotFound):
         await storage.write(name, given(b"x"))
@@ -83,15 +89,15 @@ async def test_P9_a_name_that_is_not_ours_is_refused_everywhere(storage: Storage
 
 
 async def test_P9_deleting_deletes_what_is_there_of_many(storage: Storage):
-    for name in ("a", "b", "c"):
+    for name in (A, B, C):
         await storage.write(name, given(b"x"))
-    await storage.delete(["a", "none", "c", *(f"none-{place}" for place in range(1200))])
+    await storage.delete([A, NONE, C, *(blob_name(place + 1000) for place in range(1200))])
     await storage.delete([])
-    assert await names(storage) == {"b": 1}
+    assert await names(storage) == {B: 1}
 
 
 async def test_P9_a_listing_says_when_things_were_written(storage: Storage):
-    await storage.write("a", given(b"x"))
+    await storage.write(A, given(b"x"))
     (listed,) = [blob async for some in storage.list_all() for blob in some]
     assert abs(datetime.now(UTC) - listed.written) < timedelta(minutes=1)
 
@@ -106,7 +112,7 @@ async def test_P9_an_upload_whose_sender_fails_leaves_nothing_and_the_reason_is_
         raise TheirFault
 
     with pytest.raises(TheirFault):
-        await storage.write("a", failing())
+        await storage.write(A, failing())
     assert await names(storage) == {}
 
 
@@ -116,7 +122,7 @@ async def test_P9_a_sender_that_fails_with_an_error_of_the_system_is_not_taken_f
         raise ConnectionResetError("gone")
 
     with pytest.raises(ConnectionResetError):
-        await storage.write("a", failing())
+        await storage.write(A, failing())
 
 
 @pytest.mark.parametrize("size", [10, LARGE])
@@ -128,7 +134,7 @@ async def test_P9_a_cancelled_upload_leaves_nothing(storage: Storage, size: int)
         reached.set()
         await asyncio.Event().wait()
 
-    writing = asyncio.create_task(storage.write("a", endless()))
+    writing = asyncio.create_task(storage.write(A, endless()))
     await reached.wait()
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -142,24 +148,34 @@ async def test_P9_an_upload_cancelled_when_all_its_bytes_are_there_leaves_nothin
         yield bytes(size)
         asyncio.get_running_loop().call_soon(writing.cancel)
 
-    writing = asyncio.create_task(storage.write("a", ending()))
+    writing = asyncio.create_task(storage.write(A, ending()))
     with pytest.raises(asyncio.CancelledError):
         await writing
     assert await names(storage) == {}
 
 
 async def test_P9_a_reader_may_leave_whenever_it_likes(storage: Storage):
-    await storage.write("a", given(bytes(LARGE)))
-    async with aclosing(storage.read("a")) as pieces:
+    await storage.write(A, given(bytes(LARGE)))
+    async with aclosing(storage.read(A)) as pieces:
         assert await anext(pieces)
-    await storage.delete(["a"])
+    await storage.delete([A])
     assert await names(storage) == {}
 
 
 async def test_P9_many_write_at_once(storage: Storage):
-    await asyncio.gather(*(storage.write(f"a-{n}", given(bytes([n]) * MEBIBYTE)) for n in range(10)))
+    await asyncio.gather(*(storage.write(blob_name(n), given(bytes([n]) * MEBIBYTE)) for n in range(10)))
     assert len(await names(storage)) == 10
-    assert await everything(storage, "a-7") == bytes([7]) * MEBIBYTE
+    assert await everything(storage, blob_name(7)) == bytes([7]) * MEBIBYTE
+
+
+async def test_P9_a_label_is_read_as_it_was_last_written_and_is_no_file(storage: LabelledStorage):
+    assert await storage.read_label() is None
+    for label in (b"one", b"another"):
+        await storage.write_label(label)
+        assert await storage.read_label() == label
+    await storage.write(A, given(b"x"))
+    await storage.remove_leftovers()
+    assert await names(storage) == {A: 1}
 
 
 async def test_C3_a_storage_in_order_passes_its_probe_and_keeps_nothing_of_it(storage: Storage):
@@ -172,18 +188,18 @@ async def test_C3_a_storage_in_order_passes_its_probe_and_keeps_nothing_of_it(st
 
 @pytest.mark.full
 async def test_P9_a_link_works_for_anybody_until_it_is_changed(bucket: Storage):
-    await bucket.write("a", given(b"hello"))
+    await bucket.write(A, given(b"hello"))
     served = ServedAs(mime_type="text/csv", disposition="attachment; filename*=UTF-8''%E6%8A%A5.csv")
-    url = await bucket.link("a", 60, served)
+    url = await bucket.link(A, 60, served)
     assert url is not None
     with urllib.request.urlopen(url) as answer:
         assert answer.read() == b"hello"
         assert answer.headers["Content-Type"] == "text/csv"
         assert answer.headers["Content-Disposition"] == served.disposition
-    for old, new in (("text%2Fcsv", "text%2Fhtml"), ("Expires=60", "Expires=61"), ("/a?", "/b?")):
+    for old, new in (("text%2Fcsv", "text%2Fhtml"), ("Expires=60", "Expires=61"), (f"{A}?", f"{B}?")):
         assert old in url
         assert status(url.replace(old, new)) == 403
-    assert status(await bucket.link("a", 60) or "") == 200
+    assert status(await bucket.link(A, 60) or "") == 200
 
 
 @pytest.mark.full
@@ -199,7 +215,7 @@ async def test_P9_an_upload_broken_off_leaves_no_parts_in_the_bucket(object_serv
             await asyncio.Event().wait()
         raise ConnectionResetError
 
-    writing = asyncio.create_task(storage.write("a", broken()))
+    writing = asyncio.create_task(storage.write(A, broken()))
     await reached.wait()
     if is_cancelled:
         writing.cancel()
@@ -221,18 +237,37 @@ async def test_C3_a_bucket_that_refuses_our_credentials_is_down_and_says_so(obje
         await storage.probe()
     assert "not-the-secret" not in str(down.value)
     with pytest.raises(StorageDown):
-        await storage.write("a", given(bytes(LARGE)))
+        await storage.write(A, given(bytes(LARGE)))
     with pytest.raises(StorageDown):
         await names(storage)
+
+
+@pytest.mark.full
+async def test_P9_what_others_keep_in_the_same_bucket_is_not_listed(object_server: S3Server):
+    prefix = str(uuid.uuid4())
+    storage = open_storage(object_server.url(prefix=prefix), Path())
+    others = S3Store(
+        BUCKET,
+        endpoint=object_server.endpoint,
+        region=REGION,
+        access_key_id=ACCESS_KEY,
+        secret_access_key=SECRET_KEY,
+        client_options={"allow_http": True},
+    )
+    for name in ("customer-list", ".DS_Store", f"{A}.part", f"inner/{A}", str(uuid.UUID(int=0))):
+        others.put(f"{prefix}/{name}", b"not ours")
+    assert [some async for some in storage.list_all()] == []
+    await storage.write(A, given(b"x"))
+    assert await names(storage) == {A: 1}
 
 
 @pytest.mark.full
 async def test_P9_a_prefix_is_a_storage_of_its_own(object_server: S3Server):
     prefix = str(uuid.uuid4())
     outer, inner = (open_storage(object_server.url(prefix=one), Path()) for one in (prefix, f"{prefix}/inner"))
-    await inner.write("a", given(b"inner"))
+    await inner.write(A, given(b"inner"))
     assert await names(outer) == {}
-    assert await names(inner) == {"a": 5}
+    assert await names(inner) == {A: 5}
 
 
 async def test_C3_a_bucket_that_nobody_serves_is_down_and_its_address_stays_unsaid():

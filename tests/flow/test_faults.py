@@ -207,7 +207,8 @@ def test_a_paused_worker_that_wakes_after_its_lease_writes_nothing(tmp_path: Pat
 
     with postgres_server() as postgres, Stage(tmp_path, script) as stage:
         stage.database = postgres.url(postgres.create_database())
-        settings = {"lease_seconds": 1.5, "event_seconds": 0.0}
+        storage = f"file://{tmp_path / 'files'}"
+        settings = {"lease_seconds": 1.5, "event_seconds": 0.0, "storage_url": storage}
         with stage.serve(**settings) as paused:
             body = ask("hello")
             start(stage.url, body)

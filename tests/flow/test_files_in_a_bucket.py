@@ -26,7 +26,7 @@ def bucket() -> Iterator[S3Server]:
 
 @pytest.fixture
 def world(tmp_path: Path, bucket: S3Server) -> Iterator[FileWorld]:
-    with FileWorld(tmp_path, storage_url=bucket.url(prefix="sent-on")) as world:
+    with FileWorld(tmp_path, storage_url=bucket.url(prefix=tmp_path.name)) as world:
         yield world
 
 

@@ -103,8 +103,8 @@ def test_P10_what_others_said_is_no_part_of_a_stored_request():
     assert without_copies({"messages": [kept[0], *said, *kept[1:]], "a": 1}) == {"messages": kept, "a": 1}
     body = {"messages": kept}
     assert without_copies(body) is body
-    for none in (None, [], {"messages": 1}, {"messages": ["assistant"]}):
-        assert without_copies(none) == none
+    others: list[Json] = [None, [], {"messages": 1}, {"messages": ["assistant"]}]
+    assert [without_copies(other) for other in others] == others
 
 
 def test_P2_every_file_of_a_request_is_named_with_its_field():

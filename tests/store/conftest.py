@@ -7,7 +7,7 @@ import pytest_asyncio
 from sqlalchemy import Connection, delete
 
 from recto.store.postgres import PostgresDatabase
-from recto.store.schema import ATTACHMENTS, BLOBS, DATASETS, PROFILES, SPENDING, THREADS
+from recto.store.schema import ATTACHMENTS, BLOBS, DATASETS, FILE_TOTALS, NOTES, PROFILES, SPENDING, THREADS
 from recto.store.store import open_store
 from recto.testing.postgres import PostgresServer, postgres_server
 
@@ -37,5 +37,5 @@ async def postgres_url(migrated: str) -> str:
 
 
 def _empty(connection: Connection) -> None:
-    for table in (THREADS, ATTACHMENTS, BLOBS, DATASETS, PROFILES, SPENDING):
+    for table in (THREADS, ATTACHMENTS, BLOBS, FILE_TOTALS, DATASETS, NOTES, PROFILES, SPENDING):
         connection.execute(delete(table))

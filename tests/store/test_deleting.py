@@ -41,6 +41,10 @@ class Measured:
     def problem(self) -> str | None:
         return self._database.problem
 
+    @property
+    def is_shared(self) -> bool:
+        return self._database.is_shared
+
     async def write(self, work: Work[Result]) -> Result:
         def measured(connection: Connection) -> Result:
             driver = cast("sqlite3.Connection", connection.connection.driver_connection)

@@ -31,6 +31,10 @@ class TestPostgresStore(StoreSuite):
     """The suite, on a server."""
 
 
+async def test_it_may_be_used_by_several_servers(store: Store):
+    assert store.is_shared
+
+
 async def test_a_claim_passes_over_a_run_that_another_process_is_claiming(store: Store, postgres_url: str):
     for number in range(3):
         await admit(store, f"r{number}", f"thread-{number}")

@@ -55,6 +55,10 @@ class TestSqliteStore(StoreSuite):
     """The suite, on a file."""
 
 
+async def test_it_is_one_servers_own(store: Store):
+    assert not store.is_shared
+
+
 # Groups of writes
 
 

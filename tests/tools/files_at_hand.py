@@ -1,6 +1,7 @@
 """What the tests of tools share that work with files: files of a thread, held in memory, and calls made with them."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from recto.tools import ToolResult
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.function import Function, tool_from
 from recto.tools.registry import Registry
+from recto.tools.text_cache import TextCache
 from tests.tools.runs import context, text_of
 
 PIECE = 7
@@ -32,10 +34,15 @@ class AtHand:
     holds: Mapping[str, bytes | Exception]
     piece: int = 65_536
     closed: list[str] = field(default_factory=list[str])
+    texts: TextCache = field(default_factory=TextCache)
 
     @property
     def maps(self) -> FileMaps:
         return file_maps(one for turn in self.turns for one in turn)
+
+    async def sha256_of(self, file: InputFile) -> str:
+        held = self.holds[file.id]
+        return hashlib.sha256(str(held).encode() if isinstance(held, Exception) else held).hexdigest()
 
     async def read(self, file: InputFile) -> AsyncGenerator[bytes]:
         held = self.holds[file.id]
@@ -62,11 +69,12 @@ def run(
     *,
     characters: int = 50_000,
     workspace: Path | None = None,
+    workspace_bytes: int = 0,
 ) -> ToolResult:
     """What a tool answers a call, bounded as every answer is."""
     tool = tool_from(function)
     call = ToolCall(id="c1", name=tool.name, arguments=json.dumps(arguments))
-    given = replace(context(), files=files, workspace=workspace)
+    given = replace(context(), files=files, workspace=workspace, workspace_bytes=workspace_bytes)
     return asyncio.run(call_tool(Registry([tool]), call, given, ToolLimits(characters=characters)))
 
 

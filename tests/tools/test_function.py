@@ -107,12 +107,12 @@ def test_titles_are_left_out_of_the_schema_but_not_a_field_of_that_name():
 
 
 def test_a_mark_says_name_and_promises():
-    @tool(name="look-up", safe_to_repeat=True, confirm=True)
+    @tool(name="look-up", safe_to_repeat=True, confirm=True, external=True)
     def search(words: str) -> str:
         return words
 
     made = tool_from(search)
-    assert (made.name, made.safe_to_repeat, made.confirm) == ("look-up", True, True)
+    assert (made.name, made.safe_to_repeat, made.confirm, made.is_external) == ("look-up", True, True, True)
     assert search("x") == "x"
 
 
@@ -122,7 +122,7 @@ def test_a_bare_mark_promises_nothing():
         return words
 
     made = tool_from(search)
-    assert (made.name, made.safe_to_repeat, made.confirm) == ("search", False, False)
+    assert (made.name, made.safe_to_repeat, made.confirm, made.is_external) == ("search", False, False, False)
     assert made.origin.startswith("test_a_bare_mark_promises_nothing.<locals>.search in ")
 
 

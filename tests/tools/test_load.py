@@ -2,8 +2,10 @@
 
 import asyncio
 import importlib
+import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from recto.errors import SettingsError
 from recto.page.messages import ToolCall
 from recto.tools.call import call_tool
 from recto.tools.load import tools_built_in, tools_for, tools_of_folder, tools_of_packages
+from recto.tools.mark import Mark
 from recto.tools.ports import Tool
 from recto.tools.registry import Registry
+from tests.house import ROOT
 from tests.tools.runs import context, text_of
 
 MARKED = '''
@@ -79,6 +83,15 @@ def test_C5_marked_functions_are_the_tools(tmp_path: Path):
     assert tools[0].confirm
     asked = ToolCall(id="c1", name="book", arguments='{"place": {"city": "Ulm"}}')
     assert text_of(asyncio.run(call_tool(Registry(tools), asked, context()))) == "Ulm for ann"
+
+
+def test_C5_F8_the_tools_the_guide_shows_work_and_act_elsewhere(tmp_path: Path):
+    guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
+    (size,) = tools_of_folder(folder_with(tmp_path, str(shown)))
+    assert (size.name, size.is_external, size.safe_to_repeat) == ("size", True, True)
+    marks = re.findall(r"^\| `(\w+)` \|", guide.partition("| `@tool(...)` |")[2].partition("\n\n")[0], re.MULTILINE)
+    assert marks == [field.name for field in fields(Mark)]
 
 
 def test_C5_without_a_mark_the_public_typed_functions_of_the_file_are(tmp_path: Path):

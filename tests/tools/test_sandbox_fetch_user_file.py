@@ -11,6 +11,7 @@ import pytest
 from recto.errors import FileRefused, StorageDown
 from recto.page.input_files import InputFile
 from recto.page.messages import ToolCall
+from recto.tools import ToolResult
 from recto.tools.call import call_tool
 from recto.tools.function import tool_from
 from recto.tools.registry import Registry
@@ -93,16 +94,49 @@ class Stuck(AtHand):
         await asyncio.Event().wait()
 
 
-async def test_F9_a_call_that_is_cancelled_leaves_nothing(tmp_path: Path):
+async def fetch_async(files: AtHand, workspace: Path, path: str, workspace_bytes: int = 0) -> ToolResult:
+    """As several calls of one reply do it."""
+    given = replace(context(), files=files, workspace=workspace, workspace_bytes=workspace_bytes)
+    arguments = json.dumps({"file_index": "r-0", "target_path": path})
+    call = ToolCall(id="c1", name="sandbox_fetch_user_file", arguments=arguments)
+    return await call_tool(Registry([tool_from(sandbox_fetch_user_file)]), call, given)
+
+
+async def test_F9_a_call_that_is_cancelled_leaves_nothing_and_makes_nobody_wait(tmp_path: Path):
     half_read = asyncio.Event()
     files = Stuck(turns=IMAGE.turns, holds={}, half_read=half_read)
-    given = replace(context(), files=files, workspace=tmp_path)
-    arguments = '{"file_index": "r-0", "target_path": "in/cat.png"}'
-    call = ToolCall(id="c1", name="sandbox_fetch_user_file", arguments=arguments)
-    acting = asyncio.create_task(call_tool(Registry([tool_from(sandbox_fetch_user_file)]), call, given))
+    acting = asyncio.create_task(fetch_async(files, tmp_path, "in/cat.png"))
     await half_read.wait()
     assert len(tree(tmp_path)) == 1
     acting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await acting
     assert tree(tmp_path) == []
+    assert (await fetch_async(IMAGE, tmp_path, "cat.png")).error is None
+
+
+def test_F9_a_file_that_does_not_fit_into_the_workspace_is_refused_and_leaves_nothing(tmp_path: Path):
+    assert run_with_room(tmp_path, 200_000, "a.png").error is None
+    refused = run_with_room(tmp_path, 399_999, "b.png")
+    assert refused.error == "error"
+    said = "b.png does not fit: the workspace holds 200,000 bytes besides it and may hold 399,999, so 199,999 are left"
+    assert text_of(refused).startswith(said)
+    assert tree(tmp_path) == ["a.png"]
+    assert run_with_room(tmp_path, 200_000, "a.png").error is None
+    assert run_with_room(tmp_path, 0, "b.png").error is None
+
+
+def run_with_room(workspace: Path, room: int, path: str) -> ToolResult:
+    arguments = {"file_index": "r-0", "target_path": path}
+    return run(sandbox_fetch_user_file, IMAGE, arguments, workspace=workspace, workspace_bytes=room)
+
+
+def test_F9_without_a_word_a_workspace_may_hold_a_gibibyte():
+    assert context().workspace_bytes == 2**30
+
+
+async def test_F9_calls_at_the_same_time_do_not_get_round_the_limit(tmp_path: Path):
+    files = replace(IMAGE, piece=20_000)
+    results = await asyncio.gather(*[fetch_async(files, tmp_path, f"{number}.png", 1_000_000) for number in range(12)])
+    assert [result.error for result in results].count(None) == 5
+    assert [(tmp_path / name).stat().st_size for name in tree(tmp_path)] == [200_000] * 5

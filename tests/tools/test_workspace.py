@@ -1,6 +1,7 @@
 """F9: no path leads out of a workspace, and a file is there whole or not at all."""
 
 import os
+import re
 import stat
 import threading
 from contextlib import suppress
@@ -12,7 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recto.tools import ToolError
-from recto.tools.workspace import LONGEST_NAME, LONGEST_PATH, MOST_FOLDERS, NewFile, Written, path_parts
+from recto.tools.workspace import (
+    FOLDER,
+    LONGEST_NAME,
+    LONGEST_PATH,
+    MOST_FOLDERS,
+    NewFile,
+    Written,
+    bytes_in,
+    path_parts,
+)
 
 NAMES = st.sampled_from(
     ("a", "b", "..", ".", "", "~", "\0", "\\", "C:", "con", "...", " ", "中", "🙂", "\n", "x" * 300)
@@ -20,9 +30,9 @@ NAMES = st.sampled_from(
 HOSTILE = st.one_of(st.text(max_size=40), st.lists(NAMES, max_size=40).map("/".join))
 
 
-def write(root: Path, path: str, *pieces: bytes) -> Written:
+def write(root: Path, path: str, *pieces: bytes, most: int = 0) -> Written:
     """Every step of a new file, and what comes of it."""
-    new = NewFile(root, path_parts(path))
+    new = NewFile(root, path_parts(path), most=most)
     try:
         new.begin()
         for piece in pieces:
@@ -253,6 +263,87 @@ def test_F9_in_a_race_with_links_nothing_gets_out(tmp_path: Path):
         swapping.join()
     assert tree(outside) == []
     assert [one for one in tree(root) if one.endswith(".part")] == []
+
+
+# How much
+
+
+def held_in(folder: Path) -> int:
+    top = os.open(folder, FOLDER)
+    try:
+        return bytes_in(top)
+    finally:
+        os.close(top)
+
+
+def test_F9_a_file_is_taken_while_the_workspace_has_room_for_it(tmp_path: Path):
+    write(tmp_path, "a/b/old.bin", b"x" * 600)
+    assert write(tmp_path, "c/new.bin", b"y" * 300, b"y" * 100, most=1_000).size == 400
+    assert held_in(tmp_path) == 1_000
+    assert write(tmp_path, "empty", most=1_000).size == 0
+
+
+@pytest.mark.parametrize("pieces", [[401], [400, 1], [1, 1_000_000]])
+def test_F9_one_too_many_bytes_leave_nothing_and_say_what_is_there_and_allowed(tmp_path: Path, pieces: list[int]):
+    write(tmp_path, "old.bin", b"x" * 1_600)
+    with pytest.raises(ToolError) as caught:
+        write(tmp_path, "in/new.bin", *[b"y" * size for size in pieces], most=2_000)
+    assert str(caught.value) == (
+        "in/new.bin does not fit: the workspace holds 1,600 bytes besides it and may hold 2,000, so 400 are left, and "
+        "the file has more. Put it in the place of a file that is not needed any more, or tell the user."
+    )
+    assert tree(tmp_path) == ["old.bin"]
+
+
+def test_F9_what_is_replaced_is_given_back(tmp_path: Path):
+    write(tmp_path, "in/a.bin", b"x" * 900)
+    assert write(tmp_path, "in/a.bin", b"y" * 1_000, most=1_000).is_replaced
+    with pytest.raises(ToolError, match=re.escape("holds 0 bytes besides it and may hold 1,000, so 1,000 are left")):
+        write(tmp_path, "in/a.bin", b"z" * 1_001, most=1_000)
+    assert (tmp_path / "in/a.bin").read_bytes() == b"y" * 1_000
+
+
+def test_F9_a_workspace_that_holds_more_than_it_may_takes_nothing_more(tmp_path: Path):
+    write(tmp_path, "a.bin", b"x" * 900)
+    with pytest.raises(ToolError, match=re.escape("holds 900 bytes besides it and may hold 100, so 0 are left")):
+        write(tmp_path, "b.bin", b"y", most=100)
+
+
+def test_F9_files_in_all_folders_count_and_links_are_not_followed(tmp_path: Path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "large").write_bytes(b"x" * 10_000)
+    deep = root / "/".join(["d"] * 100)
+    deep.mkdir(parents=True)
+    for folder, size in ((root, 1), (root / "d", 20), (deep, 300)):
+        (folder / "file").write_bytes(b"x" * size)
+        (folder / "link").symlink_to(outside)
+        (folder / "linked").symlink_to(outside / "large")
+        (folder / "round").symlink_to(root)
+    os.mkfifo(root / "pipe")
+    assert held_in(root) == 321
+
+
+def test_F9_counting_goes_on_where_folders_come_and_go(tmp_path: Path):
+    root, outside, is_over = tmp_path / "root", tmp_path / "outside", threading.Event()
+    for folder in (root, outside):
+        folder.mkdir()
+        (folder / "kept").write_bytes(b"x" * 100)
+
+    def swap() -> None:
+        while not is_over.is_set():
+            (root / "way").mkdir()
+            (root / "way").rmdir()
+            (root / "way").symlink_to(outside)
+            (root / "way").unlink()
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        assert {held_in(root) for _ in range(300)} == {100}
+    finally:
+        is_over.set()
+        swapping.join()
 
 
 # Breaking off

@@ -52,6 +52,10 @@ class Gated:
     def problem(self) -> str | None:
         return self._inner.problem
 
+    @property
+    def is_shared(self) -> bool:
+        return self._inner.is_shared
+
     async def write(self, work: Work[Result]) -> Result:
         self.writes += 1
         await self.gate.wait()

@@ -48,6 +48,10 @@ class Failing:
     def problem(self) -> str | None:
         return self._inner.problem
 
+    @property
+    def is_shared(self) -> bool:
+        return self._inner.is_shared
+
     async def write(self, work: Work[Result]) -> Result:
         self.writes += 1
         if self.writes == self.fail_at:

@@ -15,7 +15,7 @@ from recto.errors import FileRefused, NotFound, Refused
 from recto.page.attachment import Attachment, FileRef, files_in, from_stored, ref_to, refs_of, with_attachments
 from recto.page.canonical import dump, load
 from recto.page.input_files import clean_files
-from recto.page.messages import Data, File, Message, Source, Url, UserMessage
+from recto.page.messages import Data, File, Key, Message, Source, ToolMessage, Url, UserMessage
 from recto.page.refuse import NOT_SIGNED
 from recto.page.wire.agui_input import RunInput, decode_input
 
@@ -24,22 +24,31 @@ TOO_MANY = "the message has {count} files; this agent takes up to {most} in one"
 
 @dataclass(frozen=True, kw_only=True)
 class Attached:
-    """A request as it is stored, with no signature and no bytes of files in it, and the attachments it names."""
+    """A request as it is stored, with no signature and no bytes of files in it, and the attachments it names.
+
+    `made` are those of them that were not there before.
+    """
 
     body: bytes
     messages: tuple[Message, ...] = ()
     found: Mapping[str, Attachment] = field(default_factory=dict[str, Attachment])
+    made: tuple[str, ...] = ()
 
     def refs(self, response_id: str) -> tuple[FileRef, ...]:
         """The file ids of the turn (F4). What a client's tools brought goes by its own id: it is kept as long."""
         users = [message for message in self.messages if isinstance(message, UserMessage)]
         shown = [ref for user in users for ref in refs_of(user, response_id, self.found)]
-        named = {ref.attachment for ref in shown}
-        return (*shown, *[ref_to(one, id) for id, one in self.found.items() if id not in named])
+        results = [message for message in self.messages if isinstance(message, ToolMessage)]
+        brought = {part.source for message in results for part in message.parts if isinstance(part, File)}
+        return (*shown, *[ref_to(one, id) for id, one in self.found.items() if Key(key=id) in brought])
+
+    async def drop(self, backend: Backend, owner: str) -> None:
+        """Delete what this request made, as it was refused. What another run names by now stays."""
+        await _drop(backend, owner, self.made)
 
 
 async def attach(backend: Backend, owner: str, body: bytes, run_input: RunInput, allowed: FileInput) -> Attached:
-    """Find or take in every file of a request. One that may not come refuses the whole request."""
+    """Find or take in every file of a request. One that may not come refuses the whole, and nothing new is left."""
     files = list(files_in(run_input.messages))
     if not files:
         return Attached(body=body)
@@ -50,14 +59,30 @@ async def attach(backend: Backend, owner: str, body: bytes, run_input: RunInput,
     # Before anything is taken in: what is refused here leaves nothing behind.
     _check_count(run_input, found, allowed)
     _check_allowed(files, found, allowed)
-    for where, file in files:
-        if file.source not in found:
-            found[file.source] = await _taken_in(backend, owner, file, where, allowed)
-    # Bytes that were taken in before may have come for another agent.
-    _check_allowed(files, found, allowed)
-    stored = with_attachments(load(body), found)
-    messages = from_stored(decode_input(stored).messages)
-    return Attached(body=dump(stored), messages=messages, found={one.id: one for one in found.values()})
+    # Ids sort by when they were made: what is found under a later one was made for this request.
+    since = backend.new_id()
+    try:
+        for where, file in files:
+            if file.source not in found:
+                found[file.source] = await _taken_in(backend, owner, file, where, allowed)
+        # Bytes that were taken in before may have come for another agent.
+        _check_allowed(files, found, allowed)
+        stored = with_attachments(load(body), found)
+        messages = from_stored(decode_input(stored).messages)
+    except BaseException:
+        await _drop(backend, owner, _made(found, since))
+        raise
+    named = {one.id: one for one in found.values()}
+    return Attached(body=dump(stored), messages=messages, found=named, made=_made(found, since))
+
+
+def _made(found: Mapping[Source, Attachment], since: str) -> tuple[str, ...]:
+    """The attachments that bytes of the request became, and that were not there before."""
+    return tuple(sorted({one.id for source, one in found.items() if isinstance(source, Data) and one.id > since}))
+
+
+async def _drop(backend: Backend, owner: str, ids: Sequence[str]) -> None:
+    await backend.files.forget(await backend.store.delete_unused_of(owner, ids))
 
 
 async def _signed(backend: Backend, owner: str, file: File, where: str) -> Attachment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated
@@ -13,7 +14,7 @@ from starlette.responses import Response
 
 from recto.agents.file_input import FileInput
 from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.multipart import Form, FormLimits
+from recto.api.multipart import STOPPING, Form
 from recto.api.problems import refuse, refuse_http
 from recto.api.route import Route
 from recto.api.shapes_files import (
@@ -50,11 +51,13 @@ async def upload_attachments(request: Request, agent: AgentName = None) -> Respo
     backend = backend_of(request)
     try:
         check_length(request.headers.get("content-length"), backend.uploads)
-        with backend.uploading.one_more(user_of(request).name, backend.uploads):
-            taken = await _take(request, agent)
+        taken = await _take(request, agent)
     except ClientDisconnect:
         # Nobody is there to be told.
         return Response(status_code=400)
+    except asyncio.CancelledError:
+        # Nobody cancels a request but a server that stops.
+        return _closing(await refuse_http(request, HTTPException(503, STOPPING)))
     except HTTPException as error:
         return _closing(await refuse_http(request, error))
     except RectoError as error:
@@ -67,14 +70,19 @@ async def _take(request: Request, agent: str | None) -> Taken:
     backend, kind = backend_of(request), request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != FORM:
         raise WireError(where="content-type", problem=f"is {kind[:64]!r}; send files as {FORM}")
-    intake = Intake(
-        files=backend.files,
-        owner=user_of(request).name,
-        rules=backend.uploads,
-        agent=agent,
-        input_of=lambda name: _file_input(backend, name),
-    )
-    return await intake.take(Form(request.stream(), kind, FormLimits(seconds=backend.uploads.seconds)))
+    owner, rules = user_of(request).name, backend.uploads
+    form = Form(request.stream(), kind, rules.form_limits)
+    with backend.uploading.one_more(owner, rules, form):
+        intake = Intake(
+            files=backend.files,
+            under_way=backend.uploading,
+            owner=owner,
+            used=lambda: backend.store.attachment_bytes(owner),
+            rules=rules,
+            agent=agent,
+            input_of=lambda name: _file_input(backend, name),
+        )
+        return await intake.take(form)
 
 
 def _file_input(backend: Backend, name: str | None) -> FileInput:

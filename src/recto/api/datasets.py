@@ -34,6 +34,8 @@ from recto.store.datasets import DatasetChange, StoredDataset
 DATASETS = "/api/v1/agent/datasets"
 NAME_CHARACTERS, DESCRIPTION_CHARACTERS = 200, 2_000
 USERS, USER_CHARACTERS = 1_000, 256
+# Of one user. Nobody finds their way in a list of more, and each may be shared with as many as above.
+MOST_DATASETS = 1_000
 DatasetId = Annotated[str, Path(description="The dataset's id, a UUID.")]
 
 
@@ -50,7 +52,7 @@ async def make_dataset(request: Request) -> Response:
         created=now,
         updated=now,
     )
-    return json_answer(dataset_row(await backend.store.make_dataset(dataset), user), 201)
+    return json_answer(dataset_row(await backend.store.make_dataset(dataset, MOST_DATASETS), user), 201)
 
 
 async def list_datasets(request: Request, cursor: Cursor = None, limit: Limit = 50) -> Response:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from recto.api.backend import backend_of, json_answer
 from recto.api.problems import problem
 from recto.api.route import Route
-from recto.errors import StoreError
+from recto.errors import StorageDown, StoreError
 
 LOGGER = logging.getLogger("recto.health")
 NOT_READY = "No run can be admitted or worked on at present. The server's log says why."
@@ -29,12 +29,13 @@ async def get_health() -> Response:
 
 
 async def get_readiness(request: Request) -> Response:
-    """Whether runs can be admitted and worked on."""
+    """Whether runs can be admitted and worked on, and files be taken in."""
     backend = backend_of(request)
     reason = None
     try:
         await backend.store.probe()
-    except StoreError as error:
+        await backend.files.probe()
+    except (StoreError, StorageDown) as error:
         reason = str(error)
     # After the probe: it is what finds out that a full disk has room again.
     reason = reason or backend.problem()

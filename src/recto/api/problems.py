@@ -39,7 +39,7 @@ STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     StorageDown: (503, "storage_down"),
 }
 RETRY_SECONDS = 1
-CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request", 408: "too_slow"}
+CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request", 408: "too_slow", 503: "stopping"}
 
 
 def problem(

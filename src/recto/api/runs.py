@@ -33,7 +33,7 @@ from recto.api.route import Route
 from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
 from recto.api.signed import signs, urls_of
 from recto.api.streams import Teller, stream, stream_again, stream_new, teller, wants_stream
-from recto.errors import NotFound, Refused, WireError
+from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.page.attachment import files_in
 from recto.page.canonical import load_object
 from recto.page.events import RunFinished, RunStarted, encode_event
@@ -72,10 +72,13 @@ async def start_run(request: Request) -> Response:
         return _known(request, again.run, told)
     attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input)
     admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest)
-    if wants_stream(request.headers.get("accept", "")):
-        return await _stream_run(backend, admission, told)
-    admitted = await backend.admit(admission)
-    return json_answer(admitted_row(admitted.run), 202)
+    try:
+        if wants_stream(request.headers.get("accept", "")):
+            return await _stream_run(backend, admission, told)
+        return json_answer(admitted_row((await backend.admit(admission)).run), 202)
+    except RectoError:
+        await attached.drop(backend, owner)
+        raise
 
 
 def _known(request: Request, run: StoredRun, told: Teller) -> Response:

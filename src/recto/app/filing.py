@@ -13,7 +13,9 @@ from recto.api.uploads import UploadRules
 from recto.cli.server_settings import ServerSettings
 from recto.files.attachments import Attachments
 from recto.files.keys import load_keys, parse_keys
-from recto.files.ports import FileSettings
+from recto.files.pairing import owner_of, pair
+from recto.files.ports import FileSettings, Storage
+from recto.files.pulse import Pulse
 from recto.files.signing import Signer
 from recto.files.storage import open_storage
 from recto.ids import new_id
@@ -21,6 +23,8 @@ from recto.store.store import Store
 from recto.worker.filing import Cabinet
 from recto.worker.pictures import Pictures, PictureSettings
 
+# A storage that does not answer for so long when the server starts cannot be used.
+START_SECONDS = 60.0
 ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - not bound here, only recognised
 
 
@@ -51,21 +55,46 @@ def make_signer(settings: ServerSettings, folder: Path, address: Address) -> Sig
     return Signer(keys, lambda: address.url)
 
 
-def make_cabinet(settings: ServerSettings, store: Store, signer: Signer, clock: Callable[[], datetime]) -> Cabinet:
+async def open_files(settings: ServerSettings, store: Store, node: str) -> Storage:
+    """The storage of a server that starts: one that is this database's and in order. Raises what keeps it from that."""
+    is_durable = outlives_power(settings, is_shared=store.is_shared)
+    storage = open_storage(settings.storage_url, settings.files_folder, is_durable=is_durable)
+    owner = owner_of(node, is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
+
+    async def begin() -> None:
+        await pair(storage, store, owner, new_id)
+        await storage.remove_leftovers()
+        await storage.probe()
+
+    await Pulse(begin, wait=START_SECONDS).feel()
+    return storage
+
+
+def outlives_power(settings: ServerSettings, *, is_shared: bool) -> bool:
+    """Whether rows survive a power cut, and so files have to. Those of a shared database, PostgreSQL, always do."""
+    return is_shared or settings.synchronous == "FULL"
+
+
+def make_cabinet(
+    settings: ServerSettings, storage: Storage, store: Store, signer: Signer, clock: Callable[[], datetime]
+) -> Cabinet:
     """Attachments in their storage, and what pages show of pictures."""
     rules = FileSettings(
         upload_bytes=settings.upload_bytes,
         user_bytes=settings.user_bytes,
+        user_files=settings.user_files,
         unused_seconds=settings.unused_hours * 3_600,
     )
-    # Files outlive what rows outlive.
-    is_durable = settings.synchronous == "FULL"
-    storage = open_storage(settings.storage_url, settings.files_folder, is_durable=is_durable)
-    pictures = PictureSettings(each=settings.image_bytes, page=settings.page_image_bytes)
+    pictures = PictureSettings(
+        count=settings.page_images,
+        each=settings.image_bytes,
+        page=settings.page_image_bytes,
+        by_url=can_be_reached(settings),
+    )
     return Cabinet(
         attachments=Attachments(storage, store, rules, clock=clock, new_id=new_id),
         signer=signer,
-        pictures=None if can_be_reached(settings) else Pictures(pictures),
+        pictures=Pictures(pictures),
     )
 
 
@@ -85,6 +114,7 @@ def upload_rules(settings: ServerSettings) -> UploadRules:
         at_once=settings.uploads,
         of_user=settings.user_uploads,
         upload_bytes=settings.upload_bytes,
+        user_bytes=settings.user_bytes,
         url_seconds=settings.url_seconds,
         redirects=settings.redirects,
     )

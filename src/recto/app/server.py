@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ from recto.api.gate import GateRules
 from recto.api.listen import listen
 from recto.api.server import make_api
 from recto.app.crew import Crew, make_crew, model_of
-from recto.app.filing import Address, make_cabinet, make_signer, upload_rules
+from recto.app.filing import Address, make_cabinet, make_signer, open_files, upload_rules
 from recto.cli.server_settings import ServerSettings
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
@@ -140,23 +140,24 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
     settings = plan.settings
     try:
         store = await _store(settings, plan.folder.database_url)
-        cabinet = make_cabinet(settings, store, plan.signer, _now)
+        storage = await open_files(settings, store, plan.folder.node())
+        cabinet = make_cabinet(settings, storage, store, plan.signer, _now)
         shop = _workshop(plan, store, cabinet)
         hub = shop.hub
-        who = Claimant(node=plan.folder.node(), boot=new_id(), lease=timedelta(seconds=settings.lease_seconds))
-        dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
-        dispatcher = Dispatcher(store, who, partial(work, shop), clock=_now, settings=dispatch)
+        dispatcher = _dispatcher(plan, shop)
         await dispatcher.start()
     except Exception as error:
         api.state.failure = error
         raise
     # The first count loads the vocabulary; better now than in somebody's first run.
     warming = asyncio.create_task(asyncio.to_thread(shop.counter.count, ("Recto",)))
-    cleaning = asyncio.create_task(keep_clean(partial(_clean, settings, shop), settings.cleaning_seconds))
+    cleaning = asyncio.create_task(keep_clean(_cleaning(settings, shop), settings.cleaning_seconds))
     api.state.backend = _backend(settings, shop, cabinet, dispatcher)
 
     async def stop() -> None:
         await dispatcher.stop()
+        # While there is a store to delete from what they have left.
+        await api.state.backend.uploading.stop()
         hub.close()
 
     api.state.stop = stop
@@ -176,22 +177,33 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
         await store.close()
 
 
+def _dispatcher(plan: Plan, shop: Workshop) -> Dispatcher:
+    settings = plan.settings
+    who = Claimant(node=plan.folder.node(), boot=new_id(), lease=timedelta(seconds=settings.lease_seconds))
+    dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
+    return Dispatcher(shop.store, who, partial(work, shop), clock=_now, settings=dispatch)
+
+
 async def _store(settings: ServerSettings, fallback: str) -> Store:
     sqlite = SqliteSettings(synchronous=settings.synchronous, waiting=settings.waiting_writes)
     postgres = PostgresSettings(connections=settings.database_connections)
     return await open_store(settings.database_url or fallback, sqlite=sqlite, postgres=postgres)
 
 
-async def _clean(settings: ServerSettings, shop: Workshop) -> int:
+def _cleaning(settings: ServerSettings, shop: Workshop) -> Mapping[str, Callable[[], Awaitable[int]]]:
+    files = {"files": shop.cabinet.attachments.clean} if shop.cabinet else {}
+    folders = partial(sweep_workspaces, settings.workspaces_folder, shop.store.known_threads)
+    return {"rows": partial(_clean_rows, settings, shop.store), **files, "workspaces": folders}
+
+
+async def _clean_rows(settings: ServerSettings, store: Store) -> int:
     now = _now()
     events, calls, threads = (
         now - timedelta(days=days) if days else None
         for days in (settings.event_days, settings.call_days, settings.thread_days)
     )
-    done = await shop.store.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
-    files = await shop.cabinet.attachments.clean() if shop.cabinet else 0
-    folders = await sweep_workspaces(settings.workspaces_folder, shop.store.known_threads)
-    return sum(asdict(done).values()) + files + folders
+    done = await store.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
+    return sum(asdict(done).values())
 
 
 def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatcher: Dispatcher) -> Backend:
@@ -223,6 +235,7 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
         hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds)),
         cabinet=cabinet,
         workspaces=settings.workspaces_folder,
+        workspace_bytes=settings.workspace_bytes,
         vision=settings.vision,
         reached=plan.reached,
         model=model_of(settings, settings.model),

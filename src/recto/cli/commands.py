@@ -22,6 +22,7 @@ from recto.cli.report import report, tokens_of_messages
 from recto.cli.serve import serve
 from recto.cli.sessions import Session, read_session
 from recto.cli.settings import Wishes, settings_of, with_wishes
+from recto.cli.storage import storage
 from recto.errors import NotAConversation, RectoError, SettingsError
 from recto.page.canonical import dump, load_object
 from recto.page.wire.fields import parse_time
@@ -87,6 +88,7 @@ app.command()(backup)
 app.add_typer(user)
 app.add_typer(agents)
 app.add_typer(keys)
+app.add_typer(storage)
 
 
 def _assemble(file: str, now: str | None, config: Path | None, wishes: Wishes) -> tuple[Session, Page, Manifest]:

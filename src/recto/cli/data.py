@@ -54,7 +54,7 @@ def backup(
 
     try:
         with Console(stderr=True).status("Copying") as status:
-            settings = _settings(data, config)
+            settings = settings_of_server(data, config)
             source = _database(settings)
             # Only for whoever copies: it holds what everybody said.
             os.umask(OTHERS)
@@ -86,7 +86,7 @@ def export_user(
 ) -> None:
     """Print everything that is kept of a user, one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong use."""
     try:
-        count = asyncio.run(_export(_settings(data, config), name))
+        count = asyncio.run(_export(settings_of_server(data, config), name))
     except SettingsError as error:
         raise _stop("user export", error, WRONG_USE) from error
     except (RectoError, OSError) as error:
@@ -106,7 +106,7 @@ def delete_user(
     if not yes:
         typer.confirm(f"Delete every thread, run, call and file of {name!r}, for ever?", abort=True, err=True)
     try:
-        counts = asyncio.run(_delete(_settings(data, config), name))
+        counts = asyncio.run(_delete(settings_of_server(data, config), name))
     except SettingsError as error:
         raise _stop("user delete", error, WRONG_USE) from error
     except (RectoError, OSError) as error:
@@ -117,7 +117,7 @@ def delete_user(
 
 async def _export(settings: ServerSettings, name: str) -> int:
     count = 0
-    async with _opened(settings) as store:
+    async with opened_store(settings) as store:
         async for line in store.export_user(name):
             sys.stdout.buffer.write(line)
             count += 1
@@ -126,17 +126,30 @@ async def _export(settings: ServerSettings, name: str) -> int:
 
 
 async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
+    from recto.files.pairing import check_pair, owner_of
     from recto.files.storage import open_storage
+    from recto.tools.workspaces import sweep_workspaces
 
-    async with _opened(settings) as store:
+    async with opened_store(settings) as store:
+        storage = open_storage(settings.storage_url, settings.files_folder)
+        owner = owner_of(_node(settings), is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
+        # First: what a copy of a database knows may be another's files.
+        await check_pair(storage, store, owner)
         gone = await store.delete_user(name)
-    if gone.blobs:
-        await open_storage(settings.storage_url, settings.files_folder).delete(gone.blobs)
+        await sweep_workspaces(settings.workspaces_folder, store.known_threads)
+    await storage.delete(gone.blobs)
     return gone
 
 
+def _node(settings: ServerSettings) -> str:
+    """The name of a data folder that a server may be using; nothing where none ever did."""
+    file = settings.data / "node"
+    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
+
+
 @asynccontextmanager
-async def _opened(settings: ServerSettings) -> AsyncGenerator[Store]:
+async def opened_store(settings: ServerSettings) -> AsyncGenerator[Store]:
+    """The database a server with these settings has. One that is not there is not made."""
     from recto.store.store import open_store  # here: no other command waits for the database's library
 
     is_server = settings.database_url and not settings.database_url.startswith(SQLITE)
@@ -159,7 +172,8 @@ def _database(settings: ServerSettings) -> Path:
     return file
 
 
-def _settings(data: Path | None, config: Path | None) -> ServerSettings:
+def settings_of_server(data: Path | None, config: Path | None) -> ServerSettings:
+    """The settings of a server whose data folder is named."""
     return load_settings({"data": data}, os.environ, config)
 
 

@@ -13,9 +13,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recto.agents.file_input import FileInput
-from recto.errors import FileRefused, StorageDown
+from recto.errors import FileRefused, NotFound, StorageDown
 from recto.files.names import content_disposition, safe_name
 from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
+from recto.files.pulse import Pulse
 from recto.files.served import served_as
 from recto.files.types import HEAD_BYTES, FileType, ending_for, type_of
 from recto.page.attachment import Attachment
@@ -30,6 +31,7 @@ UNUSED_AT_ONCE = 500
 ORPHAN_AGE = timedelta(hours=1)
 # Some storages date a file by when its upload began: one that takes longer could be swept before it has its row.
 LONGEST_UPLOAD = timedelta(minutes=50)
+NO_ROOM = "you may store {room:,} bytes more, and it has more than that. Delete files that you no longer need"
 
 
 class Attachments:
@@ -49,11 +51,12 @@ class Attachments:
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
+        self._pulse = Pulse(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
         """Take a file in. One that is refused (FileRefused) is read no further, and nothing of it is left."""
         named = replace(upload, name=safe_name(upload.name))
-        incoming = _Incoming(aiter(pieces), self._most(upload.allowed), self._clock)
+        incoming = _Incoming(aiter(pieces), self._most(upload.allowed), upload.room, self._clock)
         head = await incoming.head()
         if not head:
             raise FileRefused("it is empty; send a file with something in it", code="empty")
@@ -73,7 +76,7 @@ class Attachments:
         name = safe_name(file.name or f"{file.kind}{ending_for(file.mime_type)}")
         known = await self._rows.same_attachment(owner, hashlib.sha256(bytes).hexdigest(), name)
         if known is not None:
-            return known
+            return known if await self._is_whole(known) else await self._put_back(known, bytes)
         return await self.receive(Upload(owner=owner, name=name, allowed=allowed, declared=file.mime_type), _one(bytes))
 
     async def find(self, owner: str, id: str) -> Attachment:
@@ -107,8 +110,8 @@ class Attachments:
         return await self._clean_unused() + await self._sweep()
 
     async def probe(self) -> None:
-        """Whether files can be written and read now. Raises StorageDown."""
-        await self._storage.probe()
+        """Whether files can be written and read now, as far as was found lately. Raises StorageDown."""
+        await self._pulse.feel()
 
     def _most(self, allowed: FileInput) -> int | None:
         limits = [limit for limit in (self._settings.upload_bytes, allowed.max_bytes) if limit]
@@ -127,22 +130,54 @@ class Attachments:
             created=self._clock(),
         )
         try:
-            kept = await self._rows.add_attachment(attachment, self._settings.user_bytes)
+            kept = await self._rows.add_attachment(attachment, self._settings.user_bytes, self._settings.user_files)
         except FileRefused:
             await self.forget([blob])
             raise
         # After any other failure nobody knows whether there is a row. The bytes stay, and are swept if there is none.
-        if kept.blob != blob:
-            await self.forget([blob])
+        if kept.blob == blob:
+            return kept
+        if not await self._is_whole(kept):
+            return await self._mend(kept, blob)
+        await self.forget([blob])
         return kept
 
-    async def forget(self, blobs: Sequence[str]) -> None:
-        """Delete bytes that have no row. What cannot be deleted now is swept later."""
+    async def _is_whole(self, attachment: Attachment) -> bool:
+        """Whether its bytes are there, as many as it has: its last one, and none behind it."""
+        last = attachment.size - 1
+        try:
+            async with aclosing(self._storage.read(attachment.blob, last, last + 2)) as pieces:
+                return len(b"".join([piece async for piece in pieces])) == 1
+        except NotFound:
+            return False
+        except StorageDown:
+            # Nobody knows, so it stays as it is.
+            return True
+
+    async def _put_back(self, lost: Attachment, bytes: bytes) -> Attachment:
+        blob = self._new_id()
+        await self._storage.write(blob, _one(bytes))
+        return await self._mend(lost, blob)
+
+    async def _mend(self, lost: Attachment, blob: str) -> Attachment:
+        """Bytes that were lost and came again: all that stood on them stand on the new ones."""
+        LOGGER.warning("The bytes of attachment %s were lost; they came again, and are there now.", lost.id)
+        await self._rows.mend_blob(lost.blob, blob)
+        mended = await self._rows.find_attachment(lost.id)
+        if mended.blob != blob:
+            # Who sent them at the same time was first.
+            await self.forget([blob])
+        return mended
+
+    async def forget(self, blobs: Sequence[str]) -> int:
+        """Delete bytes that have no row. Returns how many; what cannot be deleted now is swept later."""
         try:
             if blobs:
                 await self._storage.delete(blobs)
         except StorageDown as error:
             LOGGER.warning("%d files without an owner stay in the storage for now: %s", len(blobs), error.problem)
+            return 0
+        return len(blobs)
 
     async def _clean_unused(self) -> int:
         seconds = self._settings.unused_seconds
@@ -163,17 +198,19 @@ class Attachments:
                 old = [blob.name for blob in stored if blob.written < before]
                 known = await self._rows.known_blobs(old) if old else frozenset[str]()
                 orphans = [name for name in old if name not in known]
-                await self.forget(orphans)
-                total += len(orphans)
+                total += await self.forget(orphans)
         return total
 
 
 class _Incoming:
     """Bytes on their way in: the first of them for a look, then all of them, counted and hashed."""
 
-    def __init__(self, pieces: AsyncIterator[bytes], most: int | None, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, pieces: AsyncIterator[bytes], most: int | None, room: int | None, clock: Callable[[], datetime]
+    ) -> None:
         self._pieces = pieces
         self._most = most
+        self._room = room
         self._clock = clock
         self._begun = clock()
         self._ready = bytearray()
@@ -217,6 +254,8 @@ class _Incoming:
     def _refuse_too_much(self) -> None:
         if self._most is not None and self.size > self._most:
             raise FileRefused(f"it has more than {self._most:,} bytes, which is the most taken", code="too_large")
+        if self._room is not None and self.size > self._room:
+            raise FileRefused(NO_ROOM.format(room=self._room), code="quota")
         if self._clock() - self._begun > LONGEST_UPLOAD:
             minutes = LONGEST_UPLOAD // timedelta(minutes=1)
             raise FileRefused(f"it took longer than {minutes} minutes; send it again, faster", code="too_slow")

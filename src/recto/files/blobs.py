@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from recto.errors import NotFound, StorageDown
 from recto.files.ports import Storage
+from recto.ids import new_id
 
-NAME = re.compile(r"[0-9a-z-]{1,100}")
-PROBE = b"recto"
+PROBE = "probe-"
+# What `new_id` makes. Whatever else somebody keeps in the same place is neither listed nor deleted.
+NAME = re.compile(rf"(?:{PROBE})?[0-9a-f]{{8}}-[0-9a-f]{{4}}-7[0-9a-f]{{3}}-[89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}")
+# Whose a storage is. No name of a blob, so it is never listed, swept or copied.
+LABEL = "recto-storage.json"
+FEW_BYTES = b"recto"
+
+
+def is_ours(name: str) -> bool:
+    """Whether a name is one that we make."""
+    return NAME.fullmatch(name) is not None
 
 
 def checked(name: str) -> str:
     """The name, if it is one of ours, and so no path to anywhere else."""
-    if not NAME.fullmatch(name):
+    if not is_ours(name):
         raise NotFound(what="file", id=name)
     return name
 
 
 async def try_out(storage: Storage) -> None:
     """Write, read and delete something small. Raises StorageDown."""
-    name = f"probe-{uuid.uuid4()}"
+    name = f"{PROBE}{new_id()}"
     await storage.write(name, _few_bytes())
     try:
         async with aclosing(storage.read(name)) as pieces:
@@ -32,9 +41,9 @@ async def try_out(storage: Storage) -> None:
         found = b""
     finally:
         await storage.delete([name])
-    if found != PROBE:
+    if found != FEW_BYTES:
         raise StorageDown(problem="what was written to it could not be read back")
 
 
 async def _few_bytes() -> AsyncGenerator[bytes]:
-    yield PROBE
+    yield FEW_BYTES

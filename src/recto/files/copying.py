@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from recto.files.blobs import is_ours
 from recto.files.local_storage import STAGED
 
 # How many files are copied between two words about it.
@@ -38,5 +39,6 @@ def _blobs(folder: Path) -> Iterator[Path]:
     for here, below, names in os.walk(folder):
         if Path(here) == folder and STAGED in below:
             below.remove(STAGED)
-        for name in names:
+        # Without the label: a copy is another storage, and gets its own.
+        for name in filter(is_ours, names):
             yield (Path(here) / name).relative_to(folder)

@@ -1,7 +1,7 @@
 """Bytes by name in a folder of this machine. Refuses to show a file before it is whole.
 
-A writer of our own: it is faster than a general one, and a killed process leaves one staged file, removed at the next
-start.
+A writer of our own: it is faster than a general one, and a killed process leaves one staged file, removed when the next
+server starts.
 """
 
 from __future__ import annotations
@@ -9,20 +9,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import stat
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from recto.errors import NotFound, StorageDown
-from recto.files.blobs import checked, try_out
+from recto.files.blobs import LABEL, checked, is_ours, try_out
 from recto.files.ports import ServedAs, StoredBlob
+from recto.files.staged import PRIVATE_FOLDER, Disk, StagedFile
+from recto.ids import new_id
 
-PRIVATE_FOLDER, PRIVATE = 0o700, 0o600
 STAGED = "incoming"
 READ_BYTES = 2**20
 LISTED_AT_ONCE = 1000
@@ -35,19 +38,30 @@ T = TypeVar("T")
 class LocalStorage:
     """Files in a folder, two levels deep. With `is_shared`, other processes may be writing there.
 
-    With `is_durable`, a file that was stored survives a power cut; without, the death of this process.
+    With `is_durable`, a file that was stored survives a power cut; without, the death of this process. `sync` brings
+    what an open file or folder holds to the disk.
     """
 
-    def __init__(self, folder: Path, *, is_shared: bool = False, is_durable: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        is_shared: bool = False,
+        is_durable: bool = True,
+        sync: Callable[[int], None] = os.fsync,
+    ) -> None:
         self._folder = folder
-        self._is_durable = is_durable
+        self._is_shared = is_shared
+        self._disk = Disk(sync if is_durable else None)
         self._staged = folder / STAGED
         self._staged.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        self._remove_leftovers(STAGED_SECONDS if is_shared else 0)
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
         """Store bytes as they come. All of them are there before the file has its name."""
-        staged = _StagedFile(self._staged / checked(name), self._path(name), is_durable=self._is_durable)
+        await self._write(checked(name), self._path(name), pieces)
+
+    async def _write(self, name: str, target: Path, pieces: AsyncIterable[bytes]) -> None:
+        staged = StagedFile(self._staged / name, target, self._disk)
         # One behind: the last piece is written and named in one go, and of a small file there is no other.
         waiting = b""
         try:
@@ -81,13 +95,20 @@ class LocalStorage:
         paths = [self._path(name) for name in names]
 
         def delete_all() -> None:
+            failed: OSError | None = None
             for path in paths:
-                path.unlink(missing_ok=True)
+                # One that cannot be deleted does not keep the others.
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    failed = error
+            if failed:
+                raise failed
 
         await _on_disk(delete_all)
 
     async def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
-        """Everything that is stored, some at a time."""
+        """Everything of ours that is stored, some at a time."""
         blobs = self._blobs()
         while some := await _on_disk(lambda: list(islice(blobs, LISTED_AT_ONCE))):
             yield some
@@ -100,6 +121,22 @@ class LocalStorage:
         """Write, read and delete, as everything else does."""
         await try_out(self)
 
+    async def read_label(self) -> bytes | None:
+        """What stands in the file of that name."""
+        return await _on_disk(partial(_read_if_there, self._folder / LABEL))
+
+    async def write_label(self, label: bytes) -> None:
+        """Staged like any other file."""
+
+        async def whole() -> AsyncGenerator[bytes]:
+            yield label
+
+        await self._write(new_id(), self._folder / LABEL, whole())
+
+    async def remove_leftovers(self) -> None:
+        """Remove staged files: all, or where others may be writing, those nobody has written to for long."""
+        await _on_disk(self._remove_leftovers)
+
     def _path(self, name: str) -> Path:
         # By a hash: names begin with the time they were made, and would all lie in one folder.
         digest = hashlib.sha256(checked(name).encode()).hexdigest()
@@ -107,75 +144,21 @@ class LocalStorage:
 
     def _blobs(self) -> Iterator[StoredBlob]:
         for path in self._folder.glob("??/??/*"):
+            if not is_ours(path.name) or path != self._path(path.name):
+                continue
             # One that was deleted meanwhile is not there.
             with suppress(FileNotFoundError):
                 found = path.stat()
                 written = datetime.fromtimestamp(found.st_mtime, UTC)
-                yield StoredBlob(name=path.name, size=found.st_size, written=written)
+                if stat.S_ISREG(found.st_mode):
+                    yield StoredBlob(name=path.name, size=found.st_size, written=written)
 
-    def _remove_leftovers(self, seconds: float) -> None:
-        before = time.time() - seconds
-        for path in self._staged.iterdir():
+    def _remove_leftovers(self) -> None:
+        before = time.time() - STAGED_SECONDS
+        for path in filter(lambda path: is_ours(path.name), self._staged.iterdir()):
             with suppress(FileNotFoundError):
-                if not seconds or path.stat().st_mtime < before:
+                if not self._is_shared or path.stat().st_mtime < before:
                     path.unlink()
-
-
-class _StagedFile:
-    """A file that is being written. One thread at a time acts on it, also when nobody waits for it any more."""
-
-    def __init__(self, path: Path, target: Path, *, is_durable: bool) -> None:
-        self._path = path
-        self._target = target
-        self._is_durable = is_durable
-        self._lock = threading.Lock()
-        self._file: int | None = None
-        self._made: Path | None = None
-        self._is_dropped = False
-
-    def write(self, piece: bytes) -> None:
-        """Add bytes."""
-        with self._lock:
-            self._write(piece)
-
-    def finish(self, last: bytes) -> None:
-        """Add the last bytes and give the file its name. A name never stands for half a file."""
-        with self._lock:
-            self._write(last)
-            if self._is_dropped:
-                return
-            file = self._opened()
-            if self._is_durable:
-                os.fsync(file)
-            self._close()
-            for folder in (self._target.parent.parent, self._target.parent):
-                folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-            self._path.replace(self._target)
-            self._made = self._target
-
-    def _write(self, piece: bytes) -> None:
-        rest = memoryview(piece)
-        while rest and not self._is_dropped:
-            rest = rest[os.write(self._opened(), rest) :]
-
-    def drop(self) -> None:
-        """Leave nothing, however far it was."""
-        with self._lock:
-            self._is_dropped = True
-            self._close()
-            if self._made:
-                self._made.unlink(missing_ok=True)
-
-    def _opened(self) -> int:
-        if self._file is None:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, PRIVATE)
-            self._made = self._path
-        return self._file
-
-    def _close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
 
 
 class _StoredFile:
@@ -211,8 +194,11 @@ class _StoredFile:
             raise NotFound(what="file", id=self._path.name) from None
 
 
-# Without it, one system would change line ends.
-_BINARY = getattr(os, "O_BINARY", 0)
+def _read_if_there(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 async def _on_disk(act: Callable[[], T]) -> T:

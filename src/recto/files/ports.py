@@ -15,21 +15,26 @@ GIBIBYTE = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class FileSettings:
-    """Bytes of one file and of all a user has, and seconds an upload that no run ever named is kept. 0: no limit."""
+    """Bytes of one file; bytes and number of all a user has; seconds an upload no run named is kept. 0: no limit."""
 
     upload_bytes: int = GIBIBYTE
     user_bytes: int = 10 * GIBIBYTE
+    user_files: int = 100_000
     unused_seconds: float = 86_400
 
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """A file on its way in: whose, the name and type its sender gives it, and what may come."""
+    """A file on its way in: whose, the name and type its sender gives it, and what may come.
+
+    `room` are the bytes its owner may still store, where somebody has looked.
+    """
 
     owner: str
     name: str
     allowed: FileInput
     declared: str | None = None
+    room: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +70,7 @@ class Storage(Protocol):
         ...
 
     def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
-        """Everything that is stored, some at a time."""
+        """Everything of ours that is stored, some at a time. What others keep in the same place is passed over."""
         ...
 
     async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
@@ -77,13 +82,46 @@ class Storage(Protocol):
         ...
 
 
+class LabelledStorage(Storage, Protocol):
+    """A storage as it is opened: it says whose it is, and is tidied up by the server that it belongs to."""
+
+    async def read_label(self) -> bytes | None:
+        """What was last written as its label; None where nothing was. The label is not listed, and never deleted."""
+        ...
+
+    async def write_label(self, label: bytes) -> None:
+        """Write its label, over what is there, whole or not at all."""
+        ...
+
+    async def remove_leftovers(self) -> None:
+        """Remove what killed processes were writing. For a server at its start: others may be at work here."""
+        ...
+
+
+class PairedDatabase(Protocol):
+    """What a database tells of the storage that belongs to it. `is_shared`: several servers use it."""
+
+    @property
+    def is_shared(self) -> bool: ...
+
+    async def note(self, name: str) -> str | None: ...
+
+    async def take_note(self, name: str, value: str) -> str:
+        """Write a note unless there is one. Returns what is there."""
+        ...
+
+    async def change_note(self, name: str, value: str) -> None: ...
+
+    async def known_blobs(self, names: Sequence[str]) -> frozenset[str]: ...
+
+
 class AttachmentRows(Protocol):
     """Attachments in a database. Each method is one transaction."""
 
-    async def add_attachment(self, attachment: Attachment, user_bytes: int) -> Attachment:
-        """Store a row; the same bytes under another blob's name are found, and that name is in what is returned.
+    async def add_attachment(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
+        """Store a row; its owner's same bytes under another blob's name are found, and that is in what is returned.
 
-        More than `user_bytes` of one owner (0: no limit) raises FileRefused.
+        More than `user_bytes` or `user_files` of one owner (0: no limit) raises FileRefused.
         """
         ...
 
@@ -109,4 +147,8 @@ class AttachmentRows(Protocol):
 
     async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
         """Those of these blobs that somebody has."""
+        ...
+
+    async def mend_blob(self, old: str, new: str) -> None:
+        """The bytes of a blob are under a new name from now on, for all attachments that stood on the old one."""
         ...

@@ -14,7 +14,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 from obstore.store import S3Store
 
 from recto.errors import NotFound, StorageDown
-from recto.files.blobs import checked, try_out
+from recto.files.blobs import LABEL, checked, is_ours, try_out
 from recto.files.ports import ServedAs, StoredBlob
 from recto.files.presign import S3Credentials, presign
 
@@ -94,16 +94,15 @@ class S3Storage:
                 await obstore.delete_async(self._store, paths)
 
     async def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
-        """Everything that is stored, some at a time."""
+        """Everything of ours that is stored, some at a time."""
         listing = obstore.list(self._store, chunk_size=LISTED_AT_ONCE)  # pyright: ignore[reportUnknownMemberType] - of Arrow
         while True:
             with _in_our_words("any"):
                 some = await anext(listing, None)
             if some is None:
                 return
-            # Whatever else somebody keeps there is not ours to list.
-            found = [one for one in some if "/" not in one["path"]]
-            yield [StoredBlob(name=one["path"], size=one["size"], written=one["last_modified"]) for one in found]
+            if found := [one for one in some if is_ours(one["path"])]:
+                yield [StoredBlob(name=one["path"], size=one["size"], written=one["last_modified"]) for one in found]
 
     async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
         """A signed url of the bucket."""
@@ -117,6 +116,22 @@ class S3Storage:
     async def probe(self) -> None:
         """Write, read and delete, as everything else does."""
         await try_out(self)
+
+    async def read_label(self) -> bytes | None:
+        """What the object of that name holds."""
+        try:
+            with _in_our_words(LABEL):
+                return bytes(await (await obstore.get_async(self._store, LABEL)).bytes_async())
+        except NotFound:
+            return None
+
+    async def write_label(self, label: bytes) -> None:
+        """In one request."""
+        with _in_our_words(LABEL):
+            await obstore.put_async(self._store, LABEL, label)
+
+    async def remove_leftovers(self) -> None:
+        """Nothing: unfinished uploads end by a rule of the bucket."""
 
     async def _put(self, path: str, feed: _Feed) -> None:
         first = bytearray()

@@ -9,9 +9,10 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from recto.errors import SettingsError
-from recto.files.local_storage import PRIVATE_FOLDER, LocalStorage
-from recto.files.ports import Storage
+from recto.files.local_storage import LocalStorage
+from recto.files.ports import LabelledStorage
 from recto.files.presign import S3Credentials
+from recto.files.staged import PRIVATE_FOLDER
 
 SETTING = "RECTO_STORAGE_URL"
 FORMS = "write file:///FOLDER or s3://BUCKET/PREFIX?endpoint=URL&region=REGION, or leave it out for the data folder"
@@ -20,7 +21,7 @@ _BUCKET = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{1,62}")
 _PREFIX = re.compile(r"[0-9A-Za-z._/-]*")
 
 
-def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> Storage:
+def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> LabelledStorage:
     """The storage a url names; None: the folder, which is ours alone. Raises SettingsError.
 
     What is stored in a folder survives a power cut with `is_durable`, without it the death of the process.
@@ -31,7 +32,7 @@ def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> S
     return _in_folder(found, is_shared=True, is_durable=is_durable) if isinstance(found, Path) else found
 
 
-def read_storage_url(url: str) -> Path | Storage:
+def read_storage_url(url: str) -> Path | LabelledStorage:
     """The folder or the bucket a url names. Nothing is made, and nobody is asked."""
     try:
         split = urlsplit(url)
@@ -46,7 +47,7 @@ def read_storage_url(url: str) -> Path | Storage:
             raise _wrong(FORMS)
 
 
-def _in_folder(folder: Path, *, is_shared: bool, is_durable: bool) -> Storage:
+def _in_folder(folder: Path, *, is_shared: bool, is_durable: bool) -> LabelledStorage:
     try:
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         if not is_shared:
@@ -66,7 +67,7 @@ def _folder_of(split: SplitResult) -> Path:
     return path
 
 
-def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> Storage:
+def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledStorage:
     # It takes a moment to load, and most servers have a folder.
     from recto.files.s3_storage import Bucket, S3Storage
 
@@ -76,6 +77,8 @@ def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> Storage:
     is_named = _BUCKET.fullmatch(name) and _PREFIX.fullmatch(prefix)
     if not is_named or split.fragment or not options.keys() <= PARAMETERS:
         raise _wrong(FORMS)
+    if prefix and not {"", ".", ".."}.isdisjoint(prefix.split("/")):
+        raise _wrong("its prefix has a step that is empty or only dots: write s3://BUCKET/FOLDER/FOLDER")
     endpoint = options.get("endpoint", "").rstrip("/") or None
     if endpoint is not None and not re.fullmatch(r"https?://[^/?#@\s]+", endpoint):
         raise _wrong("its endpoint is no address: write http://HOST:PORT or https://HOST")

@@ -40,6 +40,8 @@ NAMED: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"server|overload|unavailable|timeout|api_error|internal", re.IGNORECASE), UNAVAILABLE),
     (re.compile(r"invalid|authentication|permission|not_found|unsupported", re.IGNORECASE), BAD_REQUEST),
 )
+# Where a provider finds fault with what is in a request. A page that is too large for it is PageTooLong.
+OF_THE_PAGE = (400, 422)
 STATUS = re.compile("[45][0-9]{2}")
 ADVICE = {
     401: "Check {key}.",
@@ -106,7 +108,8 @@ def _fault(status: int, error: Json, blame: Blame, where: str, retry_after: floa
         return ModelRefused(model=blame.model, problem=problem)
     advice = ADVICE.get(status, "Change the request or the model's settings.")
     told = advice.format(key=blame.key_setting, url=blame.url_setting)
-    return ModelRefused(model=blame.model, problem=f"it refused the request ({where}). {said} {told}")
+    problem = f"it refused the request ({where}). {said} {told}"
+    return ModelRefused(model=blame.model, problem=problem, may_be_the_page=status in OF_THE_PAGE)
 
 
 def _error_of(body: bytes) -> Json:

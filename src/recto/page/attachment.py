@@ -23,7 +23,7 @@ Holder: TypeAlias = UserMessage | ToolMessage
 
 @dataclass(frozen=True, kw_only=True)
 class Attachment:
-    """A file somebody uploaded. `blob` names its bytes in the storage; the same bytes are there once."""
+    """A file somebody uploaded. `blob` names its bytes in the storage; the same bytes of a user are there once."""
 
     id: str
     owner: str

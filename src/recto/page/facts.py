@@ -11,6 +11,7 @@ from recto.page.canonical import Json
 from recto.page.fit import Target
 from recto.page.folding import FoldSettings
 from recto.page.log import Entry
+from recto.page.messages import Data, Url
 from recto.page.prompt import Prompt
 from recto.page.quote import Quoted
 from recto.page.reminder import ContextItem, Dataset
@@ -43,8 +44,8 @@ class Facts:
     old; where it is not given, the newest time in the log does. `last` is what the provider reported of the last page.
     `history` is how many messages before the current turn are shown, `budget` the tokens of the system prompt; None
     sets no limit. With a `turn`, user messages carry reminders and files go by their ids; without one they are shown
-    as they are. `urls` has a signed url for each storage key. `images` has the bytes, in base64, of pictures by their
-    storage keys, for a provider that cannot reach our urls; what is not in it is not shown. Without it, urls are.
+    as they are. `urls` has a signed url for each storage key. `pictures` has, by storage key, the images that are
+    shown and how; what is not in it is not shown. Without it every one is shown by its url.
     """
 
     log: Sequence[Entry]
@@ -58,7 +59,7 @@ class Facts:
     quote: Quoted = ()
     quote_budget: int = 20_000
     urls: Mapping[str, str] = field(default_factory=dict[str, str])
-    images: Mapping[str, str] | None = None
+    pictures: Mapping[str, Url | Data] | None = None
     max_files: int = 10
     locale: str = "zh"
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])

@@ -21,6 +21,7 @@ from recto.page.messages import (
     AssistantPart,
     DeveloperMessage,
     File,
+    Key,
     Message,
     Opaque,
     ReasoningMessage,
@@ -41,6 +42,8 @@ NOT_FOR_MODELS = "shown to people, never to models"
 OTHER_STATE = "{name} of {maker} left out: it means nothing to another model"
 STATE_LEFT_OUT = "{name} of {maker} left out: the {wire} format has no place for it here"
 FILE_MARK = "[{kind} not shown: {name}]"
+# In a tool's result nothing else says how to get at a file of ours; in a user's message the reminder does.
+STORED_MARK = "[{kind} not shown: {name}, id {key}]"
 NO_IMAGES = "this model sees no images"
 FILE_LEFT_OUT = "the {wire} format cannot carry this {kind} here"
 CALLS_LAST = "words put before the calls, where the format has them"
@@ -164,12 +167,22 @@ def _without_name(message: Named, wire: WireName, reasons: tuple[str, ...]) -> _
 def _fit_parts(
     message: UserMessage | AssistantMessage | ToolMessage, to: _To
 ) -> tuple[tuple[AssistantPart, ...], tuple[str, ...]]:
-    # Anthropic takes nothing but words in a result that reports an error.
-    words_only = to.wire == "anthropic" and isinstance(message, ToolMessage) and message.error is not None
-    holder = "error" if words_only else message.role
+    holder = _holder(message, to.wire)
     fitted = [_fit_part(part, holder, to) for part in message.parts]
     parts = tuple(part for part, _ in fitted if part is not None)
     return parts, tuple(reason for _, reason in fitted if reason)
+
+
+def _holder(message: UserMessage | AssistantMessage | ToolMessage, wire: WireName) -> str:
+    # Anthropic takes nothing but words in a result that reports an error.
+    words_only = wire == "anthropic" and isinstance(message, ToolMessage) and message.error is not None
+    return "error" if words_only else message.role
+
+
+def can_show(file: File, message: ToolMessage, target: Target) -> bool:
+    """Whether a file goes to the model as it is, in this message."""
+    to = _To(target.wire, target.model, target.sees_images)
+    return not _why_not_shown(file, _holder(message, target.wire), to)
 
 
 def _fit_part(part: AssistantPart, holder: str, to: _To) -> tuple[AssistantPart | None, str]:
@@ -181,7 +194,7 @@ def _fit_part(part: AssistantPart, holder: str, to: _To) -> tuple[AssistantPart 
             return part, ""
         case File():
             reason = _why_not_shown(part, holder, to)
-            return (Text(text=file_mark(part)), reason) if reason else (part, "")
+            return (Text(text=_mark_in(holder, part)), reason) if reason else (part, "")
         case Opaque():
             carries = openai.carries_state if wire == "openai" else anthropic.carries_state
             reason = _why_left_out(part, wire, model, has_place=carries(part, holder))
@@ -197,10 +210,20 @@ def _why_not_shown(file: File, holder: str, to: _To) -> str:
     return "" if carries(file, holder) else FILE_LEFT_OUT.format(wire=to.wire, kind=file.kind)
 
 
+def _mark_in(holder: str, file: File) -> str:
+    if holder not in ("tool", "error") or not isinstance(file.source, Key):
+        return file_mark(file)
+    return STORED_MARK.format(kind=file.kind, name=_name_of(file), key=neutralise(one_line(file.source.key)))
+
+
 def file_mark(file: File) -> str:
     """What stands for a file that is not shown. Its name is one line, in which our own tags mean nothing (F3)."""
+    return FILE_MARK.format(kind=file.kind, name=_name_of(file))
+
+
+def _name_of(file: File) -> str:
     names = (one_line(name) for name in (file.name, file.id, file.mime_type) if name)
-    return FILE_MARK.format(kind=file.kind, name=neutralise(next(filter(None, names), "no name")))
+    return neutralise(next(filter(None, names), "no name"))
 
 
 def _fit_call(call: ToolCall, wire: WireName, model: str) -> tuple[ToolCall, str]:

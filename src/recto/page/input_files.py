@@ -162,10 +162,13 @@ def file_prefixes(messages: Sequence[Message]) -> Mapping[int, str]:
     taken: set[str] = set()
     for place, reply in grow(messages, _first_replies).ids.items():
         known = _known_prefixes(messages[place], reply, place)
-        free = (one for one in chain(known, (f"{known[-1]}.{n}" for n in count(1))) if one and one not in taken)
-        prefixes[place] = next(free)
+        prefixes[place] = known[0] if known[0] and known[0] not in taken else _free_prefix(known, taken)
         taken.add(prefixes[place])
     return prefixes
+
+
+def _free_prefix(known: tuple[str, ...], taken: Container[str]) -> str:
+    return next(one for one in chain(known, (f"{known[-1]}.{n}" for n in count(1))) if one and one not in taken)
 
 
 def _known_prefixes(message: Message, reply: str, place: int) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from recto.page.draft import Draft, then, unchanged
 from recto.page.facts import Facts, Turn
+from recto.page.fit import can_show
 from recto.page.growing import grow
 from recto.page.input_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
 from recto.page.log import messages_of, view
@@ -34,6 +35,7 @@ CURRENT = Note(decision="injected", rule="F1", reason="what the user has at hand
 PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by their ids")
 PAST_TURN = Turn()
 NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
+UNPICTURED = "pictures among them are not shown, and it says so"
 SIGHT = Note(decision="injected", rule="D2", reason="pictures in a tool's result, where the model can see them")
 # The last line of the files section, for a model that gets no image parts (D2).
 BLIND: Mapping[Locale, str] = {
@@ -88,21 +90,29 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
     """
     if facts.turn is None:
         return unchanged(messages)
-    users = [place for place, message in enumerate(messages) if message.role == "user"]
-    current = users[-1] if users else -1
+    filed = grow(messages, _find_filed)
+    current = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user"), -1)
     locale, sees = language(facts.locale), facts.target.sees_images
     changed: dict[int, Message] = {}
-    for place in users:
+    unpictured: list[int] = []
+    for place in (*filed.users, *([current] if current not in (-1, *filed.users[-1:]) else ())):
         message = messages[place]
         files = shown.get(id(message), ())
         if isinstance(message, UserMessage) and (files or place == current):
             turn = facts.turn if place == current else PAST_TURN
-            pictures = tuple(_picture(one.file, facts) for one in files if one.kind == "image") if sees else None
+            pictures = tuple([_picture(one.file, facts) for one in files if one.kind == "image"]) if sees else None
             changed[place] = remember_last(message, _reminded, turn, files, locale, pictures)
+            if pictures != () and _unseen(files, pictures):
+                unpictured.append(place)
     told = _replaced(messages, changed, PAST)
     if current in told.notes:
         told = replace(told, notes={**told.notes, current: CURRENT})
-    return then(told, _show_pictures(told.messages, grow(messages, _find_stored).places, facts))
+    told = replace(told, notes={**told.notes, **{place: _unpictured(told.notes[place]) for place in unpictured}})
+    return then(told, _show_pictures(told.messages, filed.tools, facts))
+
+
+def _unpictured(note: Note) -> Note:
+    return replace(note, rule="D2", reason=f"{note.reason}; {UNPICTURED}")
 
 
 def _picture(file: File, facts: Facts) -> File | None:
@@ -111,11 +121,15 @@ def _picture(file: File, facts: Facts) -> File | None:
         return None
     if not isinstance(file.source, Key):
         return file
-    if facts.images is None:
-        url = facts.urls.get(file.source.key)
-        return replace(file, source=Url(url=url)) if url else None
-    data = facts.images.get(file.source.key)
-    return replace(file, source=Data(base64=data)) if data else None
+    source = _source_of(file.source.key, facts)
+    return replace(file, source=source) if source else None
+
+
+def _source_of(key: str, facts: Facts) -> Url | Data | None:
+    if facts.pictures is not None:
+        return facts.pictures.get(key)
+    url = facts.urls.get(key)
+    return Url(url=url) if url else None
 
 
 Pictures: TypeAlias = tuple[File | None, ...] | None
@@ -134,7 +148,7 @@ def _reminded(
         locale=locale,
     )
     section = files_section(files, locale)
-    if notice := _notice([one for one in files if one.kind == "image"], locale, pictures):
+    if notice := _notice(files, locale, pictures):
         told = told.replace(section, f"{section}\n{notice}", 1)
     words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
     said = with_reminder(told, words)
@@ -144,12 +158,18 @@ def _reminded(
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _notice(images: Sequence[InputFile], locale: Locale, pictures: Pictures) -> str:
+def _notice(files: Sequence[InputFile], locale: Locale, pictures: Pictures) -> str:
     """What the model has to know of images it is not shown (D2)."""
-    if pictures is None:
-        return BLIND[locale] if images else ""
-    unseen = [one.id for one, picture in zip(images, pictures, strict=True) if picture is None]
-    return UNSEEN[locale].format(ids=escape(", ".join(unseen))) if unseen else ""
+    unseen = _unseen(files, pictures)
+    if not unseen:
+        return ""
+    return BLIND[locale] if pictures is None else UNSEEN[locale].format(ids=escape(", ".join(unseen)))
+
+
+def _unseen(files: Sequence[InputFile], pictures: Pictures) -> Sequence[str]:
+    """The ids of images that are not shown."""
+    images = [one.id for one in files if one.kind == "image"]
+    return images if pictures is None else [id for id, shown in zip(images, pictures, strict=True) if shown is None]
 
 
 def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Facts) -> Draft:
@@ -158,13 +178,14 @@ def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Fa
     for place in places if facts.target.sees_images else ():
         message = messages[place]
         if isinstance(message, ToolMessage):
-            parts = tuple([_seen_part(part, facts) for part in message.parts])
+            parts = tuple([_seen_part(part, message, facts) for part in message.parts])
             changed[place] = remember_last(message, _with_parts, parts)
     return _replaced(messages, changed, SIGHT)
 
 
-def _seen_part(part: ToolPart, facts: Facts) -> ToolPart:
-    return _picture(part, facts) or part if isinstance(part, File) and part.kind == "image" else part
+def _seen_part(part: ToolPart, message: ToolMessage, facts: Facts) -> ToolPart:
+    shown = _picture(part, facts) if isinstance(part, File) and part.kind == "image" else None
+    return shown if shown and can_show(shown, message, facts.target) else part
 
 
 def _with_parts(message: ToolMessage, parts: tuple[ToolPart, ...]) -> ToolMessage:
@@ -172,18 +193,20 @@ def _with_parts(message: ToolMessage, parts: tuple[ToolPart, ...]) -> ToolMessag
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Stored:
-    """Places of tool results that have files of ours in them, among so many messages."""
+class _Filed:
+    """Places of users' messages and of tools' results that have files in them, among so many messages."""
 
     count: int = 0
-    places: tuple[int, ...] = ()
+    users: tuple[int, ...] = ()
+    tools: tuple[int, ...] = ()
 
 
-def _find_stored(known: _Stored | None, messages: Sequence[Message]) -> _Stored:
-    known = known or _Stored()
-    tools = [(place, one) for place, one in enumerate(messages, start=known.count) if isinstance(one, ToolMessage)]
-    found = [place for place, one in tools if any(isinstance(part, File) for part in one.parts)]
-    return _Stored(count=known.count + len(messages), places=(*known.places, *found))
+def _find_filed(known: _Filed | None, messages: Sequence[Message]) -> _Filed:
+    known = known or _Filed()
+    numbered = list(enumerate(messages, start=known.count))
+    users = [place for place, one in numbered if isinstance(one, UserMessage) and _has_files(one)]
+    tools = [place for place, one in numbered if isinstance(one, ToolMessage) and _has_files(one)]
+    return _Filed(count=known.count + len(messages), users=(*known.users, *users), tools=(*known.tools, *tools))
 
 
 def _replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: Note) -> Draft:
@@ -202,7 +225,7 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
     They go by the identity of the message (`id(message)`), for imported messages may have no ids or the same ones.
     """
     messages = messages_of(facts.log)
-    with_files = [place for place, message in enumerate(messages) if message.role == "user" and _has_files(message)]
+    with_files = grow(messages, _find_filed).users
     if not with_files:
         return {}
     prefixes = _prefixes(messages, facts)
@@ -211,12 +234,21 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
         message = messages[place]
         # A message that is in the log twice was first shown under its first ids.
         if isinstance(message, UserMessage) and id(message) not in found:
-            found[id(message)] = remember_last(message, _files_of, prefixes[place], facts.urls, facts.max_files)
+            # Remembered by the message's own urls: comparing those of the whole thread costs its length each time.
+            urls = tuple([(key, facts.urls[key]) for key in remember(message, _keys_of) if key in facts.urls])
+            found[id(message)] = remember_last(message, _files_of, prefixes[place], urls, facts.max_files)
     return found
 
 
-def _files_of(message: UserMessage, prefix: str, urls: Mapping[str, str], max_files: int) -> tuple[InputFile, ...]:
-    return input_files(message, prefix=prefix, urls=urls, max_files=max_files)
+def _keys_of(message: UserMessage) -> tuple[str, ...]:
+    sources = [part.source for part in message.parts if isinstance(part, File)]
+    return tuple([source.key for source in sources if isinstance(source, Key)])
+
+
+def _files_of(
+    message: UserMessage, prefix: str, urls: tuple[tuple[str, str], ...], max_files: int
+) -> tuple[InputFile, ...]:
+    return input_files(message, prefix=prefix, urls=dict(urls), max_files=max_files)
 
 
 def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
@@ -242,5 +274,5 @@ def maps_of(facts: Facts) -> FileMaps:
     return file_maps(one for files in known for one in files)
 
 
-def _has_files(message: UserMessage) -> bool:
+def _has_files(message: UserMessage | ToolMessage) -> bool:
     return any(isinstance(part, File) for part in message.parts)

@@ -1,4 +1,7 @@
-"""SQL of attachments and of the blobs they stand on. A blob's row goes with its last attachment, never before."""
+"""SQL of attachments and of the blobs they stand on. A blob's row goes with its last attachment, never before.
+
+Whoever adds or deletes locks the user first: a blob is one user's, and so is the total that changes with it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from recto.errors import FileRefused, NotFound
@@ -19,8 +22,9 @@ from recto.store.locks import lock_files
 from recto.store.reads import AT_ONCE
 from recto.store.schema import ATTACHMENTS, BLOBS, FILE_REFS, micros, moment
 from recto.store.statement import Statement, insert_into
+from recto.store.totals import Total, lower_totals, raise_total, total_of
 
-FULL = "with it you would have {all:,} bytes of files; you may have {most:,}. Delete some that you no longer need"
+FULL = "with it you would have {all:,} {what}; you may have {most:,}. Delete some that you no longer need"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,55 +35,62 @@ class AttachmentList:
     next: str | None
 
 
+class Place(NamedTuple):
+    """How far a search has come among attachments, in the order they were made in."""
+
+    created: int = 0
+    id: str = ""
+
+
 NAMES = [field.name for field in fields(Attachment)]
 STORED = [name for name in NAMES if name != "sha256"]
 _found = select(*[BLOBS.c.sha256 if name == "sha256" else ATTACHMENTS.c[name] for name in NAMES]).join(
     BLOBS, BLOBS.c.name == ATTACHMENTS.c.blob
 )
 FIND = Statement(_found.where(ATTACHMENTS.c.id == bindparam("this")))
-USED = Statement(
-    select(func.coalesce(func.sum(ATTACHMENTS.c.size), 0)).where(ATTACHMENTS.c.owner == bindparam("owner_is"))
-)
 ADD = insert_into(ATTACHMENTS, STORED)
 
 
 def _take_blob() -> Statement:
-    """The row of some bytes, made or found, and held: who deletes the last attachment on it waits, then sees ours."""
+    """The row of some bytes of a user, made or found."""
     on_postgres, on_sqlite = (
         kind.insert(BLOBS)
-        .on_conflict_do_update(index_elements=["sha256"], set_={"size": BLOBS.c.size})
+        .on_conflict_do_update(index_elements=["owner", "sha256"], set_={"size": BLOBS.c.size})
         .returning(BLOBS.c.name)
         for kind in (postgresql, sqlite)
     )
-    return Statement(on_postgres, columns=("name", "sha256", "size", "created"), on_sqlite=on_sqlite)
+    return Statement(on_postgres, columns=("name", "owner", "sha256", "size", "created"), on_sqlite=on_sqlite)
 
 
 TAKE_BLOB = _take_blob()
 
 
-def add(connection: Connection, attachment: Attachment, user_bytes: int) -> Attachment:
-    """Store an attachment on the blob that has its bytes, its own or an older one."""
-    if user_bytes:
-        _check_room(connection, attachment, user_bytes)
+def add(connection: Connection, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
+    """Store an attachment on the blob of its owner that has its bytes, a new or an older one."""
+    lock_files(connection, attachment.owner)
+    if user_bytes or user_files:
+        _check_room(connection, attachment, Total(user_bytes, user_files))
     created = micros(attachment.created)
-    blob = {"name": attachment.blob, "sha256": attachment.sha256, "size": attachment.size, "created": created}
-    name = cast("str", TAKE_BLOB.rows(connection, blob)[0][0])
+    blob = {column: getattr(attachment, column) for column in ("owner", "sha256", "size")}
+    name = cast("str", TAKE_BLOB.rows(connection, {**blob, "name": attachment.blob, "created": created})[0][0])
     stored = replace(attachment, blob=name)
     ADD.many(connection, [{**{column: getattr(stored, column) for column in STORED}, "created": created}])
+    raise_total(connection, stored.owner, stored.size)
     return stored
 
 
-def _check_room(connection: Connection, attachment: Attachment, user_bytes: int) -> None:
-    lock_files(connection, attachment.owner)
-    total = used(connection, attachment.owner) + attachment.size
-    if total > user_bytes:
-        raise FileRefused(FULL.format(all=total, most=user_bytes), code="quota")
+def _check_room(connection: Connection, attachment: Attachment, most: Total) -> None:
+    now = total_of(connection, attachment.owner)
+    after = Total(now.bytes + attachment.size, now.files + 1)
+    if most.bytes and after.bytes > most.bytes:
+        raise FileRefused(FULL.format(all=after.bytes, what="bytes of files", most=most.bytes), code="quota")
+    if most.files and after.files > most.files:
+        raise FileRefused(FULL.format(all=after.files, what="files", most=most.files), code="quota")
 
 
 def used(connection: Connection, owner: str) -> int:
-    """The bytes of all a user's attachments, whoever else has the same."""
-    # PostgreSQL adds up large numbers as decimals.
-    return int(cast("int", USED.rows(connection, {"owner_is": owner})[0][0]))
+    """The bytes of all a user's attachments."""
+    return total_of(connection, owner).bytes
 
 
 def find(connection: Connection, id: str, owner: str | None = None) -> Attachment:
@@ -93,7 +104,7 @@ def find(connection: Connection, id: str, owner: str | None = None) -> Attachmen
 
 def same(connection: Connection, owner: str, sha256: str, name: str) -> Attachment | None:
     """The owner's newest attachment with these bytes under this name."""
-    query = _found.where(BLOBS.c.sha256 == sha256, ATTACHMENTS.c.owner == owner, ATTACHMENTS.c.name == name)
+    query = _found.where(BLOBS.c.owner == owner, BLOBS.c.sha256 == sha256, ATTACHMENTS.c.name == name)
     row = connection.execute(query.order_by(ATTACHMENTS.c.id.desc()).limit(1)).one_or_none()
     return _attachment(tuple(row)) if row else None
 
@@ -120,8 +131,16 @@ def known_blobs(connection: Connection, names: Sequence[str]) -> frozenset[str]:
     return frozenset(name for query in queries for name in connection.execute(query).scalars())
 
 
+def rename_blob(connection: Connection, old: str, new: str) -> None:
+    """Have a blob go by a new name. Its attachments follow, for they refer to it."""
+    for owner in connection.execute(select(BLOBS.c.owner).where(BLOBS.c.name == old)).scalars().all():
+        lock_files(connection, owner)
+        connection.execute(update(BLOBS).where(BLOBS.c.name == old).values(name=new))
+
+
 def delete_one(connection: Connection, owner: str, id: str) -> tuple[str, ...]:
-    """Delete an attachment. Returns its blob, if nobody else has it."""
+    """Delete an attachment. Returns its blob, if no other stands on it."""
+    lock_files(connection, owner)
     count, blobs = _delete(connection, and_(ATTACHMENTS.c.owner == owner, ATTACHMENTS.c.id == id))
     if not count:
         raise NotFound(what="attachment", id=id)
@@ -132,35 +151,62 @@ async def delete_all_of(database: Database, owner: str) -> tuple[int, tuple[str,
     """Delete the attachments of an owner, in pieces: how many, and the blobs nobody has any more."""
     total, blobs = 0, list[str]()
     while True:
-        count, gone = await database.write(partial(_delete_some_of, owner=owner))
-        total, blobs = total + count, [*blobs, *gone]
+        count, gone = await database.write(partial(delete_some_of, owner=owner))
+        total += count
+        blobs += gone
         if count < AT_ONCE:
             return total, tuple(blobs)
 
 
-def _delete_some_of(connection: Connection, owner: str) -> tuple[int, tuple[str, ...]]:
-    some = select(ATTACHMENTS.c.id).where(ATTACHMENTS.c.owner == owner).order_by(ATTACHMENTS.c.id).limit(AT_ONCE)
-    return _delete(connection, ATTACHMENTS.c.id.in_(connection.execute(some.with_for_update()).scalars().all()))
+def delete_some_of(connection: Connection, owner: str) -> tuple[int, tuple[str, ...]]:
+    """Delete attachments of an owner, as many as go in one write: how many, and the blobs nobody has any more."""
+    lock_files(connection, owner)
+    some = select(ATTACHMENTS.c.id).where(ATTACHMENTS.c.owner == owner).limit(AT_ONCE)
+    return _delete(connection, _held(connection, connection.execute(some).scalars().all()))
 
 
-async def delete_unused(database: Database, before: datetime, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Delete attachments made before a time that no thread refers to, oldest first; looked for by a reader."""
-    ids = await database.read(partial(unused, before=before, limit=limit))
-    return await database.write(partial(delete_if_unused, ids=ids)) if ids else (0, ())
+def _held(connection: Connection, ids: Sequence[str]) -> ColumnElement[bool]:
+    """These attachments. No run that comes names one of them until we are done."""
+    mine = ATTACHMENTS.c.id.in_(ids)
+    # In the order runs hold them in, so that none of us waits for the other.
+    connection.execute(select(ATTACHMENTS.c.id).where(mine).order_by(ATTACHMENTS.c.id).with_for_update())
+    return mine
 
 
-def unused(connection: Connection, before: datetime, limit: int) -> tuple[str, ...]:
-    """Attachments made before a time that no thread refers to, oldest first."""
-    query = select(ATTACHMENTS.c.id).where(ATTACHMENTS.c.created < micros(before), ~_is_used())
-    return tuple(connection.execute(query.order_by(ATTACHMENTS.c.created, ATTACHMENTS.c.id).limit(limit)).scalars())
+async def delete_unused(
+    database: Database, before: datetime, limit: int, after: Place
+) -> tuple[int, tuple[str, ...], Place]:
+    """Delete attachments made before a time that no thread refers to, oldest first; looked for by a reader.
+
+    Returns how many, the blobs nobody has any more, and where to go on: at the beginning, once all were looked at.
+    """
+    found = await database.read(partial(unused, before=before, limit=limit, after=after))
+    place = found[-1] if found and len(found) == limit else Place()
+    ids = [one.id for one in found]
+    count, blobs = await database.write(partial(delete_if_unused, ids=ids)) if ids else (0, ())
+    return count, blobs, place
+
+
+def unused(connection: Connection, before: datetime, limit: int, after: Place) -> tuple[Place, ...]:
+    """Attachments behind a place, made before a time, that no thread refers to, oldest first."""
+    columns = (ATTACHMENTS.c.created, ATTACHMENTS.c.id)
+    behind = or_(ATTACHMENTS.c.created > after.created, ATTACHMENTS.c.id > after.id)
+    old = and_(ATTACHMENTS.c.created < micros(before), ATTACHMENTS.c.created >= after.created)
+    query = select(*columns).where(old, behind, ~_is_used()).order_by(*columns).limit(limit)
+    return tuple([Place(*row) for row in connection.execute(query)])
 
 
 def delete_if_unused(connection: Connection, ids: Sequence[str]) -> tuple[int, tuple[str, ...]]:
     """Delete those of some attachments that still no thread refers to."""
-    mine = ATTACHMENTS.c.id.in_(ids)
-    # Held first, so that no run that names one of them comes between our look and our deletion.
-    connection.execute(select(ATTACHMENTS.c.id).where(mine).order_by(ATTACHMENTS.c.id).with_for_update())
-    return _delete(connection, and_(mine, ~_is_used()))
+    owners = connection.execute(select(ATTACHMENTS.c.owner).where(ATTACHMENTS.c.id.in_(ids))).scalars()
+    lock_files(connection, *set(owners))
+    return _delete(connection, and_(_held(connection, ids), ~_is_used()))
+
+
+def delete_unused_of(connection: Connection, owner: str, ids: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+    """Delete those of some attachments of an owner that no thread refers to."""
+    lock_files(connection, owner)
+    return _delete(connection, and_(_held(connection, ids), ATTACHMENTS.c.owner == owner, ~_is_used()))
 
 
 def _is_used() -> ColumnElement[bool]:
@@ -168,13 +214,17 @@ def _is_used() -> ColumnElement[bool]:
 
 
 def _delete(connection: Connection, which: ColumnElement[bool]) -> tuple[int, tuple[str, ...]]:
-    """Delete attachments, and the rows of blobs that none is left of: how many, and which blobs."""
-    gone = connection.execute(delete(ATTACHMENTS).where(which).returning(ATTACHMENTS.c.blob)).scalars().all()
+    """Delete attachments of users who are locked, and the rows of blobs none stands on: how many, and which blobs."""
+    columns = (ATTACHMENTS.c.owner, ATTACHMENTS.c.size, ATTACHMENTS.c.blob)
+    gone = connection.execute(delete(ATTACHMENTS).where(which).returning(*columns)).all()
     if not gone:
         return 0, ()
-    mine = BLOBS.c.name.in_(sorted(set(gone)))
-    # One after another, each with a fresh look: else two who delete the last two would each leave it to the other.
-    connection.execute(select(BLOBS.c.name).where(mine).order_by(BLOBS.c.name).with_for_update())
+    totals: dict[str, Total] = {}
+    for owner, size, _blob in gone:
+        less = totals.get(owner, Total())
+        totals[owner] = Total(less.bytes + size, less.files + 1)
+    lower_totals(connection, totals)
+    mine = BLOBS.c.name.in_(sorted({row.blob for row in gone}))
     is_left = exists().where(ATTACHMENTS.c.blob == BLOBS.c.name)
     blobs = connection.execute(delete(BLOBS).where(mine, ~is_left).returning(BLOBS.c.name)).scalars().all()
     return len(gone), tuple(sorted(blobs))

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import CompoundSelect, Connection, Row, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, and_, delete, exists, func, or_, select, update
 
-from recto.errors import NotFound
+from recto.errors import LimitReached, NotFound
 from recto.page.reminder import Dataset
 from recto.store.cursor import read_cursor, write_cursor
+from recto.store.locks import lock_datasets
 from recto.store.reads import AT_ONCE
 from recto.store.schema import DATASET_SHARES, DATASETS, micros, moment
 from recto.store.statement import insert_into, insert_missing
 
 # Whom a dataset is shared with that everybody may use.
 EVERYBODY = "*"
+FULL = "You have {many:,} datasets; you may have {most:,}. Delete one that you no longer need, then make this one"
+# No time helps by itself; who deletes one meanwhile may ask again.
+RETRY_SECONDS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +60,21 @@ MAKE = insert_into(DATASETS, NAMES)
 SHARE = insert_missing(DATASET_SHARES, ("dataset", "user"))
 
 
-def make(connection: Connection, dataset: StoredDataset) -> StoredDataset:
-    """Store a dataset. An id that is taken is a Conflict."""
+def make(connection: Connection, dataset: StoredDataset, most: int = 0) -> StoredDataset:
+    """Store a dataset. An id that is taken is a Conflict; one more than `most` of its owner, LimitReached."""
+    if most:
+        _check_room(connection, dataset.owner, most)
     times = {"created": micros(dataset.created), "updated": micros(dataset.updated)}
     MAKE.many(connection, [{**{name: getattr(dataset, name) for name in NAMES}, **times}])
     _share(connection, dataset.id, dataset.shared_with)
     return get(connection, dataset.owner, dataset.id)
+
+
+def _check_room(connection: Connection, owner: str, most: int) -> None:
+    lock_datasets(connection, owner)
+    many = connection.execute(select(func.count()).where(DATASETS.c.owner == owner)).scalar_one()
+    if many >= most:
+        raise LimitReached(f"{FULL.format(many=many, most=most)}.", retry=RETRY_SECONDS)
 
 
 def _share(connection: Connection, id: str, users: Sequence[str]) -> None:
@@ -91,9 +104,12 @@ def list_for(connection: Connection, user: str, cursor: str | None, limit: int) 
 
 
 def usable(connection: Connection, user: str, ids: Sequence[str]) -> tuple[Dataset, ...]:
-    """Those of these datasets that a user may use, in this order, each once (F10)."""
-    found = _told(connection, user, list(dict.fromkeys(ids)))
-    return tuple([Dataset(id=one.id, name=one.name, description=one.description) for one in found])
+    """Those of these datasets that a user may use, in this order, each once (F10). Upper case means the same."""
+    known = list(dict.fromkeys([id.lower() for id in ids]))
+    found = _rows(connection, user, known)
+    return tuple(
+        [Dataset(id=id, name=found[id].name, description=found[id].description) for id in known if id in found]
+    )
 
 
 def change(connection: Connection, owner: str, id: str, wish: DatasetChange) -> StoredDataset:
@@ -127,40 +143,56 @@ def delete_all_of(connection: Connection, owner: str) -> tuple[int, int]:
 
 def shared_with(connection: Connection, id: str) -> tuple[str, ...]:
     """All users a dataset is shared with."""
-    return tuple(_shares(connection, [id]).get(id, ()))
+    return tuple(_shares(connection, DATASET_SHARES.c.dataset == id).get(id, ()))
 
 
 def _usable(user: str) -> CompoundSelect[str]:
     """The ids of all a user may use."""
-    shared = select(DATASET_SHARES.c.dataset).where(DATASET_SHARES.c.user.in_((user, EVERYBODY)))
+    shared = select(DATASET_SHARES.c.dataset).where(_is_for(user))
     return select(DATASETS.c.id).where(DATASETS.c.owner == user).union(shared)
 
 
 def _told(connection: Connection, user: str, ids: Sequence[str]) -> tuple[StoredDataset, ...]:
     """Those of these datasets that a user may use, in this order, as they are told to them."""
-    found: dict[str, StoredDataset] = {}
-    for at in range(0, len(ids), AT_ONCE):
-        some = ids[at : at + AT_ONCE]
-        shares = _shares(connection, some)
-        query = select(*COLUMNS).where(DATASETS.c.id.in_(some), DATASETS.c.id.in_(_usable(user)))
-        found |= {row.id: _dataset(row, user, shares.get(row.id, ())) for row in connection.execute(query)}
-    return tuple([found[id] for id in ids if id in found])
+    found = _rows(connection, user, ids)
+    mine = [id for id, row in found.items() if row.owner == user]
+    others = [id for id, row in found.items() if row.owner != user]
+    shares: dict[str, list[str]] = {}
+    for at in range(0, len(mine), AT_ONCE):
+        shares |= _shares(connection, DATASET_SHARES.c.dataset.in_(mine[at : at + AT_ONCE]))
+    for at in range(0, len(others), AT_ONCE):
+        # Who else may use it is their own affair, and may be many.
+        shares |= _shares(connection, and_(DATASET_SHARES.c.dataset.in_(others[at : at + AT_ONCE]), _is_for(user)))
+    return tuple([_dataset(found[id], shares.get(id, ())) for id in ids if id in found])
 
 
-def _dataset(row: Row[*tuple[object, ...]], user: str, shares: Sequence[str]) -> StoredDataset:
+def _rows(connection: Connection, user: str, ids: Sequence[str]) -> dict[str, Row[*tuple[object, ...]]]:
+    """Those of these datasets that a user may use, by their ids."""
+    is_shared = exists().where(DATASET_SHARES.c.dataset == DATASETS.c.id, _is_for(user))
+    query = select(*COLUMNS).where(or_(DATASETS.c.owner == user, is_shared))
+    pieces = [ids[at : at + AT_ONCE] for at in range(0, len(ids), AT_ONCE)]
+    found = [row for piece in pieces for row in connection.execute(query.where(DATASETS.c.id.in_(piece)))]
+    return {row.id: row for row in found}
+
+
+def _is_for(user: str) -> ColumnElement[bool]:
+    return DATASET_SHARES.c.user.in_((user, EVERYBODY))
+
+
+def _dataset(row: Row[*tuple[object, ...]], shares: Sequence[str]) -> StoredDataset:
     return StoredDataset(
         id=row.id,
         owner=row.owner,
         name=row.name,
         description=row.description,
-        shared_with=tuple([one for one in shares if row.owner == user or one in (user, EVERYBODY)]),
+        shared_with=tuple(shares),
         created=moment(row.created),
         updated=moment(row.updated),
     )
 
 
-def _shares(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
-    query = select(DATASET_SHARES.c.dataset, DATASET_SHARES.c.user).where(DATASET_SHARES.c.dataset.in_(ids))
+def _shares(connection: Connection, which: ColumnElement[bool]) -> dict[str, list[str]]:
+    query = select(DATASET_SHARES.c.dataset, DATASET_SHARES.c.user).where(which)
     found: dict[str, list[str]] = {}
     for row in connection.execute(query.order_by(DATASET_SHARES.c.user)):
         found.setdefault(row.dataset, []).append(row.user)

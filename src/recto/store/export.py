@@ -88,8 +88,8 @@ FIRST: Mapping[str, str | int] = {"entry": 0}
 class UserDeleted:
     """What is gone: threads, the profile, days of spending, files and datasets; and the runs that had not ended.
 
-    `shares` are datasets of others that this user could use. `blobs` are to be deleted from the storage: nobody else
-    has them.
+    `shares` are datasets of others that this user could use. `blobs` are to be deleted from the storage: they were
+    this user's alone.
     """
 
     threads: int

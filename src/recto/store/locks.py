@@ -19,11 +19,17 @@ def lock_thread(connection: Connection, thread: str) -> None:
     _lock(connection, f"thread {thread}")
 
 
-def lock_files(connection: Connection, owner: str) -> None:
-    """Nobody else adds a file of this user."""
-    _lock(connection, f"files {owner}")
+def lock_files(connection: Connection, *owners: str) -> None:
+    """Nobody else adds or deletes a file of these users."""
+    # Always in this order, so that two who lock several cannot wait for each other.
+    _lock(connection, *[f"files {owner}" for owner in sorted(owners)])
 
 
-def _lock(connection: Connection, what: str) -> None:
-    if connection.dialect.name != SQLITE:
-        connection.execute(LOCK, {"what": what})
+def lock_datasets(connection: Connection, owner: str) -> None:
+    """Nobody else makes a dataset of this user."""
+    _lock(connection, f"datasets {owner}")
+
+
+def _lock(connection: Connection, *whats: str) -> None:
+    if whats and connection.dialect.name != SQLITE:
+        connection.execute(LOCK, [{"what": what} for what in whats])

@@ -49,6 +49,11 @@ class PostgresDatabase:
         """Why writes fail at present."""
         return self._problem
 
+    @property
+    def is_shared(self) -> bool:
+        """Several servers may use it."""
+        return True
+
     async def write(self, work: Work[Result]) -> Result:
         """Run work in a transaction; again, where it met another's and had to go."""
         for _ in range(TRIES):

@@ -183,15 +183,17 @@ FILE_REFS = Table(
     Index("ix_file_refs_attachment", "attachment"),
 )
 
-# Bytes in the storage, by a name of their own: the same bytes are there once, whoever sent them.
+# Bytes in the storage, by a name of their own: the same bytes of a user are there once. Those of two users are two
+# blobs, else one of them could tell from its name that the other has them too.
 BLOBS = Table(
     "blobs",
     METADATA,
     Column("name", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("created", BigInteger, nullable=False),
-    Index("uq_blobs_sha256", "sha256", unique=True),
+    Index("uq_blobs_owner_sha256", "owner", "sha256", unique=True),
 )
 
 ATTACHMENTS = Table(
@@ -203,12 +205,20 @@ ATTACHMENTS = Table(
     Column("kind", String(16), nullable=False),
     Column("mime_type", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
-    Column("blob", Text, ForeignKey("blobs.name"), nullable=False),
+    Column("blob", Text, ForeignKey("blobs.name", onupdate="CASCADE"), nullable=False),
     Column("created", BigInteger, nullable=False),
-    # With the size: all of a user's are added up for each that comes.
-    Index("ix_attachments_owner_created_id_size", "owner", "created", "id", "size"),
+    Index("ix_attachments_owner_created_id", "owner", "created", "id"),
     Index("ix_attachments_created_id", "created", "id"),
     Index("ix_attachments_blob", "blob"),
+)
+
+# All attachments of a user, added up: nobody counts them for each that comes.
+FILE_TOTALS = Table(
+    "file_totals",
+    METADATA,
+    Column("owner", Text, primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("files", BigInteger, nullable=False),
 )
 
 DATASETS = Table(
@@ -251,4 +261,12 @@ SPENDING = Table(
     Column("cached", BigInteger, nullable=False),
     Column("calls", BigInteger, nullable=False),
     Column("price", BigInteger),
+)
+
+# What all servers of a database have to agree on, by name.
+NOTES = Table(
+    "notes",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
 )

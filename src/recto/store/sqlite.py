@@ -97,6 +97,11 @@ class SqliteDatabase:
             return "too many writes are waiting"
         return self._stopped or self._problem
 
+    @property
+    def is_shared(self) -> bool:
+        """It is one process's own."""
+        return False
+
     async def write(self, work: Work[Result]) -> Result:
         """Run work in the next group. Returns once it is committed."""
         item = _Item(work, self._loop.create_future())

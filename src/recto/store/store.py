@@ -64,6 +64,11 @@ class Store(FiledStore):
         """Why writes fail at present; None while they succeed."""
         return self._database.problem
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several servers may use this database at once."""
+        return self._database.is_shared
+
     async def probe(self) -> None:
         """Write and read, as everything else does. Raises what stands in the way."""
         await self._database.write(_touch)

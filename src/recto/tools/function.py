@@ -60,6 +60,7 @@ def tool_from(function: Function) -> Tool:
         safe_to_repeat=mark.safe_to_repeat,
         confirm=mark.confirm,
         origin=_origin(function),
+        is_external=mark.external,
     )
 
 

@@ -18,13 +18,14 @@ class Mark:
     name: str | None = None
     safe_to_repeat: bool = False
     confirm: bool = False
+    external: bool = False
 
 
 @overload
 def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def tool(
-    *, name: str | None = None, safe_to_repeat: bool = False, confirm: bool = False
+    *, name: str | None = None, safe_to_repeat: bool = False, confirm: bool = False, external: bool = False
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -33,12 +34,14 @@ def tool(
     name: str | None = None,
     safe_to_repeat: bool = False,
     confirm: bool = False,
+    external: bool = False,
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a typed function as a tool: `@tool`, or `@tool(safe_to_repeat=True, confirm=True, name="search")`.
 
-    `safe_to_repeat`: acting twice does no harm. `confirm`: a person has to agree before it acts.
+    `safe_to_repeat`: acting twice does no harm. `confirm`: a person has to agree before it acts. `external`: it acts
+    elsewhere, where nobody knows our file ids, so it gets urls in their place.
     """
-    mark = Mark(name=name, safe_to_repeat=safe_to_repeat, confirm=confirm)
+    mark = Mark(name=name, safe_to_repeat=safe_to_repeat, confirm=confirm, external=external)
 
     def marked(function: Callable[P, R]) -> Callable[P, R]:
         setattr(function, MARK, mark)

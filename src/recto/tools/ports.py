@@ -12,8 +12,10 @@ from recto.page import ToolOffer
 from recto.page.canonical import Json
 from recto.page.input_files import FileMaps, InputFile
 from recto.page.messages import ToolPart
+from recto.tools.text_cache import TextCache
 
 LIMIT_CHARACTERS = 50_000
+WORKSPACE_BYTES = 2**30
 
 
 class FilesAtHand(Protocol):
@@ -29,6 +31,15 @@ class FilesAtHand(Protocol):
         """The files of each user message in view, oldest first; those of the current turn are the last."""
         ...
 
+    @property
+    def texts(self) -> TextCache:
+        """What was read of files before, in this thread or another (D3)."""
+        ...
+
+    async def sha256_of(self, file: InputFile) -> str:
+        """What tells its bytes from all others. It raises what `read` raises."""
+        ...
+
     def read(self, file: InputFile) -> AsyncGenerator[bytes]:
         """The bytes of a file, in pieces. One that was deleted raises FileRefused, a storage at fault StorageDown."""
         ...
@@ -38,8 +49,9 @@ class FilesAtHand(Protocol):
 class ToolContext:
     """What a tool may know of the run it acts for. `props` are the request's forwarded properties.
 
-    `files` are those of the thread, `workspace` a folder of its own; None where the server keeps none. Of an answer
-    longer than `characters` the middle is left out: who cannot have that answers less.
+    `files` are those of the thread, `workspace` a folder of its own that may hold `workspace_bytes` (0: no limit); None
+    where the server keeps none. Of an answer longer than `characters` the middle is left out: who cannot have that
+    answers less.
     """
 
     owner: str
@@ -51,6 +63,7 @@ class ToolContext:
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     files: FilesAtHand | None = None
     workspace: Path | None = None
+    workspace_bytes: int = WORKSPACE_BYTES
     characters: int = LIMIT_CHARACTERS
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -16,6 +15,7 @@ from recto.tools.mark import tool
 from recto.tools.ports import FilesAtHand, ToolContext
 from recto.tools.thread import in_thread
 from recto.tools.workspace import NewFile, Written, path_parts
+from recto.tools.workspaces import lock_of
 
 NO_WORKSPACE = "This server gives threads no workspace, so there is nowhere to put a file."
 KNOWN_SHOWN = 10
@@ -37,7 +37,9 @@ async def sandbox_fetch_user_file(
     parts = path_parts(target_path)
     file = _file(file_index, files)
     try:
-        written = await _put(file, files, context.workspace, parts)
+        # One at a time: two that fit by themselves may not fit together.
+        async with lock_of(context.workspace):
+            written = await _put(file, files, NewFile(context.workspace, parts, most=context.workspace_bytes))
     except FileRefused as error:
         raise ToolError(f"{file.name} cannot be read: {error}") from error
     except StorageDown as error:
@@ -54,8 +56,7 @@ def _file(id: str, files: FilesAtHand) -> InputFile:
     return file
 
 
-async def _put(file: InputFile, files: FilesAtHand, workspace: Path, parts: tuple[str, ...]) -> Written:
-    new = NewFile(workspace, parts)
+async def _put(file: InputFile, files: FilesAtHand, new: NewFile) -> Written:
     try:
         await in_thread(new.begin, name=WRITING)
         async with aclosing(files.read(file)) as pieces:

@@ -28,6 +28,12 @@ CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+# What a file is called in the workspace until it is finished.
+PART = re.compile(r"\.recto-[0-9a-f]{32}\.part")
+FULL = (
+    "{path} does not fit: the workspace holds {held:,} bytes besides it and may hold {most:,}, so {room:,} are left, "
+    "and the file has more. Put it in the place of a file that is not needed any more, or tell the user."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +81,16 @@ class NewFile:
 
     Every step blocks, may be taken in another thread than the one before, and raises ToolError where it cannot be
     taken. Who breaks off abandons it, whatever step a thread is at: nothing is left of it, and no new folder.
+
+    `most` is how many bytes the workspace may hold with it (0: no limit). What is there is counted as it begins, so
+    whoever sets a limit adds one file at a time.
     """
 
-    def __init__(self, root: Path, parts: tuple[str, ...]) -> None:
+    def __init__(self, root: Path, parts: tuple[str, ...], *, most: int = 0) -> None:
         self._root = root
         self._parts = parts
+        self._most = most
+        self._held = 0
         self._name = f".recto-{uuid4().hex}.part"
         self._top: int | None = None
         self._file: BinaryIO | None = None
@@ -92,14 +103,17 @@ class NewFile:
             if self._is_over:
                 return
             self._top = _open_root(self._root)
-            _look_ahead(self._top, self._parts)
+            replaced = _look_ahead(self._top, self._parts)
+            if self._most:
+                self._held = bytes_in(self._top) - replaced
             descriptor = os.open(self._name, NEW_FILE, PRIVATE_FILE, dir_fd=self._top)
             self._file = os.fdopen(descriptor, "wb")
 
     def write(self, piece: bytes) -> None:
-        """Add to the file."""
+        """Add to the file. More than the workspace may hold is not written."""
         with self._lock, self._told():
             if self._file is not None:
+                self._refuse_too_much(self._file.tell() + len(piece))
                 self._file.write(piece)
 
     def finish(self) -> Written:
@@ -110,7 +124,7 @@ class NewFile:
             size = self._file.tell()
             self._file.close()
             with open_folder(self._top, self._parts[:-1], make=True) as folder:
-                is_replaced = _is_file(folder, self._parts)
+                is_replaced = _size_of_file(folder, self._parts) is not None
                 os.rename(self._name, self._parts[-1], src_dir_fd=self._top, dst_dir_fd=folder)
         return Written(path="/".join(self._parts), size=size, is_replaced=is_replaced)
 
@@ -128,6 +142,12 @@ class NewFile:
                     os.unlink(self._name, dir_fd=self._top)
                 os.close(self._top)
                 self._top = None
+
+    def _refuse_too_much(self, size: int) -> None:
+        if self._most and self._held + size > self._most:
+            room = max(self._most - self._held, 0)
+            path = "/".join(self._parts)
+            raise ToolError(FULL.format(path=path, held=self._held, most=self._most, room=room))
 
     @contextmanager
     def _told(self) -> Generator[None]:
@@ -173,19 +193,52 @@ def _inner(folder: int, names: tuple[str, ...], *, make: bool) -> int:
         raise ToolError(f"{'/'.join(names)} is no folder, or only a link to one. Choose another path.") from error
 
 
-def _look_ahead(top: int, parts: tuple[str, ...]) -> None:
-    """Refuse a bad place before anything is written."""
+def _look_ahead(top: int, parts: tuple[str, ...]) -> int:
+    """Refuse a bad place before anything is written. Returns the bytes of the file that is there now."""
     with suppress(FileNotFoundError), open_folder(top, parts[:-1]) as folder:
-        _is_file(folder, parts)
+        return _size_of_file(folder, parts) or 0
+    return 0
 
 
-def _is_file(folder: int, parts: tuple[str, ...]) -> bool:
-    """Whether a file is there already. Anything else there is refused."""
+def _size_of_file(folder: int, parts: tuple[str, ...]) -> int | None:
+    """The bytes of the file that is there already, None where there is none. Anything else there is refused."""
     try:
-        mode = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode
+        found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
-        return False
-    if not stat.S_ISREG(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "no plain file"
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        what = "a folder" if stat.S_ISDIR(found.st_mode) else "no plain file"
         raise ToolError(f"{'/'.join(parts)} is {what}. Choose another path.")
-    return True
+    return found.st_size
+
+
+def bytes_in(top: int) -> int:
+    """The bytes of all files in an open folder and in the folders in it. Links are not followed, and count nothing."""
+    total, left = 0, list[tuple[str, ...]]([()])
+    while left:
+        names = left.pop()
+        # What is gone by now, or has become a link, has nothing to count.
+        with suppress(FileNotFoundError, ToolError), open_folder(top, names) as folder:
+            found = _looked_through(folder)
+            total += found.size
+            left += [(*names, name) for name in found.folders]
+    return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Looked:
+    """What is in one folder: the bytes of its files, and the folders in it by name."""
+
+    size: int
+    folders: tuple[str, ...]
+
+
+def _looked_through(folder: int) -> _Looked:
+    size, folders = 0, list[str]()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                found = entry.stat(follow_symlinks=False)
+                size += found.st_size if stat.S_ISREG(found.st_mode) else 0
+                folders += [entry.name] if stat.S_ISDIR(found.st_mode) else []
+    return _Looked(size=size, folders=tuple(folders))

@@ -1,19 +1,34 @@
-"""The folders threads work in: which is whose, and the end of those whose thread is gone."""
+"""The folders threads work in: which is whose, who may add to one now, and the end of what nobody needs any more."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
+from weakref import WeakValueDictionary
+
+from recto.tools.workspace import FOLDER, PART
 
 AT_ONCE = 500
+# A file on its way is written to all the time; one that was not for so long was left by a process that died.
+LEFT_SECONDS = 3_600
+
+# Only as long as somebody has or waits for the lock.
+_locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
 
 def workspace_of(root: Path, thread: str) -> Path:
     """The folder of a thread. It is made by whoever first writes to it."""
     return root / thread
+
+
+def lock_of(workspace: Path) -> asyncio.Lock:
+    """For who adds to a workspace: the next one counts what is there only then. A thread is at work in one process."""
+    return _locks.setdefault(workspace, asyncio.Lock())
 
 
 async def drop_workspace(root: Path, thread: str) -> None:
@@ -22,7 +37,10 @@ async def drop_workspace(root: Path, thread: str) -> None:
 
 
 async def sweep_workspaces(root: Path, known: Callable[[Sequence[str]], Awaitable[Collection[str]]]) -> int:
-    """Delete the folders of threads that are not known any more. Returns how many that were."""
+    """Delete the folders of threads that are not known any more, and half-written files that were left in the others.
+
+    Returns how many of both.
+    """
     folders = await asyncio.to_thread(_folders, root)
     count = 0
     for at in range(0, len(folders), AT_ONCE):
@@ -32,7 +50,34 @@ async def sweep_workspaces(root: Path, known: Callable[[Sequence[str]], Awaitabl
             if thread not in there:
                 await drop_workspace(root, thread)
                 count += not workspace_of(root, thread).exists()
+        staying = [workspace_of(root, thread) for thread in some if thread in there]
+        count += await asyncio.to_thread(_drop_left, staying, time.time() - LEFT_SECONDS)
     return count
+
+
+def _drop_left(workspaces: Sequence[Path], before: float) -> int:
+    count = 0
+    for workspace in workspaces:
+        # One that is gone by now, or that cannot be looked into, does not keep the others from being swept.
+        with suppress(OSError):
+            count += _drop_left_in(workspace, before)
+    return count
+
+
+def _drop_left_in(workspace: Path, before: float) -> int:
+    folder = os.open(workspace, FOLDER)
+    try:
+        with os.scandir(folder) as entries:
+            left = [entry for entry in entries if PART.fullmatch(entry.name) and _is_left(entry, before)]
+        for entry in left:
+            os.unlink(entry.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+    return len(left)
+
+
+def _is_left(entry: os.DirEntry[str], before: float) -> bool:
+    return entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < before
 
 
 def _folders(root: Path) -> list[str]:

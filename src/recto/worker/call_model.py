@@ -8,10 +8,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recto.errors import ModelError, PageTooLong
+from recto.errors import ModelError, ModelRefused, PageTooLong
 from recto.models.backoff import delay
 from recto.models.ports import Delta, Ended, TextDelta, Usage, Used
-from recto.page import Calibration, Entry, Finished, Interrupted, Manifest, Page, assemble, is_full, next_step
+from recto.page import Calibration, Entry, Facts, Finished, Interrupted, Manifest, Page, assemble, is_full, next_step
 from recto.page.canonical import dump
 from recto.page.discard import discard_lost
 from recto.page.events import Event, encode_event
@@ -27,7 +27,8 @@ CUT_SHORT = "The reply was lost on the way and is asked for again."
 
 async def call_model(desk: Desk) -> None:
     """Ask the model. A page that would not fit is not sent: the next step is another then."""
-    page, manifest = assemble(desk.facts())
+    facts = desk.facts()
+    page, manifest = assemble(facts)
     room = replace(desk.agent.compact, window=desk.agent.window or desk.model.window)
     if desk.can_compact and not desk.full and is_full(manifest.tokens.tokens, room):
         desk.full = True
@@ -40,7 +41,7 @@ async def call_model(desk: Desk) -> None:
     whole = desk.client_tools if desk.files.refs else frozenset[str]()
     reply = Reply(id=desk.message_id(), reasoning_id=desk.shop.new_id(), whole=whole, files_of=desk.refs_in)
     text = CallsInText(iter(desk.shop.new_id, None))
-    call = _Call(number=number, page=page, manifest=manifest, reply=reply, text=text, started=started)
+    call = _Call(number=number, facts=facts, page=page, manifest=manifest, reply=reply, text=text, started=started)
     try:
         await _listen(desk, call)
     except ModelError as error:
@@ -56,6 +57,7 @@ async def call_model(desk: Desk) -> None:
 @dataclass(kw_only=True)
 class _Call:
     number: int
+    facts: Facts
     page: Page
     manifest: Manifest
     reply: Reply
@@ -157,7 +159,9 @@ async def _give_up(desk: Desk, call: _Call, error: ModelError) -> None:
     """The call failed: what was said of it is taken back, and the run's row counts it."""
     desk.problem = str(error)
     desk.shop.telemetry.failed(desk.model.name, error)
-    if isinstance(error, PageTooLong):
+    if _is_for_pictures(call, error):
+        desk.unpictured, desk.failures = True, desk.failures + 1
+    elif isinstance(error, PageTooLong):
         desk.too_long += 1
     else:
         desk.failures = desk.failures + 1 if error.may_retry else desk.agent.limits.failures
@@ -168,6 +172,22 @@ async def _give_up(desk: Desk, call: _Call, error: ModelError) -> None:
     if error.may_retry and desk.failures < desk.agent.limits.failures:
         wait = delay(desk.failures, error.retry_after, desk.shop.chance(), desk.shop.backoff)
         await asyncio.sleep(min(wait, desk.seconds_left))
+
+
+def _is_for_pictures(call: _Call, error: ModelError) -> bool:
+    """Whether the page may be taken without the pictures in it: one of them may be what the provider refuses."""
+    match error:
+        case ModelRefused(may_be_the_page=True):
+            return _without_pictures(call).digest != call.page.digest
+        case PageTooLong():
+            # A summary does not make a page smaller that is mostly pictures.
+            return 2 * len(_without_pictures(call).body) < len(call.page.body)
+        case _:
+            return False
+
+
+def _without_pictures(call: _Call) -> Page:
+    return assemble(replace(call.facts, pictures={}))[0]
 
 
 def _take_back(reply: Reply) -> tuple[Event, ...]:

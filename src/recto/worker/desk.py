@@ -52,7 +52,8 @@ class Desk:
     """One claimed run. `said` are message ids readers have seen; `broken_off` means what was said so far is kept.
 
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them.
-    `files` are those of the thread, `datasets` those the user may use in this turn.
+    `files` are those of the thread, `datasets` those the user may use in this turn. `unpictured`: the provider would
+    not take a page with pictures, so the rest of the run goes without.
     `held` waits for the next write and is part of it: a run's first step stores its input too.
     """
 
@@ -78,6 +79,7 @@ class Desk:
     named: bool = False
     awaited: frozenset[str] = frozenset()
     files: Filing = NO_FILES
+    unpictured: bool = False
     datasets: tuple[Dataset, ...] = ()
     said: set[str] = field(default_factory=set[str])
     held: Change = Change()
@@ -146,7 +148,7 @@ class Desk:
             tool_calling=agent.tool_calling,
             turn=turn,
             urls=self.files.urls,
-            images=self.files.images,
+            pictures=self.files.pictures,
             max_files=agent.file_input.max_files,
             locale=agent.locale,
             options={**model.options_for(_asked(agent, seen), has_tools=is_native and bool(offers)), **agent.options},
@@ -159,7 +161,8 @@ class Desk:
     @property
     def target(self) -> Target:
         """The model a page is for. The agent says whether it sees pictures, else the server, else what is known."""
-        said = [vision for vision in (self.agent.vision, self.shop.vision) if vision is not None]
+        refused = False if self.unpictured else None
+        said = [vision for vision in (refused, self.agent.vision, self.shop.vision) if vision is not None]
         return replace(self.model.target, sees_images=said[0]) if said else self.model.target
 
     @property
@@ -169,7 +172,7 @@ class Desk:
 
     def at_hand(self) -> FilesAtHand | None:
         """The thread's files, for tools."""
-        return at_hand(self.files, self.facts())
+        return at_hand(self.files, self.log, self.agent.file_input.max_files)
 
     def refs_in(self, tool: str, arguments: str) -> tuple[FileRef, ...]:
         """The files that the ids in a call's arguments stand for."""
@@ -204,6 +207,9 @@ class Desk:
         self.log = (*self.log, *_numbered(change.entries, self.run.last_seq + 1))
 
     async def _write(self, change: Change, events: Sequence[Event]) -> Written:
+        if self.files.has_bytes:
+            # Its messages remember pages with the bytes in them, those that were on the shelf before the run too.
+            self.shop.shelf.drop(self.run.thread)
         held, count = self.held, len(self.held.entries)
         entries = (*held.entries, *change.entries)
         whole = replace(change, entries=entries, entered=held.entered or change.entered)
@@ -217,8 +223,9 @@ class Desk:
         self.log = (*self.log, *numbered[count:]) if as_held else (*known, *numbered)
         # Only what is committed is kept for the next run.
         born = self.run.thread_created
-        volume = Volume(entries=self.log, last=self.last, model=self.model.name, born=born)
-        self.shop.shelf.put(self.run.thread, volume)
+        if not self.files.has_bytes:
+            volume = Volume(entries=self.log, last=self.last, model=self.model.name, born=born)
+            self.shop.shelf.put(self.run.thread, volume)
         if written.cancel:
             self.signal.cancelled.set()
         return written

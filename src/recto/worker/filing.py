@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from recto.errors import FileRefused, NotFound
 from recto.files.attachments import Attachments
 from recto.files.signing import Signer
-from recto.page import Entry, Facts, FileMaps, InputFile, Key, UserMessage, maps_of, view
-from recto.page.attachment import FileRef, file_of
+from recto.page import Entry, Facts, FileMaps, InputFile, Key, Turn, UserMessage, View, maps_of, view
+from recto.page.attachment import Attachment, FileRef, file_of
 from recto.page.input_files import display_name
-from recto.page.log import messages_of
-from recto.page.messages import File, ToolMessage
+from recto.page.messages import Data, File, ToolMessage, Url
 from recto.page.remind import files_shown
-from recto.worker.pictures import Pictures
+from recto.tools.text_cache import TextCache
+from recto.worker.pictures import Pictures, wanted_pictures
 
 # A url that a page shows is good for at least this long; else all are signed anew.
 SOON = timedelta(hours=1)
@@ -24,21 +25,30 @@ GONE = "{name} was deleted, so it cannot be read. Say so, and ask for it again i
 
 @dataclass(frozen=True, kw_only=True)
 class Cabinet:
-    """Where files are and how they are named to others. `pictures` is set where providers cannot reach our urls."""
+    """Where files are and how they are named to others. Without `pictures` none are chosen: for who sees none.
+
+    `texts` is what tools of all threads have read of files; the process has one.
+    """
 
     attachments: Attachments
     signer: Signer
     pictures: Pictures | None = None
+    texts: TextCache = field(default_factory=TextCache)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filing:
-    """The files of one thread. `urls` and `images` are what pages show, by storage key; `images` None: the urls are."""
+    """The files of one thread. `urls` and `pictures` are what pages show, by storage key."""
 
     cabinet: Cabinet | None = None
     refs: Mapping[str, FileRef] = field(default_factory=dict[str, FileRef])
     urls: Mapping[str, str] = field(default_factory=dict[str, str])
-    images: Mapping[str, str] | None = None
+    pictures: Mapping[str, Url | Data] | None = None
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether pages carry pictures as bytes."""
+        return any(isinstance(source, Data) for source in (self.pictures or {}).values())
 
     def fresh_urls(self, now: datetime) -> Mapping[str, str]:
         """A url for each file id, signed now, for tools that act elsewhere (F8)."""
@@ -60,60 +70,81 @@ def has_files(log: Sequence[Entry]) -> bool:
 
 async def open_filing(cabinet: Cabinet, refs: Sequence[FileRef], log: Sequence[Entry], now: datetime) -> Filing:
     """The files of a thread. `log` has everything the run begins with, its own input included."""
-    at = _time_of_urls(log, now)
+    seen = view(log)
+    at = _time_of_urls(seen, now)
     there = [ref for ref in refs if ref.is_there]
     urls = {ref.attachment: cabinet.signer.page_url(ref.attachment, ref.name, at) for ref in there}
-    images = None
+    pictures = None
     if cabinet.pictures is not None:
-        # Those that are kept in memory are not asked for again: one that was deleted must not come from there.
-        shown = [key for key in _newest_images(log) if key in urls]
-        images = await cabinet.pictures.load(shown, cabinet.attachments)
-    return Filing(cabinet=cabinet, refs={ref.id: ref for ref in refs}, urls=urls, images=images)
+        pictures = await cabinet.pictures.choose(wanted_pictures(seen, refs), urls, cabinet.attachments)
+    return Filing(cabinet=cabinet, refs={ref.id: ref for ref in refs}, urls=urls, pictures=pictures)
 
 
-def _time_of_urls(log: Sequence[Entry], now: datetime) -> datetime:
+def _time_of_urls(seen: View, now: datetime) -> datetime:
     """When the turn was admitted, so that all its pages show the same urls; now, where those would soon expire."""
-    seen = view(log)
     admitted = seen.messages[seen.turn_start].time if seen.turn_start < len(seen.messages) else None
     if admitted is None or now + SOON > admitted + timedelta(days=1):
         return now
     return admitted
 
 
-def _newest_images(log: Sequence[Entry]) -> Sequence[str]:
-    """The storage keys of all images, those said last first."""
-    holders = [one for one in reversed(messages_of(log)) if isinstance(one, (UserMessage, ToolMessage))]
-    files = [part for one in holders for part in one.parts if isinstance(part, File) and part.kind == "image"]
-    return list(dict.fromkeys([file.source.key for file in files if isinstance(file.source, Key)]))
-
-
 @dataclass(frozen=True, kw_only=True)
 class AtHand:
-    """The files of a thread as tools see them."""
+    """The files of a thread as tools see them. Worked out when a tool asks: most never do."""
 
-    maps: FileMaps
-    turns: Sequence[Sequence[InputFile]]
+    filing: Filing
     attachments: Attachments
+    texts: TextCache
+    log: Sequence[Entry]
+    max_files: int
+
+    @property
+    def maps(self) -> FileMaps:
+        """What each file id ever shown stands for (F7)."""
+        return self._maps
+
+    @property
+    def turns(self) -> Sequence[Sequence[InputFile]]:
+        """The files of each user message in view, oldest first."""
+        return self._turns
+
+    @cached_property
+    def _maps(self) -> FileMaps:
+        return _with_refs(maps_of(self._facts), self.filing)
+
+    @cached_property
+    def _turns(self) -> Sequence[Sequence[InputFile]]:
+        shown = files_shown(self._facts)
+        return [shown.get(id(message), ()) for message in view(self.log).messages if isinstance(message, UserMessage)]
+
+    @property
+    def _facts(self) -> Facts:
+        # Users' messages have the response ids they were admitted with, so the turn need not say it.
+        return Facts(log=self.log, turn=Turn(), urls=self.filing.urls, max_files=self.max_files)
+
+    async def sha256_of(self, file: InputFile) -> str:
+        """What tells its bytes from all others."""
+        return (await self._open(file)).sha256
 
     async def read(self, file: InputFile) -> AsyncGenerator[bytes]:
         """The bytes of a file, in pieces."""
-        source = file.file.source
-        try:
-            attachment = await self.attachments.open(source.key if isinstance(source, Key) else "")
-        except NotFound as error:
-            raise FileRefused(GONE.format(name=file.name), code="gone") from error
-        async for piece in self.attachments.read(attachment):
+        async for piece in self.attachments.read(await self._open(file)):
             yield piece
 
+    async def _open(self, file: InputFile) -> Attachment:
+        source = file.file.source
+        try:
+            return await self.attachments.open(source.key if isinstance(source, Key) else "")
+        except NotFound as error:
+            raise FileRefused(GONE.format(name=file.name), code="gone") from error
 
-def at_hand(filing: Filing, facts: Facts) -> AtHand | None:
-    """What tools may work with; None in a thread without files."""
+
+def at_hand(filing: Filing, log: Sequence[Entry], max_files: int) -> AtHand | None:
+    """What tools may work with; None where the server keeps no files."""
     if filing.cabinet is None:
         return None
-    shown = files_shown(facts)
-    turns = [shown.get(id(message), ()) for message in view(facts.log).messages if isinstance(message, UserMessage)]
-    maps = _with_refs(maps_of(facts), filing)
-    return AtHand(maps=maps, turns=turns, attachments=filing.cabinet.attachments)
+    cabinet = filing.cabinet
+    return AtHand(filing=filing, attachments=cabinet.attachments, texts=cabinet.texts, log=log, max_files=max_files)
 
 
 def _with_refs(maps: FileMaps, filing: Filing) -> FileMaps:

@@ -124,6 +124,7 @@ async def _result(desk: Desk, call: ToolCall) -> ToolResult:
         props=desk.input.props,
         files=desk.at_hand(),
         workspace=workspace_of(desk.shop.workspaces, desk.run.thread) if desk.shop.workspaces else None,
+        workspace_bytes=desk.shop.workspace_bytes,
     )
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     return await call_tool(desk.tools, _with_urls(desk, tool, call), context, bounds)

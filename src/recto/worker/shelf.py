@@ -56,12 +56,16 @@ class Shelf:
 
     def put(self, thread: str, volume: Volume) -> None:
         """Keep a log for the next run. The one not used for longest makes room."""
-        self._count -= len(self._volumes.pop(thread, Volume()).entries)
+        self.drop(thread)
         self._volumes[thread] = volume
         self._count += len(volume.entries)
         while len(self._volumes) > self._settings.threads or self._count > self._settings.entries:
             _, oldest = self._volumes.popitem(last=False)
             self._count -= len(oldest.entries)
+
+    def drop(self, thread: str) -> None:
+        """Keep nothing of a thread: its messages remember what is too large to be kept."""
+        self._count -= len(self._volumes.pop(thread, Volume()).entries)
 
 
 def _last_seq(entries: Sequence[Entry]) -> int:

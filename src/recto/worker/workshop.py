@@ -17,6 +17,7 @@ from recto.models.prices import Prices, load_prices
 from recto.page.tokens import OFFLINE, TokenCounter
 from recto.store.store import Store
 from recto.telemetry import Telemetry
+from recto.tools.ports import WORKSPACE_BYTES
 from recto.tools.registry import Registry
 from recto.worker.filing import Cabinet
 from recto.worker.recorder import RecorderSettings
@@ -37,8 +38,8 @@ class Workshop:
     """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
 
     `models` are those that agents ask for by name; the others have `model`. `cabinet` has the files, `workspaces` is
-    the folder in which each thread has one; a server may keep neither. `vision` says whether models see pictures, where
-    it is not left to what is known of each.
+    the folder in which each thread has one, of `workspace_bytes` at most; a server may keep neither. `vision` says
+    whether models see pictures, where it is not left to what is known of each.
     """
 
     store: Store
@@ -59,6 +60,7 @@ class Workshop:
     reached: Callable[[Point], None] = field(default=pass_by)
     cabinet: Cabinet | None = None
     workspaces: Path | None = None
+    workspace_bytes: int = WORKSPACE_BYTES
     vision: bool | None = None
 
     def model_of(self, agent: Agent) -> Model:

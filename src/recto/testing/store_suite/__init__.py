@@ -10,7 +10,7 @@ The tests are coroutines: pytest-asyncio runs them, with `asyncio_mode = "auto"`
 from __future__ import annotations
 
 from recto.testing.store_suite.admission import AdmissionSuite
-from recto.testing.store_suite.attachments import AttachmentSuite, MeetingSuite, UnusedSuite
+from recto.testing.store_suite.attachments import AttachmentSuite, UnusedSuite
 from recto.testing.store_suite.bounds import BoundsSuite
 from recto.testing.store_suite.calls import CallSuite
 from recto.testing.store_suite.cancels import CancelSuite
@@ -20,6 +20,8 @@ from recto.testing.store_suite.file_refs import DigestSuite, FileRefSuite
 from recto.testing.store_suite.forks import ForkSuite
 from recto.testing.store_suite.leases import LeaseSuite
 from recto.testing.store_suite.looking import HistorySuite, LookingSuite
+from recto.testing.store_suite.meeting import MeetingSuite
+from recto.testing.store_suite.notes import NoteSuite
 from recto.testing.store_suite.reading import ReadingSuite
 from recto.testing.store_suite.records import RecordSuite
 from recto.testing.store_suite.threads import ThreadSuite
@@ -41,6 +43,7 @@ class StoreSuite(
     DigestSuite,
     FileSuite,
     DatasetSuite,
+    NoteSuite,
     ReadingSuite,
     CallSuite,
     ThreadSuite,

@@ -1,8 +1,7 @@
-"""What a store promises of attachments: each is somebody's, the same bytes are one blob, and no blob is left behind."""
+"""What a store promises of attachments: each is somebody's, their same bytes are one blob, and none is left behind."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -16,7 +15,6 @@ from recto.store.ports import Admission
 from recto.store.store import Store
 from recto.testing.store_suite.samples import START, admission, at, expect
 
-TOGETHER, ATTEMPTS = 12, 6
 SIZE = 10
 NO_LIMIT = 0
 
@@ -72,23 +70,32 @@ class AttachmentSuite:
                 await store.find_attachment(id, owner)
 
     # P9
-    async def test_the_same_bytes_are_one_blob_whoever_sent_them_under_whatever_name(self, store: Store) -> None:
+    async def test_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store) -> None:
         first = await add(store)
-        wish = attachment("bob", name="b.pdf", created=at(1))
+        wish = attachment(name="b.pdf", created=at(1))
         second = await store.add_attachment(wish, NO_LIMIT)
         expect(second, replace(wish, blob=first.blob))
         expect(await store.find_attachment(wish.id), second)
-        other = await add(store, "bob", "other bytes")
+        other = await add(store, content="other bytes")
         asked = [first.blob, wish.blob, other.blob, "unknown"]
         expect(await store.known_blobs(asked), frozenset({first.blob, other.blob}))
         expect(await store.known_blobs([*[str(number) for number in range(1200)], other.blob]), frozenset({other.blob}))
 
     # P9
+    async def test_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store) -> None:
+        wishes = [attachment("ann"), attachment("bob")]
+        expect([await store.add_attachment(wish, NO_LIMIT) for wish in wishes], wishes)
+        expect(await store.same_attachment("carl", wishes[0].sha256, "a.pdf"), None)
+        expect([await store.same_attachment(wish.owner, wish.sha256, "a.pdf") for wish in wishes], wishes)
+        expect(list(await store.delete_attachment("ann", wishes[0].id)), [wishes[0].blob])
+        expect(await is_there(store, wishes[1]), True)
+
+    # P9
     async def test_a_blob_goes_with_its_last_attachment(self, store: Store) -> None:
-        first, second = await add(store), await add(store, "bob")
+        first, second = await add(store), await add(store)
         expect(list(await store.delete_attachment("ann", first.id)), [])
         expect(await is_there(store, second), True)
-        expect(list(await store.delete_attachment("bob", second.id)), [first.blob])
+        expect(list(await store.delete_attachment("ann", second.id)), [first.blob])
         expect(await store.known_blobs([first.blob]), frozenset[str]())
         # The old object is about to be deleted: the same bytes need a new one.
         third = attachment()
@@ -143,11 +150,35 @@ class AttachmentSuite:
 
     # P9
     async def test_all_attachments_of_a_user_are_deleted_and_nothing_of_others(self, store: Store) -> None:
-        alone = [await add(store, content=content) for content in "abc"]
-        shared, his = await add(store, content="d"), await add(store, "bob", "d")
-        expect(sorted(await store.delete_attachments_of("ann")), sorted(one.blob for one in alone))
-        expect([await is_there(store, one) for one in (*alone, shared, his)], [False] * 4 + [True])
+        mine, his = [await add(store, content=content) for content in "abcc"], await add(store, "bob", "c")
+        expect(sorted(await store.delete_attachments_of("ann")), sorted({one.blob for one in mine}))
+        expect([await is_there(store, one) for one in (*mine, his)], [False] * 4 + [True])
         expect((tuple(await store.delete_attachments_of("ann")), await store.attachment_bytes("bob")), ((), SIZE))
+
+    # P9
+    async def test_a_user_has_so_many_files_and_no_more(self, store: Store) -> None:
+        await add(store, "bob")
+        made = [await store.add_attachment(attachment(), NO_LIMIT, 2) for _ in range(2)]
+        one_more = attachment(content="new")
+        with pytest.raises(FileRefused, match="you would have 3 files; you may have 2") as refused:
+            await store.add_attachment(one_more, NO_LIMIT, 2)
+        expect(refused.value.code, "quota")
+        expect(await store.known_blobs([one_more.blob]), frozenset[str]())
+        await store.delete_attachment("ann", made[0].id)
+        expect(await store.add_attachment(one_more, NO_LIMIT, 2), one_more)
+
+    # P9
+    async def test_a_blob_goes_by_a_new_name_for_all_that_stand_on_it(self, store: Store) -> None:
+        first, second, other = await add(store), await add(store), await add(store, "bob")
+        await store.mend_blob(first.blob, "new")
+        expect([await is_there(store, replace(one, blob="new")) for one in (first, second)], [True, True])
+        expect((await store.known_blobs([first.blob, "new"]), await is_there(store, other)), (frozenset({"new"}), True))
+        expect((await add(store)).blob, "new")
+        await store.mend_blob("unknown", "newer")
+        expect(await store.known_blobs(["unknown", "newer"]), frozenset[str]())
+        with pytest.raises(Conflict):
+            await store.mend_blob("new", other.blob)
+        expect(await store.delete_attachments_of("ann"), ("new",))
 
 
 class UnusedSuite:
@@ -164,10 +195,19 @@ class UnusedSuite:
         expect([await is_there(store, one) for one in (used, young)], [True, True])
 
     # P9
-    async def test_a_blob_that_somebody_still_uses_outlives_who_does_not(self, store: Store) -> None:
-        mine, his = await add(store), await add(store, "bob", created=at(9))
+    async def test_a_search_that_came_to_the_end_begins_anew(self, store: Store) -> None:
+        used = [await add(store, content=str(number), created=at(number)) for number in range(2)]
+        await store.admit(with_files(admission("r1"), used[0]))
+        expect(await unused(store, limit=1), (1, (used[1].blob,)))
+        # Behind where the search is; what stands before it comes to be unused meanwhile.
+        await store.delete_thread("ann", "thread-1")
+        expect([await unused(store, limit=1) for _ in range(3)], [(0, ()), (1, (used[0].blob,)), (0, ())])
+
+    # P9
+    async def test_a_blob_with_an_attachment_that_is_still_young_outlives_the_old_one(self, store: Store) -> None:
+        old, young = await add(store), await add(store, created=at(9))
         expect(await unused(store), (1, ()))
-        expect([await is_there(store, one) for one in (mine, his)], [False, True])
+        expect([await is_there(store, one) for one in (old, young)], [False, True])
 
     # P9
     async def test_attachments_of_a_deleted_thread_are_unused_once_no_other_has_them(self, store: Store) -> None:
@@ -178,66 +218,6 @@ class UnusedSuite:
         expect(await unused(store), (0, ()))
         await store.delete_thread("ann", "thread-2")
         expect(await unused(store), (1, (one.blob,)))
-
-
-class MeetingSuite:
-    """Two come for the same file at once."""
-
-    # P9
-    async def test_the_same_bytes_from_many_at_once_are_one_blob(self, store: Store) -> None:
-        wishes = [attachment(f"user-{number}") for number in range(TOGETHER)]
-        found = await asyncio.gather(*[store.add_attachment(wish, NO_LIMIT) for wish in wishes])
-        expect(len({one.blob for one in found}), 1)
-        expect(await store.known_blobs([wish.blob for wish in wishes]), frozenset({found[0].blob}))
-
-    # P9
-    async def test_of_many_files_at_once_no_more_are_taken_than_there_is_room_for(self, store: Store) -> None:
-        wishes = [attachment(content=str(number)) for number in range(TOGETHER)]
-        adding = [store.add_attachment(wish, 3 * SIZE) for wish in wishes]
-        found = await asyncio.gather(*adding, return_exceptions=True)
-        expect(sorted({type(one).__name__ for one in found}), ["Attachment", "FileRefused"])
-        expect(await store.attachment_bytes("ann"), 3 * SIZE)
-        kept = frozenset(one.blob for one in found if isinstance(one, Attachment))
-        expect(await store.known_blobs([wish.blob for wish in wishes]), kept)
-
-    # P9
-    async def test_bytes_that_come_while_the_last_who_has_them_deletes_them_have_a_blob(self, store: Store) -> None:
-        for attempt in range(ATTEMPTS):
-            last = await add(store, content=str(attempt))
-            new = [attachment(f"user-{number}", str(attempt)) for number in range(TOGETHER // 2)]
-            added = [store.add_attachment(wish, NO_LIMIT) for wish in new]
-            *found, gone = await asyncio.gather(*added, store.delete_attachment("ann", last.id))
-            kept = frozenset(one.blob for one in found if isinstance(one, Attachment))
-            expect(len(kept), 1)
-            expect(await store.known_blobs([last.blob, *kept]), kept)
-            expect(gone, () if last.blob in kept else (last.blob,))
-
-    # P9
-    async def test_of_many_who_delete_the_last_attachments_of_a_blob_one_is_told_of_it(self, store: Store) -> None:
-        for attempt in range(ATTEMPTS):
-            made = [await add(store, content=str(attempt)) for _ in range(TOGETHER // 2)]
-            found = await asyncio.gather(*[store.delete_attachment("ann", one.id) for one in made])
-            expect([blob for blobs in found for blob in blobs], [made[0].blob])
-            expect(await store.known_blobs([made[0].blob]), frozenset[str]())
-
-    # P9
-    async def test_of_many_who_delete_the_same_attachment_one_does(self, store: Store) -> None:
-        one = await add(store)
-        deleting = [store.delete_attachment("ann", one.id) for _ in range(TOGETHER)]
-        found = await asyncio.gather(*deleting, return_exceptions=True)
-        expect(sorted(type(one).__name__ for one in found), [*["NotFound"] * (TOGETHER - 1), "tuple"])
-        expect([blobs for blobs in found if isinstance(blobs, tuple)], [(one.blob,)])
-
-    # P10
-    async def test_a_run_that_names_a_file_that_is_cleaned_just_now_has_it_or_is_refused(self, store: Store) -> None:
-        for attempt in range(ATTEMPTS):
-            one = await add(store, content=str(attempt))
-            wish = with_files(admission(f"r{attempt}", f"thread-{attempt}"), one)
-            cleaning = [store.delete_unused_attachments(at(5), 9) for _ in range(3)]
-            admitted, *_ = await asyncio.gather(store.admit(wish), *cleaning, return_exceptions=True)
-            kept = await is_there(store, one)
-            expect(type(admitted).__name__, "Admitted" if kept else "Refused")
-            expect([ref.is_there for ref in await store.file_refs(wish.thread)], [True] if kept else [])
 
 
 async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from recto.errors import Conflict, NotFound, WireError
+from recto.errors import Conflict, LimitReached, NotFound, WireError
 from recto.page.reminder import Dataset
 from recto.store.datasets import DatasetChange, StoredDataset
 from recto.store.store import Store
@@ -115,6 +115,34 @@ class DatasetSuite:
         expect(await usable(store, "ann", "d2", "d1", "d3", "d2", "x"), ["d2", "d1"])
         expect(await usable(store, "ann", "d2", *[f"x{number}" for number in range(1200)], "d1"), ["d2", "d1"])
         expect(await usable(store, "ann"), [])
+
+    # F10
+    async def test_an_id_in_upper_case_means_the_same_dataset(self, store: Store) -> None:
+        for id in ("d1", "d2"):
+            await store.make_dataset(dataset(id))
+        expect(await usable(store, "ann", "D2", "d1", "d2", "D1"), ["d2", "d1"])
+        expect(await usable(store, "bob", "D1"), [])
+
+    # F10
+    async def test_a_user_has_so_many_datasets_and_no_more_however_many_are_shared_with_them(
+        self, store: Store
+    ) -> None:
+        for id, owner in (("d1", "bob"), ("d2", "ann"), ("d3", "ann")):
+            await store.make_dataset(dataset(id, "*", owner=owner), 2)
+        with pytest.raises(LimitReached, match="You have 2 datasets; you may have 2") as refused:
+            await store.make_dataset(dataset("d4"), 2)
+        expect(refused.value.retry > 0, True)
+        expect(sorted(await listed(store)), ["d1", "d2", "d3"])
+        await store.delete_dataset("ann", "d2")
+        await store.make_dataset(dataset("d4"), 2)
+        await store.make_dataset(dataset("d5"))
+
+    # F10
+    async def test_of_many_datasets_at_once_no_more_are_made_than_there_is_room_for(self, store: Store) -> None:
+        making = [store.make_dataset(dataset(f"d{number}"), 3) for number in range(TOGETHER)]
+        done = await asyncio.gather(*making, return_exceptions=True)
+        expect([type(one) for one in done].count(LimitReached), TOGETHER - 3)
+        expect(len(await listed(store)), 3)
 
     # F10
     async def test_datasets_come_newest_first_page_by_page(self, store: Store) -> None:

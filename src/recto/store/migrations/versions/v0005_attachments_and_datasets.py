@@ -1,4 +1,4 @@
-"""Attachments and the bytes they stand on, datasets and whom they are shared with; what a request's digest was."""
+"""Attachments and the bytes they stand on, datasets and whom they are shared with; notes; what a digest was."""
 
 from __future__ import annotations
 
@@ -15,19 +15,27 @@ def upgrade() -> None:
     op.add_column("file_refs", sa.Column("attachment", sa.String(length=36), nullable=True))
     op.create_index("ix_file_refs_attachment", "file_refs", ["attachment"], unique=False)
     _make_attachments()
+    _make_totals()
     _make_datasets()
+    op.create_table(
+        "notes",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_notes"),
+    )
 
 
 def _make_attachments() -> None:
     op.create_table(
         "blobs",
         sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("owner", sa.Text(), nullable=False),
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("created", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_blobs"),
     )
-    op.create_index("uq_blobs_sha256", "blobs", ["sha256"], unique=True)
+    op.create_index("uq_blobs_owner_sha256", "blobs", ["owner", "sha256"], unique=True)
     op.create_table(
         "attachments",
         sa.Column("id", sa.String(length=36), nullable=False),
@@ -38,11 +46,21 @@ def _make_attachments() -> None:
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("blob", sa.Text(), nullable=False),
         sa.Column("created", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(["blob"], ["blobs.name"], name="fk_attachments_blob"),
+        sa.ForeignKeyConstraint(["blob"], ["blobs.name"], name="fk_attachments_blob", onupdate="CASCADE"),
         sa.PrimaryKeyConstraint("id", name="pk_attachments"),
     )
-    for columns in (["owner", "created", "id", "size"], ["created", "id"], ["blob"]):
+    for columns in (["owner", "created", "id"], ["created", "id"], ["blob"]):
         op.create_index(f"ix_attachments_{'_'.join(columns)}", "attachments", columns, unique=False)
+
+
+def _make_totals() -> None:
+    op.create_table(
+        "file_totals",
+        sa.Column("owner", sa.Text(), nullable=False),
+        sa.Column("bytes", sa.BigInteger(), nullable=False),
+        sa.Column("files", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("owner", name="pk_file_totals"),
+    )
 
 
 def _make_datasets() -> None:

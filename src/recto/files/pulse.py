@@ -1,0 +1,51 @@
+"""Whether a storage can be used now. Refuses to ask it for everybody who wants to know, and to wait for it for long."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from recto.errors import StorageDown
+
+# A storage in order is believed to be so for a while; one that is not is asked again by the next who wants to know.
+HOLDS_SECONDS = 10.0
+WAIT_SECONDS = 5.0
+
+
+class Pulse:
+    """Asks a storage once for all who want to know at the same time."""
+
+    def __init__(
+        self,
+        probe: Callable[[], Awaitable[None]],
+        *,
+        wait: float = WAIT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._probe = probe
+        self._wait = wait
+        self._clock = clock
+        self._asking: asyncio.Task[str | None] | None = None
+        self._good_until: float | None = None
+
+    async def feel(self) -> None:
+        """Raises StorageDown where it cannot be used, or does not answer in time."""
+        if self._good_until is not None and self._clock() < self._good_until:
+            return
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        # Not cancelled when it takes too long: who asks next waits for the same answer, and nothing piles up.
+        done, _ = await asyncio.wait({self._asking}, timeout=self._wait)
+        problem = self._asking.result() if done else f"it did not answer within {self._wait:g} seconds"
+        if problem:
+            raise StorageDown(problem=problem)
+
+    async def _ask(self) -> str | None:
+        try:
+            await self._probe()
+        except StorageDown as error:
+            self._good_until = None
+            return error.problem
+        self._good_until = self._clock() + HOLDS_SECONDS
+        return None

@@ -1,0 +1,96 @@
+"""A file on its way to its name in a folder. Refuses to give a name before all bytes are there."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+PRIVATE_FOLDER, PRIVATE = 0o700, 0o600
+# Without it, one system would change line ends.
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+class Disk:
+    """What is to survive a power cut is brought to the disk: bytes before the file has its name, then the name."""
+
+    def __init__(self, sync: Callable[[int], None] | None) -> None:
+        self._sync = sync
+
+    def keep(self, file: int) -> None:
+        """The bytes of an open file."""
+        if self._sync:
+            self._sync(file)
+
+    def keep_folder(self, folder: Path) -> None:
+        """The names in a folder. Only some systems have a way to say so."""
+        if self._sync and os.name == "posix":
+            opened = os.open(folder, os.O_RDONLY)
+            try:
+                self._sync(opened)
+            finally:
+                os.close(opened)
+
+    def make_folder(self, folder: Path) -> None:
+        """Make a folder and what it stands in, where they are missing."""
+        if folder.is_dir():
+            return
+        self.make_folder(folder.parent)
+        folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        self.keep_folder(folder.parent)
+
+
+class StagedFile:
+    """A file that is being written. One thread at a time acts on it, also when nobody waits for it any more."""
+
+    def __init__(self, path: Path, target: Path, disk: Disk) -> None:
+        self._path = path
+        self._target = target
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._file: int | None = None
+        self._made: Path | None = None
+        self._is_dropped = False
+
+    def write(self, piece: bytes) -> None:
+        """Add bytes."""
+        with self._lock:
+            self._write(piece)
+
+    def finish(self, last: bytes) -> None:
+        """Add the last bytes and give the file its name. A name never stands for half a file."""
+        with self._lock:
+            self._write(last)
+            if self._is_dropped:
+                return
+            self._disk.keep(self._opened())
+            self._close()
+            self._disk.make_folder(self._target.parent)
+            self._path.replace(self._target)
+            self._made = self._target
+            self._disk.keep_folder(self._target.parent)
+
+    def _write(self, piece: bytes) -> None:
+        rest = memoryview(piece)
+        while rest and not self._is_dropped:
+            rest = rest[os.write(self._opened(), rest) :]
+
+    def drop(self) -> None:
+        """Leave nothing, however far it was."""
+        with self._lock:
+            self._is_dropped = True
+            self._close()
+            if self._made:
+                self._made.unlink(missing_ok=True)
+
+    def _opened(self) -> int:
+        if self._file is None:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, PRIVATE)
+            self._made = self._path
+        return self._file
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

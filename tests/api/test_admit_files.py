@@ -1,0 +1,141 @@
+"""Files of a run's request (P9, P10): what a request that is refused brought along is not kept."""
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recto.agents.file_input import FileInput
+from recto.api.admit_files import Attached, attach
+from recto.api.bodies import parse_input
+from recto.errors import Refused
+from recto.files.attachments import Attachments
+from recto.files.ports import FileSettings
+from recto.ids import new_id
+from recto.page.attachment import Attachment
+from recto.page.canonical import Json, dump
+from recto.page.messages import Data, File
+from recto.store.ports import Admission
+from tests.api.local_api import NOW, LocalApi, local_api
+
+THREAD, RUN = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12", "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e13"
+ANY = FileInput(is_on=True)
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89" + bytes(100)
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, ()) as made:
+        yield made
+
+
+def inline(name: str, body: bytes, mime_type: str = "text/plain") -> Json:
+    kind = "image" if mime_type.startswith("image/") else "document"
+    source: Json = {"type": "data", "value": b64encode(body).decode(), "mimeType": mime_type}
+    return {"type": kind, "source": source, "metadata": {"filename": name}}
+
+
+def linked(api: LocalApi, one: Attachment) -> Json:
+    url = api.backend.signer.url(one.id, one.name, NOW.replace(year=NOW.year + 1))
+    return {"type": "document", "source": {"type": "url", "value": url}}
+
+
+async def attached(api: LocalApi, *parts: Json, allowed: FileInput = ANY) -> Attached:
+    message: Json = {"id": RUN, "role": "user", "content": list(parts)}
+    body = dump({"threadId": THREAD, "runId": RUN, "messages": [message]})
+    return await attach(api.backend, "ann", body, parse_input(body), allowed)
+
+
+async def earlier(api: LocalApi, name: str, body: bytes, mime_type: str = "text/plain") -> Attachment:
+    """A file that was sent along in another request before."""
+    file = File(kind="document", name=name, mime_type=mime_type, source=Data(base64=b64encode(body).decode()))
+    return await api.backend.files.take_inline("ann", file, ANY)
+
+
+async def names(api: LocalApi) -> list[str]:
+    found = await api.store.list_attachments("ann", None, 50)
+    return sorted(one.name for one in found.attachments)
+
+
+async def test_P10_what_a_request_made_is_told_from_what_it_found(api: LocalApi):
+    old, sent = await earlier(api, "old.txt", b"old"), await earlier(api, "sent.txt", b"sent")
+    parts = [inline("new.txt", b"new"), inline("old.txt", b"old"), linked(api, sent), inline("new.txt", b"new")]
+    found = await attached(api, *parts)
+    assert set(found.found) == {old.id, sent.id, *found.made}
+    assert [found.found[id].name for id in found.made] == ["new.txt"]
+    assert (await attached(api, *parts)).made == ()
+
+
+async def test_P10_what_a_refused_request_made_is_dropped_and_what_it_found_stays(api: LocalApi):
+    await earlier(api, "old.txt", b"old")
+    found = await attached(api, inline("new.txt", b"new"), inline("old.txt", b"old"), inline("b.txt", b"b"))
+    assert await names(api) == ["b.txt", "new.txt", "old.txt"]
+    await found.drop(api.backend, "ann")
+    assert (await names(api), list(api.storage.blobs.values())) == (["old.txt"], [b"old"])
+
+
+async def test_P10_what_another_run_names_by_now_stays(api: LocalApi):
+    refused, other = await attached(api, inline("a.txt", b"a")), await attached(api, inline("a.txt", b"a"))
+    response_id = new_id()
+    run = Admission(
+        id=new_id(),
+        name=RUN,
+        owner="ann",
+        thread=THREAD,
+        fallback="vibe",
+        input=other.body,
+        response_id=response_id,
+        files=other.refs(response_id),
+        created=NOW,
+    )
+    await api.store.admit(run)
+    await refused.drop(api.backend, "ann")
+    assert (await names(api), list(api.storage.blobs.values())) == (["a.txt"], [b"a"])
+
+
+async def test_P5_nobody_drops_what_is_somebody_else_s(api: LocalApi):
+    found = await attached(api, inline("a.txt", b"a"))
+    await found.drop(api.backend, "bob")
+    assert await names(api) == ["a.txt"]
+
+
+async def test_P10_what_its_owner_deleted_in_the_meantime_is_dropped_without_trouble(api: LocalApi):
+    found = await attached(api, inline("a.txt", b"a"), inline("b.txt", b"b"))
+    await api.backend.files.delete("ann", found.made[0])
+    await found.drop(api.backend, "ann")
+    await found.drop(api.backend, "ann")
+    assert (await names(api), api.storage.blobs) == ([], {})
+    await Attached(body=b"{}").drop(api.backend, "ann")
+
+
+@pytest.mark.parametrize("bad", [inline("b.txt", b"MZ\x90\0" + bytes(80)), inline("b.txt", b"")])
+async def test_P9_a_later_file_that_may_not_come_takes_the_earlier_ones_with_it(api: LocalApi, bad: Json):
+    await earlier(api, "old.txt", b"old")
+    with pytest.raises(Refused, match=r"b\.txt: "):
+        await attached(api, inline("old.txt", b"old"), inline("new.txt", b"new"), bad)
+    assert (await names(api), list(api.storage.blobs.values())) == (["old.txt"], [b"old"])
+
+
+async def test_P9_a_file_that_was_taken_for_another_agent_is_refused_for_this_one_and_stays(api: LocalApi):
+    await earlier(api, "dot.png", PNG, "image/png")
+    documents = FileInput(is_on=True, images=False)
+    with pytest.raises(Refused, match=r"dot\.png: "):
+        await attached(api, inline("new.txt", b"new"), inline("dot.png", PNG, "image/png"), allowed=documents)
+    assert await names(api) == ["dot.png"]
+
+
+async def test_P9_what_there_is_no_room_for_takes_the_earlier_ones_with_it(api: LocalApi):
+    files = Attachments(api.storage, api.store, FileSettings(user_bytes=5), clock=lambda: NOW, new_id=new_id)
+    api.app.state.backend = replace(api.backend, files=files)
+    with pytest.raises(Refused, match=r"b\.txt: with it you would have 6"):
+        await attached(api, inline("a.txt", b"abc"), inline("b.txt", b"def"))
+    assert (await names(api), api.storage.blobs) == ([], {})
+
+
+async def test_P10_an_upload_named_by_its_url_was_not_made_by_the_request_whatever_the_clock_says(api: LocalApi):
+    one = await earlier(api, "sent.txt", b"sent")
+    api.app.state.backend = replace(api.backend, new_id=lambda: RUN)
+    assert one.id > RUN
+    assert (await attached(api, linked(api, one))).made == ()
