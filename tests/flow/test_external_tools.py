@@ -26,6 +26,8 @@ from pydantic import HttpUrl
 
 from recto.tools import tool
 
+pytestmark = pytest.mark.full
+
 
 @tool(external=True)
 def fetch(urls: list[HttpUrl], about: str) -> str:

@@ -37,6 +37,8 @@ from tests.flow.files import (
     words,
 )
 
+pytestmark = pytest.mark.full
+
 THREADS = "/api/v1/agent/threads"
 NOTES, PLANS = file("notes.txt", b"Buy milk."), file("plans.md", b"# Plans\nRest.")
 MANIFESTS = "SELECT manifest FROM calls WHERE run IN (SELECT id FROM runs WHERE thread = ?)"
