@@ -17,6 +17,8 @@ from tests.flow.world import wait_until
 ROOM = 1_000
 NOTES = file("notes.txt", b"Buy milk.")
 SETTINGS = "---\ntools: [sandbox_fetch_user_file]\nfile_input: true\n---\nYou are careful.\n"
+pytestmark = pytest.mark.full
+
 TOOLS = '''
 """Tools that act elsewhere, and one that does not."""
 
@@ -25,8 +27,6 @@ from urllib.request import urlopen
 from pydantic import HttpUrl
 
 from recto.tools import tool
-
-pytestmark = pytest.mark.full
 
 
 @tool(external=True)
