@@ -5,13 +5,11 @@ It may be stopped, killed and started again. Urls are signed with a key the test
 
 import asyncio
 import base64
-import multiprocessing
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -25,11 +23,9 @@ from recto.store.store import open_store
 from recto.testing.answer_bytes import PATHS
 from recto.testing.client import RUNS, Reply, Sent, parse_events, request
 from recto.testing.model_server import Answer, ModelServer, Request
-from recto.testing.process import free_port
 from tests.api.forms import FORM, Field, form_of
-from tests.flow import world
 from tests.flow.stage import assert_calls_were_stored_as_sent
-from tests.flow.world import SOON, serve_here, wait_until
+from tests.flow.world import ServerHere
 from tests.page.oracles import breaches
 
 ANN, BOB = "ann-key-of-our-file-tests", "bob-key-of-our-file-tests"
@@ -91,10 +87,11 @@ class Talk:
     token: str = ANN
 
 
-class FileWorld:
+class FileWorld(ServerHere):
     """The server. `answers` are given in order, then everything is answered with a word."""
 
     def __init__(self, folder: Path, **settings: object) -> None:
+        super().__init__()
         self.answers: list[Answer] = []
         self.model = ModelServer(self._answer)
         self.data = folder / "data"
@@ -102,10 +99,6 @@ class FileWorld:
         self._settings = settings
         # By thread, as far as there still is one.
         self._sent: dict[str, list[bytes]] = {}
-        self._port = free_port()
-        self._processes = multiprocessing.get_context("forkserver")
-        self._processes.set_forkserver_preload([world.__name__])
-        self._server: ForkServerProcess | None = None
 
     def __enter__(self) -> Self:
         for wire, model in MODELS.items():
@@ -137,10 +130,6 @@ class FileWorld:
         (folder / "tools.py").write_text(TOOLS, encoding="utf-8")
 
     @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
-
-    @property
     def signer(self) -> Signer:
         base = str(self._settings.get("public_url", self.url))
         return Signer([SigningKey(id="k1", secret=SECRET.encode())], lambda: base)
@@ -166,22 +155,7 @@ class FileWorld:
         ours = {f"RECTO_{name.upper()}": str(value) for name, value in {**known, **self._settings}.items()}
         providers = {"OPENAI_BASE_URL": self.model.url, "ANTHROPIC_BASE_URL": self.model.root}
         keys = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2"}
-        self._server = self._processes.Process(target=serve_here, args=({**ours, **providers, **keys},))
-        self._server.start()
-        wait_until(self._is_ready, "the server to start")
-
-    def _is_ready(self) -> bool:
-        try:
-            return request(self.url, "GET", "/readyz", token=None).status == 200
-        except OSError:
-            return False
-
-    def end(self, *, kill: bool = False) -> None:
-        if self._server:
-            self._server.kill() if kill else self._server.terminate()
-            self._server.join(SOON)
-            assert self._server.exitcode == (-9 if kill else 0)
-            self._server = None
+        self.begin({**ours, **providers, **keys})
 
     def restart(self, *, kill: bool = False) -> None:
         self.end(kill=kill)

@@ -36,19 +36,48 @@ def serve_here(environment: Mapping[str, str]) -> None:
     serve(load_settings({}, environment, None), lambda _url, _token: None)
 
 
-class World:
+class ServerHere:
+    """A server in a process with everything imported: started, stopped or killed, and started again on its port."""
+
+    def __init__(self) -> None:
+        self._port = free_port()
+        self._processes = multiprocessing.get_context("forkserver")
+        self._processes.set_forkserver_preload([__name__])
+        self._server: ForkServerProcess | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def begin(self, environment: Mapping[str, str]) -> None:
+        self._server = self._processes.Process(target=serve_here, args=(environment,))
+        self._server.start()
+        wait_until(self._is_ready, "the server to start")
+
+    def _is_ready(self) -> bool:
+        try:
+            return request(self.url, "GET", "/readyz", token=None).status == 200
+        except OSError:
+            return False
+
+    def end(self, *, kill: bool = False) -> None:
+        if self._server:
+            self._server.kill() if kill else self._server.terminate()
+            self._server.join(SOON)
+            assert self._server.exitcode == (-9 if kill else 0)
+            self._server = None
+
+
+class World(ServerHere):
     """What all examples share: a model that does as it is told, and a server that may be stopped or killed."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.model = ModelServer(self._answer)
         self.gate = threading.Event()
         self.steps = 0
         self.data = folder / "data"
         self._agents = folder / "agents"
-        self._port = free_port()
-        self._processes = multiprocessing.get_context("forkserver")
-        self._processes.set_forkserver_preload([__name__])
-        self._server: ForkServerProcess | None = None
         self.tally = Counter[str]()
 
     def __enter__(self) -> Self:
@@ -65,10 +94,6 @@ class World:
         finally:
             self.model.__exit__(kind, error, _)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
-
     def start(self) -> None:
         known: Mapping[str, object] = {
             "port": self._port,
@@ -82,22 +107,7 @@ class World:
             "grace_seconds": 0.2,
             "event_seconds": 0.005,
         }
-        environment = {f"RECTO_{name.upper()}": str(value) for name, value in known.items()}
-        self._server = self._processes.Process(target=serve_here, args=(environment,))
-        self._server.start()
-        wait_until(self._is_ready, "the server to start")
-
-    def _is_ready(self) -> bool:
-        try:
-            return request(self.url, "GET", "/readyz", token=None).status == 200
-        except OSError:
-            return False
-
-    def end(self, *, kill: bool) -> None:
-        if self._server:
-            self._server.kill() if kill else self._server.terminate()
-            self._server.join(SOON)
-            assert self._server.exitcode == (-9 if kill else 0)
+        self.begin({f"RECTO_{name.upper()}": str(value) for name, value in known.items()})
 
     def _answer(self, asked: Request) -> Answer:
         """The model: the newest words say what it does."""
