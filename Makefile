@@ -9,7 +9,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --system-certs --universal --generat
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check fast full fuzz bench lock clean
+.PHONY: help run test check fast full fuzz bench documents lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -40,6 +40,9 @@ bench: .venv/.dev ## Measure the page, the server, then files
 	@.venv/bin/python bench/server.py
 	@.venv/bin/python bench/files.py
 
+documents: .venv/.dev ## Make the documents of the tests again (needs LibreOffice)
+	@.venv/bin/python scripts/documents.py
+
 lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer versions
 	@$(STEP) "Locking what runs" $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock
 	@$(STEP) "Locking what builds" $(COMPILE) $(LOCK_FLAGS) --group build -o requirements-build.lock
@@ -48,6 +51,7 @@ lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer
 	@$(STEP) "Locking the peer of the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/langchain.in -o bench/peers/langchain.lock
 	@$(STEP) "Locking Pydantic AI for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/pydantic_ai.in -o bench/peers/pydantic_ai.lock
 	@$(STEP) "Locking Agno for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/agno.in -o bench/peers/agno.lock
+	@$(STEP) "Locking MarkItDown for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/markitdown.in -o bench/peers/markitdown.lock
 	@command -v npm >/dev/null || { echo "package-lock.json needs npm: install Node.js 18 or newer."; exit 1; }
 	@$(STEP) "Locking pyright" npm install --package-lock-only --silent
 

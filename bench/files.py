@@ -1,4 +1,4 @@
-"""How fast files come in and go out, beside writing the same bytes to the same disk. A missed goal is told."""
+"""How fast files come in, go out and are read, beside the disk and beside a peer. A missed goal is told."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from goal import Goal
 from processes import Process, scratch, start_model, start_recto
+from reading import reading_goals
 from traffic import TOKEN
 
 UPLOADS = "/api/v1/agent/attachments?agent=docs"
@@ -35,6 +36,7 @@ class Options(argparse.Namespace):
     small: int
     rounds: int
     full: bool
+    alone: bool
     scratch: Path | None
     json: Path | None
 
@@ -52,6 +54,7 @@ def main() -> None:
         finally:
             recto.stop()
             model.stop()
+        goals += reading_goals(Path(folder), options.rounds, with_peer=not options.alone)
     print("\n".join(map(str, goals)))
     missed = [goal.name for goal in goals if goal.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
@@ -66,6 +69,7 @@ def _options() -> Options:
     parser.add_argument("--small", type=int, default=1_000, help="how many small files (1,000)")
     parser.add_argument("--rounds", type=int, default=5, help="how often each is done; the middle counts (5)")
     parser.add_argument("--full", action="store_true", help="with synchronous=FULL, beside a write with fsync")
+    parser.add_argument("--alone", action="store_true", help="without MarkItDown, which is installed at first use")
     parser.add_argument("--scratch", type=Path, help="folder for files; the disk that is measured")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     return parser.parse_args(namespace=Options())

@@ -41,6 +41,10 @@ file_input:
   endings: [gpx, .TeX]
   max_files: 3
   max_bytes: 1000
+  mode: always
+  quote_tokens: 500
+  urls: [example.com]
+quote: Our rules.
 datasets: [d1, d2]
 history: 10
 budget: 6000
@@ -68,6 +72,9 @@ ATTACHED = FileInput(
     audio=True,
     video=True,
     endings=("gpx", "tex"),
+    mode="always",
+    quote_tokens=500,
+    urls=("example.com",),
     max_files=3,
     max_bytes=1000,
 )
@@ -114,6 +121,7 @@ def test_C4_every_setting_becomes_a_value(tmp_path: Path):
         client_system=True,
         tools=("calculator",),
         file_input=ATTACHED,
+        quote="Our rules.",
         datasets=("d1", "d2"),
         history=10,
         budget=6000,
@@ -172,6 +180,11 @@ def test_R11_folding_is_named_switched_or_told_in_full(tmp_path: Path, settings:
         ("file_input: {}", FileInput(is_on=True)),
         ("file_input: {on: false, audio: true}", FileInput(audio=True)),
         ("file_input: {images: false}", FileInput(is_on=True, images=False)),
+        ("file_input: {mode: always, quote_tokens: 9}", FileInput(is_on=True, mode="always", quote_tokens=9)),
+        (
+            'file_input: {urls: ["*", Example.COM, "*.a.b:8443", localhost]}',
+            FileInput(is_on=True, urls=("*", "example.com", "*.a.b:8443", "localhost")),
+        ),
     ],
 )
 def test_D1_files_are_switched_on_or_told_in_full(tmp_path: Path, settings: str, expected: FileInput):
@@ -226,6 +239,14 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
             "there is no setting image in file_input; did you mean images? Known: audio, documents, endings, images, ",
         ),
         ("file_input:\n  images: 1", 3, "file_input.images is 1; it is true or false."),
+        ("file_input:\n  mode: never", 3, "file_input.mode is \"never\"; it is 'tool' or 'always'."),
+        ("file_input:\n  quote_tokens: 0", 3, "file_input.quote_tokens is 0; it is 1 or more."),
+        (
+            "file_input:\n  urls: [https://a.b/]",
+            3,
+            'file_input.urls.0 is "https://a.b/"; it is a host such as example.com or example.com:8443, '
+            "*.example.com for those below, or *.",
+        ),
         ("file_input:\n  max_files: 0", 3, "file_input.max_files is 0; it is 1 or more."),
         ("file_input: {max_bytes: 1.5}", 2, "file_input.max_bytes is 1.5; it is a whole number."),
         ("file_input: {endings: gpx}", 2, 'file_input.endings is "gpx"; it is a list, such as [a, b].'),

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,7 @@ from recto.app.filing import (
     Address,
     can_be_reached,
     make_cabinet,
+    make_library,
     make_signer,
     open_files,
     outlives_power,
@@ -130,7 +130,7 @@ async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, t
     settings = ServerSettings(data=tmp_path, user_files=1)
     signer = make_signer(settings, tmp_path, Address.of(settings))
     storage = await open_files(settings, store, "one")
-    files = make_cabinet(settings, storage, store, signer, lambda: datetime.now(UTC)).attachments
+    files = make_cabinet(settings, storage, store, signer, make_library(settings)).attachments
     await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), given(b"one"))
     with pytest.raises(FileRefused) as refused:
         await files.receive(Upload(owner="ada", name="b.txt", allowed=ANY), given(b"two"))

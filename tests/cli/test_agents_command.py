@@ -30,6 +30,7 @@ EXAMPLES = {
     "budget",
     "tone",
     "rules",
+    "quote",
 }
 
 
@@ -78,7 +79,7 @@ def test_C1_check_tells_every_problem_with_its_line_and_fails():
         "words",
         "mine/baker/AGENT.md:2: locale is \"fr\"; it is 'zh' or 'en'.",
         'mine/baker/AGENT.md:3: tools.0 is "hammer"; there is no such tool built in; Known: calculator, current_time, '
-        "read_files, sandbox_fetch_user_file. Those of tools.py need no mention.",
+        "read_documents, read_files, sandbox_fetch_user_file. Those of tools.py need no mention.",
         "mine/broken/tools.py:3: it cannot be imported: NameError: name 'nonsense' is not defined.",
         "mine/half/tools.py:2: half: parameter 'b' has no type hint; give it one.",
         "mine/twice/tools.py: the tool calculator is built in and in tools.py too. "

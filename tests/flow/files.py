@@ -48,9 +48,10 @@ SETTINGS = """\
 ---
 model: {model}
 locale: {locale}
-tools: [read_files, sandbox_fetch_user_file]
-file_input: {{on: true, audio: true, video: true, max_files: {most}}}
+tools: [{tools}]
+file_input: {{on: true, audio: true, video: true, max_files: {most}{files}}}
 datasets: [{datasets}]
+{more}
 ---
 {persona}
 """
@@ -126,6 +127,7 @@ class FileWorld(ServerHere):
         folder = self.agents / name
         folder.mkdir(parents=True, exist_ok=True)
         known = {"model": MODELS["openai"], "locale": "en", "most": 10, "datasets": "", "persona": PERSONA}
+        known |= {"tools": "read_files, sandbox_fetch_user_file", "files": "", "more": ""}
         (folder / "AGENT.md").write_text(SETTINGS.format_map(known | settings), encoding="utf-8")
         (folder / "tools.py").write_text(TOOLS, encoding="utf-8")
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from recto.page.canonical import Json
 from recto.page.events import (
+    ActivityTold,
     CallAnswered,
     CallClosed,
     CallOpened,
@@ -57,5 +58,11 @@ middles: st.SearchStrategy[Event] = st.one_of(
     st.builds(CallAnswered, message=MESSAGES, call=CALLS, content=st.text(max_size=8)),
     st.builds(Discarded, message=MESSAGES, reason=WORDS),
 )
-events: st.SearchStrategy[Event] = st.one_of(deltas, middles, ends)
+activities = st.builds(
+    ActivityTold,
+    message=MESSAGES,
+    activity=WORDS,
+    content=st.dictionaries(WORDS, st.integers(0, 9) | WORDS, max_size=3),
+)
+events: st.SearchStrategy[Event] = st.one_of(deltas, middles, activities, ends)
 streams = st.lists(st.one_of(deltas, deltas, middles), max_size=30)

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from recto.page.canonical import Json, dump, load_object
 from recto.page.events import (
+    ActivityTold,
     CallAnswered,
     CallClosed,
     CallOpened,
@@ -89,6 +90,13 @@ EXAMPLES: list[tuple[Event, list[str]]] = [
         ['{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"out","role":"tool"}'],
     ),
     (
+        ActivityTold(message="m", activity="recto.progress", content={"done": 3}),
+        [
+            '{"type":"ACTIVITY_SNAPSHOT","messageId":"m","activityType":"recto.progress",'
+            '"content":{"done":3},"replace":true}'
+        ],
+    ),
+    (
         Discarded(message="m", reason="lost"),
         ['{"type":"CUSTOM","name":"recto.discarded","value":{"messageId":"m","reason":"lost"}}'],
     ),
@@ -150,6 +158,13 @@ def test_P7_merging_twice_changes_nothing_and_no_two_neighbours_are_of_one_thing
     assert merge(merged) == merged
     things = [thing(event) for event in merged]
     assert not [one for one, next_one in pairwise(things) if one and one == next_one]
+
+
+def test_P7_of_what_is_told_of_one_activity_in_a_row_the_last_is_kept():
+    told = [ActivityTold(message=id, activity="recto.progress", content={"done": n}) for n, id in enumerate("aabb")]
+    said = TextSaid(message="m", delta="Hi")
+    assert merge([told[0], told[1], said, told[2], told[3]]) == [told[1], said, told[3]]
+    assert merge([told[1], told[2]]) == [told[1], told[2]]
 
 
 @given(streams, streams)

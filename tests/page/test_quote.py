@@ -275,3 +275,20 @@ class Batches(OfflineCounter):
     def count(self, texts: Sequence[str]) -> Sequence[int]:
         self.batches += 1
         return super().count(texts)
+
+
+def test_D2_of_a_document_that_is_longer_than_what_is_here_the_mark_tells_its_whole_length():
+    beginning = ParsedDocument(name="a.pdf", content="word " * 40, total=9_000)
+    quote = quote_message([beginning], budget=10_000, counter=CharacterCounter())
+    assert quote is not None
+    assert "以上为前 200 个字符，共 9000 个" in quote.text
+    assert [cut.name for cut in quote.cuts] == ["a.pdf"]
+    assert "cut to fit" in quote.reason
+
+
+def test_D2_cut_further_it_still_tells_its_whole_length():
+    beginning = ParsedDocument(name="a.pdf", content="word " * 400, total=9_000)
+    quote = quote_message([beginning], budget=400, counter=CharacterCounter())
+    assert quote is not None
+    assert quote.tokens_after <= 400
+    assert "共 9000 个" in quote.text

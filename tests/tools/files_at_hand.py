@@ -1,10 +1,10 @@
 """What the tests of tools share that work with files: files of a thread, held in memory, and calls made with them."""
 
 import asyncio
-import hashlib
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -13,11 +13,14 @@ from recto.page.messages import File, FileKind, Key, ToolCall
 from recto.tools import ToolResult
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.function import Function, tool_from
+from recto.tools.ports import Document
 from recto.tools.registry import Registry
-from recto.tools.text_cache import TextCache
+from tests.tools.growing_document import Growing, a_text
 from tests.tools.runs import context, text_of
 
 PIECE = 7
+# Making a tool takes longer than most calls of it.
+tool_of = cache(tool_from)
 
 
 def a_file(id: str, name: str = "", kind: FileKind = "document") -> InputFile:
@@ -28,35 +31,46 @@ def a_file(id: str, name: str = "", kind: FileKind = "document") -> InputFile:
 
 @dataclass(frozen=True, kw_only=True)
 class AtHand:
-    """Files by turn, and what each holds by its id; an error in the place of bytes is raised after the first piece."""
+    """Files by turn, and what each holds by its id; an error in the place of bytes is raised after the first piece.
+
+    `opened` are those that were asked for as documents, in that order.
+    """
 
     turns: Sequence[Sequence[InputFile]]
-    holds: Mapping[str, bytes | Exception]
+    holds: Mapping[str, bytes | Exception | Growing]
     piece: int = 65_536
     closed: list[str] = field(default_factory=list[str])
-    texts: TextCache = field(default_factory=TextCache)
+    opened: list[str] = field(default_factory=list[str])
+    max_files: int = 10
 
     @property
     def maps(self) -> FileMaps:
         return file_maps(one for turn in self.turns for one in turn)
 
-    async def sha256_of(self, file: InputFile) -> str:
-        held = self.holds[file.id]
-        return hashlib.sha256(str(held).encode() if isinstance(held, Exception) else held).hexdigest()
+    async def document(self, file: InputFile) -> Document:
+        self.opened.append(file.id)
+        match self.holds[file.id]:
+            case Exception() as error:
+                raise error
+            case Growing() as document:
+                return document
+            case bytes() as data:
+                text = a_text(data.decode())
+                return replace(text, read=len(text.given))
 
     async def read(self, file: InputFile) -> AsyncGenerator[bytes]:
         held = self.holds[file.id]
         try:
-            if isinstance(held, Exception):
+            if not isinstance(held, bytes):
                 yield b"x" * PIECE
-                raise held
+                raise held if isinstance(held, Exception) else TypeError(held)
             for start in range(0, len(held), self.piece):
                 yield held[start : start + self.piece]
         finally:
             self.closed.append(file.id)
 
 
-def at_hand(**holds: str | bytes | Exception) -> AtHand:
+def at_hand(**holds: str | bytes | Exception | Growing) -> AtHand:
     """Documents of the current turn by id, with what they hold."""
     held = {id: one.encode() if isinstance(one, str) else one for id, one in holds.items()}
     return AtHand(turns=[[a_file(id) for id in held]], holds=held)
@@ -72,7 +86,7 @@ def run(
     workspace_bytes: int = 0,
 ) -> ToolResult:
     """What a tool answers a call, bounded as every answer is."""
-    tool = tool_from(function)
+    tool = tool_of(function)
     call = ToolCall(id="c1", name=tool.name, arguments=json.dumps(arguments))
     given = replace(context(), files=files, workspace=workspace, workspace_bytes=workspace_bytes)
     return asyncio.run(call_tool(Registry([tool]), call, given, ToolLimits(characters=characters)))

@@ -187,7 +187,7 @@ def test_C5_a_broken_entry_point_is_named(
 # Built in
 
 
-BUILT_IN = ["current_time", "calculator", "read_files", "sandbox_fetch_user_file"]
+BUILT_IN = ["current_time", "calculator", "read_files", "read_documents", "sandbox_fetch_user_file"]
 
 
 def test_the_built_in_tools_are_offered_and_safe_to_repeat():

@@ -56,8 +56,8 @@ class Agent:
 
     Without a `model` or a `window` it has the server's. `titles` says who names a thread. `client_system` lets a
     client's system and developer messages speak as the system prompt; else they are context, with a user's authority.
-    `file_input` is what its users may attach, `datasets` the ids of those it brings along. `vision` says whether
-    its model sees pictures; None leaves it to what is known of the model.
+    `file_input` is what its users may attach, `quote` a text that all its pages carry (D2), `datasets` the ids of those
+    it brings along. `vision` says whether its model sees pictures; None leaves it to what is known of the model.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Agent:
     client_system: bool = False
     tools: tuple[str, ...] = ()
     file_input: FileInput = OFF
+    quote: str = ""
     datasets: tuple[str, ...] = ()
     vision: bool | None = None
     history: int | None = None

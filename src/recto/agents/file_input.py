@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from recto.page.input_files import ENDINGS
 from recto.page.messages import FileKind
 
+# The model reads what it wants to with a tool, or every page of its carries the documents (D2).
+FileMode: TypeAlias = Literal["tool", "always"]
 FIELDS: Mapping[FileKind, str] = {"document": "documents", "image": "images", "audio": "audio", "video": "video"}
 # The tool that reads documents, and the one that old logs did it with; agents need not name them.
 READING, OLD_READING = "read_files", "file_read"
@@ -17,7 +20,8 @@ READING, OLD_READING = "read_files", "file_read"
 class FileInput:
     """What an agent's users may attach. `endings` are taken as documents beside those known to be.
 
-    `max_bytes` None is what the server takes.
+    `max_bytes` None is what the server takes. In mode `always` pages carry the documents, up to `quote_tokens` of them.
+    `urls` are the hosts that files may be fetched from, such as `example.com`, `*.example.com` or `*` for all (D7).
     """
 
     is_on: bool = False
@@ -28,6 +32,9 @@ class FileInput:
     endings: tuple[str, ...] = ()
     max_files: int = 10
     max_bytes: int | None = None
+    mode: FileMode = "tool"
+    quote_tokens: int = 20_000
+    urls: tuple[str, ...] = ()
 
     @property
     def takes_documents(self) -> bool:

@@ -195,6 +195,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         vision=table.vision,
         tools=tuple(table.tools),
         file_input=file_input(table.file_input),
+        quote=table.quote,
         datasets=tuple(table.datasets),
         history=table.history,
         budget=table.budget,

@@ -158,8 +158,9 @@ def _summary_faults(table: SummaryTable, found: Values) -> Iterator[Fault]:
 
 def file_input(table: FileInputTable) -> FileInput:
     """What files the agent takes."""
-    given = table.model_dump(exclude_none=True, exclude={"on", "endings"})
-    return FileInput(is_on=table.on, endings=tuple(table.endings or ()), **given)
+    given = table.model_dump(exclude_none=True, exclude={"on", "endings", "urls"})
+    endings, urls = tuple(table.endings or ()), tuple(table.urls or ())
+    return FileInput(is_on=table.on, endings=endings, urls=urls, **given)
 
 
 def summary_settings(table: SummaryTable, locale: str) -> SummarySettings:

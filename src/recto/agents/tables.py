@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from recto.agents.agent import CHAT, Effort, Titles
+from recto.agents.file_input import FileMode
 from recto.agents.fold_table import ByAge, Fold, Reads, Table, on_or_off
 from recto.page.facts import ToolCalling
 from recto.page.input_files import ENDINGS
@@ -18,6 +19,8 @@ Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
 MODEL = re.compile(r"demo|(openai|anthropic|compatible):\S(.*\S)?")
 ENDING = re.compile(r"[^\s./\\]{1,20}")
+# A host, all below it (*.example.com), or all; then a port, where it is not the usual one.
+HOST = re.compile(r"(\*|(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?)(:[0-9]{1,5})?")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OFF = {"reads": False, "terminal": False, "search": False}
 # What a page says itself; a field of the agent's would stand beside it.
@@ -60,6 +63,13 @@ def _ending(value: str) -> str:
     return ending
 
 
+def _host(value: str) -> str:
+    host = value.lower()
+    if not HOST.fullmatch(host):
+        raise ValueError("it is a host such as example.com or example.com:8443, *.example.com for those below, or *")
+    return host
+
+
 class FileInputTable(Table):
     """`file_input`: what files the agent's users may attach. Whoever writes a table has it on."""
 
@@ -71,6 +81,9 @@ class FileInputTable(Table):
     endings: list[Annotated[str, AfterValidator(_ending)]] | None = None
     max_files: Count | None = None
     max_bytes: Count | None = None
+    mode: FileMode | None = None
+    quote_tokens: Count | None = None
+    urls: list[Annotated[str, AfterValidator(_host)]] | None = None
 
 
 class LimitsTable(Table):
@@ -122,6 +135,7 @@ class AgentTable(Table):
     output: dict[str, object] | None = None
     options: dict[str, object] = Field(default_factory=dict[str, object])
     file_input: Annotated[FileInputTable, BeforeValidator(on_or_off)] = FileInputTable(on=False)
+    quote: str = ""
     datasets: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list[str])
     history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
     budget: Count | None = None

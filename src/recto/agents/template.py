@@ -27,6 +27,7 @@ description: What this agent is for, in one line.
 
 # Files and knowledge
 # file_input: false            # true: users may attach documents and images. Or a table; docs/agents.md has it
+# quote: We open at nine.      # a text that goes with every page, as a reference; default: none
 # datasets: []                 # ids of knowledge bases it brings along
 
 # Words

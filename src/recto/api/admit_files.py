@@ -1,7 +1,7 @@
 """The files of a run's request: each found or taken in, and held to what the agent takes, before the run is admitted.
 
-A url is turned into the attachment it was signed for; bytes that came along become one (P10). What is stored of the
-request names attachments only.
+A url is turned into the attachment it was signed for; bytes that came along, or that an agent lets be fetched from
+elsewhere, become one (P10). What is stored of the request names attachments only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from recto.agents.file_input import FileInput
 from recto.api.backend import Backend
+from recto.api.foreign_files import check_foreign, fetch_files, is_foreign
 from recto.errors import FileRefused, NotFound, Refused
 from recto.page.attachment import Attachment, FileRef, files_in, from_stored, ref_to, refs_of, with_attachments
 from recto.page.canonical import dump, load
@@ -52,47 +53,66 @@ async def attach(backend: Backend, owner: str, body: bytes, run_input: RunInput,
     files = list(files_in(run_input.messages))
     if not files:
         return Attached(body=body)
-    found: dict[Source, Attachment] = {}
-    for where, file in files:
-        if not isinstance(file.source, Data):
-            found[file.source] = await _signed(backend, owner, file, where)
+    signed = await _signed_of(backend, owner, files, allowed)
+    foreign = [(where, file) for where, file in files if isinstance(file.source, Url) and file.source not in signed]
     # Before anything is taken in: what is refused here leaves nothing behind.
-    _check_count(run_input, found, allowed)
-    _check_allowed(files, found, allowed)
+    check_foreign(backend, foreign, allowed)
+    _check_count(run_input, signed, allowed)
+    _check_allowed(files, signed, allowed)
     # Ids sort by when they were made: what is found under a later one was made for this request.
-    since = backend.new_id()
+    since, taken = backend.new_id(), dict[Source, Attachment]()
     try:
         for where, file in files:
-            if file.source not in found:
-                found[file.source] = await _taken_in(backend, owner, file, where, allowed)
-        # Bytes that were taken in before may have come for another agent.
+            if isinstance(file.source, Data) and file.source not in taken:
+                taken[file.source] = await _taken_in(backend, owner, file, where, allowed)
+        arrived = await fetch_files(backend, owner, foreign, allowed)
+        taken.update(arrived.taken)
+        if arrived.problem:
+            raise arrived.problem
+        found = {**signed, **taken}
+        # Bytes that were taken in before may have come for another agent; two urls may lead to one file.
         _check_allowed(files, found, allowed)
         stored = with_attachments(load(body), found)
         messages = from_stored(decode_input(stored).messages)
     except BaseException:
-        await _drop(backend, owner, _made(found, since))
+        await _drop(backend, owner, _made(taken, since))
         raise
     named = {one.id: one for one in found.values()}
-    return Attached(body=dump(stored), messages=messages, found=named, made=_made(found, since))
+    return Attached(body=dump(stored), messages=messages, found=named, made=_made(taken, since))
 
 
-def _made(found: Mapping[Source, Attachment], since: str) -> tuple[str, ...]:
-    """The attachments that bytes of the request became, and that were not there before."""
-    return tuple(sorted({one.id for source, one in found.items() if isinstance(source, Data) and one.id > since}))
+def _made(taken: Mapping[Source, Attachment], since: str) -> tuple[str, ...]:
+    """Of the attachments that were taken in, those that were not there before."""
+    return tuple(sorted({one.id for one in taken.values() if one.id > since}))
 
 
 async def _drop(backend: Backend, owner: str, ids: Sequence[str]) -> None:
     await backend.files.forget(await backend.store.delete_unused_of(owner, ids))
 
 
-async def _signed(backend: Backend, owner: str, file: File, where: str) -> Attachment:
+async def _signed_of(
+    backend: Backend, owner: str, files: Sequence[tuple[str, File]], allowed: FileInput
+) -> dict[Source, Attachment]:
+    """The attachments that urls were signed for. A url that was not, and leads nowhere else, refuses the request."""
+    found: dict[Source, Attachment] = {}
+    for where, file in files:
+        if isinstance(file.source, Data):
+            continue
+        if one := await _signed(backend, owner, file):
+            found[file.source] = one
+        elif not is_foreign(backend, file, allowed):
+            raise Refused(NOT_SIGNED, where=where)
+    return found
+
+
+async def _signed(backend: Backend, owner: str, file: File) -> Attachment | None:
     """The attachment a url was signed for. Somebody else's is as good as none."""
     url = file.source.url if isinstance(file.source, Url) else ""
     id = backend.signer.read_url(url, backend.clock())
     try:
         return await backend.files.find(owner, id or "")
-    except NotFound as error:
-        raise Refused(NOT_SIGNED, where=where) from error
+    except NotFound:
+        return None
 
 
 def _check_count(run_input: RunInput, found: Mapping[Source, Attachment], allowed: FileInput) -> None:

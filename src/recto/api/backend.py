@@ -14,6 +14,7 @@ from recto.agents.agent import Agent
 from recto.api.uploads import UnderWay, UploadRules
 from recto.engine.hub import Hub
 from recto.files.attachments import Attachments
+from recto.files.outbound import Outbound
 from recto.files.signing import Signer
 from recto.page.canonical import Json, dump
 from recto.store.ports import Admission, Admitted, Bounds
@@ -36,7 +37,8 @@ class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
 
     `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools. `operators` are
-    the users who may look at how the whole server does. `uploading` counts the uploads at work in this process.
+    the users who may look at how the whole server does. `uploading` counts the uploads at work in this process;
+    `outbound` fetches what urls of others stand for.
     """
 
     store: Store
@@ -57,6 +59,7 @@ class Backend:
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)
+    outbound: Outbound = field(default_factory=Outbound)
 
 
 def backend_of(request: Request) -> Backend:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,8 +11,12 @@ from recto.api.auth_token import is_loopback
 from recto.api.uploads import UploadRules
 from recto.cli.server_settings import ServerSettings
 from recto.files.attachments import Attachments
+from recto.files.documents import Documents, DocumentSettings
 from recto.files.keys import load_keys, parse_keys
+from recto.files.outbound import Outbound, OutboundSettings
 from recto.files.pairing import owner_of, pair
+from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.ports import ParseLimits
 from recto.files.ports import FileSettings, Storage
 from recto.files.pulse import Pulse
 from recto.files.signing import Signer
@@ -49,6 +52,11 @@ class Address:
             self.url = self.url.removesuffix(":0") + f":{port}"
 
 
+def now() -> datetime:
+    """The time, as everything here tells it."""
+    return datetime.now(UTC)
+
+
 def make_signer(settings: ServerSettings, folder: Path, address: Address) -> Signer:
     """Signs with the keys that were given, or with those made for this data folder."""
     keys = parse_keys(settings.signing_keys) if settings.signing_keys else load_keys(folder)
@@ -75,10 +83,52 @@ def outlives_power(settings: ServerSettings, *, is_shared: bool) -> bool:
     return is_shared or settings.synchronous == "FULL"
 
 
-def make_cabinet(
-    settings: ServerSettings, storage: Storage, store: Store, signer: Signer, clock: Callable[[], datetime]
-) -> Cabinet:
-    """Attachments in their storage, and what pages show of pictures."""
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """What reads documents, and keeps what was read of them. Both end with the server."""
+
+    parsers: Parsers
+    documents: Documents
+
+    async def close(self) -> None:
+        """Nobody reads any more."""
+        await self.documents.close()
+        await self.parsers.close()
+
+
+def make_library(settings: ServerSettings) -> Library:
+    """Child processes that read documents, started when there is one to read."""
+    limits = ParseLimits(
+        seconds=settings.parse_seconds,
+        memory_bytes=settings.parse_memory_bytes,
+        file_bytes=settings.parse_bytes,
+        pages=settings.parse_pages,
+        characters=settings.parse_characters,
+        ocr_pages=settings.ocr_pages,
+        ocr_seconds=settings.ocr_seconds,
+    )
+    kept = DocumentSettings(
+        limits=limits, ocr=settings.ocr, kept_bytes=settings.parsed_bytes, kept_days=settings.parsed_days
+    )
+    parsers = Parsers(PoolSettings(children=settings.parse_children, waiting=settings.parse_waiting))
+    return Library(parsers=parsers, documents=Documents(settings.parsed_folder, parsers, kept, clock=now))
+
+
+def make_outbound(settings: ServerSettings) -> Outbound:
+    """The one way to fetch what a url of somebody else's stands for."""
+    limits = OutboundSettings(
+        seconds=settings.fetch_seconds,
+        redirects=settings.fetch_redirects,
+        at_once=settings.fetches,
+        of_user=settings.user_fetches,
+        file_bytes=settings.fetch_bytes,
+    )
+    networks = [part.strip() for part in settings.fetch_networks.split(",") if part.strip()]
+    return Outbound(limits, allowance=networks)
+
+
+def make_cabinet(settings: ServerSettings, storage: Storage, store: Store, signer: Signer, library: Library) -> Cabinet:
+    """Attachments in their storage, what is read of them, and what pages show of pictures."""
     rules = FileSettings(
         upload_bytes=settings.upload_bytes,
         user_bytes=settings.user_bytes,
@@ -92,8 +142,9 @@ def make_cabinet(
         by_url=can_be_reached(settings),
     )
     return Cabinet(
-        attachments=Attachments(storage, store, rules, clock=clock, new_id=new_id),
+        attachments=Attachments(storage, store, rules, clock=now, new_id=new_id, forgotten=library.documents.forget),
         signer=signer,
+        documents=library.documents,
         pictures=Pictures(pictures),
     )
 

@@ -9,7 +9,7 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from fastapi import FastAPI
@@ -23,7 +23,17 @@ from recto.api.gate import GateRules
 from recto.api.listen import listen
 from recto.api.server import make_api
 from recto.app.crew import Crew, make_crew, model_of
-from recto.app.filing import Address, make_cabinet, make_signer, open_files, upload_rules
+from recto.app.filing import (
+    Address,
+    Library,
+    make_cabinet,
+    make_library,
+    make_outbound,
+    make_signer,
+    now,
+    open_files,
+    upload_rules,
+)
 from recto.cli.server_settings import ServerSettings
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
@@ -141,7 +151,8 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
     try:
         store = await _store(settings, plan.folder.database_url)
         storage = await open_files(settings, store, plan.folder.node())
-        cabinet = make_cabinet(settings, storage, store, plan.signer, _now)
+        library = make_library(settings)
+        cabinet = make_cabinet(settings, storage, store, plan.signer, library)
         shop = _workshop(plan, store, cabinet)
         hub = shop.hub
         dispatcher = _dispatcher(plan, shop)
@@ -172,16 +183,22 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
         with suppress(asyncio.CancelledError):
             await cleaning
         await stop()
-        for model in (shop.model, *shop.models.values()):
-            await model.aclose()
-        await store.close()
+        await _close(shop, library)
+
+
+async def _close(shop: Workshop, library: Library) -> None:
+    """What others work with ends last."""
+    await library.close()
+    for model in (shop.model, *shop.models.values()):
+        await model.aclose()
+    await shop.store.close()
 
 
 def _dispatcher(plan: Plan, shop: Workshop) -> Dispatcher:
     settings = plan.settings
     who = Claimant(node=plan.folder.node(), boot=new_id(), lease=timedelta(seconds=settings.lease_seconds))
     dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
-    return Dispatcher(shop.store, who, partial(work, shop), clock=_now, settings=dispatch)
+    return Dispatcher(shop.store, who, partial(work, shop), clock=now, settings=dispatch)
 
 
 async def _store(settings: ServerSettings, fallback: str) -> Store:
@@ -191,15 +208,17 @@ async def _store(settings: ServerSettings, fallback: str) -> Store:
 
 
 def _cleaning(settings: ServerSettings, shop: Workshop) -> Mapping[str, Callable[[], Awaitable[int]]]:
-    files = {"files": shop.cabinet.attachments.clean} if shop.cabinet else {}
+    cabinet = shop.cabinet
+    files = {"files": cabinet.attachments.clean} if cabinet else {}
+    texts = {"texts": cabinet.documents.clean} if cabinet and cabinet.documents else {}
     folders = partial(sweep_workspaces, settings.workspaces_folder, shop.store.known_threads)
-    return {"rows": partial(_clean_rows, settings, shop.store), **files, "workspaces": folders}
+    return {"rows": partial(_clean_rows, settings, shop.store), **files, **texts, "workspaces": folders}
 
 
 async def _clean_rows(settings: ServerSettings, store: Store) -> int:
-    now = _now()
+    at = now()
     events, calls, threads = (
-        now - timedelta(days=days) if days else None
+        at - timedelta(days=days) if days else None
         for days in (settings.event_days, settings.call_days, settings.thread_days)
     )
     done = await store.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
@@ -222,8 +241,9 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
         files=cabinet.attachments,
         signer=cabinet.signer,
         uploads=upload_rules(settings),
+        outbound=make_outbound(settings),
         workspaces=shop.workspaces,
-        clock=_now,
+        clock=now,
         new_id=new_id,
     )
 
@@ -245,13 +265,9 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
         prices=load_prices(settings.prices),
         shelf=Shelf(store, ShelfSettings(threads=settings.shelf_threads, entries=settings.shelf_entries)),
         telemetry=Telemetry(CollectorRegistry()),
-        clock=_now,
+        clock=now,
         chance=random.random,
         new_id=new_id,
         backoff=BackoffSettings(base=settings.retry_seconds, retry_after_cap=settings.retry_after_seconds),
         recorder=RecorderSettings(interval=settings.event_seconds, characters=settings.event_characters),
     )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

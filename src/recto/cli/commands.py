@@ -18,6 +18,7 @@ from recto.cli.agents import agents
 from recto.cli.config import load_config
 from recto.cli.data import backup, user
 from recto.cli.keys import keys
+from recto.cli.read import read
 from recto.cli.report import report, tokens_of_messages
 from recto.cli.serve import serve
 from recto.cli.sessions import Session, read_session
@@ -84,6 +85,7 @@ def fold(
 
 
 app.command()(serve)
+app.command()(read)
 app.command()(backup)
 app.add_typer(user)
 app.add_typer(agents)

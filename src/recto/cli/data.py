@@ -126,6 +126,7 @@ async def _export(settings: ServerSettings, name: str) -> int:
 
 
 async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
+    from recto.files.document_files import DocumentFolder
     from recto.files.pairing import check_pair, owner_of
     from recto.files.storage import open_storage
     from recto.tools.workspaces import sweep_workspaces
@@ -137,6 +138,7 @@ async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
         await check_pair(storage, store, owner)
         gone = await store.delete_user(name)
         await sweep_workspaces(settings.workspaces_folder, store.known_threads)
+    DocumentFolder(settings.parsed_folder).forget(gone.blobs)
     await storage.delete(gone.blobs)
     return gone
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from recto.agents.agent import Limits
 from recto.agents.tables import LimitsTable
+from recto.cli.server_table import ServerTable
 from recto.errors import SettingsError
 
 PREFIX = "RECTO_"
@@ -28,11 +28,6 @@ SECRETS = frozenset(
         *("jwt_secret", "jwt_public_key", "jwt_jwks_url"),
     }
 )
-# A year and a century: more is a mistake, and a time beyond the calendar.
-Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Days = Annotated[float, Field(ge=0, le=36_500, allow_inf_nan=False)]
-Secret = Annotated[str, Field(min_length=16)]
 BaseModelT = TypeVar("BaseModelT", bound=BaseModel)
 
 
@@ -106,6 +101,24 @@ class ServerSettings:
     page_images: int = 20
     workspace_bytes: int = 2**30
     user_files: int = 100_000
+    parse_children: int = 0
+    parse_waiting: int = 100
+    parse_seconds: float = 60.0
+    parse_memory_bytes: int = 2 * 2**30
+    parse_bytes: int = 100 * 2**20
+    parse_pages: int = 5_000
+    parse_characters: int = 100_000_000
+    ocr: str = "chi_sim+eng"
+    ocr_pages: int = 50
+    ocr_seconds: float = 240.0
+    parsed_bytes: int = 5 * 2**30
+    parsed_days: float = 30.0
+    fetches: int = 16
+    user_fetches: int = 4
+    fetch_seconds: float = 20.0
+    fetch_bytes: int = 50 * 2**20
+    fetch_redirects: int = 5
+    fetch_networks: str = ""
     prices: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
@@ -117,95 +130,20 @@ class ServerSettings:
         return self.data / "files"
 
     @property
+    def parsed_folder(self) -> Path:
+        """Where the texts of documents are kept that were read before."""
+        return self.data / "parsed"
+
+    @property
     def workspaces_folder(self) -> Path:
         """Where each thread has a folder to work in."""
         return self.data / "workspaces"
 
 
-def _check_proxies(text: str) -> str:
-    for part in filter(None, text.split(",")):
-        try:
-            ip_network(part.strip())
-        except ValueError:
-            raise ValueError(f"{part.strip()!r} is no address; name addresses or networks, by commas") from None
-    return text
-
-
-class _ServerTable(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str | None = None
-    port: Annotated[int, Field(ge=0, le=65_535)] | None = None
-    data: Path | None = None
-    agents: Path | None = None
-    agent: Annotated[str, Field(min_length=1)] | None = None
-    model: Annotated[str, Field(min_length=1)] | None = None
-    database_url: str | None = None
-    synchronous: Literal["NORMAL", "FULL"] | None = None
-    runs: Annotated[int, Field(ge=0)] | None = None
-    waiting_writes: Count | None = None
-    lease_seconds: Seconds | None = None
-    grace_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    event_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    heartbeat_seconds: Seconds | None = None
-    event_characters: Count | None = None
-    retry_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    retry_after_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    model_connect_seconds: Seconds | None = None
-    model_first_byte_seconds: Seconds | None = None
-    model_between_seconds: Seconds | None = None
-    shelf_threads: Count | None = None
-    shelf_entries: Count | None = None
-    database_connections: Count | None = None
-    window: Count | None = None
-    token: Secret | None = None
-    api_keys: str | None = None
-    jwt_secret: Secret | None = None
-    jwt_public_key: str | None = None
-    jwt_jwks_url: str | None = None
-    jwt_audience: str | None = None
-    jwt_issuer: str | None = None
-    jwt_cache_seconds: Seconds | None = None
-    public_url: str | None = None
-    proxies: Annotated[str, AfterValidator(_check_proxies)] | None = None
-    cors_origins: str | None = None
-    operators: str | None = None
-    user_runs: Annotated[int, Field(ge=0)] | None = None
-    user_requests: Annotated[int, Field(ge=0)] | None = None
-    user_tokens: Annotated[int, Field(ge=0)] | None = None
-    thread_queue: Annotated[int, Field(ge=0)] | None = None
-    queue: Annotated[int, Field(ge=0)] | None = None
-    event_days: Days | None = None
-    call_days: Days | None = None
-    thread_days: Days | None = None
-    cleaning_seconds: Seconds | None = None
-    storage_url: str | None = None
-    signing_keys: str | None = None
-    url_seconds: Annotated[float, Field(ge=60, le=604_800)] | None = None
-    redirects: bool | None = None
-    uploads: Count | None = None
-    user_uploads: Count | None = None
-    upload_files: Count | None = None
-    upload_bytes: Annotated[int, Field(ge=0)] | None = None
-    upload_seconds: Seconds | None = None
-    unused_hours: Annotated[float, Field(ge=0, le=876_000, allow_inf_nan=False)] | None = None
-    user_bytes: Annotated[int, Field(ge=0)] | None = None
-    vision: bool | None = None
-    image_urls: bool | None = None
-    image_bytes: Count | None = None
-    page_image_bytes: Count | None = None
-    page_images: Annotated[int, Field(ge=0)] | None = None
-    workspace_bytes: Annotated[int, Field(ge=0)] | None = None
-    user_files: Annotated[int, Field(ge=0)] | None = None
-    prices: Path | None = None
-    log_level: Literal["debug", "info", "warning", "error"] | None = None
-    log_format: Literal["text", "json"] | None = None
-
-
 class _File(BaseModel):
     """A whole file: other tables belong to other commands."""
 
-    server: _ServerTable = _ServerTable()
+    server: ServerTable = ServerTable()
     limits: LimitsTable = LimitsTable()
 
 
@@ -213,8 +151,8 @@ def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], f
     """The settings in force. An unknown name or a value that means nothing raises SettingsError."""
     table = _checked(_File, _read(file), "")
     spoken = {name: value for name, value in flags.items() if value is not None}
-    merged = _given(table.server) | _given(_checked(_ServerTable, _from_environment(environment), PREFIX))
-    merged |= _given(_checked(_ServerTable, spoken, "--"))
+    merged = _given(table.server) | _given(_checked(ServerTable, _from_environment(environment), PREFIX))
+    merged |= _given(_checked(ServerTable, spoken, "--"))
     merged["limits"] = Limits(**_given(table.limits))  # pyright: ignore[reportArgumentType] - its table checked them
     settings = ServerSettings(**merged)  # pyright: ignore[reportArgumentType] - the tables above checked them
     if settings.database_url is not None:

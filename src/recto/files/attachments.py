@@ -7,7 +7,7 @@ import hashlib
 import logging
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ NO_ROOM = "you may store {room:,} bytes more, and it has more than that. Delete 
 
 
 class Attachments:
-    """The files people upload: their bytes in a storage, the rest in rows."""
+    """The files people upload: their bytes in a storage, the rest in rows. `forgotten` hears which bytes go."""
 
     def __init__(
         self,
@@ -45,12 +45,14 @@ class Attachments:
         *,
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
+        forgotten: Callable[[Sequence[str]], Awaitable[None]] | None = None,
     ) -> None:
         self._storage = storage
         self._rows = rows
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
+        self._forgotten = forgotten
         self._pulse = Pulse(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
@@ -118,6 +120,8 @@ class Attachments:
         return min(limits, default=None)
 
     async def _keep(self, upload: Upload, type: FileType, incoming: _Incoming, blob: str) -> Attachment:
+        if upload.once and (known := await self._rows.same_attachment(upload.owner, incoming.sha256, upload.name)):
+            return await self._instead(known, blob)
         attachment = Attachment(
             id=self._new_id(),
             owner=upload.owner,
@@ -135,12 +139,14 @@ class Attachments:
             await self.forget([blob])
             raise
         # After any other failure nobody knows whether there is a row. The bytes stay, and are swept if there is none.
-        if kept.blob == blob:
-            return kept
-        if not await self._is_whole(kept):
-            return await self._mend(kept, blob)
+        return kept if kept.blob == blob else await self._instead(kept, blob)
+
+    async def _instead(self, known: Attachment, blob: str) -> Attachment:
+        """An attachment whose bytes came again: the new ones go, unless the old ones are lost."""
+        if not await self._is_whole(known):
+            return await self._mend(known, blob)
         await self.forget([blob])
-        return kept
+        return known
 
     async def _is_whole(self, attachment: Attachment) -> bool:
         """Whether its bytes are there, as many as it has: its last one, and none behind it."""
@@ -171,6 +177,9 @@ class Attachments:
 
     async def forget(self, blobs: Sequence[str]) -> int:
         """Delete bytes that have no row. Returns how many; what cannot be deleted now is swept later."""
+        if blobs and self._forgotten:
+            # What was made of them goes with them, and first: of that nobody would know later.
+            await self._forgotten(blobs)
         try:
             if blobs:
                 await self._storage.delete(blobs)

@@ -27,7 +27,8 @@ class FileSettings:
 class Upload:
     """A file on its way in: whose, the name and type its sender gives it, and what may come.
 
-    `room` are the bytes its owner may still store, where somebody has looked.
+    `room` are the bytes its owner may still store, where somebody has looked. `once`: bytes and a name that its owner
+    has already are that attachment, and no other.
     """
 
     owner: str
@@ -35,6 +36,7 @@ class Upload:
     allowed: FileInput
     declared: str | None = None
     room: int | None = None
+    once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

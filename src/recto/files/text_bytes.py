@@ -6,14 +6,8 @@ import codecs
 import re
 import unicodedata
 
-# The longer one first: a mark of UTF-32 begins with one of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+from recto.files.parsing.decode import MARKS
+
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 # Controls that texts have: blanks, escapes of terminals and of Japanese encodings, the end mark of old systems.
 _CONTROLS = re.compile(rb"[\x01-\x07\x10-\x19\x1c-\x1f\x7f]")
@@ -24,7 +18,7 @@ _SVG = re.compile(r"<(?:svg:)?svg[\s>/]")
 
 def is_text(head: bytes) -> bool:
     """Whether the first bytes of a file are text: UTF-8, UTF-16 or 32 by mark or evidently, or an older encoding."""
-    for mark, encoding in _MARKS:
+    for mark, encoding in MARKS:
         if head.startswith(mark):
             return _decoded(head, encoding) is not None
     if b"\0" in head:
@@ -34,7 +28,7 @@ def is_text(head: bytes) -> bool:
 
 def is_svg(head: bytes) -> bool:
     """Whether a text begins, after declarations and comments, with an `svg` element."""
-    encoding = next((encoding for mark, encoding in _MARKS if head.startswith(mark)), "utf-8")
+    encoding = next((encoding for mark, encoding in MARKS if head.startswith(mark)), "utf-8")
     text = (_decoded(head, encoding) or "").removeprefix("\ufeff").lstrip()
     for opening, closing in (("<?", "?>"), ("<!--", "-->"), ("<!DOCTYPE", ">"), ("<!--", "-->")):
         while text.startswith(opening):

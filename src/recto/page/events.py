@@ -126,6 +126,15 @@ class CallAnswered:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ActivityTold:
+    """How something goes that is no part of the conversation. It takes the place of what was told under this id."""
+
+    message: str
+    activity: str
+    content: Mapping[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Discarded:
     """What was said under this message id does not count: the log never had it whole, and it is said again."""
 
@@ -154,6 +163,7 @@ Event: TypeAlias = (
     | CallSaid
     | CallClosed
     | CallAnswered
+    | ActivityTold
     | Discarded
     | MessagesSnapshot
 )
@@ -166,10 +176,13 @@ def ends_run(body: bytes) -> bool:
 
 
 def merge(events: Sequence[Event]) -> list[Event]:
-    """The same story in fewer events: deltas of one thing that follow each other become one."""
+    """The same story in fewer events: deltas of one thing that follow each other become one, activities the last."""
     merged: list[Event] = []
     pieces: list[str] = []
     for event in events:
+        if merged and isinstance(event, ActivityTold) and _is_newer(merged[-1], event):
+            merged[-1] = event
+            continue
         if merged and isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) and _is_more_of(merged[-1], event):
             pieces.append(event.delta)
             continue
@@ -178,6 +191,10 @@ def merge(events: Sequence[Event]) -> list[Event]:
         merged.append(event)
     _join(merged, pieces)
     return merged
+
+
+def _is_newer(last: Event, event: ActivityTold) -> bool:
+    return isinstance(last, ActivityTold) and last.message == event.message
 
 
 def _is_more_of(last: Event, event: TextSaid | ReasoningSaid | CallSaid) -> bool:
@@ -216,6 +233,9 @@ def encode_event(event: Event) -> list[bytes]:
             return [dump({"type": f"REASONING_{end}", "messageId": message}) for end in ("MESSAGE_END", "END")]
         case CallOpened() | CallClosed() | CallAnswered():
             return [dump(_call(event))]
+        case ActivityTold(message=message, activity=activity):
+            told = {"type": "ACTIVITY_SNAPSHOT", "messageId": message, "activityType": activity}
+            return [dump(told | {"content": event.content, "replace": True})]
         case Discarded():
             value = {"messageId": event.message, "reason": event.reason}
             return [dump({"type": "CUSTOM", "name": DISCARDED, "value": value})]

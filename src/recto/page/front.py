@@ -98,7 +98,8 @@ def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
         yield Injected(message=message, kind="summary", rule="R13", reason=SUMMARY_REASON)
 
 
-@lru_cache(maxsize=64)
+# Few: each may hold as much text as a quote has room for, and some more.
+@lru_cache(maxsize=16)
 def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter) -> Quote | None:
     return quote_message(quote, budget=budget, counter=counter)
 

@@ -8,7 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from recto.page.input_files import InputFile
-from recto.tools.documents import Asked, Span, files_of, read_documents
+from recto.tools.document_parts import Wanted
+from recto.tools.document_rows import Asked, show_documents
+from recto.tools.documents import files_of
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 from recto.tools.read_files import MOST_FILES
@@ -21,7 +23,7 @@ async def file_read(
     """Read the text of documents by their numbers."""
     documents = numbered(files_of(context).turns)
     asked = [_asked(index, documents) for index in file_indexes]
-    return await read_documents(asked, Span(), context)
+    return await show_documents(asked, Wanted(), context)
 
 
 def numbered(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile]:

@@ -22,6 +22,7 @@ from recto.tools.file_read import file_read
 from recto.tools.function import tool_from
 from recto.tools.mark import mark_of
 from recto.tools.ports import Tool
+from recto.tools.read_documents import read_documents
 from recto.tools.read_files import read_files
 from recto.tools.sandbox_fetch_user_file import sandbox_fetch_user_file
 
@@ -31,6 +32,7 @@ BUILT_IN: tuple[Callable[..., object], ...] = (
     current_time,
     calculator,
     read_files,
+    read_documents,
     sandbox_fetch_user_file,
 )
 

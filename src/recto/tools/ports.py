@@ -10,12 +10,57 @@ from typing import Protocol, TypeAlias
 
 from recto.page import ToolOffer
 from recto.page.canonical import Json
+from recto.page.document import Element, Excerpt, Extent
 from recto.page.input_files import FileMaps, InputFile
 from recto.page.messages import ToolPart
-from recto.tools.text_cache import TextCache
 
 LIMIT_CHARACTERS = 50_000
 WORKSPACE_BYTES = 2**30
+
+
+class Document(Protocol):
+    """A document that is being read, or was. Its beginning is there before its end.
+
+    Each method waits until what it is asked for is read, and raises FileRefused for a document that cannot be.
+    """
+
+    @property
+    def extent(self) -> Extent:
+        """How much is read by now."""
+        ...
+
+    async def characters(self, start: int, count: int) -> Excerpt:
+        """The text from a character on: up to `count` of them. From the end on there are none."""
+        ...
+
+    async def pages(self, first: int, last: int) -> Excerpt:
+        """The text of these pages, slides or sheets, counted from 1. Those it does not have are left out."""
+        ...
+
+    async def elements(self, start: int, count: int) -> Sequence[Element]:
+        """What it is made of, as data: up to `count` elements from the one at `start` on, counted from 0 (D9)."""
+        ...
+
+    async def whole(self) -> Extent:
+        """How much there is of it, once it is read to its end."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far something is that takes a while: what, how much of it is done, of how much, counted in what."""
+
+    label: str
+    done: int
+    total: int | None
+    unit: str
+
+
+Tell: TypeAlias = Callable[[Progress], None]
+
+
+def tell_nobody(progress: Progress) -> None:
+    """For where nobody waits to see how far it is."""
 
 
 class FilesAtHand(Protocol):
@@ -32,12 +77,12 @@ class FilesAtHand(Protocol):
         ...
 
     @property
-    def texts(self) -> TextCache:
-        """What was read of files before, in this thread or another (D3)."""
+    def max_files(self) -> int:
+        """How many documents are read where all of them are asked for (D4)."""
         ...
 
-    async def sha256_of(self, file: InputFile) -> str:
-        """What tells its bytes from all others. It raises what `read` raises."""
+    async def document(self, file: InputFile) -> Document:
+        """A file as a document, read once for all who want it (D3). It raises what `read` raises."""
         ...
 
     def read(self, file: InputFile) -> AsyncGenerator[bytes]:
@@ -51,7 +96,7 @@ class ToolContext:
 
     `files` are those of the thread, `workspace` a folder of its own that may hold `workspace_bytes` (0: no limit); None
     where the server keeps none. Of an answer longer than `characters` the middle is left out: who cannot have that
-    answers less.
+    answers less. `tell` says how far it is, to whoever watches the run.
     """
 
     owner: str
@@ -65,6 +110,7 @@ class ToolContext:
     workspace: Path | None = None
     workspace_bytes: int = WORKSPACE_BYTES
     characters: int = LIMIT_CHARACTERS
+    tell: Tell = tell_nobody
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,28 @@
-"""The tool that reads uploads (F5): documents of the thread by file id, a page at a time. It reads nothing else."""
+"""The tool that reads uploads (F5): documents of the thread by file id, a part at a time. It reads nothing else."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from recto.page.input_files import FileMaps
-from recto.tools.documents import NAME_SHOWN, PAGE_CHARACTERS, Asked, Span, files_of, read_documents
+from recto.tools.document_parts import PAGE_CHARACTERS, Format, PageRange, Wanted
+from recto.tools.document_rows import Asked, show_documents
+from recto.tools.documents import NAME_SHOWN, files_of
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 
 MOST_FILES = 20
 KNOWN_SHOWN = 10
+PAGES = r"^([1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?)?$"
+
+
+def _rising(pages: str) -> str:
+    first, _, last = pages.partition("-")
+    if last and int(first) > int(last):
+        raise ValueError("the first page comes after the last")
+    return pages
 
 
 @tool(safe_to_repeat=True)
@@ -22,15 +32,32 @@ async def read_files(
         Field(description="Ids of documents, as # Input Files has them.", min_length=1, max_length=MOST_FILES),
     ],
     context: ToolContext,
-    offset: Annotated[int, Field(description="How many characters of each text to leave out.", ge=0)] = 0,
-    limit: Annotated[int, Field(description="How many characters of each text to show.", ge=1)] = PAGE_CHARACTERS,
+    *,
+    offset: Annotated[int, Field(description="How many characters (or elements) of each to leave out.", ge=0)] = 0,
+    limit: Annotated[
+        int, Field(description="How many characters (or elements) of each to show.", ge=1)
+    ] = PAGE_CHARACTERS,
+    pages: Annotated[
+        str,
+        Field(description='Only these pages, slides or sheets: "3" or "3-7".', pattern=PAGES),
+        AfterValidator(_rising),
+    ] = "",
+    format: Annotated[
+        Format, Field(description="text, or elements: its pages, headings, tables as JSON, with the cells.")
+    ] = "text",
 ) -> str:
     """Read the text of documents the user attached, in this turn or an earlier one. Read a file before you speak of
-    what is in it. Long texts come a page at a time, and say how to get the next.
+    what is in it. Long texts come a part at a time, and say how to get the next.
     """
     maps = files_of(context).maps
     asked = [_asked(id, maps) for id in ids]
-    return await read_documents(asked, Span(offset=offset, limit=limit), context)
+    wanted = Wanted(offset=offset, limit=limit, pages=_range(pages), format=format)
+    return await show_documents(asked, wanted, context)
+
+
+def _range(pages: str) -> PageRange | None:
+    first, _, last = pages.partition("-")
+    return PageRange(first=int(first), last=int(last or first)) if first else None
 
 
 def _asked(id: str, maps: FileMaps) -> Asked:

@@ -15,11 +15,14 @@ from recto.page import Calibration, Entry, Facts, Finished, Interrupted, Manifes
 from recto.page.canonical import dump
 from recto.page.discard import discard_lost
 from recto.page.events import Event, encode_event
+from recto.page.quote import Quoted
 from recto.store.ports import CallBegun, CallEnded, Change, Purpose
 from recto.worker.account import seconds_between, tell
 from recto.worker.calls_in_text import CallsInText
 from recto.worker.desk import Desk
 from recto.worker.finish import farewell
+from recto.worker.progress import Teller
+from recto.worker.quoting import quoted
 from recto.worker.reply import Reply
 
 CUT_SHORT = "The reply was lost on the way and is asked for again."
@@ -27,6 +30,8 @@ CUT_SHORT = "The reply was lost on the way and is asked for again."
 
 async def call_model(desk: Desk) -> None:
     """Ask the model. A page that would not fit is not sent: the next step is another then."""
+    if desk.quote is None:
+        desk.quote = await _quoted(desk)
     facts = desk.facts()
     page, manifest = assemble(facts)
     room = replace(desk.agent.compact, window=desk.agent.window or desk.model.window)
@@ -52,6 +57,14 @@ async def call_model(desk: Desk) -> None:
         raise
     else:
         await _append(desk, call)
+
+
+async def _quoted(desk: Desk) -> Quoted:
+    teller = Teller(desk.recorder.mention, f"{desk.run.response_id}-documents", desk.shop.clock)
+    try:
+        return await quoted(desk.agent, desk.at_hand(), teller)
+    finally:
+        teller.end()
 
 
 @dataclass(kw_only=True)

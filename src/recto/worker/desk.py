@@ -31,6 +31,7 @@ from recto.page import (
 from recto.page.attachment import FileRef
 from recto.page.call_files import refs_in
 from recto.page.events import Event
+from recto.page.quote import Quoted
 from recto.page.reminder import ContextItem, Dataset
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Change, StoredRun, Written
@@ -52,8 +53,9 @@ class Desk:
     """One claimed run. `said` are message ids readers have seen; `broken_off` means what was said so far is kept.
 
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them.
-    `files` are those of the thread, `datasets` those the user may use in this turn. `unpictured`: the provider would
-    not take a page with pictures, so the rest of the run goes without.
+    `files` are those of the thread, `datasets` those the user may use in this turn, `quote` is what its pages carry
+    before the history, once that was read. `unpictured`: the provider would not take a page with pictures, so the rest
+    of the run goes without.
     `held` waits for the next write and is part of it: a run's first step stores its input too.
     """
 
@@ -81,6 +83,7 @@ class Desk:
     files: Filing = NO_FILES
     unpictured: bool = False
     datasets: tuple[Dataset, ...] = ()
+    quote: Quoted | None = None
     said: set[str] = field(default_factory=set[str])
     held: Change = Change()
     held_events: tuple[Event, ...] = ()
@@ -147,6 +150,8 @@ class Desk:
             tools=offers,
             tool_calling=agent.tool_calling,
             turn=turn,
+            quote=self.quote or (),
+            quote_budget=agent.file_input.quote_tokens,
             urls=self.files.urls,
             pictures=self.files.pictures,
             max_files=agent.file_input.max_files,

@@ -9,17 +9,19 @@ from functools import cached_property
 
 from recto.errors import FileRefused, NotFound
 from recto.files.attachments import Attachments
+from recto.files.documents import Documents
 from recto.files.signing import Signer
 from recto.page import Entry, Facts, FileMaps, InputFile, Key, Turn, UserMessage, View, maps_of, view
 from recto.page.attachment import Attachment, FileRef, file_of
 from recto.page.input_files import display_name
 from recto.page.messages import Data, File, ToolMessage, Url
 from recto.page.remind import files_shown
-from recto.tools.text_cache import TextCache
+from recto.tools.ports import Document
 from recto.worker.pictures import Pictures, wanted_pictures
 
 # A url that a page shows is good for at least this long; else all are signed anew.
 SOON = timedelta(hours=1)
+NOT_READ = "documents are not read here. Tell the user so."
 GONE = "{name} was deleted, so it cannot be read. Say so, and ask for it again if it is needed."
 
 
@@ -27,13 +29,13 @@ GONE = "{name} was deleted, so it cannot be read. Say so, and ask for it again i
 class Cabinet:
     """Where files are and how they are named to others. Without `pictures` none are chosen: for who sees none.
 
-    `texts` is what tools of all threads have read of files; the process has one.
+    Without `documents` none is read: for who only shows what there is.
     """
 
     attachments: Attachments
     signer: Signer
     pictures: Pictures | None = None
-    texts: TextCache = field(default_factory=TextCache)
+    documents: Documents | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +95,7 @@ class AtHand:
     """The files of a thread as tools see them. Worked out when a tool asks: most never do."""
 
     filing: Filing
-    attachments: Attachments
-    texts: TextCache
+    cabinet: Cabinet
     log: Sequence[Entry]
     max_files: int
 
@@ -122,19 +123,23 @@ class AtHand:
         # Users' messages have the response ids they were admitted with, so the turn need not say it.
         return Facts(log=self.log, turn=Turn(), urls=self.filing.urls, max_files=self.max_files)
 
-    async def sha256_of(self, file: InputFile) -> str:
-        """What tells its bytes from all others."""
-        return (await self._open(file)).sha256
+    async def document(self, file: InputFile) -> Document:
+        """A file as a document, read once for all threads of its owner (D3)."""
+        # Asked for each time: who may not read the file any more is told so, whatever is kept of it.
+        attachment, documents = await self._open(file), self.cabinet.documents
+        if documents is None:
+            raise FileRefused(NOT_READ, code="not_read")
+        return await documents.open(attachment, lambda: self.cabinet.attachments.read(attachment))
 
     async def read(self, file: InputFile) -> AsyncGenerator[bytes]:
         """The bytes of a file, in pieces."""
-        async for piece in self.attachments.read(await self._open(file)):
+        async for piece in self.cabinet.attachments.read(await self._open(file)):
             yield piece
 
     async def _open(self, file: InputFile) -> Attachment:
         source = file.file.source
         try:
-            return await self.attachments.open(source.key if isinstance(source, Key) else "")
+            return await self.cabinet.attachments.open(source.key if isinstance(source, Key) else "")
         except NotFound as error:
             raise FileRefused(GONE.format(name=file.name), code="gone") from error
 
@@ -143,8 +148,7 @@ def at_hand(filing: Filing, log: Sequence[Entry], max_files: int) -> AtHand | No
     """What tools may work with; None where the server keeps no files."""
     if filing.cabinet is None:
         return None
-    cabinet = filing.cabinet
-    return AtHand(filing=filing, attachments=cabinet.attachments, texts=cabinet.texts, log=log, max_files=max_files)
+    return AtHand(filing=filing, cabinet=filing.cabinet, log=log, max_files=max_files)
 
 
 def _with_refs(maps: FileMaps, filing: Filing) -> FileMaps:

@@ -62,6 +62,12 @@ class Recorder:
             # Whoever breaks this off must not break off the commit.
             await asyncio.shield(self._flushing)
 
+    def mention(self, event: Event) -> None:
+        """Say this when there is time. Where something stood in the way, whoever speaks next is told."""
+        if not self._failure:
+            self._pending.append(event)
+            self._plan()
+
     async def write(self, change: Change, events: Sequence[Event] = ()) -> Written:
         """Commit a change, with all that was said before it and these events, as one. Then readers get them."""
         async with self._turn:

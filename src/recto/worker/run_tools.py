@@ -25,11 +25,12 @@ from recto.page.messages import ToolPart
 from recto.page.next_step import INVALID_ARGUMENTS
 from recto.store.ports import Change
 from recto.tools.call import ToolLimits, call_tool
-from recto.tools.ports import Tool, ToolContext, ToolResult
+from recto.tools.ports import Tell, Tool, ToolContext, ToolResult
 from recto.tools.schema import check_arguments
 from recto.tools.workspaces import workspace_of
 from recto.worker.calls_in_text import UNREADABLE
 from recto.worker.desk import Desk
+from recto.worker.progress import Teller
 
 INTERRUPTED, CUT_OFF, NEEDS_CONSENT = "interrupted", "cut_off", "needs_consent"
 LOST = (
@@ -100,14 +101,19 @@ async def _start(desk: Desk, calls: Sequence[ToolCall], settled: Sequence[tuple[
 
 
 async def _act(desk: Desk, call: ToolCall) -> None:
-    result = await _result(desk, call)
+    # Told again by another worker it has the same id, and so takes its place.
+    teller = Teller(desk.recorder.mention, f"{call.id}-progress", desk.shop.clock)
+    try:
+        result = await _result(desk, call, teller)
+    finally:
+        teller.end()
     desk.shop.reached("tool_acted")
     message = _message(desk, call, _with_notice(desk, call, result))
     await desk.write(Change(entries=(message,)), [_answered(message)])
     desk.shop.reached("tool_ended")
 
 
-async def _result(desk: Desk, call: ToolCall) -> ToolResult:
+async def _result(desk: Desk, call: ToolCall, tell: Tell) -> ToolResult:
     tool, limits = desk.tools.get(call.name), desk.agent.limits
     if call.name == UNREADABLE:
         problem = str((load_object(call.arguments) or {}).get("problem", ""))
@@ -125,6 +131,7 @@ async def _result(desk: Desk, call: ToolCall) -> ToolResult:
         files=desk.at_hand(),
         workspace=workspace_of(desk.shop.workspaces, desk.run.thread) if desk.shop.workspaces else None,
         workspace_bytes=desk.shop.workspace_bytes,
+        tell=tell,
     )
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     return await call_tool(desk.tools, _with_urls(desk, tool, call), context, bounds)

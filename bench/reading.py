@@ -1,0 +1,239 @@
+"""How fast documents are read, beside MarkItDown on the same ones in the same run, and a page that was read before."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import select
+import statistics
+import subprocess
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import cast
+
+from goal import Goal
+from peer import HERE, PeerMissing
+from peer import _environment as environment_of  # pyright: ignore[reportPrivateUsage] - a peer is installed one way
+
+from recto.errors import FileRefused
+from recto.files.documents import Documents, DocumentSettings
+from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.ports import ParseLimits
+from recto.files.types import HEAD_BYTES, type_of
+from recto.page.attachment import Attachment
+
+DOCUMENTS = HERE.parent / "tests" / "documents"
+# The PDFs whose pages are counted, and documents of other formats.
+PDFS = ("long.pdf", "letter.pdf", "deck.pdf")
+OTHERS = ("letter.docx", "book.xlsx", "deck.pptx")
+TIMES_AS_FAST, CACHED_MILLISECONDS = 3.0, 2.0
+PAGE_CHARACTERS = 20_000
+# Longer than any reader should take for a document of one page; whoever does hangs.
+PATIENCE = 20.0
+# Its page tree has itself for a child.
+LOOPING = b"""%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Count 9999/Kids[2 0 R 2 0 R]>>endobj
+trailer<</Root 1 0 R>>
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Took:
+    """What a document took, and how many pages it has; without seconds there was no answer."""
+
+    seconds: float | None
+    pages: int = 1
+
+
+def reading_goals(folder: Path, rounds: int, *, with_peer: bool) -> Iterator[Goal]:
+    """Every figure of reading."""
+    looping = folder / "looping.pdf"
+    looping.write_bytes(LOOPING)
+    ours = asyncio.run(_ours(folder, rounds, looping))
+    pages = sum(took.pages for took in ours.pdfs)
+    rate = pages / sum(took.seconds or math.inf for took in ours.pdfs)
+    yield Goal(name="pages of PDFs read", value=rate, unit="/s")
+    yield Goal(name="first page of a long PDF", value=1_000 * ours.first, unit="ms")
+    yield Goal(name="a page read before, p95", value=1_000 * ours.cached, unit="ms", most=CACHED_MILLISECONDS)
+    yield Goal(name="a PDF that loops, until it is told", value=ours.looping, unit="s", most=PATIENCE)
+    if with_peer:
+        yield from _beside(rate, ours, pages, rounds, looping)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ours:
+    """What ours took: seconds, the middle of several rounds."""
+
+    pdfs: Sequence[Took]
+    others: float
+    first: float
+    cached: float
+    looping: float
+
+
+async def _ours(folder: Path, rounds: int, looping: Path) -> Ours:
+    # One child: the peer is one process too.
+    parsers = Parsers(PoolSettings(children=1))
+    limits = ParseLimits(seconds=5)
+    documents = [
+        Documents(folder / f"kept-{number}", parsers, DocumentSettings(limits=limits, ocr=""), clock=_now)
+        for number in range(rounds)
+    ]
+    try:
+        await _read(documents[0], DOCUMENTS / "letter.html")  # the child is warm from now on
+        pdfs = [await _middle(documents, DOCUMENTS / name) for name in PDFS]
+        others = [await _middle(documents, DOCUMENTS / name) for name in OTHERS]
+        begun = time.perf_counter()
+        refused = await _is_refused(documents[0], looping)
+        taken = time.perf_counter() - begun
+        return Ours(
+            pdfs=pdfs,
+            others=sum(took.seconds or math.inf for took in others),
+            first=await _first(folder / "first", parsers),
+            cached=await _cached(documents[0], DOCUMENTS / "long.pdf"),
+            looping=taken if refused else math.inf,
+        )
+    finally:
+        for one in documents:
+            await one.close()
+        await parsers.close()
+
+
+async def _middle(documents: Sequence[Documents], path: Path) -> Took:
+    """Each round with a cache of its own, so that none is known."""
+    tooks = [await _read(one, path) for one in documents]
+    return Took(seconds=statistics.median([took.seconds or math.inf for took in tooks]), pages=tooks[0].pages)
+
+
+async def _read(documents: Documents, path: Path) -> Took:
+    begun = time.perf_counter()
+    document = await documents.open(_attachment(path), _pieces(path))
+    extent = await document.whole()
+    await document.characters(0, extent.characters)
+    return Took(seconds=time.perf_counter() - begun, pages=extent.page_count or 1)
+
+
+async def _is_refused(documents: Documents, path: Path) -> bool:
+    try:
+        await (await documents.open(_attachment(path), _pieces(path))).whole()
+    except FileRefused:
+        return True
+    return True  # an empty document is an answer too
+
+
+async def _first(folder: Path, parsers: Parsers) -> float:
+    """Until the first page of a long document is there."""
+    documents = Documents(folder, parsers, DocumentSettings(ocr=""), clock=_now)
+    path = DOCUMENTS / "long.pdf"
+    begun = time.perf_counter()
+    document = await documents.open(_attachment(path), _pieces(path))
+    await document.pages(1, 1)
+    taken = time.perf_counter() - begun
+    await document.whole()
+    await documents.close()
+    return taken
+
+
+async def _cached(documents: Documents, path: Path) -> float:
+    """The slowest but five of a hundred readings of a page, each of which opens the document anew."""
+    times: list[float] = []
+    for number in range(200):
+        begun = time.perf_counter()
+        document = await documents.open(_attachment(path), _pieces(path))
+        await document.characters(number % 7 * PAGE_CHARACTERS, PAGE_CHARACTERS)
+        times.append(time.perf_counter() - begun)
+    return statistics.quantiles(times, n=20)[-1]
+
+
+def _attachment(path: Path) -> Attachment:
+    data = path.read_bytes()
+    kind = type_of(data[:HEAD_BYTES], path.name, None)
+    return Attachment(
+        id=path.name,
+        owner="bench",
+        name=path.name,
+        kind=kind.kind,
+        mime_type=kind.mime_type,
+        size=len(data),
+        sha256=sha256(data).hexdigest(),
+        blob=sha256(path.name.encode()).hexdigest()[:32],
+        created=_now(),
+    )
+
+
+def _pieces(path: Path) -> Callable[[], AsyncIterator[bytes]]:
+    async def pieces() -> AsyncGenerator[bytes]:
+        yield path.read_bytes()
+
+    return pieces
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _beside(rate: float, ours: Ours, pages: int, rounds: int, looping: Path) -> Iterator[Goal]:
+    """The same documents by MarkItDown, warm too."""
+    with _markitdown() as peer:
+        theirs = sum(_their_middle(peer, name, rounds) for name in PDFS)
+        others = sum(_their_middle(peer, name, rounds) for name in OTHERS)
+        hung = peer.read(looping) is None
+    yield Goal(name="pages of PDFs read by MarkItDown", value=pages / theirs, unit="/s")
+    yield Goal(name="times as fast on PDFs", value=rate * theirs / pages, unit="x", least=TIMES_AS_FAST)
+    yield Goal(name="times as fast on docx, xlsx and pptx", value=others / ours.others, unit="x")
+    yield Goal(name=f"MarkItDown hangs on the looping PDF ({PATIENCE:g} s)", value=float(hung), unit="")
+
+
+def _their_middle(peer: MarkItDown, name: str, rounds: int) -> float:
+    return statistics.median([peer.read(DOCUMENTS / name) or math.inf for _ in range(rounds)])
+
+
+class MarkItDown:
+    """The peer at work: a document is named, and it answers."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def read(self, path: Path) -> float | None:
+        """The seconds it took; None where it gave no answer for too long."""
+        stdin = self._process.stdin
+        if stdin is None:
+            raise PeerMissing("MarkItDown cannot be asked.")
+        stdin.write(f"{path}\n".encode())
+        stdin.flush()
+        answer = self.line(PATIENCE)
+        return cast("float", answer["seconds"]) if answer else None
+
+    def line(self, seconds: float) -> dict[str, object] | None:
+        """The next line it says."""
+        stdout = self._process.stdout
+        if stdout is None or not select.select([stdout], [], [], seconds)[0]:
+            return None
+        line = stdout.readline()
+        if not line:
+            raise PeerMissing(f"MarkItDown ended with code {self._process.wait()}.")
+        return cast("dict[str, object]", json.loads(line))
+
+
+@contextmanager
+def _markitdown() -> Generator[MarkItDown]:
+    command = [str(environment_of("markitdown")), str(HERE / "peers" / "markitdown_read.py")]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
+    try:
+        peer = MarkItDown(process)
+        peer.line(120)
+        yield peer
+    finally:
+        process.kill()
+        process.wait()

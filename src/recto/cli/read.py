@@ -1,0 +1,168 @@
+"""`recto read`: documents as a model would get them, or as data. Writes to no file, and keeps nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import stat
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recto.cli.read_output import Bars, Outcome, Printer, Wanted
+from recto.errors import RectoError, SettingsError
+
+if TYPE_CHECKING:
+    from recto.files.documents import Parsing
+    from recto.files.reading import Reading
+
+FAILED, WRONG_USE = 1, 2
+STDIN, STDIN_NAME = "-", "standard input"
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-`: standard input.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print name, page count and elements, one JSON object a line.")]
+Pages = Annotated[
+    str | None, typer.Option(metavar="N-M", help="Only these pages, slides or sheets: 3, 3-7 or 3-.  [default: all]")
+]
+Offset = Annotated[int, typer.Option(metavar="N", min=0, help="Characters to leave out at the beginning.")]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Most characters of a file.  [default: all]")]
+Ocr = Annotated[
+    str, typer.Option(metavar="LANGS", help="Read scans with tesseract, in these languages: eng, chi_sim+eng.")
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(metavar="N", min=0.1, help="Longest a file may take.  [default: 60, with --ocr 240]"),
+]
+Name = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input; its ending says what it is.")]
+
+
+def read(
+    files: Files,
+    *,
+    as_json: AsJson = False,
+    pages: Pages = None,
+    offset: Offset = 0,
+    limit: Limit = None,
+    ocr: Ocr = "",
+    seconds: Seconds = None,
+    name: Name = "",
+) -> None:
+    """Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.
+
+    Of several files, each stands under its name. They are read in child processes, several at a time. A file that
+    cannot be read is told on standard error, and the others are printed.
+
+    Exit codes: 0 done, 1 a file failed, 2 wrong use.
+    """
+    try:
+        wanted = Wanted(as_json=as_json, pages=_pages(pages), offset=offset, limit=limit)
+        _check(files, wanted, ocr, name)
+    except SettingsError as error:
+        typer.echo(f"recto read: {error}", err=True)
+        raise typer.Exit(WRONG_USE) from error
+    readings = [_in_manner(_reading(file, name), wanted, ocr, seconds) for file in files]
+    # Not every name of a file can be printed as it is.
+    names = [(name or STDIN_NAME if file == STDIN else file).encode("utf-8", "replace").decode() for file in files]
+    printer = Printer(wanted, len(files))
+    asyncio.run(_read_all(names, readings, printer))
+    if printer.problems:
+        raise typer.Exit(FAILED)
+
+
+def _pages(text: str | None) -> tuple[int, int | None] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,8})(-([1-9]\d{0,8})?)?", text.strip(), re.ASCII)
+    if found:
+        first = int(found[1])
+        last = int(found[3]) if found[3] else None if found[2] else first
+        if last is None or first <= last:
+            return first, last
+    raise SettingsError(name="--pages", value=text, allowed="name pages as 3, 3-7 or 3-, counted from 1")
+
+
+def _check(files: Sequence[str], wanted: Wanted, ocr: str, name: str) -> None:
+    if files.count(STDIN) > 1:
+        raise SettingsError(name="FILE", value=STDIN, allowed="standard input can be read only once")
+    if name and STDIN not in files:
+        raise SettingsError(name="--name", value=name, allowed="it names standard input; give - as a file")
+    if ocr and not re.fullmatch(r"\w+(\+\w+)*", ocr, re.ASCII):
+        raise SettingsError(name="--ocr", value=ocr, allowed="give languages as tesseract names them: eng, chi_sim+eng")
+    if wanted.as_json and (wanted.offset or wanted.limit is not None):
+        raise SettingsError(name="--json", value=True, allowed="it goes with --pages, not with --offset and --limit")
+
+
+def _reading(file: str, name: str) -> Reading:
+    """What is to be read. A pipe is read here: later, nobody could stop waiting for it."""
+    from recto.files.reading import Reading
+
+    most = Reading(source=b"").limits.file_bytes + 1
+    if file == STDIN:
+        return Reading(source=sys.stdin.buffer.read(most), name=name)
+    path = Path(file)
+    if _is_pipe(path):
+        with path.open("rb") as pipe:
+            return Reading(source=pipe.read(most), name=path.name)
+    return Reading(source=path)
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return stat.S_ISFIFO(path.stat().st_mode)
+    except (OSError, ValueError):
+        # Why it cannot be had is told when it is read.
+        return False
+
+
+def _in_manner(reading: Reading, wanted: Wanted, ocr: str, seconds: float | None) -> Reading:
+    limits = reading.limits
+    if seconds is not None:
+        limits = replace(limits, seconds=seconds, ocr_seconds=seconds)
+    return replace(reading, limits=limits, ocr=ocr, last_page=wanted.pages[1] if wanted.pages else None)
+
+
+async def _read_all(names: Sequence[str], readings: Sequence[Reading], printer: Printer) -> None:
+    bars = Bars(len(names))
+    with bars.shown():
+        async with aclosing(_outcomes(names, readings, bars)) as outcomes:
+            async for outcome in outcomes:
+                printer.add(outcome)
+    printer.end()
+
+
+async def _outcomes(names: Sequence[str], readings: Sequence[Reading], bars: Bars) -> AsyncGenerator[Outcome]:
+    """What becomes of each file, in their order; several are read at a time."""
+    from recto.files.parsing.pool import Parsers, PoolSettings
+
+    places = PoolSettings().places
+    parsers = Parsers(PoolSettings(children=places, of_user=places))
+    # No more are opened than are read: of the others, not even the bytes are in memory.
+    turn = asyncio.Semaphore(places)
+    tasks = [
+        asyncio.create_task(_outcome(parsers, turn, bars, name, reading))
+        for name, reading in zip(names, readings, strict=True)
+    ]
+    try:
+        for task in tasks:
+            yield await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await parsers.close()
+
+
+async def _outcome(parsing: Parsing, turn: asyncio.Semaphore, bars: Bars, name: str, reading: Reading) -> Outcome:
+    from recto.files.reading import read_with
+
+    async with turn:
+        with bars.file(name) as tell:
+            try:
+                return Outcome(name=name, document=await read_with(parsing, reading, tell))
+            except RectoError as error:
+                return Outcome(name=name, problem=str(error))

@@ -1,0 +1,212 @@
+"""Addresses in the web: which are public, how a url names a host, which hosts are allowed. Pure; opens nothing.
+
+A url that two readers could read in two ways is refused, not repaired.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import quote, urljoin
+
+from recto.errors import FileRefused
+
+PORTS = {"http": 80, "https": 443}
+MOST_CHARACTERS = 4_000
+HOST_CHARACTERS = 253
+LARGEST_PORT = 65_535
+
+# Written out here: what Python calls global differs from version to version.
+_NOT_PUBLIC_4 = [
+    ip_network(one)
+    for one in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"),
+        *("203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        # Looks public, and is the host of every machine in one of the clouds.
+        "168.63.129.16/32",
+    )
+]
+# All that is routed is in here; private, link-local, multicast and v4-mapped addresses are not.
+_ROUTED_6 = IPv6Network("2000::/3")
+# Protocols and tunnels (Teredo, benchmarks, 6to4), documentation.
+_NOT_PUBLIC_6 = [ip_network(one) for one in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
+# A gateway of the network leads from here to the IPv4 address in its last bits.
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+# Readers differ in what they make of these: skipped, turned around, or taken for the end.
+_DOUBTFUL = re.compile(r"[\s\\\x00-\x20\x7f-\xa0\ud800-\udfff]")
+_URL = re.compile(r"[A-Za-z]+://(?P<authority>[^/?#]*)(?P<rest>[^#]*)")
+_AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::(?P<port>[0-9]{1,5}))?")
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+# Programs read such a last label as part of an IPv4 address, in one of several old spellings.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_AS_THEY_ARE = "!$%&'()*+,-./:;=?@_~[]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebUrl:
+    """A url in the one spelling that is asked for. The host is in lower case and ASCII; one of IPv6 has no brackets."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @property
+    def url(self) -> str:
+        """The whole of it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}{self.target}"
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is one of the public internet's. What is no address, or has a zone, is not."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(found, IPv4Address):
+        return not any(found in network for network in _NOT_PUBLIC_4)
+    if found.scope_id is not None:
+        return False
+    if found in _NAT64:
+        return is_public(str(IPv4Address(int(found) & 0xFFFF_FFFF)))
+    return found in _ROUTED_6 and not any(found in network for network in _NOT_PUBLIC_6)
+
+
+def read_url(text: str) -> WebUrl:
+    """A url of http or https. FileRefused (`bad_url`) for any other, and for one that hides where it leads."""
+    if len(text) > MOST_CHARACTERS:
+        raise _bad(f"it has {len(text):,} characters; urls may have {MOST_CHARACTERS:,}")
+    if _DOUBTFUL.search(text):
+        raise _bad("it has a space, a backslash or a control character in it; write those in percents, such as %20")
+    scheme = text.partition(":")[0].lower()
+    if scheme not in PORTS:
+        raise _bad("it is no url of http or https, and others are not fetched")
+    found = _URL.fullmatch(text.partition("#")[0])
+    if found and "@" in found["authority"]:
+        raise _bad("it has a user name before its host, and none is ever sent; leave out what is before the @")
+    place = _AUTHORITY.fullmatch(found["authority"]) if found else None
+    if not found or not place:
+        raise _bad("its host cannot be read; write it as https://example.com/file.pdf")
+    port = int(place["port"] or PORTS[scheme])
+    if not 0 < port <= LARGEST_PORT:
+        raise _bad(f"it names port {port}; ports are 1 to {LARGEST_PORT}")
+    target = quote(found["rest"], safe=_AS_THEY_ARE)
+    return WebUrl(
+        scheme=scheme,
+        host=ascii_host(place["host"]),
+        port=port,
+        target=target if target.startswith("/") else f"/{target}",
+    )
+
+
+def check_url(text: str, hosts: Sequence[str], own: str | None = None) -> WebUrl:
+    """A url that may be asked for, as far as its words tell. `own` is the url of this server, which never may."""
+    found = read_url(text)
+    if not is_allowed_host(found.host, found.port, found.scheme, hosts):
+        told = f"no files are taken from {found.host[:100]} on port {found.port}; download it yourself and upload it"
+        raise FileRefused(told, code="host_not_allowed")
+    if own is not None and is_same_server(found, read_url(own)):
+        raise FileRefused(f"{found.host[:100]} is this server, which does not ask itself", code="host_not_allowed")
+    return found
+
+
+def follow(at: WebUrl, location: str) -> WebUrl:
+    """Where a redirect leads. From https to http it leads nowhere."""
+    if _DOUBTFUL.search(location):
+        raise _bad("it leads on to a url with a space, a backslash or a control character in it")
+    onward = read_url(urljoin(at.url, location))
+    if (at.scheme, onward.scheme) == ("https", "http"):
+        raise _bad("it leads on from https to http, where anybody could change the file")
+    return onward
+
+
+def ascii_host(host: str) -> str:
+    """A host as it is asked for: lower case, ASCII (xn--...), no dot at its end. An address is in its usual form.
+
+    A name whose characters stand for others, such as ⓔ for e, is refused: it is never silently taken for another.
+    """
+    if host.startswith("["):
+        return _address_6(host[1:-1])
+    name = "".join([one.lower() if one.isascii() else one for one in host]).removesuffix(".")
+    ascii = ".".join([_ascii_label(label) for label in name.split(".")])
+    if len(ascii) > HOST_CHARACTERS:
+        raise _bad("its host is too long for a name")
+    if _NUMBER.fullmatch(ascii.rpartition(".")[2]):
+        return _address_4(ascii)
+    return ascii
+
+
+def is_allowed_host(host: str, port: int, scheme: str, patterns: Sequence[str]) -> bool:
+    """Whether patterns such as `example.com`, `*.example.com`, `example.com:8443` or `*` allow a host and port.
+
+    Where a pattern names no port, it is the usual one of the scheme.
+    """
+    try:
+        name = ascii_host(f"[{host}]" if ":" in host else host)
+    except FileRefused:
+        return False
+    return any(_matches(name, port, scheme, pattern.lower()) for pattern in patterns)
+
+
+def is_same_server(one: WebUrl, other: WebUrl) -> bool:
+    """Whether two urls lead to one server. The usual ports of a host count as one: behind both is the same."""
+    return one.host == other.host and (one.port == other.port or {one.port, other.port} <= set(PORTS.values()))
+
+
+def _matches(host: str, port: int, scheme: str, pattern: str) -> bool:
+    named, _, wanted = pattern.partition(":")
+    if port != (int(wanted) if wanted else PORTS.get(scheme)):
+        return False
+    if named == "*":
+        return True
+    if named.startswith("*."):
+        # Nothing is below an address.
+        return host.endswith(named[1:]) and not _is_address(host)
+    return host == named
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or bool(_NUMBER.fullmatch(host.rpartition(".")[2]))
+
+
+def _address_4(text: str) -> str:
+    try:
+        return str(IPv4Address(text))
+    except ValueError as error:
+        raise _bad("its host is a number, which programs read in different ways; write it as 192.0.2.1") from error
+
+
+def _address_6(text: str) -> str:
+    try:
+        return str(IPv6Address(text))
+    except ValueError as error:
+        raise _bad("its host is in brackets and is no IPv6 address") from error
+
+
+def _ascii_label(label: str) -> str:
+    written = label if label.isascii() else _encoded(label)
+    if not _LABEL.fullmatch(written):
+        raise _bad("its host is no name; names are letters, digits and hyphens between dots")
+    return written
+
+
+def _encoded(label: str) -> str:
+    """In ASCII. The old rules change some characters for others on the way; what does not come back unchanged did."""
+    try:
+        written = label.encode("idna")
+        unchanged = written.decode("idna") == label
+    except UnicodeError:
+        written, unchanged = b"", False
+    if not unchanged or not written.startswith(b"xn--"):
+        raise _bad("its host has characters that stand for others; write the host in ASCII, such as xn--bcher-kva.de")
+    return written.decode()
+
+
+def _bad(problem: str) -> FileRefused:
+    return FileRefused(f"its url cannot be used: {problem}", code="bad_url")

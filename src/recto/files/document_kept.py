@@ -1,0 +1,216 @@
+"""One document that is being read, or was: readers wait for the part they want. Refuses to know how it is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import orjson
+
+from recto.errors import FileRefused, StorageDown
+from recto.files.document_files import KeptFiles
+from recto.files.document_index import Batch, Index, Lengths, Reach, set_elements
+from recto.files.parsing.ports import Found, Opened
+from recto.page.document import Element, Excerpt, Extent, element_from
+
+REST_UNREAD = "[the rest could not be read: {reason}]"
+DAMAGED = "what was kept of it is damaged and was thrown away; read it once more"
+
+T = TypeVar("T")
+
+
+class KeptDocument:
+    """A document whose text and elements are in files, and only the places of their parts in memory.
+
+    It is filled by one task: `open`, `add` as often as there is more, then `end`, or `fail` at any time. One that was
+    kept is filled by `take`.
+    """
+
+    def __init__(self) -> None:
+        self.files: KeptFiles | None = None
+        self.is_damaged = False
+        self._index = Index()
+        self._extent = Extent()
+        self._is_open = False
+        self._failure: Exception | None = None
+        self._changed = asyncio.Condition()
+
+    # For readers
+
+    @property
+    def extent(self) -> Extent:
+        """How much is read by now."""
+        return self._extent
+
+    async def characters(self, start: int, count: int) -> Excerpt:
+        """The text from a character on: up to `count` of them. From the end on there are none."""
+        first = max(0, start)
+        end = first + max(0, count)
+        await self._until(lambda: self._extent.characters >= end)
+        return await self._excerpt(first, end)
+
+    async def pages(self, first: int, last: int) -> Excerpt:
+        """The text of these pages, slides or sheets, counted from 1. Those it does not have are left out.
+
+        The parts of all pages, one after another, are the text.
+        """
+        await self._until(lambda: self._has_page(last))
+        start, end = self._index.pages_reach(first, last)
+        return await self._excerpt(start, end)
+
+    async def elements(self, start: int, count: int) -> Sequence[Element]:
+        """What it is made of: up to `count` elements from the one at `start` on, counted from 0 (D9)."""
+        first = max(0, start)
+        end = first + max(0, count)
+        await self._until(lambda: self._extent.elements >= end)
+        end = min(end, self._extent.elements)
+        if first >= end or self.files is None:
+            return ()
+        reach, file = self._index.elements_reach(first, end), self.files.elements
+        return await self._read(lambda: _elements(file.read(reach.start, reach.end), reach, end - first))
+
+    async def whole(self) -> Extent:
+        """How much there is of it, once it is read to its end."""
+        await self._until(lambda: False)
+        return self._extent
+
+    def _has_page(self, page: int) -> bool:
+        if self._is_open and self._extent.unit is None:
+            return True
+        return self._index.last_page > page or self._extent.pages >= page
+
+    def _is_settled(self) -> bool:
+        return self._extent.is_whole or self._failure is not None
+
+    async def _until(self, is_there: Callable[[], bool]) -> None:
+        if not (is_there() or self._is_settled()):
+            async with self._changed:
+                await self._changed.wait_for(lambda: is_there() or self._is_settled())
+        if self._failure is not None:
+            # It may be told to many, each from where it is.
+            raise self._failure.with_traceback(None)
+
+    async def _excerpt(self, start: int, end: int) -> Excerpt:
+        first, last = min(start, self._extent.characters), min(end, self._extent.characters)
+        text = ""
+        if first < last and self.files is not None:
+            reach, file = self._index.text_reach(first, last), self.files.text
+            text = await self._read(
+                lambda: _text(file.read(reach.start, reach.end), reach, last - first),
+                lambda: _text_now(file.read_now(reach.start, reach.end), reach, last - first),
+            )
+        return Excerpt(
+            text=text,
+            start=first,
+            extent=self._extent,
+            first_page=self._index.page_at(first) if text else None,
+            last_page=self._index.page_at(last - 1) if text else None,
+        )
+
+    async def _read(self, read: Callable[[], T], read_now: Callable[[], T | None] = lambda: None) -> T:
+        try:
+            now = read_now()
+            return now if now is not None else await asyncio.to_thread(read)
+        except (ValueError, KeyError, TypeError) as error:
+            self.is_damaged = True
+            raise FileRefused(DAMAGED, code="damaged") from error
+        except OSError as error:
+            raise StorageDown(problem=error.strerror or str(error)) from error
+
+    # For the one who reads it in
+
+    @property
+    def found_any(self) -> bool:
+        """Whether anything of it is there."""
+        return self._extent.elements > 0
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why nothing of it can be read."""
+        return self._failure
+
+    def index(self) -> bytes:
+        """Its index, as its file has it."""
+        return self._index.dump(self._extent)
+
+    async def take(self, files: KeptFiles, index: Index, extent: Extent) -> None:
+        """Be one that was kept."""
+        self.files, self._index = files, index
+        await self._grow(extent)
+
+    async def open(self, opened: Opened, begin: Callable[[], KeptFiles]) -> None:
+        """It is a document, and gets files."""
+        await to_the_end(begin, self._begin)
+        self._is_open = True
+        await self._grow(replace(self._extent, unit=opened.unit, page_count=opened.page_count))
+
+    async def add(self, found: Found) -> None:
+        """Write down more of it; then readers have it. `files` are there by now."""
+        if found.elements and self.files is not None:
+            files, lengths, page = self.files, self._index.lengths, self._index.last_page
+            await to_the_end(lambda: _write(files, found.elements, lengths, page), self._index.add)
+        await self._grow(self._index.measured(replace(self._extent, pages=max(found.pages, self._extent.pages))))
+
+    async def end(self) -> None:
+        """It is read to its end."""
+        await self._grow(replace(self._extent, is_whole=True))
+
+    async def fail(self, failure: Exception) -> None:
+        """It cannot be read, or not on from here: then what came is all there is, and says so."""
+        why = failure
+        if isinstance(failure, FileRefused) and self.found_any:
+            try:
+                await self.add(Found(elements=(Element(kind="note", text=REST_UNREAD.format(reason=failure)),)))
+            except OSError as error:
+                why = error
+            else:
+                return await self.end()
+        self._failure = StorageDown(problem=why.strerror or str(why)) if isinstance(why, OSError) else why
+        await self._grow(self._extent)
+        return None
+
+    def _begin(self, files: KeptFiles) -> None:
+        self.files = files
+
+    async def _grow(self, extent: Extent) -> None:
+        async with self._changed:
+            self._extent = extent
+            self._changed.notify_all()
+
+
+async def to_the_end(work: Callable[[], T], done: Callable[[T], None]) -> None:
+    """Work on the disk in a thread, and take what it made. Who is cancelled meanwhile waits for it all the same.
+
+    A thread cannot be stopped: left alone, it would write when others believe it gone.
+    """
+    working = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        if working.exception() is None:
+            done(working.result())
+        raise
+    done(working.result())
+
+
+def _write(files: KeptFiles, elements: Sequence[Element], lengths: Lengths, page: int) -> Batch:
+    batch = set_elements(elements, lengths, page)
+    files.elements.add(batch.lines)
+    files.text.add(batch.text)
+    return batch
+
+
+def _text_now(data: bytes | None, reach: Reach, count: int) -> str | None:
+    return None if data is None else _text(data, reach, count)
+
+
+def _text(data: bytes, reach: Reach, count: int) -> str:
+    return data.decode()[reach.skipped : reach.skipped + count]
+
+
+def _elements(data: bytes, reach: Reach, count: int) -> tuple[Element, ...]:
+    lines = data.split(b"\n")[reach.skipped : reach.skipped + count]
+    return tuple([element_from(orjson.loads(line)) for line in lines])

@@ -1,0 +1,143 @@
+"""Bytes as text: byte order marks, UTF-8, UTF-16, then what Chinese, Japanese and Korean files are written in."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+
+# Longer marks first: that of UTF-32 begins with that of UTF-16.
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (b"\x84\x31\x95\x33", "gb18030"),
+)
+# A PDF may be all ASCII, and yet nobody means its source.
+NO_TEXT = (b"%PDF-",)
+# Each is the largest of its family: cp932 is Shift-JIS with what Windows adds, cp949 is so for EUC-KR.
+LEGACY = ["gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1252"]
+# Enough to tell an encoding by; more only takes longer.
+SAMPLE_BYTES = 65_536
+NOT_ASCII = re.compile(rb"[\x80-\xff]")
+# Up to the last byte that is no part of a longer character in any of them.
+WHOLE = re.compile(rb".*[\x00-\x2f]", re.DOTALL)
+# A few words are too little for statistics; that they are made of everyday Chinese characters says more, though a few
+# of Korean look like them. The repetitions are possessive: what does not match costs linear time too.
+FEW_BYTES = 24
+EVERYDAY = (
+    ("gb18030", re.compile(rb"(?:[\x00-\x7f]|[\xa1-\xa3\xb0-\xd7][\xa1-\xfe])++")),
+    ("big5", re.compile(rb"(?:[\x00-\x7f]|[\xa1-\xc6][\x40-\x7e\xa1-\xfe])++")),
+)
+DECLARED = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+DECLARED_WITHIN = 4_096
+# Programs write more than the name says.
+LARGER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-1": "cp1252"}
+ASCII = re.compile(r"[\t\n\r\x20-\x7e]")
+# Letters of Europe, and signs of China, Japan and Korea.
+LETTERS = re.compile(r"[\u00a0-\u04ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef]")
+CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
+# A text may be damaged here and there; bytes that are none have more than one such place in a hundred.
+DAMAGED_SHARE = 0.01
+LETTERS_SHARE = 0.7
+UNREADABLE = "\ufffd"
+
+
+def decode(data: bytes, declared: str = "") -> str | None:
+    """The text these bytes are, or None where they are none. What cannot be read of a damaged text is U+FFFD.
+
+    `declared` is the encoding they name themselves, by its Python name.
+    """
+    if data.startswith(NO_TEXT):
+        return None
+    for text in _candidates(data, declared):
+        beginning = text[:SAMPLE_BYTES]
+        if len(CONTROLS.findall(beginning)) <= DAMAGED_SHARE * len(beginning):
+            # No text has this character, and databases refuse it.
+            return text.replace("\0", UNREADABLE)
+    return None
+
+
+def declared_encoding(data: bytes) -> str:
+    """The encoding that a page of HTML or a text in XML says it is in; nothing where it says none that is known."""
+    found = DECLARED.search(data[:DECLARED_WITHIN])
+    name = found[1].decode("ascii").lower() if found else ""
+    try:
+        known = codecs.lookup(LARGER.get(name, name)).name if name else ""
+    except LookupError:
+        return ""
+    # Whoever could read the name of such an encoding did not find it in that encoding.
+    return "" if known.startswith(("utf-16", "utf-32")) else known
+
+
+def _candidates(data: bytes, declared: str) -> Iterator[str]:
+    """What the bytes may say, likeliest first."""
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            yield from _damaged(data[len(mark) :], encoding)
+    if b"\0" in data:
+        yield from _utf16(data)
+    if (text := _strict(data, "utf-8")) is not None:
+        yield text
+        return
+    if declared and b"\0" not in data:
+        yield from _damaged(data, declared)
+    if _is_damaged_utf8(text := data.decode("utf-8", "replace")):
+        yield text
+    if b"\0" not in data and (encoding := _legacy(_sample(data))):
+        yield from _damaged(data, encoding)
+
+
+def _strict(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+
+
+def _damaged(data: bytes, encoding: str) -> Iterator[str]:
+    text = data.decode(encoding, "replace")
+    if text.count(UNREADABLE) <= DAMAGED_SHARE * len(text):
+        yield text
+
+
+def _utf16(data: bytes) -> Iterator[str]:
+    """UTF-16 that has no mark. Read the wrong way round, blanks and line ends are signs nobody writes."""
+    ways = [_strict(data, encoding) for encoding in ("utf-16-le", "utf-16-be")]
+    best = max((text for text in ways if text), key=_likeness, default="")
+    beginning = best[:SAMPLE_BYTES]
+    written = len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
+    if best and written >= LETTERS_SHARE * len(beginning):
+        yield best
+
+
+def _likeness(text: str) -> int:
+    beginning = text[:SAMPLE_BYTES]
+    return 2 * len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
+
+
+def _is_damaged_utf8(text: str) -> bool:
+    """Whether most of what is not ASCII could be read: in another encoding next to nothing can."""
+    written = len(text) - len(text.encode("ascii", "ignore"))
+    return text.count(UNREADABLE) <= DAMAGED_SHARE * written
+
+
+def _sample(data: bytes) -> bytes:
+    """Some of the bytes from the first that is not ASCII, which begins a character; ASCII says nothing of the rest."""
+    found = NOT_ASCII.search(data)
+    start = found.start() if found else 0
+    sample = data[start : start + SAMPLE_BYTES]
+    is_torn = start + SAMPLE_BYTES < len(data)
+    return whole[0] if is_torn and (whole := WHOLE.match(sample)) else sample
+
+
+def _legacy(sample: bytes) -> str | None:
+    from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes a while to import
+
+    everyday = next((encoding for encoding, letters in EVERYDAY if letters.fullmatch(sample)), None)
+    if everyday and len(NOT_ASCII.findall(sample)) <= FEW_BYTES:
+        return everyday
+    best = from_bytes(sample, cp_isolation=LEGACY).best()
+    return best.encoding if best else everyday

@@ -1,0 +1,218 @@
+"""A PDF as pdfium sees it: its pages, their text, links and pictures. Knows nothing of headings and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from ctypes import byref, c_int, create_string_buffer
+from dataclasses import dataclass
+from importlib import import_module
+from io import BytesIO
+from typing import Protocol, cast
+
+from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, Unreadable
+
+_WRONG_PASSWORD = 4
+_PICTURE_DEPTH = 4
+_MOST_LINKS = 200
+_URL_BYTES = 4_096
+_DOTS_AN_INCH = 300
+_POINTS_AN_INCH = 72
+# A page of A4 at 300 dots an inch has 8.7 million.
+_MOST_PIXELS = 12_000_000
+
+
+class _TextPage(Protocol):
+    def get_text_bounded(
+        self,
+        left: float | None = None,
+        bottom: float | None = None,
+        right: float | None = None,
+        top: float | None = None,
+    ) -> str: ...
+    def count_chars(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class _Bitmap(Protocol):
+    buffer: Sequence[int]
+    width: int
+    height: int
+    stride: int
+
+    def close(self) -> None: ...
+
+
+class _Page(Protocol):
+    raw: object
+
+    def get_textpage(self) -> _TextPage: ...
+    def get_objects(self, filter: Sequence[int], max_depth: int) -> Iterator[object]: ...
+    def get_size(self) -> tuple[float, float]: ...
+    def render(self, *, scale: float, grayscale: bool) -> _Bitmap: ...
+    def close(self) -> None: ...
+
+
+class _Document(Protocol):
+    raw: object
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int) -> _Page: ...
+    def import_pages(self, pdf: _Document, pages: list[int]) -> None: ...
+    def save(self, dest: BytesIO) -> None: ...
+    def close(self) -> None: ...
+
+
+class _Opening(Protocol):
+    def __call__(self, data: bytes, /) -> _Document: ...
+    def new(self) -> _Document: ...
+
+
+class _Library(Protocol):
+    PdfDocument: _Opening
+    PdfiumError: type[RuntimeError]
+
+
+class _Raw(Protocol):
+    """The functions of pdfium itself, which its wrapper has no words for."""
+
+    FPDF_PAGEOBJ_IMAGE: int
+    FPDF_LINK: type
+    FS_RECTF: type
+
+    def FPDFLink_Enumerate(self, page: object, place: object, link: object) -> bool: ...  # noqa: N802 - its name
+    def FPDFLink_GetAction(self, link: object) -> object: ...  # noqa: N802 - its name
+    def FPDFLink_GetAnnotRect(self, link: object, box: object) -> bool: ...  # noqa: N802 - its name
+    def FPDFAction_GetURIPath(self, document: object, action: object, buffer: object, size: int) -> int: ...  # noqa: N802 - its name
+
+
+class _Box(Protocol):
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageLink:
+    """Words on a page that lead somewhere."""
+
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSight:
+    """What pdfium sees on a page."""
+
+    text: str
+    links: tuple[PageLink, ...]
+    has_picture: bool
+
+
+class Pdf:
+    """An open PDF."""
+
+    def __init__(self, document: _Document, library: _Library, raw: _Raw) -> None:
+        self._document, self._library, self._raw = document, library, raw
+        self.page_count = len(document)
+
+    def part(self, pages: Sequence[int]) -> bytes:
+        """A PDF of some of its pages, counted from 0. Raises Unreadable."""
+        new = self._library.PdfDocument.new()
+        try:
+            new.import_pages(self._document, list(pages))
+            out = BytesIO()
+            new.save(out)
+        except self._library.PdfiumError as error:
+            raise Unreadable(DAMAGED) from error
+        finally:
+            new.close()
+        return out.getvalue()
+
+    def look(self, place: int) -> PageSight:
+        """What stands on a page; nothing where it is damaged."""
+        try:
+            with self._page(place) as (page, words):
+                text = words.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
+                return PageSight(text=text, links=tuple(self._links(page, words)), has_picture=self._has_picture(page))
+        except self._library.PdfiumError:
+            return PageSight(text="", links=(), has_picture=False)
+
+    def is_scan(self, place: int) -> bool:
+        """Whether a page is nothing but a picture."""
+        try:
+            with self._page(place) as (page, words):
+                return not words.count_chars() and self._has_picture(page)
+        except self._library.PdfiumError:
+            return False
+
+    def picture(self, place: int) -> bytes:
+        """A page in shades of gray, as a PGM. Raises Unreadable."""
+        try:
+            with self._page(place) as (page, _):
+                width, height = page.get_size()
+                largest = math.sqrt(_MOST_PIXELS / max(1.0, width * height))
+                bitmap = page.render(scale=min(_DOTS_AN_INCH / _POINTS_AN_INCH, largest), grayscale=True)
+                try:
+                    return _pgm(bitmap)
+                finally:
+                    bitmap.close()
+        except self._library.PdfiumError as error:
+            raise Unreadable(DAMAGED) from error
+
+    @contextmanager
+    def _page(self, place: int) -> Generator[tuple[_Page, _TextPage]]:
+        page = self._document[place]
+        try:
+            words = page.get_textpage()
+            try:
+                yield page, words
+            finally:
+                words.close()
+        finally:
+            page.close()
+
+    def _has_picture(self, page: _Page) -> bool:
+        found = page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_IMAGE], max_depth=_PICTURE_DEPTH)
+        return next(iter(found), None) is not None
+
+    def _links(self, page: _Page, words: _TextPage) -> Iterator[PageLink]:
+        place, link = c_int(0), self._raw.FPDF_LINK()
+        for _ in range(_MOST_LINKS):
+            if not self._raw.FPDFLink_Enumerate(page.raw, byref(place), byref(link)):
+                return
+            action = self._raw.FPDFLink_GetAction(link)
+            url = self._url(action) if action else ""
+            box = cast("_Box", self._raw.FS_RECTF())
+            if url and self._raw.FPDFLink_GetAnnotRect(link, byref(cast("c_int", box))):
+                label = words.get_text_bounded(box.left, min(box.bottom, box.top), box.right, max(box.bottom, box.top))
+                yield PageLink(label=" ".join(label.split()), url=url)
+
+    def _url(self, action: object) -> str:
+        buffer = create_string_buffer(_URL_BYTES)
+        length = self._raw.FPDFAction_GetURIPath(self._document.raw, action, buffer, _URL_BYTES)
+        return buffer.value.decode("utf-8", "replace") if 0 < length <= _URL_BYTES else ""
+
+
+@contextmanager
+def open_pdf(data: bytes) -> Generator[Pdf]:
+    """The PDF in bytes. Raises Unreadable."""
+    library = cast("_Library", import_module("pypdfium2"))
+    raw = cast("_Raw", import_module("pypdfium2.raw"))
+    try:
+        document = library.PdfDocument(data)
+    except library.PdfiumError as error:
+        is_locked = getattr(error, "err_code", None) == _WRONG_PASSWORD
+        raise Unreadable(ENCRYPTED if is_locked else DAMAGED) from error
+    try:
+        yield Pdf(document, library, raw)
+    finally:
+        document.close()
+
+
+def _pgm(bitmap: _Bitmap) -> bytes:
+    pixels = bytes(bitmap.buffer)
+    rows = (pixels[row * bitmap.stride : row * bitmap.stride + bitmap.width] for row in range(bitmap.height))
+    return b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)

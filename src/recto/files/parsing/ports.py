@@ -1,0 +1,74 @@
+"""What is asked of a parser, what it answers as it goes, and the limits it is held to. Values; nothing acts here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from recto.page.document import Element, Unit
+
+# Raised whenever the same bytes would give another text: those of an older version are not used any more (D3).
+PARSER_VERSION = 2
+MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParseLimits:
+    """What one document may cost: seconds, bytes of memory of the child, bytes of the file, pages and characters read.
+
+    `seconds` count while the child works, not while it waits for its turn. `ocr_seconds` are more of them for a scan.
+    """
+
+    seconds: float = 60
+    memory_bytes: int = 2_048 * MEBIBYTE
+    file_bytes: int = 100 * MEBIBYTE
+    pages: int = 5_000
+    characters: int = 100_000_000
+    ocr_pages: int = 50
+    ocr_seconds: float = 240
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A document to be read. `format` is how its bytes are, by its usual ending; the name is for words only.
+
+    `ocr` are the languages that scans are read in, as tesseract names them; empty: they are not.
+    """
+
+    format: str
+    name: str
+    limits: ParseLimits = ParseLimits()
+    ocr: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """The document is one: how many pages, slides or sheets it has, where that can be told."""
+
+    unit: Unit | None = None
+    page_count: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """More of it, in order. `pages` is how many are done with this."""
+
+    elements: tuple[Element, ...] = ()
+    pages: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """It cannot be read, or not on from here: a code, and why in words that end with what to do about it."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """It is read to its end."""
+
+
+# `Opened` first, then any number of `Found`, then `Ended` or `Failed`. Without `Opened` only `Failed` may come.
+Frame: TypeAlias = Opened | Found | Failed | Ended

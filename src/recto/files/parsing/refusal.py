@@ -1,0 +1,29 @@
+"""Why a document cannot be read, in words that end with what to do. Nothing is read here."""
+
+from __future__ import annotations
+
+from recto.files.parsing.ports import Failed
+
+ENCRYPTED = Failed(
+    code="encrypted",
+    reason="it is protected by a password, and so cannot be read. Ask the user for a copy without one.",
+)
+DAMAGED = Failed(
+    code="damaged",
+    reason="it is damaged, or is not what its name says. Ask the user to open it, save it anew and send that.",
+)
+NOT_TEXT = Failed(
+    code="not_text",
+    reason=(
+        "it has no text that can be read. What can be: pdf, docx, doc, odt, rtf, xlsx, xls, ods, pptx, ppt, odp, epub, "
+        "html, eml, msg, csv, tsv, and texts of every kind. Ask the user for one of these."
+    ),
+)
+
+
+class Unreadable(Exception):
+    """A document that cannot be read, or not on from here."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.reason)
+        self.failed = failed

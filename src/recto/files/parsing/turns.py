@@ -1,0 +1,94 @@
+"""Whose document is next: owners take turns, and none has all places. Refuses a queue without end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from recto.errors import FileRefused
+
+BUSY = (
+    "it was not read, because too many documents are waiting to be read at present. "
+    "Try again in a minute, or go on without it."
+)
+CLOSED = "it was not read, because the server is being stopped. Try again in a minute."
+
+
+class Turns:
+    """Places, and who waits for one: each owner in turn, the documents of an owner in order.
+
+    An owner who has `of_owner` places is passed over, and holds up nobody.
+    """
+
+    def __init__(self, *, places: int, of_owner: int, waiting: int) -> None:
+        self._free = places
+        self._of_owner = of_owner
+        self._most_waiting = waiting
+        self._taken: Counter[str] = Counter()
+        # In the order in which owners have their turn.
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._is_closed = False
+
+    @asynccontextmanager
+    async def turn(self, owner: str) -> AsyncGenerator[None]:
+        """A place, once it is there. Raises FileRefused (`busy`) where too many wait already."""
+        await self._take(owner)
+        try:
+            yield
+        finally:
+            self._give_back(owner)
+
+    def close(self) -> None:
+        """Whoever waits is refused, and whoever comes."""
+        self._is_closed = True
+        for waiter in [waiter for waiters in self._waiting.values() for waiter in waiters]:
+            if not waiter.done():
+                waiter.set_exception(FileRefused(CLOSED, code="busy"))
+        self._waiting.clear()
+
+    async def _take(self, owner: str) -> None:
+        if self._is_closed:
+            raise FileRefused(CLOSED, code="busy")
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append(waiter)
+        self._hand_out()
+        if not waiter.done() and sum(map(len, self._waiting.values())) > self._most_waiting:
+            self._leave(owner, waiter)
+            raise FileRefused(BUSY, code="busy")
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._give_back(owner)
+            self._leave(owner, waiter)
+            raise
+
+    def _give_back(self, owner: str) -> None:
+        self._free += 1
+        self._taken[owner] -= 1
+        if not self._taken[owner]:
+            del self._taken[owner]
+        self._hand_out()
+
+    def _leave(self, owner: str, waiter: asyncio.Future[None]) -> None:
+        waiters = self._waiting.get(owner)
+        if waiters and waiter in waiters:
+            waiters.remove(waiter)
+        if waiters is not None and not waiters:
+            del self._waiting[owner]
+
+    def _hand_out(self) -> None:
+        while self._free and (owner := self._next_owner()) is not None:
+            waiters = self._waiting.pop(owner)
+            waiter = waiters.popleft()
+            if waiters:
+                self._waiting[owner] = waiters
+            if not waiter.done():
+                self._free -= 1
+                self._taken[owner] += 1
+                waiter.set_result(None)
+
+    def _next_owner(self) -> str | None:
+        return next((owner for owner in self._waiting if self._taken[owner] < self._of_owner), None)

@@ -1,0 +1,270 @@
+"""Files at other servers' urls (D7): fetched before a run is admitted, and then files like any other."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recto.agents.agent import CHAT
+from recto.agents.file_input import FileInput
+from recto.api.admit_files import Attached, attach
+from recto.api.bodies import parse_input
+from recto.api.runs import ROUTES, RUNS
+from recto.api.uploads import UploadRules
+from recto.errors import LimitReached, Refused
+from recto.files.outbound import Outbound, OutboundSettings
+from recto.files.ports import Upload
+from recto.ids import new_id
+from recto.page.canonical import Json, dump
+from recto.page.refuse import NOT_SIGNED
+from tests.api.local_api import BASE, NOW, LocalApi, assert_problem, local_api
+from tests.api.test_admit_files import PNG, RUN, THREAD, inline, names
+from tests.files.a_web import Answering, Web, http, leading, stalling
+from tests.files.resolver import TableResolver
+
+HOSTS = {"files.example": [["127.0.0.1"]], "inside.example": [["10.0.0.1"]], "localhost": [["127.0.0.1"]]}
+TEXT = "Content-Type: text/plain"
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[Web]:
+    async with Web() as made:
+        made.answers |= {"/a.txt": http(b"a", TEXT), "/b.txt": http(b"b", TEXT), "/dot.png": http(PNG)}
+        yield made
+
+
+@pytest.fixture
+async def api(tmp_path: Path, web: Web) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, ROUTES) as made:
+        agents = {"vibe": replace(CHAT, file_input=allowing(web))}
+        made.app.state.backend = replace(
+            made.backend, outbound=outbound(OutboundSettings()), agents=agents, admit=made.store.admit
+        )
+        yield made
+
+
+def outbound(settings: OutboundSettings) -> Outbound:
+    return Outbound(settings, resolver=TableResolver(HOSTS), allowance=("127.0.0.0/8",))
+
+
+def allowing(web: Web) -> FileInput:
+    return FileInput(is_on=True, max_files=5, urls=(f"*:{web.port}",))
+
+
+def at(web: Web, path: str, kind: str = "document", name: str | None = None) -> Json:
+    source: Json = {"type": "url", "value": f"http://files.example:{web.port}{path}"}
+    return {"type": kind, "source": source} | ({"metadata": {"filename": name}} if name else {})
+
+
+def a_body(*parts: Json, run: str = RUN) -> bytes:
+    message: Json = {"id": RUN, "role": "user", "content": list(parts)}
+    return dump({"threadId": THREAD, "runId": run, "messages": [message]})
+
+
+async def attached(api: LocalApi, allowed: FileInput, *parts: Json) -> Attached:
+    body = a_body(*parts)
+    return await attach(api.backend, "ann", body, parse_input(body), allowed)
+
+
+async def refused(api: LocalApi, allowed: FileInput, *parts: Json) -> Refused:
+    """Nothing is left of it but what was there before."""
+    before = await names(api), dict(api.storage.blobs)
+    with pytest.raises(Refused) as found:
+        await attached(api, allowed, *parts)
+    assert (await names(api), api.storage.blobs) == before
+    return found.value
+
+
+# What is taken
+
+
+async def test_P10_a_file_from_another_server_becomes_an_attachment_like_any_other(api: LocalApi, web: Web):
+    found = await attached(api, allowing(web), at(web, "/a.txt"))
+    (id,) = found.made
+    assert (found.found[id].name, found.found[id].mime_type, found.found[id].size) == ("a.txt", "text/plain", 1)
+    assert list(api.storage.blobs.values()) == [b"a"]
+    assert b"files.example" not in found.body
+    assert f"recto-attachment:{id}".encode() in found.body
+    assert [ref.attachment for ref in found.refs("r")] == [id]
+
+
+async def test_D7_pictures_are_taken_too_in_both_spellings(api: LocalApi, web: Web):
+    url = f"http://files.example:{web.port}/dot.png"
+    binary: Json = {"type": "binary", "mimeType": "image/png", "url": url}
+    for part in (binary, at(web, "/dot.png", "image")):
+        found = await attached(api, allowing(web), part)
+        assert [one.kind for one in found.found.values()] == ["image"]
+
+
+async def test_D7_the_sender_s_name_wins_and_gets_the_ending_of_its_type(api: LocalApi, web: Web):
+    web.answers["/get"] = http(
+        b"# Hello", "Content-Type: text/markdown", 'Content-Disposition: inline; filename="b.md"'
+    )
+    await attached(api, allowing(web), at(web, "/get"), at(web, "/get?1", name="mine"), at(web, "/get?2", name="my.md"))
+    assert await names(api) == ["b.md", "mine.md", "my.md"]
+
+
+async def test_D7_a_page_of_the_web_is_a_document(api: LocalApi, web: Web):
+    web.answers["/page"] = http(b"<!doctype html><p>Hi", "Content-Type: text/html")
+    (one,) = (await attached(api, allowing(web), at(web, "/page"))).found.values()
+    assert (one.kind, one.mime_type, one.name) == ("document", "text/html", "page.html")
+
+
+async def test_D7_the_same_url_twice_is_fetched_once_and_several_are_fetched_together(api: LocalApi, web: Web):
+    files = [at(web, "/a.txt"), at(web, "/b.txt"), inline("c.txt", b"c"), at(web, "/a.txt")]
+    found = await attached(api, allowing(web), *files)
+    assert (sorted(web.paths), len(found.made)) == (["/a.txt", "/b.txt"], 3)
+
+
+async def test_D7_files_of_a_message_are_under_way_at_the_same_time(api: LocalApi, web: Web):
+    # Each is answered only once the others are asked for as well.
+    web.answers |= {f"/{place}": when_asked(web, 4) for place in range(4)}
+    found = await attached(api, allowing(web), *[at(web, f"/{place}") for place in range(4)])
+    assert len(found.found) == 4
+
+
+def when_asked(web: Web, count: int) -> Answering:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        while len(web.requests) < count:
+            await asyncio.sleep(0)
+        writer.write(http(b"x", TEXT))
+        await writer.drain()
+
+    return answer
+
+
+async def test_D7_more_files_than_may_be_fetched_at_once_take_turns(api: LocalApi, web: Web):
+    api.app.state.backend = replace(api.backend, outbound=outbound(OutboundSettings(of_user=1, at_once=1)))
+    assert len((await attached(api, allowing(web), at(web, "/a.txt"), at(web, "/b.txt"))).made) == 2
+
+
+async def test_P3_the_same_bytes_and_name_again_are_the_same_attachment(api: LocalApi, web: Web):
+    first = await attached(api, allowing(web), at(web, "/a.txt"))
+    again = await attached(api, allowing(web), at(web, "/a.txt"))
+    assert (again.body, again.made, len(api.storage.blobs)) == (first.body, (), 1)
+    web.answers["/a.txt"] = http(b"new", TEXT)
+    assert (await attached(api, allowing(web), at(web, "/a.txt"))).body != first.body
+
+
+# What is not
+
+
+@pytest.mark.parametrize("allowed", [FileInput(is_on=True), FileInput(is_on=False, urls=("*",))])
+async def test_P2_an_agent_that_allows_no_other_urls_takes_signed_ones_only(
+    api: LocalApi, web: Web, allowed: FileInput
+):
+    for part in (at(web, "/a.txt"), {"type": "binary", "mimeType": "image/png", "url": "https://files.example/a"}):
+        assert str(await refused(api, allowed, part)) == NOT_SIGNED
+    assert web.accepted == 0
+
+
+async def test_P2_a_url_of_ours_that_is_not_valid_is_never_fetched(api: LocalApi, web: Web):
+    text = Upload(owner="bob", name="b.txt", allowed=FileInput(is_on=True))
+    theirs = await api.backend.files.receive(text, one_piece(b"bob's"))
+    signer, later = api.backend.signer, NOW + timedelta(days=1)
+    expired, foreign = signer.url(theirs.id, "b.txt", NOW), signer.url(theirs.id, "b.txt", later)
+    for url in (expired, foreign, f"{foreign}x", f"{BASE}/a", "http://LOCALHOST./a", "https://localhost/a"):
+        part: Json = {"type": "document", "source": {"type": "url", "value": url}}
+        assert str(await refused(api, FileInput(is_on=True, urls=("*",)), part)) == NOT_SIGNED
+    away = replace(allowing(web), urls=("*", f"*:{web.port}"))
+    web.answers["/away"] = leading(f"{BASE}/healthz")
+    assert "is this server" in str(await refused(api, away, at(web, "/away")))
+    assert web.paths == ["/away"]
+
+
+async def one_piece(piece: bytes) -> AsyncIterator[bytes]:
+    yield piece
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("file:///etc/passwd", "no url of http or https"),
+        ("data:text/plain,x", "no url of http or https"),
+        ("recto-attachment:1", "no url of http or https"),
+        ("http://0x7f.1/", "its host is a number"),
+        ("http://user@files.example/", "it has a user name"),
+        ("https://files.example/", "no files are taken from files.example on port 443"),
+        ("http://inside.example:{port}/", "is at an address that is not public"),
+        ("http://10.0.0.1:{port}/", "is at an address that is not public"),
+        ("http://none.example:{port}/", "cannot be reached"),
+        ("http://files.example:{port}/none", "answered with status 404"),
+    ],
+)
+async def test_D7_what_cannot_be_had_is_told_and_nothing_stays(api: LocalApi, web: Web, url: str, words: str):
+    source: Json = {"type": "url", "value": url.format(port=web.port)}
+    part: Json = {"type": "document", "source": source, "metadata": {"filename": "my.txt"}}
+    error = await refused(api, allowing(web), inline("c.txt", b"c"), at(web, "/a.txt"), part)
+    assert str(error).startswith("my.txt: ")
+    assert words in str(error)
+    assert error.where == "messages[0].content[2]"
+
+
+async def test_D7_urls_are_read_before_anything_is_fetched_or_stored(api: LocalApi, web: Web):
+    source: Json = {"type": "url", "value": "https://other.example/"}
+    parts: list[Json] = [at(web, "/a.txt"), inline("c.txt", b"c"), {"type": "document", "source": source}]
+    await refused(api, allowing(web), *parts)
+    assert (web.accepted, api.storage.received) == (0, 0)
+
+
+async def test_P9_too_many_files_are_refused_before_any_is_fetched(api: LocalApi, web: Web):
+    error = await refused(api, allowing(web), *[at(web, f"/{place}") for place in range(6)])
+    assert ("the message has 6 files" in str(error), web.accepted) == (True, 0)
+
+
+async def test_P9_what_comes_is_held_to_what_the_agent_takes(api: LocalApi, web: Web):
+    documents = replace(allowing(web), images=False, max_bytes=500)
+    assert "takes no images" in str(await refused(api, documents, at(web, "/dot.png")))
+    web.answers["/large.txt"] = http(b"x" * 501, TEXT)
+    assert "500 bytes, which is the most that is fetched" in str(await refused(api, documents, at(web, "/large.txt")))
+    web.answers["/lying.pdf"] = http(b"MZ\x90\0" + bytes(80), "Content-Type: application/pdf")
+    assert "it is a program" in str(await refused(api, allowing(web), at(web, "/lying.pdf")))
+    web.answers["/empty.txt"] = http(b"", TEXT)
+    assert "it is empty" in str(await refused(api, allowing(web), at(web, "/empty.txt")))
+
+
+async def test_D7_a_picture_that_turns_out_to_be_none_is_refused(api: LocalApi, web: Web):
+    web.answers["/login"] = http(b"<!doctype html>Please log in", "Content-Type: text/html")
+    error = await refused(api, allowing(web), at(web, "/a.txt"), at(web, "/login", "image"))
+    assert ("was sent as an image" in str(error), error.where) == (True, "messages[0].content[1]")
+
+
+async def test_P9_there_is_no_room_for_more_than_a_user_may_have(api: LocalApi, web: Web):
+    api.app.state.backend = replace(api.backend, uploads=UploadRules(user_bytes=3))
+    web.answers["/four.txt"] = http(b"four", TEXT)
+    assert "you may store 3 bytes more" in str(await refused(api, allowing(web), at(web, "/four.txt")))
+
+
+async def test_D7_one_that_cannot_be_had_takes_the_others_with_it_and_what_was_there_stays(api: LocalApi, web: Web):
+    await attached(api, allowing(web), at(web, "/a.txt"))
+    await refused(api, allowing(web), at(web, "/a.txt"), at(web, "/b.txt"), at(web, "/none"))
+    assert await names(api) == ["a.txt"]
+
+
+async def test_D7_who_fetches_too_many_at_once_is_told_to_wait(api: LocalApi, web: Web):
+    way = outbound(OutboundSettings(of_user=1))
+    api.app.state.backend = replace(api.backend, outbound=way)
+    web.answers["/slow"] = stalling(b"HTTP/1.1 200 OK\r\n\r\n")
+    slow = f"http://files.example:{web.port}/slow"
+    async with way.fetch(slow, hosts=allowing(web).urls, owner="ann"):
+        with pytest.raises(LimitReached, match="than 1 of one user"):
+            await attached(api, allowing(web), inline("c.txt", b"c"), at(web, "/a.txt"))
+    assert await names(api) == []
+
+
+# Over the routes
+
+
+async def test_P4_the_same_run_again_fetches_nothing_again(api: LocalApi, web: Web):
+    body = a_body(at(web, "/a.txt"))
+    first, again = await api.ask("POST", RUNS, body), await api.ask("POST", RUNS, body)
+    assert (first.status, again.status, web.paths) == (202, 202, ["/a.txt"])
+    assert first.json == again.json
+
+
+async def test_P2_a_file_that_cannot_be_had_is_a_problem_of_its_own(api: LocalApi, web: Web):
+    answer = await api.ask("POST", RUNS, a_body(at(web, "/none"), run=new_id()))
+    assert_problem(answer, 422, "document: files.example answered with status 404")

@@ -1,0 +1,135 @@
+"""A child that does what no child should: `python a_bad_child.py WAY`. It knows the wire, and nothing of Recto."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+OPENED = {"frame": "opened", "unit": None, "page_count": None}
+ENDED = {"frame": "ended"}
+PARENT = os.getppid()
+
+
+def found(text: str) -> dict[str, object]:
+    return {"frame": "found", "elements": [{"kind": "text", "text": text}], "pages": 0}
+
+
+def say(*rows: object) -> None:
+    for row in rows:
+        write(json.dumps(row).encode())
+
+
+def write(body: bytes) -> None:
+    raw(len(body).to_bytes(4, "big") + body)
+
+
+def raw(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def take() -> str:
+    """The name of the document that is asked for; its data is left aside."""
+    head = sys.stdin.buffer.read(4)
+    if len(head) < 4:
+        sys.exit(0)
+    order = json.loads(sys.stdin.buffer.read(int.from_bytes(head, "big")))
+    sys.stdin.buffer.read(order["size"])
+    return order["task"]["name"]
+
+
+def hang() -> None:
+    """For as long as the test lives."""
+    while os.getppid() == PARENT:
+        time.sleep(1)
+
+
+def be(way: str) -> None:
+    """One document, and what goes wrong with it. The name of the document says that, where the way is `named`."""
+    match way:
+        case "good":
+            say(OPENED, found(f"{os.getpid()}"), ENDED)
+        case "leaves":
+            say(OPENED, found(f"{os.getpid()}"), ENDED)
+            sys.exit(0)
+        case "garbage":
+            raw(b"warning: something was printed\n")
+        case "no_json":
+            write(b"{")
+        case "huge_frame":
+            raw(b"\xff\xff\xff\xff")
+        case "half_a_frame":
+            raw(b"\0\0\0\x09half")
+            sys.exit(0)
+        case "wrong_order":
+            say(found("early"))
+        case "dies":
+            os.abort()
+        case "out_of_memory":
+            os.write(2, b"memory allocation of 4294967296 bytes failed\n")
+            os.abort()
+        case "is_killed":
+            os.kill(os.getpid(), 9)
+        case _:
+            be_worse(way)
+
+
+def be_worse(way: str) -> None:
+    """What takes memory, time, or other processes."""
+    match way:
+        case "endless":
+            say(OPENED)
+            while True:
+                say({"frame": "found", "elements": [], "pages": 0, "filler": "x" * 200_000})
+        case "long_text":
+            say(OPENED)
+            while True:
+                say(found("x" * 100_000))
+        case "slow":
+            say(OPENED)
+            while True:
+                time.sleep(0.05)
+                say(found("more"))
+        case "hangs":
+            say(OPENED, found("begun"))
+            hang()
+        case "starts_others":
+            other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            say(OPENED, found(str(other.pid)))
+            hang()
+        case "starts_others_and_dies":
+            other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.DEVNULL)
+            say(OPENED, found(str(other.pid)))
+            os.abort()
+        case "chatty":
+            os.write(2, b"x" * 1_000_000)
+            say(OPENED, found("done"), ENDED)
+        case "counts":
+            say(OPENED)
+            for number in range(400):
+                Path(sys.argv[2]).write_text(str(number))
+                say(found("x" * 10_000))
+            say(ENDED)
+        case _:
+            sys.exit(f"no such way: {way}")
+
+
+def main() -> None:
+    way = sys.argv[1]
+    if way == "never_starts":
+        sys.exit(3)
+    if way == "never_ready":
+        hang()
+    say({"frame": "ready"})
+    if way == "never_reads":
+        hang()
+    while True:
+        name = take()
+        be(name if way == "named" else way)
+        say({"frame": "ready"})
+
+
+if __name__ == "__main__":
+    main()

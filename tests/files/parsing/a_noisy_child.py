@@ -1,0 +1,29 @@
+"""A child whose libraries print: on standard output, from other processes too, and with halves of characters."""
+
+import os
+import subprocess
+import sys
+
+from recto.files.parsing import child
+from recto.files.parsing.frames import Ready
+from recto.files.parsing.ports import Ended, Found, Opened
+from recto.page.document import Element
+
+
+def main() -> None:
+    questions, answers = child.claim_wire()
+    child.say(answers, Ready())
+    order = child.next_order(questions)
+    assert order
+    questions.read(order.size)
+    print("a library prints" * 10_000, flush=True)
+    os.write(1, b"\xff" * 10_000)
+    subprocess.run([sys.executable, "-S", "-c", "import sys; print(sys.stdin.read() or 'nothing')"], check=True)
+    rows = (("cell \ud800",),)
+    child.say(answers, Opened())
+    child.say(answers, Found(elements=(Element(kind="table", text="half \udfff of one", rows=rows),)))
+    child.say(answers, Ended())
+
+
+if __name__ == "__main__":
+    main()

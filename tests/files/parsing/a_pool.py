@@ -1,0 +1,73 @@
+"""How tests ask a pool, and look at the processes it has."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from recto.errors import FileRefused
+from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.ports import Ended, Found, Frame, Opened, ParseLimits, Task
+from recto.page.document import text_of
+
+BAD_CHILD = Path(__file__).with_name("a_bad_child.py")
+
+
+async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+def bad_pool(way: str, *words: str, settings: PoolSettings | None = None) -> Parsers:
+    """A pool whose children do what no child should."""
+    command = (sys.executable, "-S", "-E", str(BAD_CHILD), way, *words)
+    return Parsers(settings or PoolSettings(sandbox="", start_seconds=20), command=command)
+
+
+async def frames_of(
+    parsers: Parsers, name: str, data: bytes = b"data", *, owner: str = "a", limits: ParseLimits | None = None
+) -> list[Frame]:
+    task = Task(format=name.rsplit(".", 1)[-1], name=name, limits=limits or ParseLimits())
+    return [frame async for frame in parsers.parse(owner, task, in_pieces(data))]
+
+
+async def text_from(
+    parsers: Parsers, name: str, data: bytes = b"data", *, owner: str = "a", limits: ParseLimits | None = None
+) -> str:
+    frames = await frames_of(parsers, name, data, owner=owner, limits=limits)
+    assert isinstance(frames[0], Opened)
+    assert isinstance(frames[-1], Ended)
+    return text_of([element for frame in frames if isinstance(frame, Found) for element in frame.elements])
+
+
+async def refusal_of(
+    parsers: Parsers, name: str, data: bytes = b"data", *, owner: str = "a", limits: ParseLimits | None = None
+) -> FileRefused:
+    try:
+        await frames_of(parsers, name, data, owner=owner, limits=limits)
+    except FileRefused as refused:
+        return refused
+    raise AssertionError(f"{name} was read")
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():
+            await asyncio.sleep(0.005)
+
+
+def children() -> set[int]:
+    """The processes that this one has started, and that have not been waited for."""
+    lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+    return {int(pid) for listed in lists for pid in listed.split()}
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))

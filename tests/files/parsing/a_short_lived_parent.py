@@ -1,0 +1,21 @@
+"""A server that reads a document, tells the process it was read in, and then waits to be killed."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from recto.files.parsing.pool import Parsers, PoolSettings
+from tests.files.parsing.a_pool import children, text_from
+
+
+async def main() -> None:
+    parsers = Parsers(PoolSettings(sandbox=""), command=[sys.executable, *sys.argv[2:]])
+    await text_from(parsers, "a.txt", b"hello")
+    Path(sys.argv[1]).write_text(" ".join(map(str, children())))
+    print(os.getpid(), flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,75 @@
+"""How tests read a document: all that parse() says of it, checked to be a legal sequence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recto.files.parsing.parse import parse
+from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
+from recto.page.document import Element, ElementKind, text_of
+from tests.documents.content import HERE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What was said of a document."""
+
+    frames: tuple[Frame, ...]
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        return tuple(one for frame in self.frames if isinstance(frame, Found) for one in frame.elements)
+
+    @property
+    def text(self) -> str:
+        return text_of(self.elements)
+
+    @property
+    def opened(self) -> Opened:
+        assert isinstance(self.frames[0], Opened), self.frames[0]
+        return self.frames[0]
+
+    @property
+    def failed(self) -> Failed:
+        assert isinstance(self.frames[-1], Failed), self.frames[-1]
+        return self.frames[-1]
+
+    def texts(self, *kinds: ElementKind) -> list[str]:
+        return [one.text for one in self.elements if one.kind in kinds]
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The rows of all tables."""
+        return [row for one in self.elements for row in one.rows]
+
+
+def read(data: bytes, form: str, *, ocr: str = "", limits: ParseLimits | None = None) -> Reading:
+    """What parse() says of bytes."""
+    task = Task(format=form, name=f"it.{form}", ocr=ocr, limits=limits or ParseLimits())
+    reading = Reading(frames=tuple(parse(data, task)))
+    assert_legal(reading.frames)
+    return reading
+
+
+def read_document(name: str, *, ocr: str = "") -> Reading:
+    """What parse() says of a document in tests/documents."""
+    return read((HERE / name).read_bytes(), name.rpartition(".")[2], ocr=ocr)
+
+
+def assert_legal(frames: Sequence[Frame]) -> None:
+    """`Opened`, then what was found, then an end; or why it cannot be read. No text that a database refuses."""
+    *before, last = frames
+    assert isinstance(last, Ended | Failed)
+    assert bool(before) or isinstance(last, Failed)
+    assert all(isinstance(frame, Opened) for frame in before[:1])
+    assert all(isinstance(frame, Found) for frame in before[1:])
+    pages = [frame.pages for frame in before if isinstance(frame, Found)]
+    assert pages == sorted(pages)
+    for frame in before:
+        for element in frame.elements if isinstance(frame, Found) else ():
+            assert element.text or element.kind == "text"
+            assert "\0" not in element.text.encode().decode()
+            assert all("\0" not in cell.encode().decode() for row in element.rows for cell in row)
+
+
+def squeezed(text: str) -> str:
+    """The text without any blanks: a PDF does not say where they are between scripts."""
+    return "".join(text.split())

@@ -1,0 +1,88 @@
+"""What of a child's frames is let through (D7): pages and characters up to their limits, in the order of a document."""
+
+import pytest
+
+from recto.errors import FileRefused, WireError
+from recto.files.parsing.answer import Answer
+from recto.files.parsing.frames import Ready
+from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
+from recto.page.document import Element
+
+
+def answer_to(limits: ParseLimits, *frames: Frame | Ready) -> tuple[list[Frame], Answer]:
+    answer = Answer(Task(format="pdf", name="a.pdf", limits=limits))
+    passed: list[Frame] = []
+    for frame in frames:
+        passed += answer.take(frame, 10)
+    return passed, answer
+
+
+def on_page(number: int, text: str = "text") -> Found:
+    return Found(elements=(Element(kind="paragraph", text=text, page=number),), pages=number)
+
+
+def note(text: str, pages: int = 0) -> Found:
+    return Found(elements=(Element(kind="note", text=text),), pages=pages)
+
+
+def test_D7_what_is_within_the_limits_passes_as_it_is():
+    frames = (Opened(unit="page", page_count=2), on_page(1), on_page(2), Ended())
+    passed, answer = answer_to(ParseLimits(pages=2, characters=8), *frames)
+    assert (tuple(passed), answer.is_ended, answer.child_waits) == (frames, True, True)
+
+
+@pytest.mark.parametrize(
+    ("opened", "words"),
+    [
+        (Opened(unit="page", page_count=1_200), "[only the first 2 pages of 1,200 were read]"),
+        (Opened(unit="slide"), "[only the first 2 slides were read]"),
+        (Opened(page_count=1), "[only the first 2 pages were read]"),
+    ],
+)
+def test_D7_of_too_many_pages_the_first_are_read_and_a_note_says_so(opened: Opened, words: str):
+    passed, answer = answer_to(ParseLimits(pages=2), opened, on_page(1), on_page(2), on_page(3))
+    assert passed == [opened, on_page(1), on_page(2), note(words, pages=2), Ended()]
+    assert (answer.is_ended, answer.child_waits) == (True, False)
+
+
+def test_D7_of_too_many_characters_the_first_are_read_and_a_note_says_so():
+    passed, answer = answer_to(ParseLimits(characters=6), Opened(), on_page(1), on_page(1, "12345"))
+    words = "[only the first 6 characters were read]"
+    assert passed == [Opened(), on_page(1), on_page(1, "12"), note(words, pages=1), Ended()]
+    assert (answer.is_ended, answer.child_waits) == (True, False)
+
+
+def test_D7_pages_are_counted_by_what_stands_on_them_too():
+    passed, _ = answer_to(ParseLimits(pages=1), Opened(unit="page"), Found(elements=on_page(2).elements))
+    assert passed[1:] == [note("[only the first 1 pages were read]"), Ended()]
+
+
+def test_D7_what_cannot_be_read_is_refused_in_the_childs_words():
+    with pytest.raises(FileRefused, match="It has a password") as refused:
+        answer_to(ParseLimits(), Failed(code="locked", reason="It has a password."))
+    assert refused.value.code == "locked"
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (on_page(1),),
+        (Ended(),),
+        (Ready(),),
+        (Opened(), Opened()),
+        (Opened(), Ready()),
+        (Opened(), on_page(2), on_page(1)),
+    ],
+)
+def test_D7_frames_out_of_order_are_refused(frames: tuple[Frame | Ready, ...]):
+    with pytest.raises(WireError, match=r"after|may not come"):
+        answer_to(ParseLimits(), *frames)
+
+
+def test_D7_frames_that_say_nothing_are_not_passed_on_and_not_taken_for_ever():
+    answer = Answer(Task(format="pdf", name="a.pdf", limits=ParseLimits(characters=1)))
+    answer.take(Opened(), 10)
+    assert answer.take(Found(), 10) == ()
+    with pytest.raises(WireError, match="more frames than any document has"):
+        for _ in range(100):
+            answer.take(Found(), 2**20)

@@ -1,0 +1,102 @@
+"""D6: tables written as text, whatever stands between their cells, of any length."""
+
+import csv
+import time
+from io import StringIO
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.files.parsing.delimited import delimiter_of
+from recto.files.parsing.parse import parse
+from recto.files.parsing.ports import Ended, Found, Task
+from recto.files.parsing.tables import PIECE_ROWS
+from tests.files.parsing.reading import read
+
+ROWS = (("name", "price", "note"), ("apple", "1.5", "fresh"), ("pear", "2", "ripe"))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_D6_what_stands_between_cells_is_found(delimiter: str, form: str):
+    text = "\n".join(delimiter.join(row) for row in ROWS)
+    assert read(text.encode(), form).cells() == list(ROWS)
+
+
+def test_D6_a_table_is_markdown():
+    assert read(b'a,b\r\n1,"x|y"\r\n2,"two\nlines"\r\n', "csv").text == (
+        "| a | b |\n| --- | --- |\n| 1 | x\\|y |\n| 2 | two<br>lines |"
+    )
+
+
+def test_D6_rows_that_are_short_are_filled_up_and_long_ones_kept():
+    reading = read(b"a,b,c\n1,2,3\n4\n\n5,6,7,8\n9,9,9\n", "csv")
+    assert reading.cells() == [
+        ("a", "b", "c", ""),
+        ("1", "2", "3", ""),
+        ("4", "", "", ""),
+        ("5", "6", "7", "8"),
+        ("9", "9", "9", ""),
+    ]
+
+
+def test_D6_a_program_may_tell_what_stands_between_cells():
+    assert read(b"sep=;\na,b;c\n1,5;2\n", "csv").cells() == [("a,b", "c"), ("1,5", "2")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_D6_every_kind_of_line_end_ends_a_row(end: str):
+    text = end.join(",".join(row) for row in ROWS)
+    assert read(text.encode(), "csv").cells() == list(ROWS)
+
+
+@pytest.mark.parametrize("text", ["just words\nand more of them\n", "one\n", "", "a, b and c.\nNo.\nElse.\nHere.\n"])
+def test_D6_what_is_no_table_is_given_as_it_is(text: str):
+    reading = read(text.encode(), "csv")
+    assert reading.text == text
+    assert not reading.cells()
+
+
+def test_D6_what_follows_a_quote_that_is_never_closed_is_not_lost():
+    rows = "".join(f"{number},word {number}\n" for number in range(300))
+    broken = 'x,"open\n' + "y" * 1_100_000
+    reading = read((rows + broken).encode(), "csv")
+    assert len(reading.cells()) == 300
+    assert "".join(reading.texts("text")) == broken
+
+
+def test_D6_a_long_table_comes_in_pieces_the_first_at_once():
+    data = "number,word\n" + "".join(f"{number},词{number}\n" for number in range(200_000))
+    frames = parse(data.encode(), Task(format="csv", name="it.csv"))
+    first, second = [frame for frame in islice(frames, 3) if isinstance(frame, Found)]
+    assert [one.kind for one in (*first.elements, *second.elements)] == ["table", "rows"]
+    assert len(first.elements[0].rows) == PIECE_ROWS
+    assert second.elements[0].text.startswith("| 199 | 词199 |\n| 200 | 词200 |")
+
+
+@pytest.mark.full
+def test_D6_fifty_megabytes_of_rows_take_well_under_a_minute():
+    line = '{0},张三 number {0},12.5,"some, quoted text 中文"\n'
+    data = ("编号,name,价格,备注\n" + "".join(line.format(number) for number in range(880_000))).encode()
+    assert len(data) > 50_000_000
+    started, rows, ended = time.monotonic(), 0, False
+    for frame in parse(data, Task(format="csv", name="it.csv")):
+        rows += sum(len(one.rows) for one in frame.elements) if isinstance(frame, Found) else 0
+        ended = isinstance(frame, Ended)
+    assert ended
+    assert rows == 880_001
+    assert time.monotonic() - started < 45
+
+
+CELLS = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Co", "Cn")), min_size=1, max_size=12)
+
+
+@given(rows=st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=8))
+def test_D6_every_cell_that_was_written_is_read(rows: list[list[str]]):
+    lines = StringIO()
+    csv.writer(lines, quoting=csv.QUOTE_ALL).writerows([["first", "second", "third"], *rows])
+    text = lines.getvalue()
+    if delimiter_of(text, ",;\t|") == ",":
+        assert read(text.encode(), "csv").cells() == [("first", "second", "third"), *map(tuple, rows)]

@@ -1,0 +1,197 @@
+"""Documents that mean harm (D7): each gives text or a reason, in bounded time and memory, and the next is read."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from recto.errors import FileRefused
+from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.ports import MEBIBYTE, ParseLimits
+from tests.files.parsing import hostile
+from tests.files.parsing.a_pool import children, text_from
+from tests.files.parsing.hostile import DEEP, DOCUMENTS
+
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
+HARSH = ParseLimits(seconds=5, memory_bytes=1_024 * MEBIBYTE, pages=500, characters=2_000_000)
+# Starting a child again takes its time too, on a machine that does much else.
+SPARE_SECONDS = 20
+GOOD = "good words"
+# How a reason ends: with what to do about it.
+REASON = re.compile(r"^[a-z].+\. (Ask|Try|Tell) [^.]+\.$", re.DOTALL)
+BASES = ["letter.docx", "book.xlsx", "deck.pptx", "letter.pdf"]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def parsers() -> AsyncIterator[Parsers]:
+    pool = Parsers(PoolSettings(children=2))
+    yield pool
+    await pool.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def visitors() -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server of our own, its address, and what it was asked."""
+    asked: list[bytes] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.read(1_000))
+        writer.close()
+
+    server = await asyncio.start_server(note, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}", asked
+    server.close()
+    await server.wait_closed()
+
+
+class Peak:
+    """The most memory that a child of ours had, as seen by looking often."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    async def watch(self) -> None:
+        while True:
+            for pid in children():
+                self.bytes = max(self.bytes, peak_of(pid))
+            await asyncio.sleep(0.01)
+
+
+def peak_of(pid: int) -> int:
+    with suppress(OSError):
+        found = re.search(r"VmPeak:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        return int(found[1]) * 1_024 if found else 0
+    return 0
+
+
+@contextmanager
+def watched() -> Generator[Peak]:
+    peak = Peak()
+    watching = asyncio.get_running_loop().create_task(peak.watch())
+    yield peak
+    watching.cancel()
+
+
+async def expect_text_or_reason(parsers: Parsers, name: str, data: bytes) -> str:
+    """The text, or the code of the refusal. Anything else fails, and so does a pool that reads nothing afterwards."""
+    with watched() as peak:
+        async with asyncio.timeout(HARSH.seconds + SPARE_SECONDS):
+            try:
+                outcome = await text_from(parsers, name, data, limits=HARSH)
+            except FileRefused as refused:
+                assert REASON.match(str(refused)), str(refused)
+                outcome = f"({refused.code})"
+    assert peak.bytes <= HARSH.memory_bytes
+    assert await text_from(parsers, "good.txt", GOOD.encode()) == GOOD
+    return outcome
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "a huge part.docx": lambda: hostile.docx_bomb(700),
+    "many paragraphs.docx": lambda: hostile.docx_of_paragraphs(400),
+    "many rows.xlsx": lambda: hostile.xlsx_bomb(400),
+    "a far cell.xlsx": hostile.xlsx_with_a_far_cell,
+    "nested.zip": lambda: hostile.nested_zip(5),
+    "nested.docx": lambda: hostile.docx(hostile.paragraph("a"), parts={"word/a.zip": hostile.nested_zip(4)}),
+    "laughs.docx": lambda: hostile.docx(hostile.paragraph("&e9;"), head=hostile.laughs("w:document")),
+    "laughs.odt": lambda: hostile.odt("&e9;", head=hostile.laughs("office:document-content")),
+    "laughs.xml": lambda: hostile.xml("<a>&e9;</a>", head=hostile.laughs("a")),
+    "laughs.svg": lambda: hostile.xml("<svg><text>&e9;</text></svg>", head=hostile.laughs("svg")),
+    "laughs.html": lambda: hostile.xml("<html><body>&e9;</body></html>", head=hostile.laughs("html")),
+    "blowup.docx": lambda: hostile.docx(hostile.paragraph("&long;" * 20_000), head=hostile.blowup("w:document")),
+    "blowup.xml": lambda: hostile.xml(f"<a>{'&long;' * 20_000}</a>", head=hostile.blowup("a")),
+    "loop.pdf": hostile.looping_pdf,
+    "itself.pdf": hostile.pdf_calling_itself,
+    "many pages.pdf": hostile.pdf_of_many_pages,
+    "one page often.pdf": lambda: hostile.pdf_of_one_page_many_times(200_000),
+    "a giant image.pdf": hostile.pdf_with_a_giant_image,
+}
+NESTED: dict[str, Callable[[], bytes]] = {
+    "deep.pdf": hostile.deep_pdf,
+    "deep.html": lambda: b"<div>" * DEEP + b"deep",
+    "lists.html": lambda: b"<ul><li>" * DEEP + b"deep",
+    "tables.html": lambda: b"<table><tr><td>" * DEEP + b"deep",
+    "deep.xml": lambda: b"<a>" * DEEP + b"deep" + b"</a>" * DEEP,
+    "deep.json": lambda: b"[" * DEEP + b"]" * DEEP,
+    "deep.md": lambda: b"> " * DEEP + b"deep",
+    "lists.md": lambda: b"".join(b" " * (2 * depth) + b"- a\n" for depth in range(2_000)),
+    "deep.rtf": lambda: b"{\\rtf1 " + b"{" * DEEP + b"deep" + b"}" * (DEEP + 1),
+    "tables.docx": lambda: hostile.docx("<w:tbl><w:tr><w:tc>" * DEEP + "</w:tc></w:tr></w:tbl>" * DEEP),
+    "deep.eml": lambda: b"".join(
+        f"Content-Type: multipart/mixed; boundary=b{number}\n\n--b{number}\n".encode() for number in range(3_000)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*BOMBS, *NESTED])
+async def test_D7_a_bomb_costs_one_text(parsers: Parsers, name: str):
+    await expect_text_or_reason(parsers, name, {**BOMBS, **NESTED}[name]())
+
+
+@pytest.mark.parametrize("ending", ["docx", "odt", "xml", "svg", "html", "pdf", "md"])
+async def test_D7_no_document_fetches_or_opens_anything(
+    parsers: Parsers, visitors: tuple[str, list[bytes]], ending: str
+):
+    address, asked = visitors
+    entities = "&file; &net;"
+    picture = f'<img src="{address}/a.png"><iframe src="file:///etc/passwd"></iframe>'
+    links = f'<link rel="stylesheet" href="{address}/a.css"><script src="{address}/a.js"></script>'
+    data = {
+        "docx": hostile.docx(hostile.paragraph(f"{GOOD} {entities}"), head=hostile.fetching("w:document", address)),
+        "odt": hostile.odt(f"{GOOD} {entities}", head=hostile.fetching("office:document-content", address)),
+        "xml": hostile.xml(f"<a>{GOOD} {entities}</a>", head=hostile.fetching("a", address)),
+        "svg": hostile.xml(f"<svg><text>{entities}</text></svg>", head=hostile.fetching("svg", address)),
+        "html": f"<html><head>{links}</head><body>{GOOD} {picture}</body></html>".encode(),
+        "md": f"{GOOD} ![a]({address}/a.png) {picture}".encode(),
+        "pdf": hostile.fetching_pdf(address),
+    }[ending]
+    outcome = await expect_text_or_reason(parsers, f"fetching.{ending}", data)
+    assert "root:" not in outcome
+    assert asked == []
+
+
+async def test_D7_a_document_with_a_remote_template_is_read_without_it(
+    parsers: Parsers, visitors: tuple[str, list[bytes]]
+):
+    address, asked = visitors
+    data = hostile.docx_with_a_remote_template(address)
+    assert GOOD in await expect_text_or_reason(parsers, "template.docx", data)
+    assert asked == []
+
+
+async def test_D7_of_a_document_with_macros_the_text_is_read_and_nothing_is_run(parsers: Parsers):
+    assert GOOD in await expect_text_or_reason(parsers, "macros.docx", hostile.docx_with_macros())
+
+
+@pytest.mark.parametrize("base", BASES)
+async def test_D7_a_document_cut_off_anywhere_gives_text_or_a_reason(parsers: Parsers, base: str):
+    whole = (DOCUMENTS / base).read_bytes()
+    outcomes = [await expect_text_or_reason(parsers, base, data) for data in hostile.truncated(whole, 25)]
+    assert len(outcomes) == 25
+
+
+@pytest.mark.parametrize("base", BASES)
+async def test_D7_a_document_with_a_wrong_bit_anywhere_gives_text_or_a_reason(parsers: Parsers, base: str):
+    whole = (DOCUMENTS / base).read_bytes()
+    outcomes = [await expect_text_or_reason(parsers, base, data) for data in hostile.flipped(whole, 25)]
+    assert len(outcomes) == 25
+
+
+async def test_D7_while_documents_of_one_user_take_long_those_of_another_are_read(parsers: Parsers):
+    data = hostile.pdf_calling_itself()
+    heavy = [asyncio.create_task(text_from(parsers, "heavy.pdf", data, owner="a", limits=HARSH)) for _ in range(3)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(HARSH.seconds):
+        for _ in range(10):
+            assert await text_from(parsers, "good.txt", GOOD.encode(), owner="b") == GOOD
+    assert not heavy[-1].done()
+    for task in heavy:
+        task.cancel()
+    await asyncio.gather(*heavy, return_exceptions=True)
+    assert await text_from(parsers, "good.txt", GOOD.encode(), owner="a") == GOOD

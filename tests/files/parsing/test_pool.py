@@ -1,0 +1,329 @@
+"""The pool of children that documents are parsed in (D7): whatever a child does, it costs one document and one text."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from recto.errors import FileRefused
+from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.ports import MEBIBYTE, Ended, Found, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.turns import CLOSED
+from recto.page.document import Element
+from tests.files.parsing.a_pool import (
+    bad_pool,
+    children,
+    frames_of,
+    in_pieces,
+    lives,
+    open_files,
+    refusal_of,
+    text_from,
+    until,
+)
+
+SHORT = ParseLimits(seconds=0.2)
+LONG = ParseLimits(seconds=60)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def parsers() -> AsyncIterator[Parsers]:
+    """A real one, for all tests here."""
+    pool = Parsers(PoolSettings(children=2))
+    yield pool
+    await pool.close()
+
+
+@pytest_asyncio.fixture(loop_scope="function")
+async def strange() -> AsyncIterator[Parsers]:
+    """One whose child does what the name of its document says."""
+    pool = bad_pool("named")
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+def started() -> Callable[[], set[int]]:
+    """Asked: the processes that were started since the test began, and that have not been waited for."""
+    before = children()
+    return lambda: children() - before
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_D7_a_document_is_read_in_a_child(parsers: Parsers, started: Callable[[], set[int]]):
+    frames = await frames_of(parsers, "a.txt", "你好 hello".encode())
+    assert frames == [Opened(), Found(elements=(Element(kind="text", text="你好 hello"),)), Ended()]
+    (child,) = started()
+    assert await text_from(parsers, "b.txt", b"hello") == "hello"
+    assert started() == {child}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_D7_a_child_has_limits_of_its_own_and_nothing_of_our_environment(parsers: Parsers):
+    await frames_of(parsers, "a.txt", b"hello", limits=ParseLimits(memory_bytes=1_024 * MEBIBYTE))
+    child = max(children())
+    limits = Path(f"/proc/{child}/limits").read_text()
+    soft = {line[:25].strip(): line[25:].split()[0] for line in limits.splitlines()}
+    assert soft["Max address space"] == str(1_024 * MEBIBYTE)
+    assert (soft["Max core file size"], soft["Max file size"], soft["Max open files"]) == ("0", "0", "128")
+    assert int(soft["Max cpu time"]) < 1_000
+    names = {entry.split(b"=")[0] for entry in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")}
+    assert b"MALLOC_ARENA_MAX" in names
+    assert not {name for name in names if name.startswith((b"PYTEST", b"RECTO", b"HYPOTHESIS"))}
+    assert list(Path(f"/proc/{child}/cwd").iterdir()) == []
+
+
+@pytest.mark.full
+@pytest.mark.asyncio(loop_scope="module")
+async def test_D7_a_document_that_takes_too_much_memory_is_refused_and_the_next_is_read(parsers: Parsers):
+    little = ParseLimits(memory_bytes=256 * MEBIBYTE)
+    refused = await refusal_of(parsers, "a.txt", "好".encode() * 20_000_000, limits=little)
+    assert (refused.code, str(refused)) == (
+        "memory",
+        "it takes more memory to read than a document may. Ask the user for a part of it, or for another format.",
+    )
+    assert await text_from(parsers, "a.txt", b"hello") == "hello"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_D7_much_text_comes_in_pieces_and_whole(parsers: Parsers):
+    text = "".join(f"line {number}\n" for number in range(100_000))
+    frames = await frames_of(parsers, "a.txt", text.encode())
+    assert len(frames) > 5
+    assert "".join(part.text for frame in frames if isinstance(frame, Found) for part in frame.elements) == text
+
+
+async def test_D7_a_file_that_is_too_large_is_refused_before_a_child_is_asked(
+    strange: Parsers, started: Callable[[], set[int]]
+):
+    refused = await refusal_of(strange, "good", b"12345", limits=ParseLimits(file_bytes=4))
+    assert (refused.code, started()) == ("too_large", set())
+    assert str(refused).startswith("it has more than 4 bytes")
+
+
+@pytest.mark.parametrize(
+    ("way", "code"),
+    [
+        *((way, "crashed") for way in ("garbage", "no_json", "huge_frame", "half_a_frame", "wrong_order", "dies")),
+        *((way, "memory") for way in ("out_of_memory", "is_killed")),
+    ],
+)
+async def test_D7_a_child_that_breaks_costs_one_document(strange: Parsers, way: str, code: str):
+    refused = await refusal_of(strange, way)
+    assert (refused.code, " Ask the user " in str(refused)) == (code, True)
+    assert (await text_from(strange, "good")).isdigit()
+
+
+async def test_D7_a_child_that_says_nothing_without_end_is_stopped(strange: Parsers):
+    refused = await refusal_of(strange, "endless", limits=ParseLimits(characters=1_000, seconds=30))
+    assert refused.code == "crashed"
+
+
+async def test_D7_a_document_without_end_is_cut_with_a_note_and_its_child_is_stopped(strange: Parsers):
+    text = await text_from(strange, "long_text", limits=ParseLimits(characters=250_000))
+    note = "\n\n[only the first 250,000 characters were read]"
+    assert (len(text.removesuffix(note)), text.endswith(note)) == (250_000, True)
+    assert (await text_from(strange, "good")).isdigit()
+
+
+async def test_D7_at_the_deadline_the_child_is_killed_and_a_text_says_so(strange: Parsers):
+    pid = int(await text_from(strange, "good"))
+    frames: list[Frame] = []
+    answer = strange.parse("a", Task(format="pdf", name="hangs", limits=SHORT), in_pieces(b""))
+    with pytest.raises(FileRefused) as refused:
+        while True:
+            frames.append(await anext(answer))
+    assert (refused.value.code, str(refused.value)) == (
+        "too_long",
+        "it took longer than 0.2 seconds to read, so it was stopped. "
+        "Ask the user for a part of it, or for another format.",
+    )
+    assert frames == [Opened(), Found(elements=(Element(kind="text", text="begun"),))]
+    await until(lambda: not lives(pid))
+    assert int(await text_from(strange, "good")) != pid
+
+
+async def test_D7_a_document_that_comes_bit_by_bit_has_no_more_time(strange: Parsers):
+    assert (await refusal_of(strange, "slow", limits=SHORT)).code == "too_long"
+
+
+async def test_D7_a_scan_has_the_time_of_scans_on_top(strange: Parsers):
+    limits = ParseLimits(seconds=0.1, ocr_seconds=0.1)
+    with pytest.raises(FileRefused, match=r"longer than 0\.2 seconds"):
+        async for _ in strange.parse("a", Task(format="pdf", name="hangs", ocr="eng", limits=limits), in_pieces(b"")):
+            pass
+
+
+async def test_D7_time_in_which_nobody_asks_for_more_does_not_count(strange: Parsers):
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with aclosing(strange.parse("a", Task(format="pdf", name="chatty", limits=SHORT), in_pieces(b""))) as frames:
+        await anext(frames)
+        await until(lambda: loop.time() > begun + 2 * SHORT.seconds)
+        assert len([frame async for frame in frames]) == 2
+
+
+@pytest.mark.parametrize(("way", "limits"), [("starts_others", SHORT), ("starts_others_and_dies", LONG)])
+async def test_D7_what_a_child_started_ends_with_it(strange: Parsers, way: str, limits: ParseLimits):
+    task = Task(format="pdf", name=way, limits=limits)
+    texts: list[str] = []
+    with pytest.raises(FileRefused, match=r"stopped|broke down"):
+        async for frame in strange.parse("a", task, in_pieces(b"")):
+            texts += [part.text for part in frame.elements] if isinstance(frame, Found) else []
+    await until(lambda: not lives(int(texts[0])))
+    assert len(texts) == 1
+
+
+@pytest.mark.full
+async def test_D7_a_child_goes_on_no_further_than_somebody_reads(tmp_path: Path):
+    pool = bad_pool("counts", str(tmp_path / "count"))
+    async with aclosing(pool.parse("a", Task(format="pdf", name="a"), in_pieces(b""))) as frames:
+        await anext(frames)
+        await anext(frames)
+        written = -1
+        while written != (written := int((tmp_path / "count").read_text() or 0)):
+            await asyncio.sleep(0.1)
+        assert written < 100
+        assert len([frame async for frame in frames]) == 400
+    await pool.close()
+
+
+async def test_D7_who_stops_reading_early_leaves_no_child_at_work(strange: Parsers):
+    pid = int(await text_from(strange, "good"))
+    async with aclosing(strange.parse("a", Task(format="pdf", name="long_text"), in_pieces(b""))) as frames:
+        await anext(frames)
+        assert lives(pid)
+    await until(lambda: not lives(pid))
+    assert int(await text_from(strange, "good")) != pid
+
+
+async def test_D7_who_is_cancelled_leaves_no_child_at_work(strange: Parsers):
+    pid = int(await text_from(strange, "good"))
+    reading = asyncio.create_task(frames_of(strange, "hangs", limits=LONG))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(frames_of(strange, "hangs", limits=LONG))
+    await asyncio.sleep(0)
+    for task in (waiting, reading):
+        task.cancel()
+    await asyncio.wait([waiting, reading])
+    assert (waiting.cancelled(), reading.cancelled()) == (True, True)
+    await until(lambda: not lives(pid))
+    assert int(await text_from(strange, "good")) != pid
+
+
+@pytest.mark.parametrize("way", ["never_starts", "never_ready", "never_reads"])
+async def test_D7_children_that_cannot_be_used_are_told_of_in_words(way: str, started: Callable[[], set[int]]):
+    pool = bad_pool(way, settings=PoolSettings(start_seconds=0.3, sandbox=""))
+    refused = await refusal_of(pool, "a.txt", b"x" * 1_000_000)
+    await pool.close()
+    assert (refused.code, "program that reads" in str(refused), started()) == ("crashed", True, set())
+
+
+async def test_D7_a_program_that_is_not_there_is_told_of_in_words():
+    pool = Parsers(PoolSettings(sandbox=""), command=["/no/such/program"])
+    refused = await refusal_of(pool, "a.txt")
+    await pool.close()
+    assert (refused.code, str(refused)) == (
+        "crashed",
+        "the program that reads files could not be started. Tell the user that the server has to be looked at.",
+    )
+
+
+async def test_D7_a_child_that_left_after_a_document_is_replaced(strange: Parsers):
+    pids = [await text_from(strange, name) for name in ("leaves", "good", "good")]
+    assert [pids.count(pid) for pid in pids] == [1, 2, 2]
+
+
+async def test_D7_a_child_is_replaced_after_some_documents():
+    pool = bad_pool("named", settings=PoolSettings(documents=2, sandbox=""))
+    pids = [await text_from(pool, "good") for _ in range(5)]
+    folder = Path(f"/proc/{pids[-1]}/cwd").resolve().parent
+    await until(lambda: len(list(folder.iterdir())) == 1)
+    await pool.close()
+    assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [2, 2, 1]
+
+
+async def test_D7_a_user_whose_documents_hang_holds_up_nobody_else():
+    pool = bad_pool("named", settings=PoolSettings(children=2, sandbox=""))
+    hanging = [asyncio.create_task(frames_of(pool, "hangs", limits=LONG)) for _ in range(5)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        assert (await text_from(pool, "good", owner="b")).isdigit()
+    assert not any(task.done() for task in hanging)
+    await pool.close()
+    done = await asyncio.gather(*hanging, return_exceptions=True)
+    assert {(type(error), str(error)) for error in done} == {(FileRefused, CLOSED)}
+
+
+async def test_D7_a_storage_that_is_slow_holds_no_child():
+    pool = bad_pool("named", settings=PoolSettings(children=1, sandbox=""))
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await asyncio.Event().wait()
+
+    async def read() -> None:
+        async for _ in pool.parse("a", Task(format="pdf", name="good"), never()):
+            pass
+
+    waiting = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    assert (await text_from(pool, "good")).isdigit()
+    waiting.cancel()
+    await pool.close()
+
+
+async def test_D7_documents_that_wait_have_room_for_so_many_bytes_and_one_user_for_half_of_them(
+    started: Callable[[], set[int]],
+):
+    pool = bad_pool("named", settings=PoolSettings(children=1, waiting_bytes=100, sandbox=""))
+    for _ in range(2):
+        assert (await text_from(pool, "good", b"x" * 1_000)).isdigit()
+    hanging = [asyncio.create_task(frames_of(pool, "hangs", b"x" * 30, limits=LONG))]
+    await until(lambda: len(started()) == 1)
+    hanging.append(asyncio.create_task(frames_of(pool, "hangs", b"x" * 20, owner="c", limits=LONG)))
+    await asyncio.sleep(0)
+    assert (await refusal_of(pool, "good", b"x" * 30)).code == "busy"
+    assert (await refusal_of(pool, "good", b"x" * 60, owner="b")).code == "busy"
+    await pool.close()
+    assert [type(error) for error in await asyncio.gather(*hanging, return_exceptions=True)] == [FileRefused] * 2
+
+
+async def test_D7_spare_children_end_after_a_while_but_for_one(started: Callable[[], set[int]]):
+    pool = bad_pool("named", settings=PoolSettings(children=3, idle_seconds=0.2, sandbox=""))
+    await asyncio.gather(*[text_from(pool, "good", owner=owner) for owner in "abc"])
+    assert len(started()) > 1
+    await until(lambda: len(started()) == 1)
+    assert int(await text_from(pool, "good")) in started()
+    await pool.close()
+    assert started() == set()
+
+
+async def test_D7_a_pool_leaves_no_process_no_file_and_nobody_waiting_behind(started: Callable[[], set[int]]):
+    before = open_files()
+    pool = bad_pool("named", settings=PoolSettings(children=2, sandbox=""))
+    for name in ("good", "chatty", "long_text"):
+        await frames_of(pool, name, limits=ParseLimits(characters=10))
+    assert (await refusal_of(pool, "dies")).code == "crashed"
+    hanging = [asyncio.create_task(frames_of(pool, "hangs", owner=owner, limits=LONG)) for owner in "abc"]
+    await asyncio.sleep(0)
+    folders = [Path(f"/proc/{pid}/cwd").resolve() for pid in started()]
+    async with asyncio.timeout(5):
+        await pool.close()
+        await pool.close()
+    refused = await asyncio.gather(*hanging, return_exceptions=True)
+    assert {str(error) for error in refused} == {CLOSED}
+    assert (started(), open_files()) == (set(), before)
+    assert not [folder for folder in folders if folder.parent.exists()]
+    assert (await refusal_of(pool, "good")).code == "busy"
+
+
+async def test_D7_by_itself_there_are_as_many_children_as_processors_and_a_user_has_all_but_one():
+    places = PoolSettings().places
+    assert 2 <= places <= 4
+    assert PoolSettings().places_of_user == places - 1
+    assert (PoolSettings(children=1).places, PoolSettings(children=1).places_of_user) == (1, 1)
+    assert PoolSettings(children=4, of_user=2).places_of_user == 2

@@ -1,0 +1,102 @@
+"""D6: what stands on slides, whichever way programs write it."""
+
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from recto.files.parsing.ports import Opened
+from tests.files.parsing.reading import read
+
+SPACES = (
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+    'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" '
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+)
+TYPE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def run(text: str, link: str = "") -> str:
+    clicked = f'<a:rPr><a:hlinkClick r:id="{link}"/></a:rPr>' if link else ""
+    return f"<a:r>{clicked}<a:t>{text}</a:t></a:r>"
+
+
+def shape(*paragraphs: str, role: str = "") -> str:
+    kind = f'<p:ph type="{role}"/>' if role else ""
+    lines = "".join(f"<a:p>{one}</a:p>" for one in paragraphs)
+    return f"<p:sp><p:nvSpPr><p:nvPr>{kind}</p:nvPr></p:nvSpPr><p:txBody>{lines}</p:txBody></p:sp>"
+
+
+def relations(**targets: str) -> str:
+    listed = "".join(
+        f'<Relationship Id="{key}" Type="{TYPE}/x" Target="{target}"'
+        + (' TargetMode="External"/>' if ":" in target else "/>")
+        for key, target in targets.items()
+    )
+    return (
+        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{listed}</Relationships>'
+    )
+
+
+def deck(slide: str, head: str = "", **more: str) -> bytes:
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(
+            "ppt/presentation.xml",
+            f'<p:presentation {SPACES}><p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst></p:presentation>',
+        )
+        archive.writestr("ppt/_rels/presentation.xml.rels", relations(s1="slides/slide1.xml"))
+        archive.writestr("ppt/slides/slide1.xml", f"{head}<p:sld {SPACES}>{slide}</p:sld>")
+        targets = {"l1": "https://example.com/a", "l2": "https://example.com/b", "d1": "../diagrams/data1.xml"}
+        archive.writestr("ppt/slides/_rels/slide1.xml.rels", relations(**targets))
+        for name, text in more.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+def lines(data: bytes) -> list[str]:
+    return [one.text for one in read(data, "pptx").elements][1:]
+
+
+def test_D6_letters_that_are_formatted_apart_are_one_word():
+    assert lines(deck(shape(run("hel") + run("lo ") + run("第") + run("1") + run("张")))) == ["hello 第1张"]
+
+
+def test_D6_a_title_stands_first_and_what_every_slide_has_is_left_out():
+    furniture = shape(run("7"), role="sldNum") + shape(run("2025"), role="dt")
+    data = deck(furniture + shape(run("body"), role="body") + shape(run("Title"), role="ctrTitle"))
+    assert lines(data) == ["## Title", "body"]
+
+
+def test_D6_neighbours_that_lead_to_one_place_are_one_link():
+    data = deck(shape(run("see ") + run("the ", "l1") + run("report", "l1") + run("here", "l2")))
+    assert lines(data) == ["see [the report](https://example.com/a)[here](https://example.com/b)"]
+
+
+def test_D6_points_below_points_are_nested():
+    points = shape(run("top"), '<a:pPr lvl="1"/>' + run("below"), '<a:pPr><a:buChar char="-"/></a:pPr>' + run("mark"))
+    data = deck(points + shape('<a:pPr lvl="many"/>' + run("odd")))
+    assert lines(data) == ["top", "  - below", "- mark", "odd"]
+
+
+def test_D6_what_only_older_programs_show_is_not_read_twice():
+    inner = f"<mc:Choice>{shape(run('once'))}</mc:Choice><mc:Fallback>{shape(run('once'))}</mc:Fallback>"
+    assert lines(deck(f"<mc:AlternateContent>{inner}</mc:AlternateContent>")) == ["once"]
+
+
+def test_D6_words_in_diagrams_are_read():
+    drawn = f"<x {SPACES}><a:p>{run('Plan')}</a:p><a:p>{run('Do')}</a:p></x>"
+    assert lines(deck(shape(run("words")), **{"ppt/diagrams/data1.xml": drawn})) == ["words", "Plan", "Do"]
+
+
+@pytest.mark.parametrize("slide", ["<unclosed>", "\0", ""])
+def test_D6_a_damaged_slide_is_empty_and_the_rest_is_read(slide: str):
+    reading = read(deck(slide), "pptx")
+    assert reading.opened == Opened(unit="slide", page_count=1)
+    assert reading.text == "[slide 1]"
+
+
+def test_D6_a_slide_that_declares_entities_is_not_read():
+    head = '<!DOCTYPE x [<!ENTITY e "grow">]>'
+    assert lines(deck(shape(run("&e;")), head)) == []

@@ -1,0 +1,102 @@
+"""Whose document is next (D7): owners in turn, none with all places, and no queue without end."""
+
+import asyncio
+
+import pytest
+
+from recto.errors import FileRefused
+from recto.files.parsing.turns import Turns
+
+
+class Row:
+    """Documents that stand in a row, and what has had its turn so far."""
+
+    def __init__(self, *, places: int, of_owner: int, waiting: int = 100) -> None:
+        self.turns = Turns(places=places, of_owner=of_owner, waiting=waiting)
+        self.begun: list[str] = []
+        self._ends: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def come(self, *names: str) -> None:
+        """The first letter of a name is its owner."""
+        for name in names:
+            self._ends[name] = asyncio.Event()
+            self.tasks[name] = asyncio.create_task(self._read(name))
+        await settle()
+
+    async def end(self, *names: str) -> None:
+        for name in names:
+            self._ends[name].set()
+            await settle()
+
+    async def _read(self, name: str) -> None:
+        async with self.turns.turn(name[0]):
+            self.begun.append(name)
+            await self._ends[name].wait()
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_D7_owners_take_turns_and_each_ones_documents_keep_their_order():
+    row = Row(places=1, of_owner=1)
+    await row.come("a1", "a2", "a3", "b1", "b2", "c1")
+    await row.end("a1", "a2", "b1", "c1", "a3", "b2")
+    assert row.begun == ["a1", "a2", "b1", "c1", "a3", "b2"]
+
+
+async def test_D7_an_owner_has_no_more_places_than_allowed_and_holds_up_nobody():
+    row = Row(places=3, of_owner=2)
+    await row.come("a1", "a2", "a3", "a4", "b1")
+    assert row.begun == ["a1", "a2", "b1"]
+    await row.end("b1")
+    assert row.begun == ["a1", "a2", "b1"]
+    await row.end("a2")
+    assert row.begun == ["a1", "a2", "b1", "a3"]
+    await row.end("a1", "a3", "a4")
+
+
+async def test_D7_more_than_may_wait_are_refused_in_words():
+    row = Row(places=1, of_owner=1, waiting=1)
+    await row.come("a1", "a2", "b1")
+    with pytest.raises(FileRefused, match="too many documents are waiting") as refused:
+        await row.tasks["b1"]
+    assert refused.value.code == "busy"
+    await row.end("a1", "a2")
+    await row.come("b2")
+    assert row.begun == ["a1", "a2", "b2"]
+    await row.end("b2")
+
+
+async def test_D7_who_leaves_the_row_holds_up_nobody():
+    row = Row(places=1, of_owner=1)
+    await row.come("a1", "b1", "c1")
+    row.tasks["b1"].cancel()
+    await row.end("a1")
+    assert row.begun == ["a1", "c1"]
+    await row.end("c1")
+
+
+async def test_D7_who_leaves_at_the_moment_of_their_turn_gives_it_back():
+    row = Row(places=1, of_owner=1)
+    async with row.turns.turn("b"):
+        await row.come("a1")
+    # The place is a1's from here on, but it has not heard of it yet.
+    row.tasks["a1"].cancel()
+    await row.come("c1")
+    assert (row.tasks["a1"].cancelled(), row.begun) == (True, ["c1"])
+    await row.end("c1")
+
+
+async def test_D7_who_waits_is_refused_when_the_server_is_stopped_and_who_comes_later():
+    row = Row(places=1, of_owner=1)
+    await row.come("a1", "b1")
+    row.turns.close()
+    await row.come("c1")
+    for name in ("b1", "c1"):
+        with pytest.raises(FileRefused, match="being stopped"):
+            await row.tasks[name]
+    await row.end("a1")
+    assert row.tasks["a1"].done()

@@ -1,0 +1,197 @@
+"""Which addresses are public, how urls are read, and which hosts are allowed (D7)."""
+
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from yarl import URL
+
+from recto.errors import FileRefused
+from recto.files.addresses import check_url, follow, is_allowed_host, is_public, read_url
+
+PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450:4001::", "64:ff9b::808:808"]
+NOT_PUBLIC = {
+    "unspecified": ["0.0.0.0", "0.1.2.3", "::"],
+    "private": ["10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "fc00::1", "fd12::1"],
+    "shared": ["100.64.0.1", "100.127.255.255"],
+    "loopback": ["127.0.0.1", "127.255.255.254", "::1"],
+    "link-local": ["169.254.0.1", "fe80::1", "fe80::1%eth0", "febf::1"],
+    "site-local": ["fec0::1"],
+    "metadata": ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"],
+    "protocols": ["192.0.0.1", "192.88.99.1", "2001:1::1", "2001:20::1"],
+    "documentation": ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1", "3fff::1"],
+    "benchmarks": ["198.18.0.1", "198.19.255.255", "2001:2::1"],
+    "multicast": ["224.0.0.1", "239.255.255.255", "ff02::1", "ff0e::1"],
+    "reserved": ["240.0.0.1", "255.255.255.255", "4000::1", "e000::1", "5f00::1", "100::1"],
+    "v4-mapped": ["::ffff:127.0.0.1", "::ffff:8.8.8.8", "::ffff:0:808:808"],
+    "v4-compatible": ["::127.0.0.1", "::8.8.8.8"],
+    "6to4": ["2002:7f00:1::", "2002:808:808::1"],
+    "Teredo": ["2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2"],
+    "NAT64": ["64:ff9b::7f00:1", "64:ff9b::a00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::808:808", "64:ff9b:0:1::1"],
+    "zone": ["2606:4700::1%1", "2606:4700::1%eth0"],
+    "no address": ["", "localhost", "127.1", "0x7f.0.0.1", "010.0.0.1", "2130706433", "1.1.1.1 ", "[::1]", "１.1.1.1"],
+}
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_D7_addresses_of_the_internet_are_public(address: str):
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("address", [address for addresses in NOT_PUBLIC.values() for address in addresses])
+def test_D7_other_addresses_are_not_public(address: str):
+    assert not is_public(address)
+
+
+@given(st.ip_addresses())
+def test_D7_whatever_python_knows_to_be_private_is_not_public(address: IPv4Address | IPv6Address):
+    if is_public(str(address)):
+        assert address.is_global
+        assert not (address.is_private or address.is_multicast or address.is_reserved or address.is_link_local)
+
+
+@given(st.ip_addresses(v=4))
+def test_D7_an_ipv4_address_inside_another_is_public_at_most_where_it_is_by_itself(address: IPv4Address):
+    number = int(address)
+    inside = [number, 0xFFFF << 32 | number, 0x2002 << 112 | number << 80, 0x64FF9B << 96 | number]
+    held = [str(IPv6Address(one)) for one in inside]
+    assert [is_public(one) for one in held] == [False, False, False, is_public(str(address))]
+
+
+@given(st.text(alphabet="0123456789abcdefx:.%[]/ ", max_size=20))
+def test_D7_text_that_is_no_address_is_not_public(text: str):
+    try:
+        ip_address(text)
+    except ValueError:
+        assert not is_public(text)
+
+
+# Urls
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("https://example.com", "https://example.com/"),
+        ("HTTPS://Example.COM.:443/A?b=C#d", "https://example.com/A?b=C"),
+        ("http://example.com:8080?x", "http://example.com:8080/?x"),
+        ("http://1.1.1.1/", "http://1.1.1.1/"),
+        ("http://[2606:4700:0::1]:81/a", "http://[2606:4700::1]:81/a"),
+        ("https://bücher.example/ä?ö=%41+1", "https://xn--bcher-kva.example/%C3%A4?%C3%B6=%41+1"),
+        ("https://a_b.example/%2e%2E/../x", "https://a_b.example/%2e%2E/../x"),
+        ('https://example.com/"<>', "https://example.com/%22%3C%3E"),
+        ("http://evil.example#@127.0.0.1/", "http://evil.example/"),
+        ("http://evil.example/@127.0.0.1", "http://evil.example/@127.0.0.1"),
+    ],
+)
+def test_D7_a_url_has_one_spelling(text: str, url: str):
+    assert read_url(text).url == url
+    assert read_url(url).url == url
+    assert str(URL(url, encoded=True)) == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("http://2130706433/", "http://0x7f.1/", "http://0177.0.0.1/", "http://127.1/", "http://0x7f000001/"),
+        *("http://1.2.3.4.5/", "http://a.0x1/", "http://a.1/", "http://256.1.1.1/", "http://127.0.0.1../"),
+        *("http://①②⑦.0.0.1", "http://127。0。0。1/", "http://１２７.0.0.1/", "http://ⓔxample.com/"),
+        *("http://ｅxample.com/", "http://example.com\u200b/", "http://\u212a.example/", "http://faß.example/"),
+        *("http://BÜCHER.example/", "http://xn--.example/\u0000", "http://ex%61mple.com/", "http://a%00b/"),
+        *("http://a@127.0.0.1/", "http://example.com:80@127.0.0.1/", "http://user:word@example.com/", "http://@a/"),
+        *("http:\\\\example.com", "http://example.com\\@127.0.0.1/", "http://exa\tmple.com/", "http://a/\nb"),
+        *(" http://example.com", "http://example.com ", "http://example.com/a b", "http://a/\x7f", "http://a/\x85"),
+        *("file:///etc/passwd", "gopher://a/", "data:text/plain,x", "ftp://a/", "javascript:x", "recto-attachment:1"),
+        *("", "example.com", "//example.com/", "/a", "http:", "http:/a", "http:a", "http://", "http:///a", "http://?a"),
+        *("http://[::1", "http://::1/", "http://[::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[1.1.1.1]/"),
+        *("http://a:0/", "http://a:65536/", "http://a:-1/", "http://a:/", "http://a:８０/", "http://a:80:80/"),
+        *("http://a..b/", "http://.a/", "http://-a/", "http://a-/", f"http://{'a' * 64}/", f"http://{'a.' * 127}a/"),
+        *("http://a/\ud800", "http://\ud800/", f"http://a/{'x' * 4_000}", "http://*/", "http://a,b/", "http://./"),
+    ],
+)
+def test_D7_a_url_that_could_be_read_in_two_ways_is_refused(text: str):
+    with pytest.raises(FileRefused, match="its url cannot be used: ") as refused:
+        read_url(text)
+    assert refused.value.code == "bad_url"
+
+
+@given(st.text(alphabet=st.sampled_from("htps:/\\@[]#?.%-_a1x0 \tü①。\u200b\ud800"), max_size=30))
+def test_D7_any_text_is_a_url_of_one_spelling_or_is_refused(text: str):
+    for whole in (text, f"http://{text}"):
+        try:
+            found = read_url(whole)
+        except FileRefused:
+            continue
+        again = URL(found.url, encoded=True)
+        assert (again.scheme, again.raw_host, again.port) == (found.scheme, found.host, found.port)
+        assert read_url(found.url) == found
+
+
+def test_D7_a_redirect_may_be_relative_and_may_not_leave_https():
+    at = read_url("https://example.com/a/b?c")
+    assert follow(at, "../d").url == "https://example.com/d"
+    assert follow(at, "//other.example/").url == "https://other.example/"
+    assert follow(read_url("http://example.com/"), "https://example.com/").scheme == "https"
+    for location in (
+        "http://example.com/",
+        "file:///a",
+        "data:,a",
+        "/\\other.example",
+        "https://a@b/",
+        "/a\r\nb",
+        " /a",
+    ):
+        with pytest.raises(FileRefused):
+            follow(at, location)
+
+
+# Hosts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "allowed"),
+    [
+        ("example.com", "https://example.com/", True),
+        ("example.com", "http://EXAMPLE.com./", True),
+        ("Example.com", "https://example.com/", True),
+        ("example.com", "https://www.example.com/", False),
+        ("example.com", "https://notexample.com/", False),
+        ("example.com", "https://example.com.evil.example/", False),
+        ("example.com", "https://еxample.com/", False),
+        ("xn--xample-2of.com", "https://еxample.com/", True),
+        ("example.com", "https://example.com:8443/", False),
+        ("example.com", "http://example.com:443/", False),
+        ("example.com:8443", "https://example.com:8443/", True),
+        ("example.com:8443", "https://example.com/", False),
+        ("*.example.com", "https://a.example.com/", True),
+        ("*.example.com", "https://b.a.example.com/", True),
+        ("*.example.com", "https://example.com/", False),
+        ("*.example.com", "https://evilexample.com/", False),
+        ("*.1.1", "http://1.1.1.1/", False),
+        ("1.1.1.1", "http://1.1.1.1/", True),
+        ("*", "https://anything.example/", True),
+        ("*", "http://[2606:4700::1]/", True),
+        ("*", "https://anything.example:8443/", False),
+        ("*:8443", "https://anything.example:8443/", True),
+    ],
+)
+def test_D7_patterns_say_which_hosts_and_ports_are_allowed(pattern: str, url: str, allowed: bool):
+    found = read_url(url)
+    assert is_allowed_host(found.host, found.port, found.scheme, ["none.example", pattern]) is allowed
+    assert not is_allowed_host(found.host, found.port, found.scheme, [])
+
+
+@pytest.mark.parametrize("host", ["ⓔxample.com", "ｅxample.com", "a b", "", "127.1", "example.com..", "example。com"])
+def test_D7_a_host_that_is_no_name_is_not_allowed_by_anything(host: str):
+    assert not is_allowed_host(host, 443, "https", ["*", "example.com"])
+
+
+def test_D7_the_server_itself_is_no_other_host():
+    own = "https://recto.example/base"
+    for url in ("https://recto.example/a", "http://RECTO.example./", "https://recto.example:443/"):
+        with pytest.raises(FileRefused, match="is this server"):
+            check_url(url, ["*"], own)
+    assert check_url("https://recto.example:8443/", ["*:8443"], own)
+    with pytest.raises(FileRefused, match="is this server"):
+        check_url("http://recto.example:8787/", ["*:8787"], "http://recto.example:8787")

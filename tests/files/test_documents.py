@@ -1,0 +1,300 @@
+"""D3, F5: a document is read once for all who ask, its beginning is there before its end, and failures are told."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recto.errors import FileRefused, StorageDown
+from recto.files.documents import Documents, DocumentSettings
+from recto.files.parsing.pool import Parsers
+from recto.files.parsing.ports import Ended, Failed, Found, Opened
+from recto.page.attachment import Attachment
+from recto.page.document import Element, Excerpt, Extent, text_of
+from tests.files.shelf import NOON, ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
+
+DOCUMENTS = Path(__file__).resolve().parents[1] / "documents"
+
+
+async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
+    gate = asyncio.Event()
+    place = shelf(tmp_path, Opened(unit="page", page_count=300), page(1, "first"), gate, page(2, "last"), Ended())
+    documents = place.open()
+    document = await reading(documents)
+    first = await document.pages(1, 1)
+    assert first == Excerpt(
+        text="[page 1]\n\nfirst",
+        start=0,
+        extent=Extent(characters=15, elements=2, unit="page", pages=1, page_count=300),
+        first_page=1,
+        last_page=1,
+    )
+    assert (await document.characters(2, 6)).text == "age 1]"
+    assert [one.text for one in await document.elements(1, 1)] == ["first"]
+    waiting = asyncio.create_task(document.pages(2, 2))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    gate.set()
+    assert (await waiting).text == "\n\n[page 2]\n\nlast"
+    assert (await document.whole()).is_whole
+    await ended(documents)
+
+
+async def test_F5_a_page_is_done_when_the_next_begins(tmp_path: Path):
+    gate = asyncio.Event()
+    both = Found(elements=(*page(1, "a").elements, *page(2, "b").elements))
+    documents = shelf(tmp_path, Opened(unit="page"), both, gate).open()
+    document = await reading(documents)
+    assert (await document.pages(1, 1)).text == "[page 1]\n\na"
+    waiting = asyncio.create_task(document.pages(1, 2))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await documents.close()
+    assert "stopping" in (await waiting).text
+
+
+async def test_D3_all_who_ask_share_one_reading_which_goes_on_when_they_are_gone(tmp_path: Path):
+    gate = asyncio.Event()
+    place = shelf(tmp_path, gate, *pdf(3))
+    documents = place.open()
+    asking = [asyncio.create_task(text_in(documents)) for _ in range(5)]
+    await place.script.begun.wait()
+    for task in asking[:4]:
+        task.cancel()
+    gate.set()
+    text = await asking[4]
+    assert "text of 3" in text
+    await ended(documents)
+    assert len(place.script.asked) == 1
+    assert place.script.given == [b"the bytes"]
+    assert place.script.asked[0][1].format == "pdf"
+    again = place.open()
+    assert await text_in(again) == text
+    assert len(place.script.asked) == 1
+    await again.close()
+
+
+async def test_D3_nobody_has_to_wait_for_a_reading_to_go_on(tmp_path: Path):
+    gate = asyncio.Event()
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, page(2, "b"), Ended())
+    documents = place.open()
+    assert (await (await reading(documents)).characters(0, 4)).text == "[pag"
+    gate.set()
+    await ended(documents)
+    assert len(place.kept()) == 1
+
+
+async def test_D3_users_share_nothing_and_a_users_threads_all(tmp_path: Path):
+    place = shelf(tmp_path, *pdf(1))
+    documents = place.open()
+    for one in (ONE, replace(ONE, id="2", name="other.pdf"), replace(ONE, blob="d", owner="bob")):
+        await text_in(documents, one)
+    assert [owner for owner, _ in place.script.asked] == ["ada", "bob"]
+    await ended(documents)
+    assert len({path.parent for path in place.kept()}) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ONE, sha256="bb" * 32),
+        replace(ONE, mime_type="text/plain"),
+    ],
+)
+async def test_D3_other_bytes_or_another_format_are_read_anew(tmp_path: Path, other: Attachment):
+    place = shelf(tmp_path, *pdf(1))
+    documents = place.open()
+    await text_in(documents)
+    await text_in(documents, other)
+    assert len(place.script.asked) == 2
+    await ended(documents)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [DocumentSettings(ocr="eng"), DocumentSettings(limits=replace(DocumentSettings().limits, pages=1))],
+)
+async def test_D3_other_languages_or_limits_read_it_anew(tmp_path: Path, other: DocumentSettings):
+    place = shelf(tmp_path, *pdf(1))
+    for settings in (place.settings, other):
+        place.settings = settings
+        documents = place.open()
+        await text_in(documents)
+        await ended(documents)
+    assert len(place.script.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "failure", [FileRefused("it has a password", code="locked"), Failed(reason="it has a password", code="locked")]
+)
+async def test_D7_a_failure_is_told_to_all_who_wait_and_not_tried_again_for_a_while(
+    tmp_path: Path, failure: FileRefused | Failed
+):
+    place = shelf(tmp_path, failure)
+    documents = place.open()
+    for _ in range(3):
+        with pytest.raises(FileRefused, match="password") as raised:
+            await text_in(documents)
+        assert raised.value.code == "locked"
+    assert len(place.script.asked) == 1
+    place.now += timedelta(seconds=601)
+    with pytest.raises(FileRefused, match="password"):
+        await text_in(documents)
+    assert len(place.script.asked) == 2
+    await ended(documents)
+    assert place.names() == []
+
+
+async def test_D7_a_busy_parser_is_asked_again(tmp_path: Path):
+    place = shelf(tmp_path, FileRefused("others are first", code="busy"))
+    documents = place.open()
+    for _ in range(2):
+        with pytest.raises(FileRefused, match="others"):
+            await text_in(documents)
+        await settled()
+    assert len(place.script.asked) == 2
+    await ended(documents)
+
+
+async def test_D7_bytes_that_cannot_be_had_are_no_fault_of_the_document(tmp_path: Path):
+    async def broken() -> AsyncGenerator[bytes]:
+        yield b"some"
+        raise StorageDown(problem="no such bucket")
+
+    place = shelf(tmp_path, *pdf(1))
+    documents = place.open()
+    with pytest.raises(StorageDown, match="no such bucket"):
+        await (await documents.open(ONE, broken)).whole()
+    await settled()
+    assert "text of 1" in await text_in(documents)
+    await ended(documents)
+
+
+async def test_D7_what_came_before_a_failure_stays_for_a_while_and_says_so(tmp_path: Path):
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), FileRefused("it took too long", code="timeout"))
+    documents = place.open()
+    text = "[page 1]\n\na\n\n[the rest could not be read: it took too long]"
+    for _ in range(2):
+        document = await reading(documents)
+        assert (await document.characters(0, 1000)).text == text
+        assert (await document.elements(2, 9))[0].kind == "note"
+        assert (await document.whole()).is_whole
+    assert len(place.script.asked) == 1
+    place.now += timedelta(seconds=601)
+    await text_in(documents)
+    assert len(place.script.asked) == 2
+    await ended(documents)
+    assert place.names() == []
+
+
+async def test_D7_a_reading_that_just_stops_is_a_failure(tmp_path: Path):
+    documents = shelf(tmp_path, Opened()).open()
+    with pytest.raises(FileRefused, match="ended before"):
+        await text_in(documents)
+    await ended(documents)
+
+
+async def test_D7_an_error_nobody_thought_of_keeps_nobody_waiting(tmp_path: Path):
+    documents = shelf(tmp_path, Opened(), ZeroDivisionError("odd")).open()
+    with pytest.raises(ZeroDivisionError):
+        await text_in(documents)
+    await ended(documents)
+
+
+async def test_D3_closing_ends_what_is_read_and_tells_who_waits(tmp_path: Path):
+    place = shelf(tmp_path, Opened(unit="page"), asyncio.Event())
+    documents = place.open()
+    waiting = asyncio.create_task(text_in(documents))
+    await place.script.begun.wait()
+    at_once = asyncio.create_task(text_in(documents, replace(ONE, sha256="cc" * 32)))
+    await asyncio.sleep(0)
+    await documents.close()
+    for task in (waiting, at_once):
+        with pytest.raises(FileRefused, match="stopping"):
+            await task
+    with pytest.raises(FileRefused, match="stopping"):
+        await text_in(documents)
+    assert place.names() == []
+    assert place.script.closed == len(place.script.asked)
+
+
+async def test_D3_only_so_many_indexes_are_in_memory_and_readers_of_others_go_on(tmp_path: Path):
+    place = shelf(tmp_path, *pdf(1), settings=DocumentSettings(open_documents=1))
+    documents = place.open()
+    first = await reading(documents)
+    await first.whole()
+    await settled()
+    await text_in(documents, replace(ONE, sha256="bb" * 32))
+    await settled()
+    assert await reading(documents) is not first
+    assert (await first.characters(0, 3)).text == "[pa"
+    assert len(place.script.asked) == 2
+    await ended(documents)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_D3_however_far_it_is_closing_leaves_nothing_half_written(tmp_path: Path, turns: int):
+    place = shelf(tmp_path, Opened(unit="page"), *[page(n, "中文" * 9_000) for n in range(1, 9)], asyncio.Event())
+    documents = place.open()
+    document = await documents.open(ONE, pieces)
+    while document.extent.elements < turns:
+        await asyncio.sleep(0)
+    await documents.close()
+    assert place.names() == []
+    if document.found_any:
+        whole = (await document.characters(0, 10**9)).text
+        assert whole == text_of(await document.elements(0, 100))
+        assert whole.endswith("stopping; ask again in a moment]")
+
+
+async def test_F5_what_a_document_does_not_have_is_empty(tmp_path: Path):
+    documents = shelf(tmp_path, *pdf(2)).open()
+    document = await reading(documents)
+    assert (await document.pages(3, 9)).text == ""
+    assert (await document.pages(2, 1)).text == ""
+    assert (await document.pages(-3, 0)).text == ""
+    assert (await document.characters(10**9, 5)) == Excerpt(
+        text="", start=document.extent.characters, extent=document.extent
+    )
+    assert (await document.characters(-5, 3)).text == "[pa"
+    assert (await document.characters(0, -1)).text == ""
+    assert await document.elements(99, 5) == ()
+    await ended(documents)
+
+
+async def test_F5_a_text_has_no_pages_and_nobody_waits_for_them(tmp_path: Path):
+    documents = shelf(tmp_path, Opened(), Found(elements=(Element(kind="text", text="abc"),)), asyncio.Event()).open()
+    document = await reading(documents)
+    assert (await document.characters(0, 3)).text == "abc"
+    assert (await document.pages(1, 1)).text == ""
+    await documents.close()
+
+
+@pytest.mark.full
+async def test_D3_documents_are_read_in_children_and_kept(tmp_path: Path):
+    data = (DOCUMENTS / "long.pdf").read_bytes()
+
+    async def bytes_of_it() -> AsyncGenerator[bytes]:
+        yield data
+
+    async def nothing() -> AsyncGenerator[bytes]:
+        raise AssertionError("it is read again")
+        yield b""
+
+    parsers = Parsers()
+    documents = Documents(tmp_path, parsers, clock=lambda: NOON)
+    document = await documents.open(ONE, bytes_of_it)
+    first = await document.pages(1, 1)
+    assert first.text.startswith("[page 1]")
+    assert (await document.pages(299, 300)).last_page == 300
+    extent = await document.whole()
+    assert (extent.pages, extent.page_count) == (300, 300)
+    text = (await document.characters(0, extent.characters)).text
+    await ended(documents)
+    again = Documents(tmp_path, parsers, clock=lambda: NOON)
+    assert (await (await again.open(ONE, nothing)).characters(0, 10**9)).text == text
+    await ended(again)
+    await parsers.close()

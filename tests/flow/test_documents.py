@@ -1,0 +1,255 @@
+"""D2, D4, D5, D7, F5: documents in conversations over HTTP: real parsers, read by a tool or carried by every page."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.page.canonical import Json, dump, load, load_object
+from recto.page.quote import READ_DOCUMENTS_DESCRIPTION
+from recto.testing.model_server import Answer, Call
+from tests.api.forms import Field, file
+from tests.files.heads import PNG
+from tests.flow.files import ATTACHMENTS, BOB, MODELS, FileWorld, Talk, Turn, part, rows, words
+from tests.house import ROOT
+
+pytestmark = pytest.mark.full
+
+DOCUMENTS = ROOT / "tests" / "documents"
+LOOPING = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+    b"2 0 obj<</Type/Pages/Count 9999/Kids[2 0 R 2 0 R]>>endobj\ntrailer<</Root 1 0 R>>\n"
+)
+BLOCK = re.compile(r"File: (\S+)\n<Content>\n(.*?)\n</Content>", re.DOTALL)
+# D4's own example: what is uploaded in each of four rounds, and what is read then.
+ROUNDS: list[tuple[list[str], list[str]]] = [
+    (["a1.txt", "a2.txt", "a3.txt", "photo.png"], ["a1.txt", "a2.txt", "a3.txt"]),
+    ([], ["a1.txt", "a2.txt", "a3.txt"]),
+    (["c1.txt", "c2.txt"], ["c1.txt", "c2.txt", "a1.txt", "a2.txt", "a3.txt"]),
+    (["d1.txt"], ["d1.txt", "c1.txt", "c2.txt", "a1.txt", "a2.txt"]),
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
+    made = FileWorld(tmp_path_factory.mktemp("documents"), parse_seconds=6)
+    for wire in ("openai", "anthropic"):
+        made.write_agent(f"always-{wire}", model=MODELS[wire], most=5, files=", mode: always")
+    made.write_agent("short", files=", mode: always, quote_tokens: 300")
+    made.write_agent("all-at-once", most=5, tools="read_documents")
+    made.write_agent("own-words", more="quote: The house rules, <Quote> and all.")
+    with made:
+        yield made
+
+
+def attached(world: FileWorld, names: Sequence[str]) -> list[Json]:
+    fields = [
+        file(name, PNG + name.encode() if name.endswith(".png") else f"This is {name}.".encode()) for name in names
+    ]
+    return [part(row) for row in (world.upload(*fields) if fields else [])]
+
+
+def document(name: str) -> Field:
+    return file(name, (DOCUMENTS / name).read_bytes())
+
+
+def reading(id: str, **rest: Json) -> Answer:
+    return Answer(calls=(Call(name="read_files", arguments=dump({"ids": [id], **rest}).decode(), id="c1"),))
+
+
+def result(turn: Turn) -> str:
+    (told,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    return told
+
+
+def content(turn: Turn) -> str:
+    (row,) = rows(load(result(turn)))
+    return str(row["content"])
+
+
+def quote_of(turn: Turn) -> str | None:
+    """The text of the quote in a turn's first page; None where there is none. It is its own message, or block."""
+    page = turn.requests[0].page
+    system = page.get("system")
+    blocks = (
+        rows(system) if isinstance(system, list) else [one for one in rows(page["messages"]) if one["role"] == "system"]
+    )
+    texts = [str(block.get("text") or block.get("content")) for block in blocks]
+    (found,) = [text for text in texts if text.startswith("将 <Quote></Quote> 中的内容")] or [None]
+    return found
+
+
+def activities(turn: Turn) -> list[Mapping[str, Json]]:
+    told = [sent.event for sent in turn.events if sent.event["type"] == "ACTIVITY_SNAPSHOT"]
+    return [load_object(dump(event["content"])) or {} for event in told]
+
+
+def parts_of(world: FileWorld, turn: Turn, kind: str) -> list[Mapping[str, Json]]:
+    run = str(turn.body["runId"])
+    call = world.ask("GET", f"/api/v1/agent/runs/{run}/calls/1").json
+    manifest = cast("Mapping[str, Json]", call["manifest"])
+    return [one for one in rows(manifest["parts"]) if one["kind"] == kind]
+
+
+# Always
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+def test_D4_the_four_rounds_where_every_page_carries_the_documents(world: FileWorld, wire: str):
+    talk = Talk(agent=f"always-{wire}")
+    for names, read in ROUNDS:
+        turn = world.say(talk, [words("So?"), *attached(world, names)])
+        assert len(turn.requests) == 1
+        blocks = BLOCK.findall(quote_of(turn) or "")
+        assert blocks == [(name, f"This is {name}.") for name in read]
+
+
+def test_D2_the_documents_are_a_system_message_of_their_own_between_the_prompt_and_the_history(world: FileWorld):
+    talk = Talk(agent="always-openai")
+    world.say(talk, [words("Here."), *attached(world, ["a.txt", "b.txt"])])
+    page = world.say(talk, "And?").pages[0]
+    assert [message["role"] for message in page[:3]] == ["system", "system", "user"]
+    assert page[1]["content"] == (
+        "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n"
+        "File: a.txt\n<Content>\nThis is a.txt.\n</Content>\n******\n"
+        "File: b.txt\n<Content>\nThis is b.txt.\n</Content>\n"
+        "</Quote>"
+    )
+
+
+def test_D2_without_documents_there_is_no_such_message(world: FileWorld):
+    assert quote_of(world.say(Talk(agent="always-openai"), "Hi")) is None
+
+
+def test_D2_an_agent_may_give_its_own_text(world: FileWorld):
+    talk = Talk(agent="own-words")
+    turn = world.say(talk, [words("So?"), *attached(world, ["a.txt"])])
+    told = quote_of(turn)
+    assert told is not None
+    assert "The house rules" in told
+    assert "This is a.txt." not in told
+    assert told.count("<Quote>") == 2
+
+
+def test_D2_what_does_not_fit_is_cut_and_said_to_be_in_the_text_and_the_manifest(world: FileWorld):
+    talk = Talk(agent="short")
+    (long,) = world.upload(file("long.txt", b"".join(b"Line %d of a long text.\n" % n for n in range(2_000))))
+    turn = world.say(talk, [words("So?"), part(long)])
+    told = quote_of(turn) or ""
+    assert "内容过长，已截断" in told
+    assert "可用 read_files 读取全文" in told
+    assert "read_files" in str(turn.requests[0].page["tools"])
+    (row,) = parts_of(world, turn, "quote")
+    assert (row["decision"], row["rule"]) == ("cut", "D2")
+    assert int(str(row["tokens_after"])) <= 300
+    assert "long.txt" in str(row["reason"])
+
+
+def test_D5_a_document_that_cannot_be_read_keeps_its_block_with_the_reason(world: FileWorld):
+    talk = Talk(agent="always-openai")
+    secret, plain = world.upload(document("secret.pdf"), file("a.txt", b"This is a.txt."))
+    blocks = BLOCK.findall(quote_of(world.say(talk, [words("So?"), part(secret), part(plain)])) or "")
+    assert [name for name, _ in blocks] == ["secret.pdf", "a.txt"]
+    assert blocks[0][1].startswith("Error: ")
+    assert "password" in blocks[0][1]
+    assert blocks[1][1] == "This is a.txt."
+
+
+def test_D2_a_long_document_is_waited_for_and_its_progress_is_told(world: FileWorld):
+    talk = Talk(agent="always-openai")
+    (long,) = world.upload(document("long.pdf"))
+    turn = world.say(talk, [words("So?"), part(long)])
+    told = activities(turn)
+    assert told[0]["label"] == "long.pdf"
+    assert (told[0]["total"], told[0]["unit"], told[0]["status"]) == (300, "pages", "running")
+    assert told[-1]["status"] == "ended"
+    assert len({str(sent.event["messageId"]) for sent in turn.events if sent.event["type"] == "ACTIVITY_SNAPSHOT"}) == 1
+    assert "[page 1]" in (quote_of(turn) or "")
+
+
+# With a tool
+
+
+def test_D4_the_four_rounds_where_the_model_asks_for_all_documents(world: FileWorld):
+    talk, offered = Talk(agent="all-at-once"), ""
+    for names, read in ROUNDS:
+        asking = Answer(calls=(Call(name="read_documents", arguments="{}", id="c1"),))
+        turn = world.say(talk, [words("So?"), *attached(world, names)], asking)
+        assert BLOCK.findall(result(turn)) == [(name, f"This is {name}.") for name in read]
+        assert quote_of(turn) is None
+        offered = str(turn.requests[0].page["tools"])
+    assert READ_DOCUMENTS_DESCRIPTION in offered
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("letter.docx", "# "),
+        ("book.xlsx", "[sheet 1"),
+        ("deck.pptx", "[speaker notes]"),
+        ("letter.pdf", "[page 1]"),
+        ("text.gb18030.txt", ""),
+    ],
+)
+def test_D6_a_real_document_is_read_over_http(world: FileWorld, name: str, held: str):
+    talk, (row,) = Talk(), world.upload(document(name))
+    world.say(talk, [words("Here."), part(row)])
+    told = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0")))
+    assert held in told
+    assert not told.startswith("Error")
+    assert re.search(r"[\u4e00-\u9fff]", told)
+
+
+def test_F5_the_first_page_of_a_long_document_is_there_before_its_last(world: FileWorld):
+    # Its own bytes, so that nobody has read it before.
+    data = (DOCUMENTS / "long.pdf").read_bytes() + b"\n% another\n"
+    talk, (row,) = Talk(), world.upload(file("another.pdf", data))
+    world.say(talk, [words("Here."), part(row)])
+    id = f"{world.response_id(talk.thread)}-0"
+    first = content(world.say(talk, "Read.", reading(id, pages="1")))
+    assert "still being read" in first
+    last = content(world.say(talk, "Read.", reading(id, pages="300")))
+    assert "pages 300" in last or "page 300" in last
+    again = content(world.say(talk, "Read.", reading(id, pages="1")))
+    assert "still being read" not in again
+
+
+def test_D9_elements_come_as_data(world: FileWorld):
+    talk, (row,) = Talk(), world.upload(document("book.xlsx"))
+    world.say(talk, [words("Here."), part(row)])
+    told = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0", format="elements")))
+    assert '"kind":"table"' in told
+    assert '"rows":[[' in told
+
+
+# What could hurt
+
+
+def test_D7_a_document_that_hangs_costs_one_error_and_nobody_else_waits_for_it(world: FileWorld):
+    mine, theirs = Talk(), Talk(token=BOB)
+    (looping,) = world.upload(file("looping.pdf", LOOPING))
+    (plain,) = world.upload(file("plain.txt", b"Read me."), token=BOB)
+    world.say(mine, [words("Here."), part(looping)])
+    world.say(theirs, [words("Here."), part(plain)])
+    told = content(world.say(mine, "Read.", reading(f"{world.response_id(mine.thread)}-0")))
+    assert told.startswith("Error: ") or "no text" in told
+    assert content(world.say(theirs, "Read.", reading(f"{world.response_id(theirs.thread)}-0"))) == "Read me."
+
+
+def test_D3_a_text_is_kept_for_all_threads_of_a_user_and_goes_with_its_file(world: FileWorld):
+    data = b"Kept once for all threads."
+    (row,) = world.upload(file("kept.txt", data))
+    for _ in range(2):
+        talk = Talk()
+        world.say(talk, [words("Here."), part(row)])
+        assert content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0"))) == data.decode()
+    assert len(kept(world, data)) == 1
+    assert world.ask("DELETE", f"{ATTACHMENTS}/{row['id']}").status == 200
+    assert kept(world, data) == []
+
+
+def kept(world: FileWorld, data: bytes) -> list[Path]:
+    files = [path for path in (world.data / "parsed").rglob("*") if path.is_file()]
+    return [path for path in files if path.read_bytes() == data]

@@ -1,0 +1,154 @@
+"""F5: several documents are read at once, and those that take a while say how far they are."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from recto.errors import FileRefused
+from recto.page.document import Element
+from recto.page.input_files import InputFile
+from recto.tools.document_parts import Wanted
+from recto.tools.document_rows import Asked, show_documents
+from recto.tools.documents import AT_ONCE, Unread, read_each
+from recto.tools.ports import Document, Progress, tell_nobody
+from tests.tools.files_at_hand import AtHand, a_file, at_hand
+from tests.tools.growing_document import Growing, in_pages
+from tests.tools.runs import context
+
+
+async def told_of(document: Growing | Exception, wanted: Wanted, tell_seconds: float) -> tuple[str, Sequence[Progress]]:
+    """What is answered of one document, and what was told until then."""
+    told: list[Progress] = []
+    files = at_hand(a=document)
+    given = replace(context(), files=files, tell=told.append)
+    answer = await show_documents([Asked(id="a", file=a_file("a"))], wanted, given, tell_seconds)
+    return json.loads(answer)[0]["content"], told
+
+
+# How far it is
+
+
+async def test_F5_of_what_is_quick_nothing_is_told():
+    _, told = await told_of(in_pages("one", "two"), Wanted(), 3_600)
+    assert told == []
+
+
+async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
+    _, told = await told_of(in_pages(*["x" * 100] * 9, unit="slide"), Wanted(limit=500), 0)
+    assert {(one.label, one.total, one.unit) for one in told} == {("a.txt", 9, "slides")}
+    pages = [one.done for one in told]
+    assert pages == sorted(pages)
+    assert len(set(pages)) > 2
+    # Its part ends on the fifth, so that four are done.
+    assert pages[-1] == 4
+
+
+async def test_F5_a_text_without_pages_is_told_by_characters_and_nobody_knows_of_how_many():
+    growing = Growing(given=[Element(kind="text", text="x" * 100) for _ in range(5)])
+    _, told = await told_of(growing, Wanted(), 0)
+    assert told[-1] == Progress(label="a.txt", done=500, total=None, unit="characters")
+    assert len({one.done for one in told}) > 2
+
+
+async def test_F5_the_end_is_told_of_a_document_that_failed_too():
+    growing = replace(in_pages("one"), fails_after=0)
+
+    class Late(AtHand):
+        async def document(self, file: InputFile) -> Document:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            return await super().document(file)
+
+    told: list[Progress] = []
+    files = Late(turns=[[a_file("a")]], holds={"a": growing})
+    given = replace(context(), files=files, tell=told.append)
+    answer = await show_documents([Asked(id="a", file=a_file("a"))], Wanted(), given, 0)
+    assert "it is gone" in answer
+    assert told[0] == Progress(label="a.txt", done=0, total=None, unit="characters")
+    assert told[-1] == Progress(label="a.txt", done=0, total=1, unit="pages")
+
+
+async def test_F5_after_the_answer_nothing_more_is_told():
+    told: list[Progress] = []
+    given = replace(context(), files=at_hand(a=in_pages("one", "two")), tell=told.append)
+    await show_documents([Asked(id="a", file=a_file("a"))], Wanted(), given, 0)
+    before = len(told)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(told) == before > 0
+
+
+# Several at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gated(AtHand):
+    """Files that are opened only when the gate is, and know how many wait before it."""
+
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def document(self, file: InputFile) -> Document:
+        self.opened.append(file.id)
+        await self.gate.wait()
+        self.closed.append(file.id)
+        return await super().document(file)
+
+
+async def length_of(document: Document) -> int:
+    return (await document.whole()).characters
+
+
+def gated(count: int) -> tuple[Gated, list[InputFile]]:
+    documents = [a_file(f"f{number}") for number in range(count)]
+    return Gated(turns=[documents], holds={one.id: b"x" * place for place, one in enumerate(documents)}), documents
+
+
+async def settled() -> None:
+    """Let everybody come to where they wait."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_F5_documents_are_read_at_once_but_not_all_and_answered_in_order():
+    files, documents = gated(AT_ONCE + 2)
+    reading = asyncio.create_task(read_each(documents, length_of, files, tell_nobody))
+    await settled()
+    assert files.opened == [one.id for one in documents[:AT_ONCE]]
+    files.gate.set()
+    assert await reading == list(range(AT_ONCE + 2))
+
+
+async def test_F5_who_stops_waiting_ends_all_reading():
+    files, documents = gated(3)
+    reading = asyncio.create_task(read_each(documents, length_of, files, tell_nobody))
+    await settled()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    files.gate.set()
+    await settled()
+    assert files.closed == []
+
+
+async def test_F5_a_fault_of_ours_leaves_nothing_behind_that_still_reads():
+    files, documents = gated(3)
+
+    class Broken(Gated):
+        async def document(self, file: InputFile) -> Document:
+            return await (AtHand.document(self, file) if file.id == "f9" else super().document(file))
+
+    at_fault = Broken(turns=files.turns, holds={**files.holds, "f9": ValueError("a fault")})
+    with pytest.raises(ValueError, match="a fault"):
+        await read_each([*documents, a_file("f9")], length_of, at_fault, tell_nobody)
+    at_fault.gate.set()
+    await settled()
+    assert at_fault.closed == []
+
+
+async def test_F5_one_that_cannot_be_read_spoils_no_other():
+    files = at_hand(a=FileRefused("it is encrypted. Ask for another.", code="locked"), b="two")
+    read = await read_each(list(files.maps.documents.values()), length_of, files, tell_nobody)
+    assert read == [Unread(reason="it is encrypted. Ask for another."), 3]

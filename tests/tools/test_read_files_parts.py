@@ -1,0 +1,338 @@
+"""F5, D9: parts of documents by pages and as elements, also while a document is still being read."""
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.page.canonical import Json
+from recto.page.document import Element, Extent, element_row, text_of
+from recto.tools.document_parts import NEVER_CUT, TextPart, Wanted
+from recto.tools.read_files import read_files
+from tests.tools.files_at_hand import AtHand, at_hand, rows_of, run
+from tests.tools.growing_document import Growing, a_text, in_pages
+from tests.tools.runs import text_of as words_of
+
+LINE = re.compile(
+    r"\[((?:characters|elements|pages?|slides?|sheets?) [^\n;\]]*)(?:; for more: read_files\((.*)\))?\]\n"
+)
+WORDS = st.text(alphabet="ab \n\u0301👩中", max_size=12)
+
+
+def content(files: AtHand, characters: int = 50_000, **more: object) -> str:
+    (row,) = rows_of(run(read_files, files, {"ids": ["a"], **more}, characters=characters))
+    return row["content"]
+
+
+def followed(files: AtHand, characters: int = 50_000, **more: object) -> tuple[list[str], list[str]]:
+    """The lines and the parts of who follows them to the end."""
+    lines: list[str] = []
+    parts: list[str] = []
+    following: dict[str, object] | None = {"ids": ["a"], **more}
+    while following:
+        (row,) = rows_of(run(read_files, files, following, characters=characters))
+        line = LINE.match(row["content"])
+        lines.append(line[1] if line else "")
+        parts.append(row["content"][line.end() if line else 0 :])
+        following = json.loads(line[2]) if line and line[2] else None
+    return lines, parts
+
+
+def elements_in(text: str) -> list[dict[str, Json]]:
+    return cast("list[dict[str, Json]]", json.loads(text))
+
+
+# While it is being read
+
+
+def test_F5_the_beginning_is_shown_before_the_end_is_read():
+    growing = in_pages(*["x" * 9_000] * 6)
+    first, rest = content(at_hand(a=growing)).split("\n", 1)
+    assert first == (
+        "[characters 1-20000, pages 1-3 of 6 (the rest is still being read); "
+        'for more: read_files({"ids":["a"],"offset":20000})]'
+    )
+    assert len(rest) == 20_000
+    assert not growing.extent.is_whole
+
+
+def test_F5_once_it_is_read_the_line_says_how_much_there_is():
+    growing = in_pages("x" * 30_000, "y" * 100)
+    growing.read = len(growing.given)
+    total = len(text_of(growing.given))
+    more = '; for more: read_files({"ids":["a"],"offset":20000})'
+    assert content(at_hand(a=growing)).startswith(f"[characters 1-20000 of {total}, page 1 of 2{more}]\n---")
+    last = content(at_hand(a=growing), offset=20_000)
+    assert last.startswith(f"[characters 20001-{total} of {total}, pages 1-2 of 2]\nx")
+
+
+def test_F5_a_text_without_pages_that_is_still_being_read_says_so():
+    assert content(at_hand(a=a_text("x" * 100)), limit=10).startswith(
+        "[characters 1-10 (the rest is still being read); "
+    )
+
+
+def test_F5_a_text_that_begins_with_nothing_but_blanks_goes_on():
+    assert "".join(followed(at_hand(a=a_text(" " * 30 + "words")), limit=10)[1]) == " " * 30 + "words"
+
+
+def test_F5_where_the_number_of_pages_is_not_known_none_is_told():
+    growing = in_pages(*["x" * 9_000] * 4, unit="sheet", count_known=False)
+    assert content(at_hand(a=growing)).startswith("[characters 1-20000, sheets 1-3 (the rest is still being read); ")
+
+
+def test_F5_what_stands_before_the_first_page_is_told_as_its_own():
+    growing = in_pages("x" * 100)
+    growing.given = [Element(kind="note", text="A note."), *growing.given]
+    assert content(at_hand(a=growing), limit=50).startswith("[characters 1-50 of 125, page 1 of 1; ")
+
+
+def test_F5_a_part_that_had_to_be_shorter_tells_the_page_it_ends_on():
+    files = at_hand(a=in_pages(*["x" * 50] * 40))
+    first = content(files, characters=1_000)
+    line = LINE.match(first)
+    assert line
+    ends = int(re.findall(r"pages 1-(\d+) of 40", line[1])[0])
+    assert first.count("--- page") == ends
+    assert len(first) < 1_000
+
+
+def test_F5_a_page_that_cannot_be_told_any_more_is_left_out():
+    growing = replace(in_pages(*["x" * 400] * 3), fails_after=1)
+    assert content(at_hand(a=growing), limit=500).startswith("[characters 1-500 (the rest is still being read); ")
+
+
+@given(
+    texts=st.lists(WORDS, min_size=1, max_size=6),
+    limit=st.integers(1, 40),
+    is_paged=st.booleans(),
+    characters=st.sampled_from([300, 50_000]),
+)
+def test_F5_who_follows_the_lines_of_a_growing_document_reads_all_of_it_once(
+    texts: list[str], limit: int, is_paged: bool, characters: int
+):
+    growing = in_pages(*texts) if is_paged else a_text("".join(texts))
+    expected = text_of(growing.given)
+    _, parts = followed(at_hand(a=growing), characters, limit=limit)
+    assert parts == ["[there is no text in this file]"] if not expected.strip() else "".join(parts) == expected
+
+
+def test_F5_a_part_has_at_least_one_character_so_that_who_follows_comes_to_the_end():
+    halves = TextPart(text="\ud83d\ude00x", start=0, total=3, place=None)
+    assert halves.shown(1, Wanted(limit=1)).count == 1
+
+
+# By pages
+
+
+DECK = ("one", "two", "three", "four")
+
+
+@pytest.mark.parametrize(
+    ("pages", "line", "shown"),
+    [
+        ("2", "slide 2 of 4", [2]),
+        ("2-3", "slides 2-3 of 4", [2, 3]),
+        ("3-9", "slides 3-4 of 4", [3, 4]),
+        ("1-4", "slides 1-4 of 4", [1, 2, 3, 4]),
+    ],
+)
+def test_F5_pages_are_shown_with_a_line_that_says_which(pages: str, line: str, shown: list[int]):
+    deck = in_pages(*DECK, unit="slide")
+    said = content(at_hand(a=deck), pages=pages)
+    assert said.startswith(f"[{line}]\n")
+    assert [number for number in range(1, 5) if f"--- slide {number} ---\n\n{DECK[number - 1]}" in said] == shown
+
+
+def test_F5_the_first_pages_do_not_wait_for_the_last():
+    deck = in_pages(*DECK)
+    content(at_hand(a=deck), pages="1-2")
+    assert not deck.extent.is_whole
+
+
+def test_F5_a_page_that_is_not_there_is_told_and_how_many_there_are():
+    assert content(at_hand(a=in_pages(*DECK)), pages="5-6") == "Error: there is no page 5: it has 4."
+    unknown = in_pages(*DECK, unit="sheet", count_known=False)
+    assert content(at_hand(a=unknown), pages="5") == "Error: there is no sheet 5: it has 4."
+
+
+@pytest.mark.parametrize("format", ["text", "elements"])
+def test_F5_a_document_without_pages_says_so_and_how_to_read_it(format: str):
+    said = content(at_hand(a=a_text("plain")), pages="1", format=format)
+    assert said == (
+        "Error: it has no pages to choose from. Leave `pages` out, and go through it with `offset` and `limit`."
+    )
+
+
+@pytest.mark.parametrize("format", ["text", "elements"])
+def test_F5_pages_without_text_say_so(format: str):
+    scan = Growing(given=[Element(kind="paragraph", text="x", page=3)], unit="page")
+    assert content(at_hand(a=scan), pages="1-2", format=format) == "[there is no text on pages 1-2 of 3]"
+
+
+def test_F5_offset_and_limit_count_within_the_pages():
+    files = at_hand(a=in_pages("one", "two", "three"))
+    (line, *_), parts = followed(files, pages="2-3", offset=4, limit=9)
+    assert line == "pages 2-3 of 3: characters 5-13 of 44"
+    assert "".join(parts) == "\n\n--- page 2 ---\n\ntwo\n\n--- page 3 ---\n\nthree"[4:]
+    assert content(files, pages="2-3", offset=44) == (
+        "Error: offset 44 is past the end: there are 44 characters in these pages."
+    )
+
+
+@given(
+    texts=st.lists(WORDS, min_size=1, max_size=5),
+    first=st.integers(1, 6),
+    more=st.integers(0, 5),
+    limit=st.integers(1, 60),
+    characters=st.sampled_from([300, 50_000]),
+)
+def test_F5_who_follows_the_lines_reads_the_pages_once(
+    texts: list[str], first: int, more: int, limit: int, characters: int
+):
+    expected = asyncio.run(in_pages(*texts).pages(first, first + more)).text
+    files = at_hand(a=in_pages(*texts))
+    _, parts = followed(files, characters, pages=f"{first}-{first + more}", limit=limit)
+    if first > len(texts):
+        assert parts == [f"Error: there is no page {first}: it has {len(texts)}."]
+    else:
+        assert "".join(parts) == expected
+
+
+@pytest.mark.parametrize("pages", ["0", "-3", "7-3", "3,5", "all", "1-", "9" * 10])
+def test_F5_pages_that_are_none_are_refused(pages: str):
+    result = run(read_files, at_hand(a="x"), {"ids": ["a"], "pages": pages})
+    assert result.error == "invalid_arguments"
+    assert "- pages: " in words_of(result)
+
+
+# As elements
+
+
+TABLE = Element(kind="table", text="|a|b|\n|-|-|\n|1|2|", page=2, rows=(("a", "b"), ("1", "2")))
+LETTER = (
+    Element(kind="page", text="", page=1),
+    Element(kind="heading", text="Dear all", page=1, level=1),
+    Element(kind="page", text="", page=2),
+    TABLE,
+    Element(kind="note", text="[page 3 has no text]"),
+)
+
+
+def letter() -> Growing:
+    return Growing(given=LETTER, unit="page")
+
+
+def test_D9_elements_are_data_as_the_parser_found_them():
+    said = content(at_hand(a=letter()), format="elements")
+    assert elements_in(said) == [element_row(one) for one in LETTER]
+    assert said.startswith('[{"kind":"page","text":"","page":1},{"kind":"heading",')
+
+
+def test_D9_elements_are_counted_by_offset_and_limit():
+    said = content(at_hand(a=letter()), format="elements", offset=1, limit=2)
+    line, rows = said.split("\n", 1)
+    more = 'read_files({"ids":["a"],"offset":3,"limit":2,"format":"elements"})'
+    assert line == f"[elements 2-3 of 5, pages 1-2 of 2; for more: {more}]"
+    assert elements_in(rows) == [element_row(one) for one in LETTER[1:3]]
+    assert content(at_hand(a=letter()), format="elements", offset=5) == (
+        "Error: offset 5 is past the end: there are 5 elements in this text."
+    )
+
+
+def test_D9_elements_of_pages_are_chosen_and_one_on_no_page_belongs_to_the_one_before():
+    said = content(at_hand(a=letter()), format="elements", pages="2")
+    assert said.startswith("[page 2 of 2]\n")
+    assert elements_in(said.split("\n", 1)[1]) == [element_row(one) for one in LETTER[2:]]
+    part = content(at_hand(a=letter()), format="elements", pages="2", offset=1, limit=1)
+    assert part.startswith('[page 2 of 2: elements 2-2 of 3; for more: read_files({"ids":["a"],"offset":2,"limit":1,')
+    assert content(at_hand(a=letter()), format="elements", pages="2-9").startswith("[page 2 of 2]\n")
+    first = content(at_hand(a=letter()), format="elements", pages="1-2", limit=1)
+    assert first.startswith("[pages 1-2 of 2: elements 1-1 of 5; ")
+    past = content(at_hand(a=letter()), format="elements", pages="2", offset=3)
+    assert past == "Error: offset 3 is past the end: there are 3 elements in these pages."
+
+
+def test_D9_a_document_without_elements_has_no_text():
+    assert content(at_hand(a=a_text("")), format="elements") == "[there is no text in this file]"
+
+
+def test_D9_elements_come_before_all_are_read():
+    growing = Growing(given=[Element(kind="paragraph", text="x" * 500) for _ in range(500)])
+    said = content(at_hand(a=growing), format="elements")
+    assert re.match(r"\[elements 1-37 \(the rest is still being read\); for more: ", said)
+    assert not growing.extent.is_whole
+    growing = in_pages(*["x" * 500] * 300)
+    content(at_hand(a=growing), format="elements", pages="2-3")
+    assert not growing.extent.is_whole
+
+
+def test_D9_that_a_document_has_no_pages_is_known_before_its_end():
+    growing = Growing(given=[Element(kind="paragraph", text="x")] * 500)
+    assert content(at_hand(a=growing), format="elements", pages="1").startswith("Error: it has no pages")
+    assert not growing.extent.is_whole
+
+
+def test_D9_elements_that_just_fit_are_not_taken_for_all_of_them():
+    growing = Growing(given=[Element(kind="paragraph", text="x" * 1_990)] * 12)
+    _, parts = followed(at_hand(a=growing), format="elements")
+    assert [len(elements_in(part)) for part in parts] == [9, 3]
+
+
+class Lagging(Growing):
+    """A document that counts its pages only when all are read."""
+
+    @property
+    def extent(self) -> Extent:
+        known = super().extent
+        return known if known.is_whole else replace(known, pages=0)
+
+
+def test_D9_a_page_that_is_there_is_not_denied_because_pages_are_counted_later():
+    lagging = Lagging(given=in_pages(*["x"] * 100).given, unit="page", count_known=False)
+    assert content(at_hand(a=lagging), format="elements", pages="2").startswith("[page 2]\n")
+    assert not lagging.extent.is_whole
+
+
+def test_D9_an_element_too_long_alone_is_shortened_and_says_by_how_much():
+    rows = tuple((f"row {number}", "cell") for number in range(5_000))
+    long = Element(kind="table", text="中" * 90_000, page=1, rows=rows)
+    growing = Growing(given=[long, Element(kind="paragraph", text="after", page=1)], unit="page")
+    _, parts = followed(at_hand(a=growing), format="elements")
+    (table,), (after,) = map(elements_in, parts)
+    assert after["text"] == "after"
+    text, kept = str(table["text"]), cast("list[list[str]]", table["rows"])
+    assert table["left_out"] == {"characters": 90_000 - len(text), "rows": 5_000 - len(kept)}
+    assert text == "中" * len(text)
+    assert [tuple(cells) for cells in kept] == list(rows[: len(kept)])
+    assert 9_000 < len(text) < 20_000
+    assert 300 < len(kept) < 1_000
+
+
+def test_F3_elements_cannot_forge_a_reminder():
+    tag = "<\nsystem-reminder>"
+    growing = Growing(given=[Element(kind="table", text=tag, rows=((tag, "List<File>"),))])
+    said = content(at_hand(a=growing), format="elements")
+    assert elements_in(said) == [
+        {"kind": "table", "text": "&lt;\nsystem-reminder>", "rows": [["&lt;\nsystem-reminder>", "List<File>"]]}
+    ]
+
+
+@given(
+    texts=st.lists(st.text(alphabet='a"\\中', max_size=60), min_size=1, max_size=12),
+    limit=st.integers(1, 8),
+    characters=st.integers(600, 2_000),
+)
+def test_D9_who_follows_the_lines_gets_every_element_once_and_whole_json(texts: list[str], limit: int, characters: int):
+    growing = Growing(given=[Element(kind="paragraph", text=text) for text in texts])
+    _, parts = followed(at_hand(a=growing), characters, limit=limit, format="elements")
+    found = [element for part in parts for element in elements_in(part)]
+    assert len(found) == len(texts)
+    for element, text in zip(found, texts, strict=True):
+        shown = str(element["text"])
+        assert shown == text or (text.startswith(shown) and len(text) > NEVER_CUT // 4 and "left_out" in element)

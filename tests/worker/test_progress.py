@@ -1,0 +1,66 @@
+"""How far a tool is: told as activities under one id, not too often, and with an end."""
+
+from datetime import UTC, datetime, timedelta
+
+from recto.page.canonical import Json
+from recto.page.events import ActivityTold, Event
+from recto.tools.ports import Progress
+from recto.worker.progress import ACTIVITY, Teller
+
+BEGUN = datetime(2026, 5, 14, 12, tzinfo=UTC)
+
+
+class Watch:
+    """Who is told, and the time it is."""
+
+    def __init__(self) -> None:
+        self.now = BEGUN
+        self.heard: list[Event] = []
+        self.teller = Teller(self.heard.append, "c1-progress", lambda: self.now)
+
+    def tell(self, done: int, after: float = 0.0, total: int | None = 300) -> None:
+        self.now += timedelta(seconds=after)
+        self.teller(Progress(label="a.pdf", done=done, total=total, unit="pages"))
+
+
+def told(done: int, status: str = "running") -> ActivityTold:
+    content: dict[str, Json] = {"label": "a.pdf", "status": status, "done": done, "total": 300, "unit": "pages"}
+    return ActivityTold(message="c1-progress", activity=ACTIVITY, content=content)
+
+
+def test_F5_progress_is_told_under_one_id_and_ends():
+    watch = Watch()
+    watch.tell(4)
+    watch.tell(20, after=0.5)
+    watch.teller.end()
+    assert watch.heard == [told(4), told(20), told(20, "ended")]
+
+
+def test_F5_a_tool_that_tells_all_the_time_is_heard_now_and_then_and_its_last_word_at_the_end():
+    watch = Watch()
+    for done in range(1, 101):
+        watch.tell(done, after=0.01)
+    watch.teller.end()
+    assert watch.heard == [told(1), told(31), told(61), told(91), told(100, "ended")]
+
+
+def test_F5_who_tells_nothing_ends_without_a_word():
+    watch = Watch()
+    watch.teller.end()
+    assert watch.heard == []
+
+
+def test_F5_what_has_ended_does_not_end_again():
+    watch = Watch()
+    watch.tell(4)
+    watch.teller.end()
+    watch.teller.end()
+    assert len(watch.heard) == 2
+
+
+def test_F5_a_total_that_is_not_known_is_not_told():
+    watch = Watch()
+    watch.tell(4, total=None)
+    (event,) = watch.heard
+    assert isinstance(event, ActivityTold)
+    assert "total" not in event.content
