@@ -10,7 +10,7 @@ import pytest
 
 from recto.files.parsing.ocr import reader_for
 from recto.files.parsing.parse import parse
-from recto.files.parsing.pdf import BY_OCR, fuller
+from recto.files.parsing.pdf import BY_OCR, LOST_IN_A_ROW, fuller
 from recto.files.parsing.pdfium import open_pdf
 from recto.files.parsing.ports import Failed, Found, Opened, ParseLimits, Task
 from recto.page.document import Element
@@ -167,3 +167,29 @@ def test_D6_a_damaged_pdf_says_so(data: bytes):
 def test_D6_a_pdf_that_lost_its_end_is_read_as_far_as_it_can_be():
     reading = read(LETTER[: LETTER.rindex(b"startxref")], "pdf")
     assert squeezed(content.PARAGRAPHS[0]) in squeezed(reading.text)
+
+
+# Damaged pages
+
+
+def with_lost_pages(count: int) -> bytes:
+    kids = "3 0 R " + "9 0 R " * count + "3 0 R"
+    return EMPTY.replace(b"/Kids[3 0 R]/Count 1", f"/Kids[{kids}]/Count {count + 2}".encode())
+
+
+def test_D6_a_damaged_page_says_so_and_the_next_is_read():
+    pages = list(founds(with_lost_pages(1)))
+    assert texts_of(pages) == ["[page 1]", "[page 2]", "[page 2 is damaged and cannot be read]", "[page 3]"]
+
+
+def test_D7_a_file_that_only_claims_to_have_pages_is_not_tried_for_all_of_them():
+    pages = list(founds(with_lost_pages(400)))
+    assert len(pages) == 1 + LOST_IN_A_ROW
+    assert texts_of(pages)[-1] == "[the pages after it, up to 402, were not tried any more]"
+
+
+def test_D7_a_page_tree_that_loops_has_no_pages_and_is_damaged():
+    looping = EMPTY.replace(b"/Kids[3 0 R]/Count 1", b"/Kids[2 0 R 2 0 R]/Count 9999")
+    (failed,) = parse(looping, Task(format="pdf", name="it.pdf"))
+    assert isinstance(failed, Failed)
+    assert failed.code == "damaged"

@@ -13,13 +13,15 @@ from recto.files.parsing.nodes import elements_of, link
 from recto.files.parsing.ocr import Reader, reader_for
 from recto.files.parsing.pdfium import PageSight, Pdf, open_pdf
 from recto.files.parsing.ports import Found, Frame, Opened, Task
-from recto.files.parsing.refusal import Unreadable
+from recto.files.parsing.refusal import DAMAGED, Unreadable
 from recto.page.document import Element
 
 # The first pages are there at once; larger parts are quicker as a whole.
 CHUNKS = (4, 16, 32)
 # Pages that are looked at for scans before anything is said.
 LOOKED_AT = 300
+# So many damaged pages one after another are no pages: a file may claim to have millions.
+LOST_IN_A_ROW = 20
 # Where pdfium sees that much more than xberg, xberg has missed something.
 MISSED_RATIO = 1.3
 MISSED_CHARACTERS = 20
@@ -33,15 +35,38 @@ def pdf(data: bytes, task: Task) -> Iterator[Frame]:
     """The pages in their order. Raises Unreadable."""
     with open_pdf(data) as opened:
         count = opened.page_count
+        if count and not any(map(opened.has_page, range(min(count, LOST_IN_A_ROW)))):
+            raise Unreadable(DAMAGED)
         yield Opened(unit="page", page_count=count)
         scans = sum(opened.is_scan(place) for place in range(min(count, LOOKED_AT)))
         scanner = Scanner(task, reader_for(task.ocr) if scans or count > LOOKED_AT else None)
         if scans and scanner.reader is None:
             yield Found(elements=(Element(kind="note", text=_scan_note(scans, count, task)),))
-        for pages in _chunks(count):
-            structured = _structured(opened, pages)
-            for place in pages:
-                yield Found(elements=tuple(_page(opened, place, structured[place], scanner)), pages=place + 1)
+        yield from _pages(opened, scanner)
+
+
+def _pages(pdf: Pdf, scanner: Scanner) -> Iterator[Found]:
+    lost = 0
+    for pages in _chunks(pdf.page_count):
+        structured = _structured(pdf, pages)
+        for place in pages:
+            seen = pdf.look(place)
+            lost = 0 if seen else lost + 1
+            if seen:
+                elements = _page(pdf, place, structured[place], scanner, seen)
+            else:
+                elements = _lost(place + 1, pdf.page_count, lost)
+            yield Found(elements=tuple(elements), pages=place + 1)
+            if lost == LOST_IN_A_ROW:
+                return
+
+
+def _lost(page: int, count: int, lost: int) -> Iterator[Element]:
+    """A page that cannot be read. After too many of them it is the last."""
+    yield Element(kind="page", text=f"[page {page}]", page=page)
+    yield Element(kind="paragraph", text=f"[page {page} is damaged and cannot be read]", page=page)
+    if lost == LOST_IN_A_ROW and page < count:
+        yield Element(kind="note", text=f"[the pages after it, up to {count}, were not tried any more]", page=page)
 
 
 class Scanner:
@@ -119,9 +144,8 @@ def _sober(element: Element) -> Iterator[Element]:
     yield from (Element(kind="paragraph", text=line, page=element.page) for line in lines if line)
 
 
-def _page(pdf: Pdf, place: int, structured: Sequence[Element], scanner: Scanner) -> Iterator[Element]:
+def _page(pdf: Pdf, place: int, structured: Sequence[Element], scanner: Scanner, seen: PageSight) -> Iterator[Element]:
     page = place + 1
-    seen = pdf.look(place)
     yield Element(kind="page", text=f"[page {page}]", page=page)
     elements = fuller(structured, seen.text, page)
     yield from elements

@@ -131,14 +131,22 @@ class Pdf:
             new.close()
         return out.getvalue()
 
-    def look(self, place: int) -> PageSight:
-        """What stands on a page; nothing where it is damaged."""
+    def has_page(self, place: int) -> bool:
+        """Whether there is a page, and not just a number."""
+        try:
+            self._document[place].close()
+        except self._library.PdfiumError:
+            return False
+        return True
+
+    def look(self, place: int) -> PageSight | None:
+        """What stands on a page; None where it is damaged."""
         try:
             with self._page(place) as (page, words):
                 text = words.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
                 return PageSight(text=text, links=tuple(self._links(page, words)), has_picture=self._has_picture(page))
         except self._library.PdfiumError:
-            return PageSight(text="", links=(), has_picture=False)
+            return None
 
     def is_scan(self, place: int) -> bool:
         """Whether a page is nothing but a picture."""
