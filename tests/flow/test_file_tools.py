@@ -175,7 +175,7 @@ def test_F8_tools_of_the_agent_and_read_files_keep_the_ids(world: FileWorld):
 
 def test_F5_the_answer_has_the_order_of_the_ids_and_an_error_spoils_no_other(world: FileWorld):
     talk, chinese = Talk(), "姓名,生日\n张三,1990-01-01\n" * 3
-    uploads = (PLANS, file("list.csv", chinese.encode("gb18030")), file("data.pdf", b"%PDF-1.7\n\xff\xfe\0\0"))
+    uploads = (PLANS, file("list.txt", chinese.encode("gb18030")), file("data.pdf", b"%PDF-1.7\n\xff\xfe\0\0"))
     r = with_files(world, talk, *world.upload(*uploads))
     ids = [f"{r}-1", f"{r}-2", "nothing", f"{r}-0", f"{r}-1"]
     turn = world.say(talk, "Read.", calling("read_files", {"ids": ids}))

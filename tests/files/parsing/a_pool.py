@@ -62,6 +62,12 @@ def children() -> set[int]:
     return {int(pid) for listed in lists for pid in listed.split()}
 
 
+def innermost(pid: int) -> int:
+    """The parser itself, where a sandbox stands around it."""
+    below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return innermost(int(below[0])) if below else pid
+
+
 def lives(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
