@@ -2,17 +2,20 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import cast
 
 import pytest
 
 from recto.page.canonical import Json, dump, load, load_object
 from recto.page.quote import READ_DOCUMENTS_DESCRIPTION
+from recto.page.refuse import NOT_SIGNED
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import Field, file
 from tests.files.heads import PNG
-from tests.flow.files import ATTACHMENTS, BOB, MODELS, FileWorld, Talk, Turn, part, rows, words
+from tests.flow.files import ATTACHMENTS, BOB, MODELS, FileWorld, Talk, Turn, a_run, part, rows, words
 from tests.house import ROOT
 
 pytestmark = pytest.mark.full
@@ -32,9 +35,30 @@ ROUNDS: list[tuple[list[str], list[str]]] = [
 ]
 
 
+class Elsewhere(SimpleHTTPRequestHandler):
+    """A server of somebody else's, with one document."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/report.csv" else 404)
+        self.end_headers()
+        self.wfile.write("城市,数\n北京,7\n".encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
-    made = FileWorld(tmp_path_factory.mktemp("documents"), parse_seconds=6)
+def elsewhere() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, elsewhere: str) -> Iterator[FileWorld]:
+    made = FileWorld(tmp_path_factory.mktemp("documents"), parse_seconds=6, fetch_networks="127.0.0.0/8")
+    made.write_agent("fetching", files=f', urls: ["{elsewhere}"]')
     for wire in ("openai", "anthropic"):
         made.write_agent(f"always-{wire}", model=MODELS[wire], most=5, files=", mode: always")
     made.write_agent("short", files=", mode: always, quote_tokens: 300")
@@ -225,6 +249,30 @@ def test_D9_elements_come_as_data(world: FileWorld):
     told = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0", format="elements")))
     assert '"kind":"table"' in told
     assert '"rows":[[' in told
+
+
+# From elsewhere
+
+
+def foreign(address: str, path: str) -> Json:
+    return {"type": "document", "source": {"type": "url", "value": f"http://{address}{path}"}}
+
+
+def test_D7_a_document_from_a_host_the_agent_names_is_fetched_and_read(world: FileWorld, elsewhere: str):
+    talk = Talk(agent="fetching")
+    turn = world.say(talk, [words("Here."), foreign(elsewhere, "/report.csv")])
+    assert "<name>report.csv</name>" in str(turn.pages[0])
+    assert elsewhere not in str(world.users(talk.thread)[0])
+    told = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0")))
+    assert told == "| 城市 | 数 |\n| --- | --- |\n| 北京 | 7 |"
+
+
+def test_D7_a_document_that_cannot_be_fetched_refuses_the_run_and_nobody_else_fetches(world: FileWorld, elsewhere: str):
+    missing = world.post(a_run(Talk(agent="fetching"), [words("Here."), foreign(elsewhere, "/gone.csv")]))
+    assert missing.status == 422
+    assert "404" in str(missing.json["detail"])
+    other = world.post(a_run(Talk(), [words("Here."), foreign(elsewhere, "/report.csv")]))
+    assert (other.status, other.json["detail"]) == (422, NOT_SIGNED)
 
 
 # What could hurt
