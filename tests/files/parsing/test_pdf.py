@@ -10,7 +10,7 @@ import pytest
 
 from recto.files.parsing.ocr import reader_for
 from recto.files.parsing.parse import parse
-from recto.files.parsing.pdf import BY_OCR, LOST_IN_A_ROW, fuller
+from recto.files.parsing.pdf import BY_OCR, CHUNKS, LOST_IN_A_ROW, fuller
 from recto.files.parsing.pdfium import open_pdf
 from recto.files.parsing.ports import Failed, Found, Opened, ParseLimits, Task
 from recto.page.document import Element
@@ -60,7 +60,8 @@ def texts_of(pages: Sequence[Found]) -> list[str]:
 
 def test_D6_the_first_pages_are_there_before_the_rest_is_read():
     first = list(islice(founds(LONG), 2))
-    assert [page.pages for page in first] == [1, 2]
+    assert first[0].pages <= CHUNKS[0]
+    assert first[1].pages <= CHUNKS[0] + CHUNKS[1]
     assert texts_of(first)[0] == "[page 1]"
 
 
@@ -184,7 +185,7 @@ def test_D6_a_damaged_page_says_so_and_the_next_is_read():
 
 def test_D7_a_file_that_only_claims_to_have_pages_is_not_tried_for_all_of_them():
     pages = list(founds(with_lost_pages(400)))
-    assert len(pages) == 1 + LOST_IN_A_ROW
+    assert pages[-1].pages == 1 + LOST_IN_A_ROW
     assert texts_of(pages)[-1] == "[the pages after it, up to 402, were not tried any more]"
 
 

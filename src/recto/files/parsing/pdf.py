@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 
@@ -20,6 +20,7 @@ from recto.page.document import Element
 CHUNKS = (4, 16, 32)
 # Pages that are looked at for scans before anything is said.
 LOOKED_AT = 300
+TOLD_SECONDS = 0.25
 # So many damaged pages one after another are no pages: a file may claim to have millions.
 LOST_IN_A_ROW = 20
 # Where pdfium sees that much more than xberg, xberg has missed something.
@@ -42,7 +43,19 @@ def pdf(data: bytes, task: Task) -> Iterator[Frame]:
         scanner = Scanner(task, reader_for(task.ocr) if scans or count > LOOKED_AT else None)
         if scans and scanner.reader is None:
             yield Found(elements=(Element(kind="note", text=_scan_note(scans, count, task)),))
-        yield from _pages(opened, scanner)
+        yield from _in_parts(_pages(opened, scanner), {pages.stop for pages in _chunks(count)})
+
+
+def _in_parts(pages: Iterator[Found], ends: Container[int]) -> Iterator[Found]:
+    """Pages told together up to these, or as soon as they took a while: a scan may take seconds."""
+    ready, told, last = list[Element](), time.monotonic(), 0
+    for found in pages:
+        ready, last = [*ready, *found.elements], found.pages
+        if last in ends or time.monotonic() - told > TOLD_SECONDS:
+            yield Found(elements=tuple(ready), pages=last)
+            ready, told = [], time.monotonic()
+    if ready:
+        yield Found(elements=tuple(ready), pages=last)
 
 
 def _pages(pdf: Pdf, scanner: Scanner) -> Iterator[Found]:
