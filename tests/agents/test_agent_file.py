@@ -185,6 +185,10 @@ def test_R11_folding_is_named_switched_or_told_in_full(tmp_path: Path, settings:
             'file_input: {urls: ["*", Example.COM, "*.a.b:8443", localhost]}',
             FileInput(is_on=True, urls=("*", "example.com", "*.a.b:8443", "localhost")),
         ),
+        (
+            'file_input: {urls: ["*:65535", my_host.example.com, 192.0.2.1, "192.0.2.1:1", 1.example.com]}',
+            FileInput(is_on=True, urls=("*:65535", "my_host.example.com", "192.0.2.1", "192.0.2.1:1", "1.example.com")),
+        ),
     ],
 )
 def test_D1_files_are_switched_on_or_told_in_full(tmp_path: Path, settings: str, expected: FileInput):
@@ -247,6 +251,18 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
             'file_input.urls.0 is "https://a.b/"; it is a host such as example.com or example.com:8443, '
             "*.example.com for those below, or *.",
         ),
+        *[
+            (f'file_input:\n  urls: ["{host}"]', 3, f'file_input.urls.0 is "{host}"; ports are 1 to 65535.')
+            for host in ("example.com:99999", "example.com:0", "*:65536")
+        ],
+        *[
+            (
+                f'file_input:\n  urls: ["{host}"]',
+                3,
+                f'file_input.urls.0 is "{host}"; a host that ends in a number is an IPv4 address such as 192.0.2.1, ',
+            )
+            for host in ("127.1", "2130706433", "0x7f.1:80", "a.0x", "1.2.3.04", "1.2.3.4.5", "*.1.2.3.4", "*.2.3.4")
+        ],
         ("file_input:\n  max_files: 0", 3, "file_input.max_files is 0; it is 1 or more."),
         ("file_input: {max_bytes: 1.5}", 2, "file_input.max_bytes is 1.5; it is a whole number."),
         ("file_input: {endings: gpx}", 2, 'file_input.endings is "gpx"; it is a list, such as [a, b].'),
@@ -411,3 +427,41 @@ def test_C4_what_is_hardly_meant_is_warned_of_and_loads(tmp_path: Path):
         (2, "history is 0, so the model sees nothing of what was said before. Leave it out to show all."),
         (3, "budget is 3, but the persona has 10 tokens and is never cut. Raise the budget."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ("file_input: {mode: always}", []),
+        ("file_input: {mode: always, documents: false, endings: [gpx]}", []),
+        ("file_input: {mode: tool, documents: false, urls: [a.b]}\nquote: Be kind.", []),
+        ("file_input: {on: false, mode: tool, urls: []}\nquote: Be kind.", []),
+        (
+            "file_input:\n  documents: false\n  mode: always\nquote: Be kind.",
+            [(4, "file_input.mode is always, but the agent takes no documents, so no page carries any. Leave it out.")],
+        ),
+        (
+            "file_input:\n  mode: always\nquote: Be kind.",
+            [
+                (
+                    4,
+                    "quote stands where file_input.mode: always puts the documents, so no page carries them. "
+                    "Leave one out.",
+                )
+            ],
+        ),
+        (
+            "file_input:\n  on: false\n  urls: [a.b]\n  mode: always\nquote: Be kind.",
+            [
+                (5, "file_input.mode does nothing with file_input.on: false. Switch that on, or leave it out."),
+                (4, "file_input.urls does nothing with file_input.on: false. Switch that on, or leave it out."),
+            ],
+        ),
+    ],
+)
+def test_D2_settings_of_files_that_do_nothing_together_are_warned_of(
+    tmp_path: Path, settings: str, warned: list[tuple[int, str]]
+):
+    loaded = load(tmp_path, f"---\n{settings}\n---\nYou are it.")
+    assert "it" in loaded
+    assert [(warning.line, warning.text) for warning in loaded.warnings] == warned

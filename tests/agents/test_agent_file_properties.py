@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from recto.agents.agent import Limits
 from recto.agents.folders import Toolbox, load_folder
-from recto.agents.tables import SETTINGS
+from recto.agents.tables import SETTINGS, FileInputTable
 from recto.agents.template import new_files
+from recto.errors import FileRefused
+from recto.files.addresses import check_url, read_url
 from tests.agents.test_agent_file import EVERYTHING
 
 TOOLBOX = Toolbox(built_in=("current_time", "calculator"), of_folder=lambda _: ())
@@ -121,3 +124,38 @@ def test_C4_a_file_made_to_take_long_does_not(tmp_path: Path, settings_text: str
     before = time.perf_counter()
     assert_told(tmp_path, f"---\n{settings_text}\n---\n".encode())
     assert time.perf_counter() - before < 20
+
+
+LABELS = ("a", "B", "my_host", "a-b", "-a", "1", "127", "04", "0x7f", "256", "x" * 57, "x" * 63, "x" * 64, "", "é")
+PORTS = ("", ":", ":0", ":1", ":080", ":65535", ":65536", ":99999", ":100000", ":a")
+HOSTS = st.lists(st.sampled_from(LABELS), min_size=1, max_size=6).map(".".join)
+NAMES = st.tuples(HOSTS, st.sampled_from(PORTS)).map("".join)
+
+
+@given(name=NAMES)
+def test_D7_a_host_is_taken_by_an_agent_just_where_a_url_may_have_it(name: str):
+    # Urls may spell a host so too, settings have one spelling.
+    if not name.isascii() or name.partition(":")[0].endswith("."):
+        assert not takes(name)
+        return
+    try:
+        read_url(f"http://{name}/")
+    except FileRefused:
+        assert not takes(name)
+    else:
+        assert takes(name)
+        assert check_url(f"http://{name}/", FileInputTable(urls=[name]).urls or ())
+
+
+@given(name=NAMES)
+def test_D7_what_an_agent_takes_as_all_below_a_host_is_what_some_url_may_have(name: str):
+    if takes(f"*.{name}"):
+        assert check_url(f"http://a.{name}/", FileInputTable(urls=[f"*.{name}"]).urls or ())
+
+
+def takes(name: str) -> bool:
+    try:
+        FileInputTable(urls=[name])
+    except ValidationError:
+        return False
+    return True

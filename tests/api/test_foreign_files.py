@@ -1,12 +1,14 @@
 """Files at other servers' urls (D7): fetched before a run is admitted, and then files like any other."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from aiohttp.abc import ResolveResult
 
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
@@ -136,8 +138,11 @@ def when_asked(web: Web, count: int) -> Answering:
     return answer
 
 
-async def test_D7_more_files_than_may_be_fetched_at_once_take_turns(api: LocalApi, web: Web):
-    api.app.state.backend = replace(api.backend, outbound=outbound(OutboundSettings(of_user=1, at_once=1)))
+@pytest.mark.parametrize("settings", [OutboundSettings(of_user=1), OutboundSettings(at_once=1)])
+async def test_D7_more_files_than_may_be_fetched_at_once_take_turns(
+    api: LocalApi, web: Web, settings: OutboundSettings
+):
+    api.app.state.backend = replace(api.backend, outbound=outbound(settings))
     assert len((await attached(api, allowing(web), at(web, "/a.txt"), at(web, "/b.txt"))).made) == 2
 
 
@@ -255,6 +260,29 @@ async def test_D7_who_fetches_too_many_at_once_is_told_to_wait(api: LocalApi, we
     assert await names(api) == []
 
 
+async def test_D7_a_file_that_holds_up_the_others_is_what_is_told(api: LocalApi, web: Web):
+    way = Outbound(OutboundSettings(of_user=1, connect_seconds=0.05), resolver=HangingResolver())
+    api.app.state.backend = replace(api.backend, outbound=way)
+    source: Json = {"type": "url", "value": f"http://hanging.example:{web.port}/"}
+    error = await refused(api, allowing(web), at(web, "/a.txt"), {"type": "document", "source": source})
+    assert ("hanging.example cannot be reached" in str(error), error.where) == (True, "messages[0].content[1]")
+
+
+class HangingResolver(TableResolver):
+    """Never says anything of a name that is not in its table."""
+
+    def __init__(self) -> None:
+        super().__init__(HOSTS)
+        self._never = asyncio.Event()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        if host not in HOSTS:
+            await self._never.wait()
+        return await super().resolve(host, port, family)
+
+
 # Over the routes
 
 
@@ -268,3 +296,13 @@ async def test_P4_the_same_run_again_fetches_nothing_again(api: LocalApi, web: W
 async def test_P2_a_file_that_cannot_be_had_is_a_problem_of_its_own(api: LocalApi, web: Web):
     answer = await api.ask("POST", RUNS, a_body(at(web, "/none"), run=new_id()))
     assert_problem(answer, 422, "document: files.example answered with status 404")
+
+
+async def test_P5_nothing_is_fetched_or_taken_in_for_somebody_else_s_thread(api: LocalApi, web: Web):
+    assert (await api.ask("POST", RUNS, a_body({"type": "text", "text": "hello"}))).status == 202
+    theirs = a_body(at(web, "/a.txt"), inline("c.txt", b"c"), run=new_id())
+    answer = await api.ask("POST", RUNS, theirs.replace(THREAD.encode(), THREAD.upper().encode()), user="bob")
+    assert_problem(answer, 404, f"There is no thread '{THREAD}'")
+    assert (web.accepted, api.storage.received) == (0, 0)
+    assert (await api.ask("POST", RUNS, theirs)).status == 202
+    assert web.paths == ["/a.txt"]

@@ -6,8 +6,9 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import orjson
@@ -57,6 +58,16 @@ def test_D9_json_is_an_object_for_each_file(tmp_path: Path):
         "name": str(DOCUMENTS / "letter.html"),
         "error": "it has no pages, slides or sheets; leave --pages out",
     }
+
+
+@pytest.mark.full
+def test_D9_pages_that_a_document_does_not_have_are_told():
+    file = DOCUMENTS / "long.pdf"
+    words = "there is no page 301 in what was read of it, which ends with page 300; name others"
+    done = run(file, "--pages", "301-400", code=1)
+    assert (done.stdout, done.stderr.decode()) == (b"", f"recto read: {file}: {words}\n")
+    assert orjson.loads(run(file, "--pages", "301", "--json", code=1).stdout) == {"name": str(file), "error": words}
+    assert b"[page 300]" in run(file, "--pages", "300-400").stdout
 
 
 @pytest.mark.full
@@ -167,8 +178,73 @@ def test_C1_an_interrupt_ends_it_at_once_and_leaves_no_children():
     asyncio.run(until(lambda: not any(map(lives, children))))
 
 
+@pytest.mark.full
+def test_C1_told_to_end_it_leaves_no_folder_and_no_children(tmp_path: Path):
+    files = [DOCUMENTS / "long.pdf"] * 500
+    with begun(tmp_path, *files) as process:
+        children = descendants(process.pid)
+        assert list(tmp_path.glob("recto-parsing-*"))
+        # Nobody reads what it prints: it may wait for that just now.
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 128 + signal.SIGTERM
+        assert process.stderr
+        assert process.stderr.read() == b""
+    assert list(tmp_path.iterdir()) == []
+    asyncio.run(until(lambda: not any(map(lives, children))))
+
+
+@pytest.mark.full
+def test_C1_what_a_killed_one_left_is_removed_by_the_next_and_nothing_that_is_in_use(tmp_path: Path):
+    note = tmp_path / "note.txt"
+    note.write_text("words")
+    with begun(tmp_path, *[DOCUMENTS / "long.pdf"] * 500) as killed:
+        killed.kill()
+    with begun(tmp_path, *[DOCUMENTS / "long.pdf"] * 500) as living:
+        made = sorted(tmp_path.glob("recto-parsing-*"))
+        assert len(made) == 2
+        for folder in made:
+            os.utime(folder, (0, 0))
+        (tmp_path / "recto-parsing-young").mkdir()
+        (tmp_path / "recto-parsing-link").symlink_to(DOCUMENTS)
+        subprocess.run([*COMMAND, note], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, capture_output=True)
+        left = sorted(tmp_path.glob("recto-parsing-*"))
+        living.terminate()
+        living.wait(timeout=20)
+    assert [folder.name for folder in left if folder not in made] == ["recto-parsing-link", "recto-parsing-young"]
+    assert len(left) == 3
+    assert (DOCUMENTS / "long.pdf").exists()
+
+
+@contextmanager
+def begun(temporary: Path, *files: Path) -> Generator[subprocess.Popen[bytes]]:
+    """A command in the middle of its files, with its temporary folders in this one."""
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    command, pipe = [*COMMAND, *files], subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.read(5) == b"File:"
+            yield process
+        finally:
+            process.kill()
+
+
 def descendants(pid: int) -> list[int]:
     found = [
         int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
     ]
     return [*found, *[below for child in found for below in descendants(child)]]
+
+
+@pytest.mark.full
+def test_C1_seconds_are_those_of_the_document_and_none_are_added_for_scans_it_does_not_have(tmp_path: Path):
+    drawing = "0 0 9 9 re f\n" * 1_000_000
+    file = tmp_path / "a.pdf"
+    file.write_text(
+        "%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n"
+        "2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n"
+        "3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>\nendobj\n"
+        f"4 0 obj\n<</Length {len(drawing)}>>stream\n{drawing}endstream\nendobj\ntrailer\n<</Root 1 0 R>>\n"
+    )
+    done = run(file, "--seconds", "0.1", "--ocr", "eng", code=1)
+    assert b"it took longer than 0.1 seconds to read" in done.stderr

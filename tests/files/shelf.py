@@ -69,7 +69,13 @@ class Shelf:
         return Documents(self.folder, self.script, self.settings, clock=lambda: self.now)
 
     def names(self) -> list[str]:
-        return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
+        """The files of documents."""
+        files = [path for path in self.folder.rglob("*") if path.is_file() and path.parent != self.folder]
+        return sorted(path.relative_to(self.folder).as_posix() for path in files)
+
+    def barred(self) -> list[Path]:
+        """What stands in the place of what was deleted."""
+        return [path for path in self.folder.iterdir() if path.is_file()]
 
     def kept(self) -> list[Path]:
         return [path.parent for path in self.folder.rglob("index") if path.parent.parent.name != "incoming"]

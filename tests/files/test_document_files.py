@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recto.errors import FileRefused, StorageDown
-from recto.files.document_files import DocumentFolder, KeptFile
+from recto.files.document_files import STAGED_SECONDS, DocumentFolder
 from recto.files.document_kept import KeptDocument
 from recto.files.documents import DocumentSettings
+from recto.files.kept_file import KeptFile
 from recto.files.parsing.ports import Ended, Found, Opened
 from recto.page.document import KINDS, Element, text_of
 from tests.files.shelf import ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
@@ -49,13 +51,15 @@ async def test_D3_a_document_that_cannot_be_kept_is_read_all_the_same(tmp_path: 
     await text_in(documents)
     await ended(documents)
     (place_of_it,) = {path.parent for path in place.kept()}
+    place_of_it.rename(tmp_path / "elsewhere")
+    place_of_it.symlink_to("nowhere")
     other = place.open()
-    await other.forget([ONE.blob])
-    place_of_it.write_text("in the way")
     assert "text of 2" in await text_in(other)
+    await settled()
     assert "text of 2" in await text_in(other)
     await ended(other)
-    assert place.names() == [place_of_it.name]
+    assert len(place.script.asked) == 2
+    assert {Path(name).parts[0] for name in place.names()} == {"elsewhere"}
 
 
 async def test_D3_deleted_bytes_have_no_text(tmp_path: Path):
@@ -93,8 +97,100 @@ async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path
     await document.characters(0, 3)
     waiting = asyncio.create_task(document.whole())
     await documents.forget([ONE.blob])
-    await waiting
-    assert "it was deleted" in (await document.characters(0, 999)).text
+    with pytest.raises(FileRefused, match="it was deleted"):
+        await waiting
+    # Not even what was read of it before.
+    with pytest.raises(FileRefused, match="it was deleted"):
+        await document.characters(0, 3)
+    assert place.names() == []
+    await documents.close()
+
+
+async def test_D3_bytes_that_another_process_deletes_while_they_are_read_leave_nothing(tmp_path: Path):
+    gate = asyncio.Event()
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, Ended())
+    documents = place.open()
+    document = await reading(documents)
+    await document.characters(0, 3)
+    DocumentFolder(tmp_path).forget([ONE.blob])
+    gate.set()
+    assert (await document.whole()).is_whole
+    await settled()
+    assert place.names() == []
+    await text_in(documents)
+    assert len(place.script.asked) == 2
+    await ended(documents)
+    assert place.names() == []
+
+
+async def test_D3_that_bytes_were_deleted_is_known_for_as_long_as_they_may_be_read(tmp_path: Path):
+    place = shelf(tmp_path, *pdf(1))
+    documents = place.open()
+    await text_in(documents)
+    await settled()
+    for _ in range(2):
+        await documents.forget([ONE.blob, "of nobody"])
+        assert len(place.barred()) == 2
+    place.now += timedelta(seconds=STAGED_SECONDS - 60)
+    assert await documents.clean() == 0
+    assert len(place.barred()) == 2
+    place.now += timedelta(seconds=120)
+    assert await documents.clean() == 0
+    assert place.barred() == []
+    assert place.names() == []
+    await ended(documents)
+
+
+async def test_D3_deleting_again_lengthens_for_how_long_it_is_known(tmp_path: Path):
+    place = shelf(tmp_path, *pdf(1))
+    documents = place.open()
+    await documents.forget([ONE.blob])
+    (barred,) = place.barred()
+    os.utime(barred, (0, 0))
+    await documents.forget([ONE.blob])
+    await documents.clean()
+    assert place.barred() == [barred]
+    await ended(documents)
+
+
+async def test_D3_what_asks_for_bytes_that_are_being_deleted_is_refused_and_leaves_nothing(tmp_path: Path):
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
+    documents = place.open()
+    document = await reading(documents)
+    await document.characters(0, 3)
+    refused: list[FileRefused] = []
+
+    async def ask_again() -> None:
+        with suppress(FileRefused):
+            await document.whole()
+        try:
+            await documents.open(ONE, pieces)
+        except FileRefused as error:
+            refused.append(error)
+
+    asking = asyncio.create_task(ask_again())
+    await asyncio.sleep(0)
+    await documents.forget([ONE.blob])
+    await asking
+    assert [error.code for error in refused] == ["gone"]
+    assert len(place.script.asked) == 1
+    await documents.close()
+    assert place.names() == []
+
+
+@pytest.mark.parametrize("turns", range(1, 7))
+async def test_D3_deleting_twice_at_once_tells_who_waits_and_leaves_nothing(tmp_path: Path, turns: int):
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
+    documents = place.open()
+    document = await reading(documents)
+    await document.characters(0, 3)
+    first = asyncio.create_task(documents.forget([ONE.blob]))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await documents.forget([ONE.blob])
+    await first
+    with pytest.raises(FileRefused, match="it was deleted"):
+        await document.whole()
     assert place.names() == []
     await documents.close()
 
@@ -151,6 +247,30 @@ async def test_D3_bytes_that_changed_under_a_reader_are_thrown_away(tmp_path: Pa
     assert await text_in(again) == text
     assert len(place.script.asked) == 2
     await ended(again)
+
+
+@pytest.mark.parametrize("name", ["text", "elements"])
+async def test_D3_damage_that_reads_like_text_is_not_served(tmp_path: Path, name: str):
+    words = [Element(kind="paragraph", text=f"{number:05} " + "words " * 40) for number in range(300)]
+    place = shelf(tmp_path, Opened(), Found(elements=tuple(words)), Ended())
+    documents = place.open()
+    text = await text_in(documents)
+    await ended(documents)
+    (kept,) = place.kept()
+    whole = (kept / name).read_bytes()
+    (kept / name).write_bytes(whole.replace(b"00200 words", b"00200 swords"[:11]))
+    again = place.open()
+    document = await again.open(ONE, pieces)
+    assert (await document.characters(0, 1_000)).text == text[:1_000]
+    assert list(await document.elements(0, 3)) == words[:3]
+    with pytest.raises(FileRefused, match="damaged"):
+        await (document.elements(200, 1) if name == "elements" else document.characters(text.index("00200"), 5))
+    anew = await again.open(ONE, pieces)
+    assert (await anew.characters(0, 10**9)).text == text
+    assert list(await anew.elements(0, 1_000)) == words
+    assert len(place.script.asked) == 2
+    await ended(again)
+    assert (place.kept()[0] / name).read_bytes() == whole
 
 
 async def test_D3_two_processes_that_read_the_same_do_not_hurt_each_other(tmp_path: Path):

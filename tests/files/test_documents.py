@@ -31,6 +31,7 @@ async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
         extent=Extent(characters=15, elements=2, unit="page", pages=1, page_count=300),
         first_page=1,
         last_page=1,
+        length=15,
     )
     assert (await document.characters(2, 6)).text == "age 1]"
     assert [one.text for one in await document.elements(1, 1)] == ["first"]

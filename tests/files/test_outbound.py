@@ -1,14 +1,17 @@
 """The way out (D7): what is fetched, what is not, and that no forbidden address ever hears of it."""
 
 import asyncio
+import gc
 import gzip
+import socket
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from threading import Event
 
 import pytest
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from recto.errors import FileRefused, LimitReached, SettingsError
 from recto.files.outbound import Outbound, OutboundSettings
@@ -111,6 +114,14 @@ async def test_D7_five_redirects_are_followed_and_a_sixth_is_not(world: World):
     world.web.answers["/loop"] = leading("/loop")
     assert await world.code(world.url("/loop")) == "redirects"
     assert world.web.paths.count("/loop") == 6
+
+
+@pytest.mark.parametrize("fields", [(), ("Location:",)])
+async def test_D7_a_redirect_that_does_not_say_where_is_told_so_and_asked_once(world: World, fields: tuple[str, ...]):
+    world.web.answers["/nowhere"] = http(b"", *fields, status="302 Found")
+    error = await world.refused(world.url("/nowhere"))
+    told = "files.example leads on to another url and does not say which; download it yourself and upload it"
+    assert (str(error), error.code, world.web.paths) == (told, "redirects", ["/nowhere"])
 
 
 async def test_D7_proxies_of_the_environment_are_not_used(world: World, monkeypatch: pytest.MonkeyPatch):
@@ -357,3 +368,70 @@ async def test_D7_a_fetch_that_fails_or_is_left_early_makes_room(world: World):
     async with outbound.fetch(world.url("/endless"), hosts=world.hosts, owner="ann") as got:
         assert await anext(got.pieces)
     assert (await world.get(world.url(), outbound)).body == b"hello"
+
+
+async def test_D7_a_dns_that_hangs_for_one_user_leaves_the_others_their_threads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    answered, look = Event(), socket.getaddrinfo
+
+    def hanging(host: str, port: int, **wish: int) -> object:
+        if host == "localhost":
+            return look(host, port, **wish)
+        answered.wait()
+        raise socket.gaierror(f"no such name: {host}")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hanging)
+    settings = OutboundSettings(connect_seconds=0.05, at_once=3, of_user=2)
+    outbound = Outbound(settings, allowance=("127.0.0.0/8", "::1/128"))
+    try:
+        for host in ("hang1.example", "hang2.example"):
+            assert await world.code(world.url(host=host), outbound) == "unreachable"
+        with pytest.raises(LimitReached, match="than 2 of one user"):
+            await world.get(world.url(host="hang3.example"), outbound)
+        async with outbound.fetch(world.url(host="localhost"), hosts=world.hosts, owner="bob") as got:
+            assert [piece async for piece in got.pieces] == [b"hello"]
+    finally:
+        answered.set()
+    async with asyncio.timeout(10):
+        while not await has_room(world, outbound):
+            await asyncio.sleep(0)
+
+
+async def has_room(world: World, outbound: Outbound) -> bool:
+    try:
+        return (await world.get(world.url(host="localhost"), outbound)).body == b"hello"
+    except LimitReached:
+        return False
+
+
+async def test_D7_a_lookup_that_fails_when_nobody_waits_is_no_fault_of_ours(world: World):
+    problems = list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
+    resolver = LateResolver()
+    outbound = world.outbound(OutboundSettings(connect_seconds=0.05, of_user=1), resolver)
+    assert await world.code(world.url(), outbound) == "unreachable"
+    resolver.answer.set()
+    async with asyncio.timeout(10):
+        while resolver.ended == 0:
+            await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert await world.code(world.url(), outbound) == "unreachable"
+    gc.collect()
+    assert problems == []
+
+
+class LateResolver(TableResolver):
+    """Knows no name, and says so only when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.answer = asyncio.Event()
+        self.ended = 0
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        await self.answer.wait()
+        self.ended += 1
+        return await super().resolve(host, port, family)

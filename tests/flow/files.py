@@ -190,6 +190,7 @@ class FileWorld(ServerHere):
         reply = self.ask("POST", RUNS, body, token=talk.token, accept="text/event-stream")
         assert reply.status == 200, reply.body
         events = list(parse_events(iter(reply.body.splitlines(keepends=True))))
+        assert [sent.event["type"] for sent in events].index("RUN_STARTED") == 0
         turn = Turn(body=body, events=events, requests=self.model.requests[before:])
         self._sent.setdefault(turn.thread, []).extend([made.body for made in turn.requests])
         return turn

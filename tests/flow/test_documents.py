@@ -1,7 +1,8 @@
 """D2, D4, D5, D7, F5: documents in conversations over HTTP: real parsers, read by a tool or carried by every page."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,9 +13,11 @@ import pytest
 from recto.page.canonical import Json, dump, load, load_object
 from recto.page.quote import READ_DOCUMENTS_DESCRIPTION
 from recto.page.refuse import NOT_SIGNED
+from recto.testing.client import RUNS
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import Field, file
 from tests.files.heads import PNG
+from tests.files.parsing.reading import joined
 from tests.flow.files import ATTACHMENTS, BOB, MODELS, FileWorld, Talk, Turn, a_run, part, rows, words
 from tests.house import ROOT
 
@@ -185,11 +188,12 @@ def test_D5_a_document_that_cannot_be_read_keeps_its_block_with_the_reason(world
 
 def test_D2_a_long_document_is_waited_for_and_its_progress_is_told(world: FileWorld):
     talk = Talk(agent="always-openai")
-    (long,) = world.upload(document("long.pdf"))
+    longer = joined(*[(DOCUMENTS / "long.pdf").read_bytes()] * 6)
+    (long,) = world.upload(file("long.pdf", longer))
     turn = world.say(talk, [words("So?"), part(long)])
     told = activities(turn)
     assert told[0]["label"] == "long.pdf"
-    assert (told[0]["total"], told[0]["unit"], told[0]["status"]) == (300, "pages", "running")
+    assert (told[0]["total"], told[0]["unit"], told[0]["status"]) == (1_800, "pages", "running")
     assert told[-1]["status"] == "ended"
     assert len({str(sent.event["messageId"]) for sent in turn.events if sent.event["type"] == "ACTIVITY_SNAPSHOT"}) == 1
     assert "[page 1]" in (quote_of(turn) or "")
@@ -230,15 +234,15 @@ def test_D6_a_real_document_is_read_over_http(world: FileWorld, name: str, held:
 
 def test_F5_the_first_page_of_a_long_document_is_there_before_its_last(world: FileWorld):
     # Its own bytes, so that nobody has read it before.
-    data = (DOCUMENTS / "long.pdf").read_bytes() + b"\n% another\n"
+    data = joined(*[(DOCUMENTS / "long.pdf").read_bytes()] * 4)
     talk, (row,) = Talk(), world.upload(file("another.pdf", data))
     world.say(talk, [words("Here."), part(row)])
     id = f"{world.response_id(talk.thread)}-0"
     first = content(world.say(talk, "Read.", reading(id, limit=100)))
     assert first.startswith("[characters 1-")
-    assert "page 1 of 300 (the rest is still being read)" in first
-    last = content(world.say(talk, "Read.", reading(id, pages="300")))
-    assert "pages 300" in last or "page 300" in last
+    assert "page 1 of 1200 (the rest is still being read)" in first
+    last = content(world.say(talk, "Read.", reading(id, pages="1200")))
+    assert "page 1200 of 1200" in last
     again = content(world.say(talk, "Read.", reading(id, limit=100)))
     assert "still being read" not in again
 
@@ -305,3 +309,30 @@ def test_D3_a_text_is_kept_for_all_threads_of_a_user_and_goes_with_its_file(worl
 def kept(world: FileWorld, data: bytes) -> list[Path]:
     files = [path for path in (world.data / "parsed").rglob("*") if path.is_file()]
     return [path for path in files if path.read_bytes() == data]
+
+
+def test_X4_a_server_killed_while_it_reads_documents_goes_on_and_tells_the_run_from_its_start(world: FileWorld):
+    rows_of_csv = b"".join(b"%d,some words in a cell,%d\n" % (number, number * 7) for number in range(500_000))
+    (large,) = world.upload(file("large.csv", rows_of_csv))
+    body = a_run(Talk(agent="always-openai"), [words("So?"), part(large)])
+    assert world.post(body).status == 202
+    run, thread = str(body["runId"]), str(body["threadId"])
+    until(lambda: any(b"ACTIVITY_SNAPSHOT" in event for event in told_of(world, run)))
+    assert len(world.users(thread)) == 1
+    world.restart(kill=True)
+    until(lambda: world.ask("GET", f"{RUNS}/{run}").json["status"] == "finished")
+    types = [str((load_object(event) or {})["type"]) for event in told_of(world, run)]
+    assert (types[0], types.count("RUN_STARTED"), types[-1]) == ("RUN_STARTED", 1, "RUN_FINISHED")
+    world.forget_all()
+
+
+def told_of(world: FileWorld, run: str) -> list[bytes]:
+    query = "SELECT body FROM events WHERE run IN (SELECT id FROM runs WHERE name = ?) ORDER BY number"
+    return world.column(query, run)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.02)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.shorten import FULL_ENOUGH, NEVER_CUT, Try, is_cut, shortened, widest
+from recto.page.shorten import FULL_ENOUGH, NEVER_CUT, Try, common_length, is_cut, shortened, widest
 
 MARK = "[{shown} of {total}]"
 
@@ -42,3 +42,11 @@ def test_D5_the_longest_cut_that_fits_is_found(lengths: Sequence[int], budget: i
     assert found == attempt(found.limit)
     assert found.size <= budget
     assert found.size >= budget * FULL_ENOUGH or attempt(found.limit + 1).size > budget
+
+
+@given(st.lists(st.integers(0, 100), max_size=8), st.integers(0, 500))
+def test_D2_the_common_length_is_the_longest_that_the_room_holds(lengths: list[int], room: int):
+    found = common_length(lengths, room)
+    assert sum(min(length, found) for length in lengths) <= room
+    if found < max(lengths, default=0):
+        assert sum(min(length, found + 1) for length in lengths) > room

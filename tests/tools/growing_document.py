@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recto.errors import FileRefused
-from recto.page.document import Element, Excerpt, Extent, Unit, text_of
+from recto.page.document import Element, Excerpt, Extent, Selection, Unit, text_of
 
 
 @dataclass(kw_only=True)
@@ -13,7 +13,8 @@ class Growing:
     """Elements, of which the first `read` are there. `count_known` says whether it tells how many pages it has.
 
     `fails_after` is how many questions are answered before it cannot be read any more. Text before the first page is
-    the page's own, and so is the blank line before a page.
+    the page's own, and so is the blank line before a page. `characters_handed` and `elements_handed` are how many were
+    handed out, to whoever asked.
     """
 
     given: Sequence[Element]
@@ -22,6 +23,8 @@ class Growing:
     read: int = 0
     fails_after: int | None = None
     asked: list[str] = field(default_factory=list[str])
+    characters_handed: int = 0
+    elements_handed: int = 0
 
     @property
     def extent(self) -> Extent:
@@ -44,22 +47,29 @@ class Growing:
             pass
         return self._excerpt(start, min(start + count, self.extent.characters))
 
-    async def pages(self, first: int, last: int) -> Excerpt:
+    async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
         self._ask("pages")
-        while self.extent.pages < last and await self._more():
+        most = None if count is None else start + count
+        while not self._has_page(last) and (most is None or self._length(first, last) < most) and await self._more():
             pass
-        starts = self._starts
-        begins = [start for page, start in starts.items() if page >= first]
-        ends = [start for page, start in starts.items() if page > last]
-        end = min(ends, default=self.extent.characters)
-        begin = 0 if begins and min(begins) == min(starts.values()) else min(begins, default=end)
-        return self._excerpt(min(begin, end) if self.unit else end, end)
+        begin, end = [len(text_of(self.given[:place])) for place in self._on(first, last)]
+        length = end - begin if self._has_page(last) or self.extent.is_whole else None
+        return replace(self._excerpt(begin + start, end if most is None else min(begin + most, end)), length=length)
 
     async def elements(self, start: int, count: int) -> Sequence[Element]:
         self._ask("elements")
         while self.read < start + count and await self._more():
             pass
-        return self.given[start : min(start + count, self.read)]
+        return self._handed(start, min(start + count, self.read))
+
+    async def page_elements(self, first: int, last: int, start: int, count: int) -> Selection:
+        self._ask("page_elements")
+        while not self._has_page(last) and len(range(*self._on(first, last))) < start + count and await self._more():
+            pass
+        begin, end = self._on(first, last)
+        length = end - begin if self._has_page(last) or self.extent.is_whole else None
+        elements = self._handed(begin + start, min(begin + start + count, end))
+        return Selection(elements=elements, extent=self.extent, length=length)
 
     async def whole(self) -> Extent:
         self._ask("whole")
@@ -81,16 +91,33 @@ class Growing:
 
     @property
     def _starts(self) -> dict[int, int]:
-        """Where each page that was begun begins."""
-        there = self.given[: self.read]
-        starts: dict[int, int] = {}
-        for place, element in enumerate(there):
-            if element.kind == "page" and element.page is not None:
-                starts[element.page] = len(text_of(there[:place]))
-        return starts
+        """The element that each page that was begun begins with."""
+        there = enumerate(self.given[: self.read])
+        return {one.page: place for place, one in there if one.kind == "page" and one.page is not None}
+
+    def _has_page(self, page: int) -> bool:
+        return self.unit is None or self.extent.pages >= page or max(self._starts, default=0) > page
+
+    def _on(self, first: int, last: int) -> tuple[int, int]:
+        """From which element to which these pages are, as far as they are read."""
+        starts = self._starts
+        begins = [place for page, place in starts.items() if page >= first]
+        end = min([place for page, place in starts.items() if page > last], default=self.read)
+        begin = 0 if begins and min(begins) == min(starts.values()) else min(begins, default=end)
+        return (min(begin, end), end) if self.unit else (end, end)
+
+    def _length(self, first: int, last: int) -> int:
+        begin, end = self._on(first, last)
+        return len(text_of(self.given[:end])) - len(text_of(self.given[:begin]))
+
+    def _handed(self, start: int, end: int) -> Sequence[Element]:
+        elements = self.given[start : max(start, end)]
+        self.elements_handed += len(elements)
+        return elements
 
     def _excerpt(self, start: int, end: int) -> Excerpt:
         text = text_of(self.given[: self.read])[start : max(start, end)]
+        self.characters_handed += len(text)
         return Excerpt(
             text=text,
             start=start,
@@ -100,7 +127,8 @@ class Growing:
         )
 
     def _page_at(self, character: int) -> int | None:
-        return max([page for page, start in self._starts.items() if start <= character], default=None)
+        begun = [page for page, place in self._starts.items() if len(text_of(self.given[:place])) <= character]
+        return max(begun, default=None)
 
 
 def a_text(text: str) -> Growing:

@@ -12,7 +12,7 @@ from recto.page.document import Element
 from recto.page.input_files import InputFile
 from recto.tools.document_parts import Wanted
 from recto.tools.document_rows import Asked, show_documents
-from recto.tools.documents import AT_ONCE, Unread, read_each
+from recto.tools.documents import AT_ONCE, FAILED, Unread, read_each
 from recto.tools.ports import Document, Progress, tell_nobody
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
 from tests.tools.growing_document import Growing, in_pages
@@ -49,7 +49,7 @@ async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
 async def test_F5_a_text_without_pages_is_told_by_characters_and_nobody_knows_of_how_many():
     growing = Growing(given=[Element(kind="text", text="x" * 100) for _ in range(5)])
     _, told = await told_of(growing, Wanted(), 0)
-    assert told[-1] == Progress(label="a.txt", done=500, total=None, unit="characters")
+    assert told[-1] == Progress(label="a.txt", done=500, total=None, unit="characters", id="a")
     assert len({one.done for one in told}) > 2
 
 
@@ -67,8 +67,8 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
     given = replace(context(), files=files, tell=told.append)
     answer = await show_documents([Asked(id="a", file=a_file("a"))], Wanted(), given, 0)
     assert "it is gone" in answer
-    assert told[0] == Progress(label="a.txt", done=0, total=None, unit="characters")
-    assert told[-1] == Progress(label="a.txt", done=0, total=1, unit="pages")
+    assert told[0] == Progress(label="a.txt", done=0, total=None, unit="characters", id="a")
+    assert told[-1] == Progress(label="a.txt", done=0, total=1, unit="pages", id="a")
 
 
 async def test_F5_after_the_answer_nothing_more_is_told():
@@ -133,19 +133,11 @@ async def test_F5_who_stops_waiting_ends_all_reading():
     assert files.closed == []
 
 
-async def test_F5_a_fault_of_ours_leaves_nothing_behind_that_still_reads():
-    files, documents = gated(3)
-
-    class Broken(Gated):
-        async def document(self, file: InputFile) -> Document:
-            return await (AtHand.document(self, file) if file.id == "f9" else super().document(file))
-
-    at_fault = Broken(turns=files.turns, holds={**files.holds, "f9": ValueError("a fault")})
-    with pytest.raises(ValueError, match="a fault"):
-        await read_each([*documents, a_file("f9")], length_of, at_fault, tell_nobody)
-    at_fault.gate.set()
-    await settled()
-    assert at_fault.closed == []
+async def test_F5_a_fault_of_ours_costs_its_document_alone_and_is_logged(caplog: pytest.LogCaptureFixture):
+    files = at_hand(a=ValueError("a fault"), b="two")
+    read = await read_each(list(files.maps.documents.values()), length_of, files, tell_nobody)
+    assert read == [Unread(reason=FAILED), 3]
+    assert "a fault" in caplog.text
 
 
 async def test_F5_one_that_cannot_be_read_spoils_no_other():

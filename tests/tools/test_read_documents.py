@@ -194,4 +194,4 @@ async def test_D5_how_far_it_is_is_told():
     told: list[Progress] = []
     given = replace(context(), files=at_hand(a=in_pages("one", "two", unit="sheet")), tell=told.append)
     await read_thread((), given, 0)
-    assert told[-1] == Progress(label="a.txt", done=2, total=2, unit="sheets")
+    assert told[-1] == Progress(label="a.txt", done=2, total=2, unit="sheets", id="a")

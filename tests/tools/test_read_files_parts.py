@@ -177,12 +177,45 @@ def test_F5_pages_without_text_say_so(format: str):
 
 def test_F5_offset_and_limit_count_within_the_pages():
     files = at_hand(a=in_pages("one", "two", "three"))
-    (line, *_), parts = followed(files, pages="2-3", offset=4, limit=9)
-    assert line == "pages 2-3 of 3: characters 5-13 of 44"
+    (line, *_, last), parts = followed(files, pages="2-3", offset=4, limit=9)
+    assert line == "pages 2-3 of 3: characters 5-13 (the rest is still being read)"
+    assert last == "pages 2-3 of 3: characters 41-44 of 44"
     assert "".join(parts) == "\n\n--- page 2 ---\n\ntwo\n\n--- page 3 ---\n\nthree"[4:]
     assert content(files, pages="2-3", offset=44) == (
         "Error: offset 44 is past the end: there are 44 characters in these pages."
     )
+
+
+def test_F5_how_much_the_pages_have_is_told_once_it_is_known():
+    growing = in_pages("one", "two", "three", "four")
+    growing.read = len(growing.given) - 1
+    assert content(at_hand(a=growing), pages="2-3", limit=9).startswith("[pages 2-3 of 4: characters 1-9 of 44; ")
+    elements = content(at_hand(a=growing), pages="2-3", limit=1, format="elements")
+    assert elements.startswith("[pages 2-3 of 4: elements 1-1 of 4; ")
+    assert not growing.extent.is_whole
+
+
+def test_F5_the_beginning_of_pages_does_not_wait_for_their_end():
+    for format in ("text", "elements"):
+        growing = in_pages(*["x" * 300] * 50)
+        said = content(at_hand(a=growing), pages="2-49", limit=3, format=format)
+        assert re.match(r"\[pages 2-49 of 50: (characters|elements) 1-3 \(the rest is still being read\); ", said)
+        assert growing.extent.pages < 5
+
+
+def test_F5_pages_of_nothing_but_blanks_have_no_text_and_more_of_them_than_are_shown_go_on():
+    given = [Element(kind="page", text="", page=1), Element(kind="paragraph", text=" " * 30, page=1)]
+    blank = Growing(given=given, unit="page", read=2)
+    assert content(at_hand(a=blank), pages="1") == "[there is no text on page 1 of 1]"
+    lines, parts = followed(at_hand(a=blank), pages="1", limit=20)
+    assert lines == ["page 1 of 1: characters 1-20 of 32", "page 1 of 1: characters 21-32 of 32"]
+    assert "".join(parts) == "\n\n" + " " * 30
+
+
+def test_F5_where_the_number_of_pages_is_not_known_before_the_end_the_last_is_told_there():
+    for format in ("text", "elements"):
+        deck = in_pages(*DECK, unit="sheet", count_known=False)
+        assert content(at_hand(a=deck), pages="3-9", format=format).startswith("[sheets 3-4]\n")
 
 
 @given(
@@ -235,7 +268,7 @@ def test_D9_elements_are_data_as_the_parser_found_them():
 
 
 def test_D9_elements_are_counted_by_offset_and_limit():
-    said = content(at_hand(a=letter()), format="elements", offset=1, limit=2)
+    said = content(at_hand(a=replace(letter(), read=len(LETTER))), format="elements", offset=1, limit=2)
     line, rows = said.split("\n", 1)
     more = 'read_files({"ids":["a"],"offset":3,"limit":2,"format":"elements"})'
     assert line == f"[elements 2-3 of 5, pages 1-2 of 2; for more: {more}]"
@@ -253,7 +286,7 @@ def test_D9_elements_of_pages_are_chosen_and_one_on_no_page_belongs_to_the_one_b
     assert part.startswith('[page 2 of 2: elements 2-2 of 3; for more: read_files({"ids":["a"],"offset":2,"limit":1,')
     assert content(at_hand(a=letter()), format="elements", pages="2-9").startswith("[page 2 of 2]\n")
     first = content(at_hand(a=letter()), format="elements", pages="1-2", limit=1)
-    assert first.startswith("[pages 1-2 of 2: elements 1-1 of 5; ")
+    assert first.startswith("[pages 1-2 of 2: elements 1-1 (the rest is still being read); ")
     past = content(at_hand(a=letter()), format="elements", pages="2", offset=3)
     assert past == "Error: offset 3 is past the end: there are 3 elements in these pages."
 
@@ -336,3 +369,24 @@ def test_D9_who_follows_the_lines_gets_every_element_once_and_whole_json(texts: 
     for element, text in zip(found, texts, strict=True):
         shown = str(element["text"])
         assert shown == text or (text.startswith(shown) and len(text) > NEVER_CUT // 4 and "left_out" in element)
+
+
+@given(
+    texts=st.lists(st.text(alphabet='a"\\中', max_size=60), min_size=1, max_size=6),
+    note=st.booleans(),
+    first=st.integers(1, 6),
+    more=st.integers(0, 5),
+    limit=st.integers(1, 8),
+)
+def test_D9_who_follows_the_lines_gets_every_element_of_the_pages_once(
+    texts: list[str], note: bool, first: int, more: int, limit: int
+):
+    growing = in_pages(*texts)
+    growing.given = [*[Element(kind="note", text="before")] * note, *growing.given]
+    expected = [element_row(one) for one in growing.given if first <= (one.page or 1) <= first + more]
+    pages = f"{first}-{first + more}"
+    _, parts = followed(at_hand(a=growing), pages=pages, limit=limit, format="elements")
+    if first > len(texts):
+        assert parts == [f"Error: there is no page {first}: it has {len(texts)}."]
+    else:
+        assert [element for part in parts for element in elements_in(part)] == expected

@@ -64,3 +64,17 @@ def test_F5_a_total_that_is_not_known_is_not_told():
     (event,) = watch.heard
     assert isinstance(event, ActivityTold)
     assert "total" not in event.content
+
+
+def test_F5_what_goes_on_at_once_is_told_under_ids_of_its_own_and_all_of_it_ends():
+    watch = Watch()
+    for id in ("r-0", "r-1"):
+        watch.teller(Progress(label=id, done=1, total=None, unit="pages", id=id))
+    watch.teller.end()
+    told = [event for event in watch.heard if isinstance(event, ActivityTold)]
+    assert [(event.message, event.content["status"]) for event in told] == [
+        ("c1-progress-r-0", "running"),
+        ("c1-progress-r-1", "running"),
+        ("c1-progress-r-0", "ended"),
+        ("c1-progress-r-1", "ended"),
+    ]

@@ -15,6 +15,7 @@ from recto.agents.frontmatter import LONGEST, Document, read_document
 from recto.agents.problem import Fault, Problem
 from recto.agents.settings import check_settings, check_tools, file_input, summary_settings
 from recto.agents.tables import AgentTable
+from recto.agents.yaml_values import Place
 from recto.errors import SettingsError
 from recto.page import CompactSettings, FoldSettings, Prompt
 from recto.page.canonical import Json, dump
@@ -239,3 +240,21 @@ def _doubts(agent: Agent, document: Document) -> Iterator[Fault]:
     if agent.budget is not None and (tokens := persona_tokens(agent)) > agent.budget:
         text = f"budget is {agent.budget}, but the persona has {tokens} tokens and is never cut. Raise the budget."
         yield Fault(line=lines["budget",], text=text)
+    yield from _file_doubts(agent, lines)
+
+
+def _file_doubts(agent: Agent, lines: Mapping[Place, int]) -> Iterator[Fault]:
+    files = agent.file_input
+    mode, urls = ("file_input", "mode"), ("file_input", "urls")
+    given = [place for place, is_given in ((mode, files.mode == "always"), (urls, files.urls)) if is_given]
+    for place in given if not files.is_on else ():
+        text = f"{'.'.join(place)} does nothing with file_input.on: false. Switch that on, or leave it out."
+        yield Fault(line=lines[place], text=text)
+    if mode not in given or not files.is_on:
+        return
+    if not files.takes_documents:
+        text = "file_input.mode is always, but the agent takes no documents, so no page carries any. Leave it out."
+        yield Fault(line=lines[mode], text=text)
+    elif agent.quote.strip():
+        text = "quote stands where file_input.mode: always puts the documents, so no page carries them. Leave one out."
+        yield Fault(line=lines["quote",], text=text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -20,7 +21,12 @@ Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 MODEL = re.compile(r"demo|(openai|anthropic|compatible):\S(.*\S)?")
 ENDING = re.compile(r"[^\s./\\]{1,20}")
 # A host, all below it (*.example.com), or all; then a port, where it is not the usual one.
-HOST = re.compile(r"(\*|(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?)(:[0-9]{1,5})?")
+LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+HOST = re.compile(rf"(\*|(?P<below>\*\.)?(?P<name>({LABEL}\.)*{LABEL}))(:(?P<port>[0-9]{{1,5}}))?")
+HOST_CHARACTERS = 253
+PORTS = range(1, 65_536)
+# Programs read a host that ends so as an address, in one of several old spellings.
+NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OFF = {"reads": False, "terminal": False, "search": False}
 # What a page says itself; a field of the agent's would stand beside it.
@@ -65,9 +71,23 @@ def _ending(value: str) -> str:
 
 def _host(value: str) -> str:
     host = value.lower()
-    if not HOST.fullmatch(host):
+    found = HOST.fullmatch(host)
+    if not found or len(found[1]) > HOST_CHARACTERS:
         raise ValueError("it is a host such as example.com or example.com:8443, *.example.com for those below, or *")
+    if found["port"] and int(found["port"]) not in PORTS:
+        raise ValueError(f"ports are {PORTS[0]} to {PORTS[-1]}")
+    name = found["name"] or ""
+    if NUMBER.fullmatch(name) and (found["below"] or not _is_address(name)):
+        raise ValueError("a host that ends in a number is an IPv4 address such as 192.0.2.1, and nothing is below one")
     return host
+
+
+def _is_address(name: str) -> bool:
+    try:
+        IPv4Address(name)
+    except ValueError:
+        return False
+    return True
 
 
 class FileInputTable(Table):

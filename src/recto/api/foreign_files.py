@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from recto.agents.file_input import FileInput
 from recto.api.backend import Backend
-from recto.errors import FileRefused, Refused
+from recto.errors import FileRefused, LimitReached, Refused
 from recto.files.addresses import check_url, is_same_server, read_url
 from recto.files.outbound import Fetched
 from recto.files.ports import Upload
@@ -56,7 +56,8 @@ async def fetch_files(backend: Backend, owner: str, files: Sequence[tuple[str, F
     if not files:
         return Arrived(taken={})
     first = {file.source: (where, file) for where, file in reversed(files)}
-    turn = asyncio.Semaphore(backend.outbound.settings.of_user)
+    settings = backend.outbound.settings
+    turn = asyncio.Semaphore(min(settings.of_user, settings.at_once))
 
     async def take(where: str, file: File) -> Attachment:
         async with turn:
@@ -66,7 +67,9 @@ async def fetch_files(backend: Backend, owner: str, files: Sequence[tuple[str, F
     results = dict(zip(first, came, strict=True))
     taken = {source: one for source, one in results.items() if isinstance(one, Attachment)}
     problems = [_problem(where, file, results[file.source]) for where, file in files]
-    return Arrived(taken=taken, problem=next(filter(None, problems), None))
+    # That there was no room for one may come of another that holds its place and cannot be had: this one is told.
+    told = sorted(filter(None, problems), key=lambda problem: isinstance(problem, LimitReached))
+    return Arrived(taken=taken, problem=told[0] if told else None)
 
 
 def _problem(where: str, file: File, came: Attachment | BaseException) -> BaseException | None:

@@ -70,6 +70,7 @@ async def start_run(request: Request) -> Response:
         if again is None:
             raise
         return _known(request, again.run, told)
+    await _check_thread(backend, owner, run_input)
     attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input)
     admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest)
     try:
@@ -104,6 +105,13 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
     name = name or backend.agent
     check_tools(run_input, backend.tool_names.get(name, ()))
     return backend.agents.get(name, CHAT)
+
+
+async def _check_thread(backend: Backend, owner: str, run_input: RunInput) -> None:
+    """Files are looked at, and fetched, only for a thread of one's own, or one that is not there yet (P5)."""
+    thread = run_input.thread.lower()
+    if any(files_in(run_input.messages)) and thread in await backend.store.known_threads([thread]):
+        await backend.store.get_thread(owner, thread)
 
 
 async def _check_datasets(backend: Backend, owner: str, wishes: Wishes) -> None:

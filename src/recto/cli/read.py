@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import stat
 import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -36,7 +38,11 @@ Ocr = Annotated[
 ]
 Seconds = Annotated[
     float | None,
-    typer.Option(metavar="N", min=0.1, help="Longest a file may take.  [default: 60, with --ocr 240]"),
+    typer.Option(
+        metavar="N",
+        min=0.1,
+        help="Longest a file may take; where --ocr reads scans, they have 240 more.  [default: 60]",
+    ),
 ]
 Name = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input; its ending says what it is.")]
 
@@ -69,7 +75,8 @@ def read(
     # Not every name of a file can be printed as it is.
     names = [(name or STDIN_NAME if file == STDIN else file).encode("utf-8", "replace").decode() for file in files]
     printer = Printer(wanted, len(files))
-    asyncio.run(_read_all(names, readings, printer))
+    with _ended_in_order():
+        asyncio.run(_read_all(names, readings, printer))
     if printer.problems:
         raise typer.Exit(FAILED)
 
@@ -122,8 +129,24 @@ def _is_pipe(path: Path) -> bool:
 def _in_manner(reading: Reading, wanted: Wanted, ocr: str, seconds: float | None) -> Reading:
     limits = reading.limits
     if seconds is not None:
-        limits = replace(limits, seconds=seconds, ocr_seconds=seconds)
+        limits = replace(limits, seconds=seconds)
     return replace(reading, limits=limits, ocr=ocr, last_page=wanted.pages[1] if wanted.pages else None)
+
+
+@contextmanager
+def _ended_in_order() -> Generator[None]:
+    """Whoever is told to end (SIGTERM) removes what it made first; told twice, it ends at once."""
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        signal.signal(number, signal.SIG_DFL)
+        # An exception, and no task that is cancelled: it also ends waiting for a reader of standard output.
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 async def _read_all(names: Sequence[str], readings: Sequence[Reading], printer: Printer) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from recto.files.reading import ReadDocument
 
 NO_PAGES = "it has no pages, slides or sheets; leave --pages out"
+NO_SUCH_PAGE = "there is no {unit} {first} in what was read of it, which ends with {unit} {last}; name others"
 # Names longer than this would leave no room for the bar.
 NAME_CHARACTERS = 40
 
@@ -123,7 +124,11 @@ def _elements(outcome: Outcome, wanted: Wanted) -> tuple[tuple[Element, ...] | N
         return document.elements, document.incomplete
     if document.unit is None:
         return None, NO_PAGES
-    return document.pages(*wanted.pages), document.incomplete
+    if elements := document.pages(*wanted.pages):
+        return elements, document.incomplete
+    last = max([element.page or 1 for element in document.elements], default=1)
+    none = NO_SUCH_PAGE.format(unit=document.unit, first=wanted.pages[0], last=last)
+    return None, document.incomplete or none
 
 
 def _text(elements: tuple[Element, ...], wanted: Wanted) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +16,7 @@ Days = Annotated[float, Field(ge=0, le=36_500, allow_inf_nan=False)]
 Secret = Annotated[str, Field(min_length=16)]
 # What a parser needs before it has read anything; with less no document could be.
 Memory = Annotated[int, Field(ge=512 * 2**20)]
+LANGUAGES = re.compile(r"[A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*")
 
 
 def _check_networks(text: str) -> str:
@@ -23,6 +25,12 @@ def _check_networks(text: str) -> str:
             ip_network(part.strip())
         except ValueError:
             raise ValueError(f"{part.strip()!r} is no address; name addresses or networks, by commas") from None
+    return text
+
+
+def _check_languages(text: str) -> str:
+    if text and not LANGUAGES.fullmatch(text):
+        raise ValueError("it is languages as tesseract names them, such as chi_sim+eng, or nothing")
     return text
 
 
@@ -101,7 +109,7 @@ class ServerTable(BaseModel):
     parse_bytes: Count | None = None
     parse_pages: Count | None = None
     parse_characters: Count | None = None
-    ocr: Annotated[str, Field(pattern=r"^([A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*)?$")] | None = None
+    ocr: Annotated[str, AfterValidator(_check_languages)] | None = None
     ocr_pages: Annotated[int, Field(ge=0)] | None = None
     ocr_seconds: Seconds | None = None
     parsed_bytes: Annotated[int, Field(ge=0)] | None = None

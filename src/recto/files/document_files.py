@@ -1,6 +1,7 @@
 """Kept documents in a folder: where each is, how it gets its name, and what is removed. Follows no link in there.
 
 A document is a folder of three files. It is written under a name of its own and named in one go when it is whole.
+Where bytes were deleted, a file stands for a while in the place of the folder of all that was made of them.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ import os
 import re
 import shutil
 import stat
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from recto.files.document_index import Index
+from recto.files.kept_file import KeptFile
 from recto.files.parsing.ports import PARSER_VERSION
 from recto.files.staged import PRIVATE, PRIVATE_FOLDER, Disk
 from recto.ids import new_id
@@ -28,10 +28,7 @@ STAGED = "incoming"
 # None of another process is read for as long: a document nobody has written to since is nobody's.
 STAGED_SECONDS = 3_600
 NAMED_TRIES = 3
-READ_NOW_BYTES = 2**17
 _BINARY = getattr(os, "O_BINARY", 0)
-# Only some systems can say whether bytes are in memory.
-_NOW: int | None = getattr(os, "RWF_NOWAIT", None)
 # A pipe that somebody put in a file's place must not be waited for.
 _READING = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WRITING = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
@@ -69,58 +66,6 @@ class KeptFiles:
     elements: KeptFile
 
 
-class KeptFile:
-    """A file that is read anywhere and added to at its end. Closed when nobody has it any more."""
-
-    def __init__(self, path: Path, flags: int) -> None:
-        self._file = os.open(path, flags, PRIVATE)
-        self._lock = threading.Lock()
-        weakref.finalize(self, os.close, self._file)
-        if not stat.S_ISREG(os.fstat(self._file).st_mode):
-            raise FileNotFoundError(f"{path.name} is no file")
-
-    @property
-    def size(self) -> int:
-        """How many bytes it has."""
-        return os.fstat(self._file).st_size
-
-    def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` up to `end`. Raises ValueError where the file is shorter."""
-        with self._lock:
-            os.lseek(self._file, start, os.SEEK_SET)
-            pieces: list[bytes] = []
-            rest = end - start
-            while rest and (piece := os.read(self._file, rest)):
-                pieces.append(piece)
-                rest -= len(piece)
-        if rest:
-            raise ValueError("the file is shorter than it was")
-        return b"".join(pieces)
-
-    def read_now(self, start: int, end: int) -> bytes | None:
-        """The same bytes if that takes no wait for the disk: a thread would take many times as long as this."""
-        if _NOW is None or end - start > READ_NOW_BYTES:
-            return None
-        found = bytearray(end - start)
-        try:
-            count = os.preadv(self._file, [found], start, _NOW)
-        except OSError:
-            return None
-        return bytes(found) if count == len(found) else None
-
-    def add(self, data: bytes) -> None:
-        """Add bytes at the end."""
-        rest = memoryview(data)
-        with self._lock:
-            os.lseek(self._file, 0, os.SEEK_END)
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
-
-    def keep(self, disk: Disk) -> None:
-        """Bring it to the disk."""
-        disk.keep(self._file)
-
-
 class DocumentFolder:
     """All kept documents. Nothing here waits for anything but the disk."""
 
@@ -155,7 +100,7 @@ class DocumentFolder:
         )
 
     def name(self, key: DocumentKey, files: KeptFiles, index: bytes, now: float) -> bool:
-        """Give a document that is read to its end its name. False: others were faster, again and again."""
+        """Give a document that is read to its end its name. False: it was deleted, or others were always faster."""
         files.text.keep(self._disk)
         files.elements.keep(self._disk)
         written = KeptFile(files.folder / INDEX, _WRITING)
@@ -165,16 +110,15 @@ class DocumentFolder:
         self._disk.keep_folder(files.folder)
         target = self._folder / key.path
         for _ in range(NAMED_TRIES):
+            if _written(target.parent) is not None:
+                return False
             self._disk.make_folder(target.parent)
             with suppress(OSError):
                 files.folder.rename(target)
                 self._disk.keep_folder(target.parent)
                 return True
             # Another process made the same, or this one is damaged: it goes, whoever reads it has it open.
-            with suppress(OSError):
-                aside = self._staged / new_id()
-                target.rename(aside)
-                remove(aside)
+            self._put_away(target)
         return False
 
     def touch(self, key: DocumentKey, now: float) -> None:
@@ -183,15 +127,22 @@ class DocumentFolder:
             os.utime(self._folder / key.path / INDEX, (now, now), follow_symlinks=False)
 
     def forget(self, blobs: Iterable[str]) -> None:
-        """Remove what was made of some bytes, in whatever manner."""
+        """Remove what was made of some bytes, in whatever manner. What is being made of them gets no name any more."""
         for blob in blobs:
-            remove(self._folder / _blob_name(blob))
+            place = self._folder / _blob_name(blob)
+            try:
+                self._disk.make_folder(self._staged)
+                self._bar(place)
+            except OSError:
+                # A disk that is full takes not even an empty file.
+                remove(place)
 
     def clean(self, *, oldest: float, most_bytes: int | None, stale: float, ours: frozenset[Path]) -> int:
         """Remove what was last used before `oldest`, the least used over `most_bytes`, and leftovers before `stale`.
 
         `ours` are being written now. Says how many documents and leftovers were removed.
         """
+        self._unbar(stale)
         gone = [one for one in _folders(self._staged) if one not in ours and _newest(one) < stale]
         kept: list[tuple[float, int, Path]] = []
         for document in self._named():
@@ -212,6 +163,33 @@ class DocumentFolder:
                     folder.parent.rmdir()
         return len(gone)
 
+    def _bar(self, place: Path) -> None:
+        """Put a file in the place of a folder: no other process can name a document in there."""
+        for _ in range(NAMED_TRIES):
+            try:
+                os.close(os.open(place, _WRITING, PRIVATE))
+            except FileExistsError:
+                if _written(place) is None:
+                    self._put_away(place)
+                    continue
+                os.utime(place, follow_symlinks=False)
+            return
+        remove(place)
+
+    def _unbar(self, stale: float) -> None:
+        with suppress(OSError):
+            for place in list(self._folder.iterdir()):
+                written = _written(place) if _BLOB.fullmatch(place.name) else None
+                if written is not None and written < stale:
+                    place.unlink(missing_ok=True)
+
+    def _put_away(self, folder: Path) -> None:
+        """Remove a folder whose name is wanted at once."""
+        with suppress(OSError):
+            aside = self._staged / new_id()
+            folder.rename(aside)
+            remove(aside)
+
     def _named(self) -> Iterator[Path]:
         for blob in _folders(self._folder):
             if _BLOB.fullmatch(blob.name):
@@ -220,8 +198,9 @@ class DocumentFolder:
 
 def remove(folder: Path) -> None:
     """Remove a folder and what is in it; of a link, the link. Who reads in it can go on."""
-    if folder.is_symlink():
-        folder.unlink(missing_ok=True)
+    if folder.is_symlink() or folder.is_file():
+        with suppress(OSError):
+            folder.unlink()
         return
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -236,6 +215,15 @@ def _bytes_name(sha256: str) -> str:
 
 def _is_folder(path: Path) -> bool:
     return stat.S_ISDIR(path.lstat().st_mode)
+
+
+def _written(path: Path) -> float | None:
+    """When a file was last written; None where there is none."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_mtime if stat.S_ISREG(found.st_mode) else None
 
 
 def _folders(folder: Path) -> Iterator[Path]:

@@ -11,10 +11,12 @@ import orjson
 
 from recto.errors import FileRefused, StorageDown
 from recto.files.document_files import KeptFiles
-from recto.files.document_index import Batch, Index, Lengths, Reach, set_elements
+from recto.files.document_index import Batch, Index, Lengths, Reach
+from recto.files.document_setting import set_elements
 from recto.files.parsing.ports import Found, Opened
-from recto.page.document import Element, Excerpt, Extent, element_from
+from recto.page.document import Element, Excerpt, Extent, Selection, element_from
 
+GONE = "gone"
 REST_UNREAD = "[the rest could not be read: {reason}]"
 DAMAGED = "what was kept of it is damaged and was thrown away; read it once more"
 
@@ -51,25 +53,42 @@ class KeptDocument:
         await self._until(lambda: self._extent.characters >= end)
         return await self._excerpt(first, end)
 
-    async def pages(self, first: int, last: int) -> Excerpt:
+    async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
         """The text of these pages, slides or sheets, counted from 1. Those it does not have are left out.
 
-        The parts of all pages, one after another, are the text.
+        The parts of all pages, one after another, are the text. With a `count`, it is up to so many characters of it
+        from the one at `start` on, and no more is waited for.
         """
-        await self._until(lambda: self._has_page(last))
-        start, end = self._index.pages_reach(first, last)
-        return await self._excerpt(start, end)
+        skipped = max(0, start)
+        end = None if count is None else skipped + max(0, count)
+
+        def reach() -> tuple[int, int]:
+            return self._index.pages_reach(first, last)
+
+        length = await self._until_on_pages(last, end, reach)
+        begin, stop = reach()
+        excerpt = await self._excerpt(min(begin + skipped, stop), stop if end is None else min(begin + end, stop))
+        return replace(excerpt, length=length)
 
     async def elements(self, start: int, count: int) -> Sequence[Element]:
         """What it is made of: up to `count` elements from the one at `start` on, counted from 0 (D9)."""
         first = max(0, start)
         end = first + max(0, count)
         await self._until(lambda: self._extent.elements >= end)
-        end = min(end, self._extent.elements)
-        if first >= end or self.files is None:
-            return ()
-        reach, file = self._index.elements_reach(first, end), self.files.elements
-        return await self._read(lambda: _elements(file.read(reach.start, reach.end), reach, end - first))
+        return await self._elements(first, end)
+
+    async def page_elements(self, first: int, last: int, start: int, count: int) -> Selection:
+        """The same of these pages, whose elements are counted from 0. What stands before the first page is its own."""
+        skipped = max(0, start)
+        end = skipped + max(0, count)
+
+        def reach() -> tuple[int, int]:
+            return self._index.page_elements_reach(first, last)
+
+        length = await self._until_on_pages(last, end, reach)
+        begin, stop = reach()
+        elements = await self._elements(begin + skipped, min(begin + end, stop))
+        return Selection(elements=elements, extent=self._extent, length=length)
 
     async def whole(self) -> Extent:
         """How much there is of it, once it is read to its end."""
@@ -92,8 +111,27 @@ class KeptDocument:
             # It may be told to many, each from where it is.
             raise self._failure.with_traceback(None)
 
+    async def _until_on_pages(self, last: int, end: int | None, reach: Callable[[], tuple[int, int]]) -> int | None:
+        """Wait for as much of some pages, or for all of them. Then it is known how much that is."""
+
+        def length() -> int:
+            begin, stop = reach()
+            return stop - begin
+
+        await self._until(lambda: self._has_page(last) or (end is not None and length() >= end))
+        return length() if self._has_page(last) or self._is_settled() else None
+
+    async def _elements(self, first: int, end: int) -> tuple[Element, ...]:
+        end = min(end, self._index.lengths.elements)
+        if first >= end or self.files is None:
+            return ()
+        reach, file = self._index.elements_reach(first, end), self.files.elements
+        return await self._read(lambda: _elements(file.read(reach.start, reach.end), reach, end - first))
+
     async def _excerpt(self, start: int, end: int) -> Excerpt:
-        first, last = min(start, self._extent.characters), min(end, self._extent.characters)
+        # What is written down is in the index a little before the extent tells of it.
+        written = self._index.lengths.characters
+        first, last = min(start, written), min(end, written)
         text = ""
         if first < last and self.files is not None:
             reach, file = self._index.text_reach(first, last), self.files.text
@@ -160,7 +198,8 @@ class KeptDocument:
     async def fail(self, failure: Exception) -> None:
         """It cannot be read, or not on from here: then what came is all there is, and says so."""
         why = failure
-        if isinstance(failure, FileRefused) and self.found_any:
+        # Of a file that was deleted nothing may be shown any more, whatever came.
+        if isinstance(failure, FileRefused) and failure.code != GONE and self.found_any:
             try:
                 await self.add(Found(elements=(Element(kind="note", text=REST_UNREAD.format(reason=failure)),)))
             except OSError as error:
@@ -208,9 +247,9 @@ def _text_now(data: bytes | None, reach: Reach, count: int) -> str | None:
 
 
 def _text(data: bytes, reach: Reach, count: int) -> str:
-    return data.decode()[reach.skipped : reach.skipped + count]
+    return reach.checked(data).decode()[reach.skipped : reach.skipped + count]
 
 
 def _elements(data: bytes, reach: Reach, count: int) -> tuple[Element, ...]:
-    lines = data.split(b"\n")[reach.skipped : reach.skipped + count]
+    lines = reach.checked(data).split(b"\n")[reach.skipped : reach.skipped + count]
     return tuple([element_from(orjson.loads(line)) for line in lines])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from typing import Protocol
 from recto.errors import FileRefused
 from recto.files.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
 from recto.files.document_kept import KeptDocument, to_the_end
+from recto.files.document_source import Pieces, Source
 from recto.files.formats import format_of
 from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
 from recto.page.attachment import Attachment
@@ -31,8 +32,6 @@ CUT_OFF = "its reading ended before the document did; try once more"
 NOT_REMEMBERED = frozenset({"busy"})
 FAILURES_REMEMBERED = 256
 TOUCHED_AFTER = timedelta(hours=1)
-
-Pieces = Callable[[], AsyncIterable[bytes]]
 
 
 class Parsing(Protocol):
@@ -63,7 +62,7 @@ class DocumentSettings:
 class _Coming:
     document: KeptDocument
     task: asyncio.Task[None]
-    why_ended: FileRefused
+    why_ended: FileRefused | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,17 +95,18 @@ class Documents:
         self._coming: dict[DocumentKey, _Coming] = {}
         self._open: OrderedDict[DocumentKey, _Open] = OrderedDict()
         self._failed: OrderedDict[DocumentKey, _Failed] = OrderedDict()
+        self._forgetting: Counter[str] = Counter()
         self._is_closed = False
 
     async def open(self, attachment: Attachment, pieces: Pieces) -> KeptDocument:
         """A document that is there, or begins to be. `pieces` gives its bytes, if they are needed."""
-        if self._is_closed:
-            raise FileRefused(STOPPED, code="busy")
         key, now = self._key(attachment), self._clock()
+        self._check(key)
         while coming := self._coming.get(key):
             if not coming.document.is_damaged:
                 return coming.document
             await asyncio.wait([coming.task])
+            self._check(key)
         if (failed := self._failed.get(key)) and now < failed.until:
             return failed.document
         known = self._open.get(key)
@@ -116,14 +116,18 @@ class Documents:
         document = KeptDocument()
         making = self._make(key, document, attachment.name, pieces, is_anew=known is not None)
         task = asyncio.create_task(making, name=f"read {key.path}")
-        self._coming[key] = _Coming(document=document, task=task, why_ended=FileRefused(STOPPED, code="busy"))
+        self._coming[key] = _Coming(document=document, task=task)
         return document
 
     async def forget(self, blobs: Sequence[str]) -> None:
         """Keep nothing of these bytes any more: they are deleted."""
         wanted = frozenset(blobs)
-        await self._end(lambda key: key.blob in wanted, FileRefused(DELETED, code="gone"))
-        await asyncio.to_thread(self._folder.forget, wanted)
+        self._forgetting.update(wanted)
+        try:
+            await self._end(lambda key: key.blob in wanted, FileRefused(DELETED, code="gone"))
+            await asyncio.to_thread(self._folder.forget, wanted)
+        finally:
+            self._forgetting -= Counter(wanted)
 
     async def clean(self) -> int:
         """Remove what is too old or too much, what other versions of the parser made, and what killed processes left.
@@ -148,6 +152,12 @@ class Documents:
         self._is_closed = True
         await self._end(lambda _: True, FileRefused(STOPPED, code="busy"))
 
+    def _check(self, key: DocumentKey) -> None:
+        if self._is_closed:
+            raise FileRefused(STOPPED, code="busy")
+        if key.blob in self._forgetting:
+            raise FileRefused(DELETED, code="gone")
+
     def _key(self, attachment: Attachment) -> DocumentKey:
         limits, ocr = self._settings.limits, self._settings.ocr
         return DocumentKey(
@@ -168,14 +178,15 @@ class Documents:
     async def _make(
         self, key: DocumentKey, document: KeptDocument, name: str, pieces: Pieces, *, is_anew: bool
     ) -> None:
-        source = _Source(pieces)
+        source = Source(pieces)
         try:
             if is_anew or not await self._find(key, document):
                 await self._parse(key, document, name, source)
-                await self._name(key, document)
+                if not await self._name(key, document):
+                    return
             self._keep(key, document)
         except asyncio.CancelledError:
-            await document.fail(self._coming[key].why_ended)
+            await document.fail(self._coming[key].why_ended or FileRefused(STOPPED, code="busy"))
             _remove_staged(document)
             raise
         except Exception as error:
@@ -192,7 +203,7 @@ class Documents:
         await document.take(*found)
         return True
 
-    async def _parse(self, key: DocumentKey, document: KeptDocument, name: str, source: _Source) -> None:
+    async def _parse(self, key: DocumentKey, document: KeptDocument, name: str, source: Source) -> None:
         settings = self._settings
         task = Task(format=key.format, name=name, limits=settings.limits, ocr=settings.ocr)
         async with (
@@ -211,10 +222,13 @@ class Documents:
                         return await document.end()
         raise FileRefused(CUT_OFF, code="cut_off")
 
-    async def _name(self, key: DocumentKey, document: KeptDocument) -> None:
-        """Keep a document that is read. Where that fails it is there all the same, for as long as it is open."""
+    async def _name(self, key: DocumentKey, document: KeptDocument) -> bool:
+        """Keep a document that is read. Where that fails it is there all the same, for as long as it is open.
+
+        False: somebody else deleted it meanwhile, and only who has it already reads it to its end.
+        """
         if document.files is None:
-            return
+            return True
         now, is_named = self._clock().timestamp(), list[bool]()
         try:
             # Who forgets it waits for this too: it must not get its name after that.
@@ -223,6 +237,7 @@ class Documents:
             LOGGER.warning("a document could not be kept: %s", error.strerror)
         if is_named != [True]:
             _remove_staged(document)
+        return is_named != [False]
 
     def _keep(self, key: DocumentKey, document: KeptDocument) -> None:
         self._open[key] = _Open(document=document, touched=self._clock())
@@ -247,12 +262,16 @@ class Documents:
     async def _end(self, is_meant: Callable[[DocumentKey], bool], why: FileRefused) -> None:
         ending = {key: coming for key, coming in self._coming.items() if is_meant(key)}
         for coming in ending.values():
-            coming.why_ended = why
-            coming.task.cancel()
-        await asyncio.gather(*[coming.task for coming in ending.values()], return_exceptions=True)
+            # One that is ended already has to tell its readers: ended twice, it could not.
+            if coming.why_ended is None:
+                coming.why_ended = why
+                coming.task.cancel()
+        if ending:
+            await asyncio.wait([coming.task for coming in ending.values()])
         for key, coming in ending.items():
             # One that was ended before it began could say nothing itself.
-            if self._coming.pop(key, None):
+            if self._coming.get(key) is coming:
+                del self._coming[key]
                 await coming.document.fail(why)
         for key in [key for key in (*self._open, *self._failed) if is_meant(key)]:
             self._drop(key)
@@ -261,26 +280,6 @@ class Documents:
         self._open.pop(key, None)
         if failed := self._failed.pop(key, None):
             _remove_staged(failed.document)
-
-
-class _Source:
-    """The bytes of a document, and what went wrong with them: that is no fault of the document."""
-
-    def __init__(self, make: Pieces) -> None:
-        self._make = make
-        self.failure: Exception | None = None
-
-    async def pieces(self) -> AsyncGenerator[bytes]:
-        made = self._make()
-        try:
-            async for piece in made:
-                yield piece
-        except Exception as error:
-            self.failure = error
-            raise
-        finally:
-            if isinstance(made, AsyncGenerator):
-                await made.aclose()
 
 
 def _remove_staged(document: KeptDocument) -> None:

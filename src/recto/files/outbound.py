@@ -21,7 +21,7 @@ from yarl import URL
 
 from recto.errors import FileRefused, LimitReached, SettingsError
 from recto.files.addresses import WebUrl, check_url, follow, is_public
-from recto.files.lookup import SystemResolver
+from recto.files.lookup import Lookup, SystemResolver
 from recto.files.web_names import web_name
 
 LOGGER = logging.getLogger("recto.files")
@@ -87,8 +87,8 @@ class Outbound:
         """
         first = check_url(url, hosts, own)
         deadline = asyncio.get_running_loop().time() + self.settings.seconds
-        with self._one_more(owner):
-            door = _Door(self._resolver, self._allowance)
+        door = _Door(self._resolver, self._allowance)
+        with self._one_more(owner, door):
             async with self._session(door) as session:
                 journey = _Journey(session, door, deadline)
                 reaching = self._reach(journey, first, lambda onward: check_url(onward, hosts, own))
@@ -99,7 +99,8 @@ class Outbound:
                     yield _fetched(answer, first, last, pieces)
 
     @contextmanager
-    def _one_more(self, owner: str) -> Generator[None]:
+    def _one_more(self, owner: str, door: _Door) -> Generator[None]:
+        """A place among those at once. It is free again when no thread looks for a name on its behalf any more."""
         is_users = self._users[owner] >= self.settings.of_user
         if is_users or self._users.total() >= self.settings.at_once:
             most = f"{self.settings.of_user} of one user" if is_users else f"{self.settings.at_once}"
@@ -109,7 +110,10 @@ class Outbound:
         try:
             yield
         finally:
-            self._users = self._users - Counter({owner: 1})
+            door.lookup.when_quiet(lambda: self._one_less(owner))
+
+    def _one_less(self, owner: str) -> None:
+        self._users = self._users - Counter({owner: 1})
 
     def _session(self, door: _Door) -> aiohttp.ClientSession:
         """One for each fetch: no connection, cookie or answer of the DNS is left over for the next."""
@@ -140,7 +144,7 @@ class Outbound:
                 if answer.status not in REDIRECTS:
                     yield answer, at
                     return
-            at = _onward(at, answer.headers.get("Location", ""), check)
+            at = _onward(at, answer.headers.get("Location"), check)
         told = f"it leads on from url to url more than {self.settings.redirects} times"
         raise FileRefused(f"{told}; give the url it ends at", code="redirects")
 
@@ -164,7 +168,7 @@ class _Door(AbstractResolver):
     """What every connection passes: names are found, and sockets opened, for public addresses only."""
 
     def __init__(self, resolver: AbstractResolver, allowance: Sequence[IPv4Network | IPv6Network]) -> None:
-        self._inner = resolver
+        self.lookup = Lookup(resolver)
         self._allowance = allowance
         self.has_refused = False
 
@@ -172,7 +176,7 @@ class _Door(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """What a name stands for. If one of it is not public, the name is not trusted with the others."""
-        found = list(await self._inner.resolve(host, port, family))
+        found = await self.lookup.find(host, port, family)
         if not found:
             raise OSError("the name stands for nothing")
         for one in found:
@@ -251,7 +255,9 @@ def _network(text: str) -> IPv4Network | IPv6Network:
         raise SettingsError(name="fetch_networks", value=text, allowed=allowed) from error
 
 
-def _onward(at: WebUrl, location: str, check: Callable[[str], WebUrl]) -> WebUrl:
+def _onward(at: WebUrl, location: str | None, check: Callable[[str], WebUrl]) -> WebUrl:
+    if not location:
+        raise FileRefused(f"{at.host} leads on to another url and does not say which; {UPLOAD}", code="redirects")
     try:
         return check(follow(at, location).url)
     except FileRefused as error:

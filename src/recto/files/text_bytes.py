@@ -6,7 +6,7 @@ import codecs
 import re
 import unicodedata
 
-from recto.files.parsing.decode import MARKS
+from recto.files.parsing.decode import MARKS, chinese_utf16
 
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 # Controls that texts have: blanks, escapes of terminals and of Japanese encodings, the end mark of old systems.
@@ -21,6 +21,8 @@ def is_text(head: bytes) -> bool:
     for mark, encoding in MARKS:
         if head.startswith(mark):
             return _decoded(head, encoding) is not None
+    if any(chinese_utf16(head)):
+        return True
     if b"\0" in head:
         return any(_is_evidently(head, encoding) for encoding in _WIDE)
     return _decoded(head, "utf-8") is not None or len(_CONTROLS.findall(head)) <= len(head) * _MOST_CONTROLS

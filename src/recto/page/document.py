@@ -56,7 +56,8 @@ class Extent:
 class Excerpt:
     """A part of a document's text from the character `start` on, and how far the document is read by now.
 
-    `first_page` and `last_page` are where it begins and ends.
+    `first_page` and `last_page` are where it begins and ends. Of pages, `length` is how many characters all of them
+    have; None while that is not known.
     """
 
     text: str
@@ -64,6 +65,19 @@ class Excerpt:
     extent: Extent
     first_page: int | None = None
     last_page: int | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Some elements of a document or of its pages, and how far it is read by now.
+
+    `length` is how many there are to choose from; None while that is not known.
+    """
+
+    elements: Sequence[Element]
+    extent: Extent
+    length: int | None = None
 
 
 def joint(before: ElementKind | None, after: ElementKind) -> str:

@@ -13,7 +13,7 @@ from recto.page.folding import FoldSettings
 from recto.page.log import Entry
 from recto.page.messages import Data, Url
 from recto.page.prompt import Prompt
-from recto.page.quote import Quoted
+from recto.page.quote import Quote, Quoted
 from recto.page.reminder import ContextItem, Dataset
 from recto.page.setting import ToolOffer
 from recto.page.tokens import OFFLINE, Calibration, TokenCounter
@@ -56,7 +56,7 @@ class Facts:
     tools: tuple[ToolOffer, ...] = ()
     tool_calling: ToolCalling = "native"
     turn: Turn | None = None
-    quote: Quoted = ()
+    quote: Quoted | Quote = ()
     quote_budget: int = 20_000
     urls: Mapping[str, str] = field(default_factory=dict[str, str])
     pictures: Mapping[str, Url | Data] | None = None

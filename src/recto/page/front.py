@@ -82,14 +82,23 @@ def _told(facts: Facts, tools: str) -> SystemPrompt:
 
 
 def _quote(facts: Facts) -> Iterator[Injected]:
-    given = facts.quote if isinstance(facts.quote, str) else tuple(facts.quote)
-    quote = _quoted(given, facts.quote_budget, facts.counter) if given else None
+    quote = _set(facts)
     if quote is None:
         return
     before = quote.tokens_before if quote.cuts else None
     message = _system(quote.text, "quote") if quote.text else None
     reason = quote.reason or QUOTE_REASON
     yield Injected(message=message, kind="quote", rule="D2", reason=reason, tokens_before=before)
+
+
+def _set(facts: Facts) -> Quote | None:
+    match facts.quote:
+        case Quote() as ready:
+            return ready
+        case str() as text:
+            return _quoted(text, facts.quote_budget, facts.counter)
+        case documents:
+            return _quoted(tuple(documents), facts.quote_budget, facts.counter) if documents else None
 
 
 def _summary(facts: Facts, seen: View) -> Iterator[Injected]:

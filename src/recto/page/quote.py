@@ -98,14 +98,15 @@ def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter) -> Quote
     """
     if not (quote.strip() if isinstance(quote, str) else quote):
         return None
-    longest = max(_lengths(quote))
+    longest = max(map(len, _contents(quote)))
     whole, bare = _message(quote, longest), _message(quote, 0)
     tokens, least = counter.count((whole, bare))
     if tokens <= budget:
         return _quote(quote, Try(longest, whole, tokens), tokens, budget, counter)
     if least > budget:
         reason = LEFT_OUT_REASON.format(budget=budget)
-        return Quote(text="", tokens_before=tokens, tokens_after=0, cuts=_cuts(quote, None, counter), reason=reason)
+        before = _estimated(tokens, quote)
+        return Quote(text="", tokens_before=before, tokens_after=0, cuts=_cuts(quote, None, counter), reason=reason)
     low, high = Try(0, bare, least), Try(longest, whole, tokens)
     longest_cut = widest(low, high, budget, lambda limit: _try(quote, limit, counter))
     return _quote(quote, longest_cut, tokens, budget, counter)
@@ -114,11 +115,20 @@ def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter) -> Quote
 def _quote(quote: Quoted, shown: Try, tokens: int, budget: int, counter: TokenCounter) -> Quote:
     cuts = _cuts(quote, shown.limit, counter)
     reason = CUT_REASON.format(budget=budget, cuts=", ".join(map(_told, cuts))) if cuts else ""
-    return Quote(text=shown.text, tokens_before=tokens, tokens_after=shown.size, cuts=cuts, reason=reason)
+    before = _estimated(tokens, quote)
+    return Quote(text=shown.text, tokens_before=before, tokens_after=shown.size, cuts=cuts, reason=reason)
 
 
-def _lengths(quote: Quoted) -> Sequence[int]:
-    return (len(quote),) if isinstance(quote, str) else [document.length for document in quote]
+def _contents(quote: Quoted) -> Sequence[str]:
+    return (quote,) if isinstance(quote, str) else [document.content for document in quote]
+
+
+def _estimated(tokens: int, quote: Quoted) -> int:
+    """What the whole would cost, by what its beginning does."""
+    if isinstance(quote, str):
+        return tokens
+    here = sum(len(document.content) for document in quote)
+    return round(tokens * sum(document.length for document in quote) / here) if here else tokens
 
 
 def _try(quote: Quoted, limit: int, counter: TokenCounter) -> Try:
@@ -148,16 +158,19 @@ def _cuts(quote: Quoted, limit: int | None, counter: TokenCounter) -> tuple[Cut,
     """What became of each document that was cut to the limit, or of all when there is none: nothing is left of them."""
     if isinstance(quote, str):
         is_touched = limit is None or is_cut(quote, limit)
-        names, before = (["quote"], [neutralise(quote, TEXT_TAGS)]) if is_touched else ([], [])
+        names, before, lengths = (["quote"], [neutralise(quote, TEXT_TAGS)], [1.0]) if is_touched else ([], [], [])
         after = ["" if limit is None else _cut_text(quote, limit)] if is_touched else []
     else:
         touched = [one for one in quote if limit is None or is_cut(one.content, limit, _total(one))]
         names, before = [one_line(one.name) for one in touched], [_block(one) for one in touched]
+        lengths = [one.length / max(1, len(one.content)) for one in touched]
         after = ["" if limit is None else _block(_cut(one, limit)) for one in touched]
     if not names:
         return ()
     tokens = counter.count((*before, *after))
-    pairs = zip(names, tokens[: len(names)], tokens[len(names) :], strict=True)
+    # Of one whose beginning alone is here, the rest is taken to cost as much.
+    costs = [round(was * length) for was, length in zip(tokens, lengths, strict=False)]
+    pairs = zip(names, costs, tokens[len(names) :], strict=True)
     return tuple(Cut(name=name, tokens_before=was, tokens_after=now) for name, was, now in pairs)
 
 

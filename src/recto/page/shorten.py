@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from recto.page.boundary import boundary
@@ -33,6 +33,17 @@ def shortened(content: str, limit: int, mark: str, total: str = "") -> str:
 def is_cut(content: str, limit: int, total: str = "") -> bool:
     """Whether a limit cuts a text. One that is not here whole is cut by any."""
     return bool(total) or len(content) > max(limit, NEVER_CUT)
+
+
+def common_length(lengths: Sequence[int], room: int) -> int:
+    """The longest that all may be cut to so that together they have no more than `room`; shorter ones stay whole."""
+    left, several = room, sorted(lengths)
+    for place, length in enumerate(several):
+        share = left // (len(several) - place)
+        if length > share:
+            return share
+        left -= length
+    return max(several, default=0)
 
 
 def widest(low: Try, high: Try, budget: int, attempt: Callable[[int], Try]) -> Try:

@@ -2,6 +2,6 @@
 
 from recto.errors import ToolError
 from recto.tools.mark import tool
-from recto.tools.ports import ToolContext, ToolResult
+from recto.tools.ports import Progress, ToolContext, ToolResult
 
-__all__ = ["ToolContext", "ToolError", "ToolResult", "tool"]
+__all__ = ["Progress", "ToolContext", "ToolError", "ToolResult", "tool"]

@@ -159,9 +159,10 @@ def _where(part: Part, shown: Shown, wanted: Wanted, is_all: bool) -> str:
     if part.total is not None:
         numbers += f" of {part.total}"
     place = "" if shown.place is None else str(shown.place)
+    rest = STILL_READ if part.total is None else ""
     if wanted.pages is None:
-        return ", ".join(filter(None, (numbers, place))) + (STILL_READ if part.total is None else "")
-    return place if is_all else f"{place}: {numbers}"
+        return ", ".join(filter(None, (numbers, place))) + rest
+    return place if is_all else f"{place}: {numbers}{rest}"
 
 
 def harmless(element: Element) -> Element:

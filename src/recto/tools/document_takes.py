@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
-from recto.page.document import Element, Extent
+from recto.page.document import Element, Extent, Selection
 from recto.tools.document_parts import (
     COUNTED,
     ElementsPart,
@@ -20,9 +21,9 @@ from recto.tools.document_parts import (
 from recto.tools.documents import NO_TEXT, failure
 from recto.tools.ports import Document
 
-BATCH = 64
-# On the way to a page far behind, more are looked at in a step.
-MOST_AT_ONCE = 1_024
+# A few long elements are all that can be shown; where they are short, more are taken in a step.
+LEAST_AT_ONCE = 4
+MOST_AT_ONCE = 64
 # No element is shorter as JSON than its text and this.
 LEAST_JSON = 20
 NO_PAGES = "it has no pages to choose from. Leave `pages` out, and go through it with `offset` and `limit`."
@@ -60,91 +61,77 @@ async def _text(document: Document, wanted: Wanted, most: int) -> Part | str:
 
 
 async def _text_of_pages(document: Document, wanted: Wanted, pages: PageRange, most: int) -> Part | str:
-    excerpt = await document.pages(pages.first, pages.last)
-    extent, whole = excerpt.extent, excerpt.text
-    if (missing := _missing(extent, pages)) is not None:
+    # With one more, to know whether there is one.
+    excerpt = await document.pages(pages.first, pages.last, wanted.offset, wanted.widest(most) + 1)
+    text, total = excerpt.text, excerpt.length
+    if (missing := _missing(excerpt.extent, pages)) is not None:
         return missing
-    place = _place(extent, excerpt.first_page or pages.first, excerpt.last_page or pages.last)
-    if not whole.strip():
+    place = _place_of(excerpt.extent, pages)
+    if total == 0 or (len(text) == total and not text.strip()):
         return NO_TEXT_HERE.format(place=place)
-    text = whole[wanted.offset : wanted.offset + wanted.widest(most) + 1]
     if not text:
-        return _past_end(wanted, len(whole))
-    return TextPart(text=text, start=wanted.offset, total=len(whole), place=place)
+        return _past_end(wanted, total or 0)
+    return TextPart(text=text, start=wanted.offset, total=total, place=place)
 
 
 async def _elements(document: Document, wanted: Wanted, most: int) -> Part | str:
+    room = wanted.widest(most)
     if wanted.pages is not None:
-        return await _elements_of_pages(document, wanted, wanted.pages, most)
-    found, total = await _elements_from(document, wanted, wanted.widest(most))
-    if not found:
-        return _past_end(wanted, document.extent.elements) if document.extent.elements else NO_TEXT
-    extent = document.extent
-    return _elements_part(found, wanted, most, total, _place(extent, 1, extent.pages))
+        return await _elements_of_pages(document, wanted, wanted.pages, room)
+    found = await _gathered(document, wanted, room)
+    if not found.elements:
+        return _past_end(wanted, found.length) if found.length else NO_TEXT
+    return _elements_part(found, wanted, room, _place(found.extent, 1, found.extent.pages))
 
 
-async def _elements_of_pages(document: Document, wanted: Wanted, pages: PageRange, most: int) -> Part | str:
-    found = await _elements_on(document, pages)
-    extent = document.extent
-    if (missing := _missing(extent, pages)) is not None:
+async def _elements_of_pages(document: Document, wanted: Wanted, pages: PageRange, room: int) -> Part | str:
+    found = await _gathered(document, wanted, room)
+    if (missing := _missing(found.extent, pages)) is not None:
         return missing
-    last = pages.last if extent.page_count is None else min(pages.last, extent.page_count)
-    place = _place(extent, pages.first, last)
-    if not found:
-        return NO_TEXT_HERE.format(place=place)
-    if wanted.offset >= len(found):
-        return _past_end(wanted, len(found))
-    return _elements_part(found[wanted.offset :], wanted, most, len(found), place)
+    place = _place_of(found.extent, pages)
+    if not found.elements:
+        return _past_end(wanted, found.length) if found.length else NO_TEXT_HERE.format(place=place)
+    return _elements_part(found, wanted, room, place)
 
 
-def _elements_part(
-    found: Sequence[Element], wanted: Wanted, most: int, total: int | None, place: Place | None
-) -> ElementsPart:
-    elements = tuple(map(harmless, _beginning(found, wanted.widest(most))))
+def _elements_part(found: Selection, wanted: Wanted, room: int, place: Place | None) -> ElementsPart:
+    elements = tuple(map(harmless, found.elements[: _enough(found.elements, room)]))
     texts = tuple(map(json_of, elements))
-    return ElementsPart(elements=elements, texts=texts, start=wanted.offset, total=total, place=place)
+    return ElementsPart(elements=elements, texts=texts, start=wanted.offset, total=found.length, place=place)
 
 
-def _beginning(found: Sequence[Element], room: int) -> Sequence[Element]:
-    """Those that could be shown, and one more: to know whether there is one."""
-    sizes = accumulate([len(one.text) + LEAST_JSON for one in found])
-    return found[: max(sum(size <= room for size in sizes) + 1, 2)]
-
-
-async def _elements_from(document: Document, wanted: Wanted, room: int) -> tuple[Sequence[Element], int | None]:
-    """The elements that may be shown and one more, and how many there are, if that is known."""
+async def _gathered(document: Document, wanted: Wanted, room: int) -> Selection:
+    """The elements that may be shown, and one more if there is one. No more are held than that, but for a few."""
     found: list[Element] = []
+    step = LEAST_AT_ONCE
     while True:
-        batch = await document.elements(wanted.offset + len(found), BATCH)
-        found += batch
-        if len(batch) < BATCH:
-            return found, wanted.offset + len(found)
-        if len(found) > wanted.limit or len(_beginning(found, room)) < len(found):
-            return found, document.extent.elements if document.extent.is_whole else None
+        count = min(step, wanted.limit + 1 - len(found))
+        more = await _some(document, wanted.pages, wanted.offset + len(found), count)
+        found += more.elements
+        if len(more.elements) < count or len(found) > wanted.limit or len(found) >= _enough(found, room):
+            return replace(more, elements=found)
+        step = min(2 * step, MOST_AT_ONCE)
 
 
-async def _elements_on(document: Document, pages: PageRange) -> Sequence[Element]:
-    """The elements of these pages. One that is on no page belongs to the page before it."""
-    found: list[Element] = []
-    start, page, count = 0, 1, BATCH
-    while page <= pages.last:
-        batch = await document.elements(start, count)
-        for element in batch:
-            page = page if element.page is None else element.page
-            if pages.first <= page <= pages.last:
-                found.append(element)
-        start += len(batch)
-        if len(batch) < count or document.extent.unit is None:
-            break
-        count = min(2 * count, MOST_AT_ONCE)
-    return found
+async def _some(document: Document, pages: PageRange | None, start: int, count: int) -> Selection:
+    if pages is not None:
+        return await document.page_elements(pages.first, pages.last, start, count)
+    elements = await document.elements(start, count)
+    extent = document.extent
+    return Selection(elements=elements, extent=extent, length=extent.elements if extent.is_whole else None)
+
+
+def _enough(found: Sequence[Element], room: int) -> int:
+    """How many of them could be shown, and one more: to know whether there is one."""
+    sizes = accumulate([len(one.text) + LEAST_JSON for one in found])
+    return max(sum(size <= room for size in sizes) + 1, 2)
 
 
 def _missing(extent: Extent, pages: PageRange) -> str | None:
     if extent.unit is None:
         return failure(NO_PAGES)
-    count = extent.pages if extent.page_count is None else extent.page_count
-    if (extent.page_count is not None or extent.is_whole) and pages.first > count:
+    count = _page_count(extent)
+    if count is not None and pages.first > count:
         return failure(NO_PAGE.format(unit=extent.unit, first=pages.first, count=count))
     return None
 
@@ -152,6 +139,15 @@ def _missing(extent: Extent, pages: PageRange) -> str | None:
 def _past_end(wanted: Wanted, total: int) -> str:
     what = "this text" if wanted.pages is None else "these pages"
     return failure(PAST_END.format(offset=wanted.offset, total=total, counted=COUNTED[wanted.format], what=what))
+
+
+def _page_count(extent: Extent) -> int | None:
+    return extent.pages if extent.page_count is None and extent.is_whole else extent.page_count
+
+
+def _place_of(extent: Extent, pages: PageRange) -> Place | None:
+    count = _page_count(extent)
+    return _place(extent, pages.first, pages.last if count is None else min(pages.last, count))
 
 
 def _place(extent: Extent, first: int, last: int | None) -> Place | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ AT_ONCE = 4
 TELL_SECONDS = 0.5
 NO_TEXT = "[there is no text in this file]"
 NO_FILES = "This server keeps no files, so there are none to read."
+FAILED = "the server failed at reading it, and its log says how. Tell the user so."
 STORAGE_DOWN = "the storage of files cannot be used at present. Try again later, or tell the user."
 
+LOGGER = logging.getLogger("recto.tools")
 T = TypeVar("T")
 
 
@@ -79,6 +82,10 @@ async def _read(
         return Unread(reason=str(error))
     except StorageDown:
         return Unread(reason=STORAGE_DOWN)
+    except Exception:
+        # Whatever it is, it is this document's alone.
+        LOGGER.exception("a document cannot be read")
+        return Unread(reason=FAILED)
 
 
 @asynccontextmanager
@@ -105,5 +112,5 @@ async def _telling(progress: Callable[[], Progress], tell: Tell, tell_seconds: f
 def _progress(file: InputFile, opened: Sequence[Document]) -> Progress:
     extent = opened[0].extent if opened else Extent()
     if extent.unit is None:
-        return Progress(label=file.name, done=extent.characters, total=None, unit="characters")
-    return Progress(label=file.name, done=extent.pages, total=extent.page_count, unit=f"{extent.unit}s")
+        return Progress(label=file.name, done=extent.characters, total=None, unit="characters", id=file.id)
+    return Progress(label=file.name, done=extent.pages, total=extent.page_count, unit=f"{extent.unit}s", id=file.id)

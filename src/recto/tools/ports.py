@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from recto.page import ToolOffer
 from recto.page.canonical import Json
-from recto.page.document import Element, Excerpt, Extent
+from recto.page.document import Element, Excerpt, Extent, Selection
 from recto.page.input_files import FileMaps, InputFile
 from recto.page.messages import ToolPart
 
@@ -33,12 +33,19 @@ class Document(Protocol):
         """The text from a character on: up to `count` of them. From the end on there are none."""
         ...
 
-    async def pages(self, first: int, last: int) -> Excerpt:
-        """The text of these pages, slides or sheets, counted from 1. Those it does not have are left out."""
+    async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
+        """The text of these pages, slides or sheets, counted from 1. Those it does not have are left out.
+
+        With a `count`, it is up to so many characters of it from the one at `start` on, and no more is waited for.
+        """
         ...
 
     async def elements(self, start: int, count: int) -> Sequence[Element]:
         """What it is made of, as data: up to `count` elements from the one at `start` on, counted from 0 (D9)."""
+        ...
+
+    async def page_elements(self, first: int, last: int, start: int, count: int) -> Selection:
+        """The same of these pages, whose elements are counted from 0. What stands before the first page is its own."""
         ...
 
     async def whole(self) -> Extent:
@@ -48,12 +55,16 @@ class Document(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far something is that takes a while: what, how much of it is done, of how much, counted in what."""
+    """How far something is that takes a while: what, how much of it is done, of how much, counted in what.
+
+    Where several things go on at once, each has an `id`.
+    """
 
     label: str
     done: int
     total: int | None
     unit: str
+    id: str = ""
 
 
 Tell: TypeAlias = Callable[[Progress], None]

@@ -15,7 +15,7 @@ from recto.page import Calibration, Entry, Facts, Finished, Interrupted, Manifes
 from recto.page.canonical import dump
 from recto.page.discard import discard_lost
 from recto.page.events import Event, encode_event
-from recto.page.quote import Quoted
+from recto.page.quote import Quote
 from recto.store.ports import CallBegun, CallEnded, Change, Purpose
 from recto.worker.account import seconds_between, tell
 from recto.worker.calls_in_text import CallsInText
@@ -30,8 +30,8 @@ CUT_SHORT = "The reply was lost on the way and is asked for again."
 
 async def call_model(desk: Desk) -> None:
     """Ask the model. A page that would not fit is not sent: the next step is another then."""
-    if desk.quote is None:
-        desk.quote = await _quoted(desk)
+    if not desk.is_quoted:
+        desk.quote, desk.is_quoted = await _quoted(desk), True
     facts = desk.facts()
     page, manifest = assemble(facts)
     room = replace(desk.agent.compact, window=desk.agent.window or desk.model.window)
@@ -59,10 +59,14 @@ async def call_model(desk: Desk) -> None:
         await _append(desk, call)
 
 
-async def _quoted(desk: Desk) -> Quoted:
+async def _quoted(desk: Desk) -> Quote | None:
     teller = Teller(desk.recorder.mention, f"{desk.run.response_id}-documents", desk.shop.clock)
+    files = desk.at_hand() if desk.files.refs else None
+    if files and desk.agent.file_input.mode == "always":
+        # Documents may take long: that the run began, and what it was asked, is not held back for so long.
+        await desk.settle()
     try:
-        return await quoted(desk.agent, desk.at_hand(), teller)
+        return await quoted(desk.agent, files, desk.shop.counter, teller)
     finally:
         teller.end()
 

@@ -31,7 +31,7 @@ from recto.page import (
 from recto.page.attachment import FileRef
 from recto.page.call_files import refs_in
 from recto.page.events import Event
-from recto.page.quote import Quoted
+from recto.page.quote import Quote
 from recto.page.reminder import ContextItem, Dataset
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Change, StoredRun, Written
@@ -83,7 +83,8 @@ class Desk:
     files: Filing = NO_FILES
     unpictured: bool = False
     datasets: tuple[Dataset, ...] = ()
-    quote: Quoted | None = None
+    quote: Quote | None = None
+    is_quoted: bool = False
     said: set[str] = field(default_factory=set[str])
     held: Change = Change()
     held_events: tuple[Event, ...] = ()
@@ -210,6 +211,11 @@ class Desk:
         """Have entries and events written with the next write. The log here has them from now on."""
         self.held, self.held_events = change, tuple(events)
         self.log = (*self.log, *_numbered(change.entries, self.run.last_seq + 1))
+
+    async def settle(self) -> None:
+        """Write what is held, if anything is."""
+        if self.held.entered or self.held_events:
+            await self.write(Change())
 
     async def _write(self, change: Change, events: Sequence[Event]) -> Written:
         if self.files.has_bytes:

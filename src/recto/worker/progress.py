@@ -16,32 +16,33 @@ APART = timedelta(milliseconds=300)
 
 
 class Teller:
-    """Tells of one thing under one message id. It may be told of as often as it likes; readers hear some of it."""
+    """Tells of what one call does, each thing of it under an id of its own. Readers hear some of what it is told."""
 
     def __init__(self, mention: Callable[[Event], None], message: str, clock: Callable[[], datetime]) -> None:
         self._mention = mention
         self._message = message
         self._clock = clock
-        self._told: datetime | None = None
-        self._last: Progress | None = None
+        self._told: dict[str, datetime] = {}
+        self._last: dict[str, Progress] = {}
 
     def __call__(self, progress: Progress) -> None:
         """Tell how far it is, unless that was told a moment ago."""
-        now = self._clock()
-        self._last = progress
-        if self._told is None or now - self._told >= APART:
-            self._told = now
+        now, told = self._clock(), self._told.get(progress.id)
+        self._last[progress.id] = progress
+        if told is None or now - told >= APART:
+            self._told[progress.id] = now
             self._say(progress, "running")
 
     def end(self) -> None:
-        """It is over, whether it went well or not. Who was told nothing is not told this either."""
-        if self._last is not None and self._told is not None:
-            self._say(self._last, "ended")
-            self._told = None
+        """All is over, whether it went well or not. Who was told nothing is not told this either."""
+        for progress in self._last.values():
+            self._say(progress, "ended")
+        self._told, self._last = {}, {}
 
     def _say(self, progress: Progress, status: Literal["running", "ended"]) -> None:
         content: dict[str, Json] = {"label": progress.label, "status": status, "done": progress.done}
         if progress.total is not None:
             content["total"] = progress.total
         content["unit"] = progress.unit
-        self._mention(ActivityTold(message=self._message, activity=ACTIVITY, content=content))
+        message = f"{self._message}-{progress.id}" if progress.id else self._message
+        self._mention(ActivityTold(message=message, activity=ACTIVITY, content=content))

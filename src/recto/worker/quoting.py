@@ -1,33 +1,66 @@
-"""What stands in the quote of a run's pages (D2): the agent's own text, or the thread's documents. Read once a run."""
+"""What stands in the quote of a run's pages (D2): the agent's own text, or the thread's documents. Set once a run."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
 from recto.agents.agent import Agent
-from recto.page.quote import ParsedDocument, Quoted, choose_documents
+from recto.page.document import Extent
+from recto.page.input_files import InputFile
+from recto.page.quote import ParsedDocument, Quote, Quoted, choose_documents, quote_message
+from recto.page.shorten import FULL_ENOUGH, common_length
+from recto.page.tokens import TokenCounter
 from recto.tools.documents import NO_TEXT, Unread, failure, read_each
 from recto.tools.ports import Document, FilesAtHand, Tell
 
-# The most characters that may come to one token: what is beyond cannot be shown, so it is not fetched.
-CHARACTERS_PER_TOKEN = 8
+# How many characters are fetched for each token of the budget: first what words take, then what lines of dots do.
+# Whatever takes more of them is mostly blanks.
+CHARACTERS_PER_TOKEN = (8, 32, 128)
 
 
-async def quoted(agent: Agent, files: FilesAtHand | None, tell: Tell) -> Quoted:
-    """What the pages of a run carry before its history; empty: nothing.
+async def quoted(agent: Agent, files: FilesAtHand | None, counter: TokenCounter, tell: Tell) -> Quote | None:
+    """What the pages of a run carry before its history; None: nothing.
 
-    Documents are waited for to their end: a page that says how long they are must not change within a turn.
+    Documents are waited for to their end: a page that says how long they are must not change within a turn. Tokens are
+    counted beside the loop, and of no more than may be shown: it takes a while.
     """
+    budget = agent.file_input.quote_tokens
     if agent.quote.strip():
-        return agent.quote
+        return await _set(agent.quote, budget, counter)
     if files is None or agent.file_input.mode != "always":
-        return ()
+        return None
     chosen = choose_documents(files.turns, agent.file_input.max_files)
-    most = agent.file_input.quote_tokens * CHARACTERS_PER_TOKEN
+    extents = await read_each(chosen, _whole, files, tell)
+    quote: Quote | None = None
+    for share in CHARACTERS_PER_TOKEN:
+        most = common_length([_length(extent) for extent in extents], budget * share)
+        quote = await _set(await _fetched(chosen, most, files, tell), budget, counter)
+        if quote is None or quote.tokens_after >= FULL_ENOUGH * budget or most >= max(map(_length, extents)):
+            break
+    return quote
 
-    async def take(document: Document) -> tuple[str, int]:
-        extent = await document.whole()
-        return (await document.characters(0, most)).text, extent.characters
 
-    read = await read_each(chosen, take, files, tell)
+async def _whole(document: Document) -> Extent:
+    return await document.whole()
+
+
+def _length(extent: Extent | Unread) -> int:
+    return extent.characters if isinstance(extent, Extent) else len(failure(extent.reason))
+
+
+async def _set(quote: Quoted, budget: int, counter: TokenCounter) -> Quote | None:
+    return await asyncio.to_thread(partial(quote_message, quote, budget=budget, counter=counter))
+
+
+async def _fetched(
+    chosen: Sequence[InputFile], most: int, files: FilesAtHand, tell: Tell
+) -> tuple[ParsedDocument, ...]:
+    async def beginning(document: Document) -> tuple[str, int]:
+        return (await document.characters(0, most)).text, document.extent.characters
+
+    read = await read_each(chosen, beginning, files, tell)
     return tuple([_parsed(one.name, taken) for one, taken in zip(chosen, read, strict=True)])
 
 

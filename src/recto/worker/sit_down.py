@@ -57,7 +57,9 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
         problem=run.error,
     )
     started = RunStarted(thread=run.thread, run=run.name, parent=desk.input.parent)
-    events = await _take_over(desk) if run.last_event else [started]
+    events = await _take_over(desk) if run.last_event else []
+    # What an earlier worker told of its progress may have come before anything else was stored.
+    events += [] if run.entered else [started]
     entering = _entering(desk)
     desk.awaited = frozenset(call.name for call in pending_calls(view(desk.log), entering.own_tools))
     entries = () if run.entered else enter(desk.log, desk.input.messages, entering)

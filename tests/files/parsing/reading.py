@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from io import BytesIO
+from typing import Protocol, cast
 
 from recto.files.parsing.parse import parse
 from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
@@ -73,3 +76,28 @@ def assert_legal(frames: Sequence[Frame]) -> None:
 def squeezed(text: str) -> str:
     """The text without any blanks: a PDF does not say where they are between scripts."""
     return "".join(text.split())
+
+
+class Joining(Protocol):
+    """What of pypdfium2 joins documents."""
+
+    def import_pages(self, pdf: object, /) -> None: ...
+    def save(self, dest: object, /) -> None: ...
+
+
+class Library(Protocol):
+    class PdfDocument:
+        def __init__(self, data: bytes, /) -> None: ...
+        @staticmethod
+        def new() -> Joining: ...
+
+
+def joined(*documents: bytes) -> bytes:
+    """One PDF of several."""
+    library = cast("Library", import_module("pypdfium2"))
+    new = library.PdfDocument.new()
+    for document in documents:
+        new.import_pages(library.PdfDocument(document))
+    out = BytesIO()
+    new.save(out)
+    return out.getvalue()

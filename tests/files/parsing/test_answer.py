@@ -1,5 +1,7 @@
 """What of a child's frames is let through (D7): pages and characters up to their limits, in the order of a document."""
 
+from dataclasses import replace
+
 import pytest
 
 from recto.errors import FileRefused, WireError
@@ -86,3 +88,32 @@ def test_D7_frames_that_say_nothing_are_not_passed_on_and_not_taken_for_ever():
     with pytest.raises(WireError, match="more frames than any document has"):
         for _ in range(100):
             answer.take(Found(), 2**20)
+
+
+SCAN = Task(format="pdf", name="a.pdf", limits=ParseLimits(seconds=5, ocr_seconds=7), ocr="eng")
+
+
+def test_D7_a_document_has_the_time_of_scans_only_once_the_child_says_that_it_reads_them():
+    answer = Answer(SCAN)
+    for frame in (Opened(), on_page(1)):
+        answer.take(frame, 10)
+    assert answer.seconds == 5
+    assert answer.take(Found(pages=1, scans=True), 10) == ()
+    assert answer.seconds == 12
+    with pytest.raises(WireError, match="scans"):
+        answer.take(Found(pages=1, scans=True), 10)
+    assert answer.seconds == 12
+
+
+def test_D7_a_child_that_reads_scans_which_nobody_asked_for_is_refused():
+    answer = Answer(replace(SCAN, ocr=""))
+    answer.take(Opened(), 10)
+    with pytest.raises(WireError, match="scans"):
+        answer.take(Found(scans=True), 10)
+    assert answer.seconds == 5
+
+
+def test_D7_what_is_found_before_scans_is_passed_on():
+    answer = Answer(SCAN)
+    answer.take(Opened(), 10)
+    assert answer.take(replace(on_page(1), scans=True), 10) == (on_page(1),)

@@ -1,13 +1,19 @@
 """D6: encodings are detected, and bytes that are no text are not taken for any."""
 
+import bz2
+import lzma
 import random
+import struct
+import zipfile
 import zlib
+from io import BytesIO
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recto.files.parsing.decode import SAMPLE_BYTES, declared_encoding, decode
+from recto.files.parsing.decode import SAMPLE_BYTES, declared_encoding, decode, known_encoding
+from recto.files.text_bytes import is_text
 
 CHINESE = "这是一个测试文件，用来检查编码识别是否正确。\n第二行：价格 12.50 元。\n"
 TRADITIONAL = "這是一個測試檔案，用來檢查編碼識別是否正確。\n第二行：價格 12.50 元。\n"
@@ -17,6 +23,9 @@ FRENCH = "Le café est fermé à midi. Où êtes-vous ?"
 TABLE = "姓名,年龄,城市\n张三,25,北京\n李四,30,上海\n"
 PLAIN = "a,b\n1,2\n"
 RUSSIAN = "Это проверка.\nВторая строка.\n"
+ARABIC = "مرحبا بالعالم هذا اختبار"
+ITALIAN = "Perché è così, la città è più bella."
+WORDS = ("the", "quick", "brown", "fox", "jumps", "12.50", "over", "你好", "and", "a", "café\n")
 
 
 @pytest.mark.parametrize("text", [CHINESE, TRADITIONAL, JAPANESE, FRENCH, "plain", ""])
@@ -57,6 +66,51 @@ def test_D6_utf16_without_a_mark_is_told_by_what_it_says(text: str, encoding: st
 )
 def test_D6_what_is_no_unicode_is_told_by_its_letters(text: str, encoding: str):
     assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        *((RUSSIAN, encoding) for encoding in ("cp1251", "koi8_r", "cp866", "iso8859_5")),
+        ("Привет, мир", "cp1251"),
+        ("Привет, мир", "koi8_r"),
+        ((RUSSIAN * 3).upper(), "cp1251"),
+        ("Україна, єдність і воля", "cp1251"),
+        (ARABIC, "cp1256"),
+        ("שלום עולם זה מבחן", "cp1255"),
+        ("Καλημέρα κόσμε, αυτό είναι ένα τεστ", "cp1253"),
+        ("สวัสดีชาวโลก นี่คือการทดสอบ", "cp874"),
+        ("Prosím o zaplacení faktury, děkuji za chuť a čas", "cp1250"),
+        # Letters that are common in Russian, and yet are not.
+        (ITALIAN, "cp1252"),
+    ],
+)
+def test_D6_other_alphabets_are_told_by_their_commonest_letters(text: str, encoding: str):
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize("text", ["这是测试文件的内容没有空格", "這是一個測試檔案沒有空格", "これはテストです日本語"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_D6_utf16_without_mark_blank_or_line_end_is_told_by_everyday_characters(text: str, encoding: str):
+    assert decode(text.encode(encoding)) == text
+    assert is_text(text.encode(encoding))
+
+
+def test_D6_utf16_of_other_alphabets_needs_no_mark():
+    assert decode(ARABIC.encode("utf-16-le")) == ARABIC
+
+
+@pytest.mark.parametrize(("text", "encoding"), [(JAPANESE, "iso2022_jp"), (KOREAN, "iso2022_kr")])
+def test_D6_encodings_that_write_in_ascii_are_known_by_their_escapes(text: str, encoding: str):
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize("legacy", ["gb18030", "big5"])
+@pytest.mark.parametrize("every", [2, 20])
+def test_D6_lines_of_two_encodings_are_read_each_in_its_own(legacy: str, every: int):
+    lines = [f"2025-01-01 {number} {TRADITIONAL[:12]} {number}\r\n" for number in range(400)]
+    written = [line.encode("utf-8" if number % every else legacy) for number, line in enumerate(lines)]
+    assert decode(b"".join(written)) == "".join(lines)
 
 
 def test_D6_letters_far_down_in_a_file_are_looked_at():
@@ -125,6 +179,47 @@ def test_D6_noise_is_no_text():
     noise = random.Random(7)
     for size in (50, 500, 5_000, 50_000):
         assert decode(noise.randbytes(size)) is None
+
+
+PACKERS = (zlib.compress, bz2.compress, lzma.compress)
+HEADS = (
+    b"\x89PNG\r\n\x1a\n",
+    b"\xff\xd8\xff\xe0",
+    b"MZ\x90\0",
+    b"\x7fELF\x02\x01\x01\0",
+    b"GIF89a",
+    b"PK\x03\x04",
+    b"",
+)
+
+
+def zipped(text: str) -> bytes:
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", text)
+    return out.getvalue()
+
+
+@given(words=st.lists(st.sampled_from(WORDS), min_size=60, max_size=300))
+def test_D6_no_packed_text_is_taken_for_a_text(words: list[str]):
+    packed = [packer(" ".join(words).encode()) for packer in PACKERS]
+    assert [decode(data) for data in (*packed, zipped(" ".join(words)))] == [None] * 4
+
+
+@given(head=st.sampled_from(HEADS), seed=st.integers(0, 2**32), size=st.integers(200, 5_000))
+def test_D6_no_random_bytes_are_taken_for_a_text(head: bytes, seed: int, size: int):
+    assert decode(head + random.Random(seed).randbytes(size)) is None
+
+
+@given(numbers=st.lists(st.integers(0, 2_000), min_size=100, max_size=400, unique=True))
+def test_D6_no_list_of_numbers_is_taken_for_a_text(numbers: list[int]):
+    assert decode(struct.pack(f"<{len(numbers)}H", *numbers)) is None
+    assert decode(struct.pack(f"<{len(numbers)}I", *numbers)) is None
+
+
+@pytest.mark.parametrize("name", ["base64", "zlib", "punycode", "undefined", "utf-16", "klingon", "a\0b", ""])
+def test_D6_what_is_no_encoding_of_text_is_none(name: str):
+    assert known_encoding(name) == ""
 
 
 @given(text=st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Co", "Cn")), max_size=200))

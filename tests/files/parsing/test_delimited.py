@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.files.parsing.delimited import delimiter_of
+from recto.files.parsing.fitting import ROW_CHARACTERS, fitted
+from recto.files.parsing.frames import pieces_of
 from recto.files.parsing.parse import parse
 from recto.files.parsing.ports import Ended, Found, Task
 from recto.files.parsing.tables import PIECE_ROWS
@@ -88,6 +90,36 @@ def test_D6_fifty_megabytes_of_rows_take_well_under_a_minute():
     assert ended
     assert rows == 880_001
     assert time.monotonic() - started < 45
+
+
+@pytest.mark.parametrize("cell", ["x" * 300_000, "line\n" * 60_000, "|" * 200_000])
+@pytest.mark.parametrize("form", ["csv", "html"])
+def test_D9_a_very_long_cell_goes_on_in_rows_below_it(cell: str, form: str):
+    lines = f'id,text\n1,"{cell}"\n2,short\n'
+    page = f"<table><tr><td>id<td>text<tr><td>1<td>{cell}<tr><td>2<td>short</table>"
+    reading = read((lines if form == "csv" else page).encode(), form)
+    parts = [
+        one
+        for frame in reading.frames
+        if isinstance(frame, Found)
+        for piece in pieces_of(frame, 0)
+        for one in piece.elements
+    ]
+    assert all(one.rows for one in parts)
+    assert [one.kind for one in parts] == ["table"] + ["rows"] * (len(parts) - 1)
+    rows = [row for one in parts for row in one.rows]
+    assert [row for row in rows if row[0]][0::2] == [("id", "text"), ("2", "short")]
+    assert sum(row[1].count(cell[0]) for row in rows[1:-1]) == cell.count(cell[0])
+    assert all(line.startswith("|") and line.endswith("|") for one in parts for line in one.text.split("\n"))
+
+
+@given(rows=st.lists(st.lists(st.integers(0, 3 * ROW_CHARACTERS).map("x".__mul__), max_size=4), max_size=4))
+def test_D9_no_character_of_a_long_row_is_lost_or_moved(rows: list[list[str]]):
+    made = list(fitted(rows))
+    assert all(sum(map(len, row)) <= ROW_CHARACTERS for row in made)
+    for place in range(4):
+        column = ["".join(row[place : place + 1]) for row in rows]
+        assert sum(len(row[place]) for row in made if len(row) > place) == sum(map(len, column))
 
 
 CELLS = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Co", "Cn")), min_size=1, max_size=12)

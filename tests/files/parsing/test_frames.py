@@ -27,7 +27,7 @@ ELEMENTS = st.builds(
 LONG_TEXTS = st.builds(Element, kind=st.just("text"), text=st.builds(mul, WORDS, st.sampled_from([1, 20_000])))
 FRAMES = st.one_of(
     st.builds(Opened, unit=st.sampled_from([None, "page", "slide", "sheet"]), page_count=st.none() | COUNTS),
-    st.builds(Found, elements=st.lists(ELEMENTS, max_size=5).map(tuple), pages=COUNTS),
+    st.builds(Found, elements=st.lists(ELEMENTS, max_size=5).map(tuple), pages=COUNTS, scans=st.booleans()),
     st.builds(Failed, code=st.sampled_from(["damaged", "locked"]), reason=st.text(st.characters(min_codepoint=32))),
     st.just(Ended()),
     st.just(Ready()),
@@ -56,10 +56,11 @@ def test_D7_an_order_is_read_as_it_was_written(task: Task, size: int):
 @settings(max_examples=20)
 @given(elements=st.lists(LONG_TEXTS, max_size=3), pages=COUNTS)
 def test_D7_much_text_goes_in_several_frames_and_is_the_same_text(elements: list[Element], pages: int):
-    pieces = list(frames.pieces_of(Found(elements=tuple(elements), pages=pages), pages_before=0))
+    pieces = list(frames.pieces_of(Found(elements=tuple(elements), pages=pages, scans=True), pages_before=0))
     assert text_of([part for piece in pieces for part in piece.elements]) == text_of(elements)
     assert all(len(frames.framed(frames.frame_row(piece))) <= FRAME_BYTES for piece in pieces)
-    assert [piece.pages for piece in pieces] == [0] * (len(pieces) - 1) + [pages]
+    last = len(pieces) - 1
+    assert [(piece.pages, piece.scans) for piece in pieces] == [(0, False)] * last + [(pages, True)]
 
 
 @pytest.mark.parametrize("kind", ["table", "rows"])
@@ -106,6 +107,7 @@ WRONG_FRAMES: list[object] = [
     *(EMPTY, "ready", None, {}, {"frame": "open"}, {"frame": ["ended"]}, {"frame": "found"}),
     *({"frame": "found", "elements": EMPTY, "pages": pages} for pages in (-1, 2**53, True, 1.5, "1", None)),
     *({"frame": "found", "elements": elements, "pages": 0} for elements in WRONG_ELEMENTS),
+    *({"frame": "found", "elements": EMPTY, "pages": 0, "scans": scans} for scans in (1, "true", None)),
     *({"frame": "opened", "unit": unit, "page_count": None} for unit in WRONG_UNITS),
     *({"frame": "opened", "unit": None, "page_count": count} for count in (-1, "1", True)),
     *({"frame": "failed", "code": code, "reason": "why"} for code in ("", "a b", 1, None, "a" * 41)),

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.files.parsing.letters import FRAME_ELEMENTS
 from recto.files.parsing.markdown import blocks
 from recto.files.parsing.nodes import link
 from recto.files.parsing.ports import Found, Opened
 from recto.files.parsing.tables import PIECE_ROWS, table_elements, trimmed
+from recto.files.parsing.told import FRAME_ELEMENTS
 from tests.files.parsing.reading import read
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

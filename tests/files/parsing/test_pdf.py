@@ -1,21 +1,20 @@
 """D6: pages of a PDF come as they are read; scans say that they are, or are read where that is asked for."""
 
+import os
 from collections.abc import Iterator, Sequence
-from importlib import import_module
-from io import BytesIO
 from itertools import islice
-from typing import Protocol, cast
+from pathlib import Path
 
 import pytest
 
 from recto.files.parsing.ocr import reader_for
 from recto.files.parsing.parse import parse
-from recto.files.parsing.pdf import BY_OCR, CHUNKS, LOST_IN_A_ROW, fuller
+from recto.files.parsing.pdf import BY_OCR, CHUNKS, LOST_IN_A_ROW, PLAIN, fuller
 from recto.files.parsing.pdfium import open_pdf
 from recto.files.parsing.ports import Failed, Found, Opened, ParseLimits, Task
 from recto.page.document import Element
 from tests.documents import content
-from tests.files.parsing.reading import read, read_document, squeezed
+from tests.files.parsing.reading import joined, read, read_document, squeezed
 
 LONG, SCAN, LETTER = ((content.HERE / f"{name}.pdf").read_bytes() for name in ("long", "scan", "letter"))
 EMPTY = (
@@ -23,30 +22,6 @@ EMPTY = (
     b"3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>\nendobj\ntrailer\n<</Root 1 0 R>>\n"
 )
 LANGUAGES = "chi_sim+eng"
-
-
-class Joining(Protocol):
-    """What of pypdfium2 joins documents."""
-
-    def import_pages(self, pdf: object, /) -> None: ...
-    def save(self, dest: object, /) -> None: ...
-
-
-class Library(Protocol):
-    class PdfDocument:
-        def __init__(self, data: bytes, /) -> None: ...
-        @staticmethod
-        def new() -> Joining: ...
-
-
-def joined(*documents: bytes) -> bytes:
-    library = cast("Library", import_module("pypdfium2"))
-    new = library.PdfDocument.new()
-    for document in documents:
-        new.import_pages(library.PdfDocument(document))
-    out = BytesIO()
-    new.save(out)
-    return out.getvalue()
 
 
 def founds(data: bytes) -> Iterator[Found]:
@@ -89,6 +64,57 @@ def test_D6_among_other_pages_scans_are_counted_and_say_so_in_their_place():
     ]
 
 
+def test_D6_the_first_pages_wait_for_no_look_at_the_others():
+    notes = [
+        [one.text.partition(":")[0] for one in read(joined(*parts), "pdf").elements if one.kind in ("page", "note")]
+        for parts in ([SCAN] * 5, [EMPTY] * 4 + [SCAN, EMPTY, SCAN])
+    ]
+    marks = [f"[page {number}]" for number in range(1, 8)]
+    assert notes[0] == ["[Pages of this document are scans", *marks[:5]]
+    assert notes[1] == [*marks[:4], "[Pages of this document are scans", *marks[4:]]
+
+
+@pytest.fixture
+def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that reads the same in every picture."""
+    program = tmp_path / "tesseract"
+    program.write_text(
+        '#!/bin/sh\n[ "$1" = --list-langs ] && printf "Languages:\\neng\\n" && exit\n'
+        'cat > /dev/null\nprintf "Envelope 1234\\n\\nwords of a scan\\n"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("tesseract")
+def test_D7_that_scans_are_read_is_told_once_before_the_first_of_them():
+    task = Task(format="pdf", name="it.pdf", ocr="eng")
+    found = [one for one in parse(joined(LETTER, SCAN, SCAN), task) if isinstance(one, Found)]
+    told = [one.scans for one in found]
+    assert (told.count(True), found[told.index(True)].pages) == (1, 1)
+    after = texts_of(found[told.index(True) + 1 :])
+    assert after == ["[page 2]", BY_OCR, *(words := ["Envelope 1234", "words of a scan"]), "[page 3]", BY_OCR, *words]
+    assert not any(one.scans for one in parse(LETTER, task) if isinstance(one, Found))
+
+
+@pytest.mark.usefixtures("tesseract")
+@pytest.mark.parametrize(
+    ("ocr", "told"),
+    [("", ["[page 1 has little text: it is a scan]"]), ("eng", [BY_OCR, "words of a scan"])],
+)
+def test_D6_a_scan_with_a_stamp_on_it_is_a_scan_and_keeps_the_text_of_the_stamp(ocr: str, told: list[str]):
+    reading = read(with_picture("Envelope 1234", share=0.9), "pdf", ocr=ocr)
+    assert [one.text for one in reading.elements if one.page == 1] == ["[page 1]", "Envelope 1234", *told]
+    assert [one.text.partition(":")[0] for one in reading.elements if not one.page] == (
+        [] if ocr else ["[This document is a scan"]
+    )
+
+
+@pytest.mark.parametrize(("words", "share"), [("Envelope 1234", 0.4), ("many words " * 20, 0.9)])
+def test_D6_a_page_with_a_small_picture_or_with_text_is_no_scan(words: str, share: float):
+    assert "scan" not in read(with_picture(words, share), "pdf").text
+
+
 @pytest.mark.full
 def test_D6_a_scan_is_read_where_tesseract_is_installed():
     reading = read_document("scan.pdf", ocr=LANGUAGES)
@@ -129,12 +155,21 @@ def test_D6_languages_that_tesseract_lacks_are_left_out():
         ("only a part", "only a part of all the words that stand on the page", True),
         (None, "a whole page of words that were not found", True),
         (None, "few", True),
+        ("天 地\n行 势\n健 坤", "天行健\n地势坤", True),
+        ("天 地 行", "天 地 行", False),
     ],
 )
 def test_D6_where_much_was_missed_the_bare_text_of_a_page_stands(found: str | None, seen: str, is_bare: bool):
     structured = [Element(kind="heading", text=found, page=7)] if found else []
     bare = [Element(kind="paragraph", text=seen, page=7)]
     assert fuller(structured, f" {seen}\n", 7) == (bare if is_bare else structured)
+
+
+def test_D6_what_is_written_from_top_to_bottom_is_no_table():
+    rows = tuple(zip("学而时习之", "天行健君子", strict=True))
+    table = Element(kind="table", text="\n".join(f"| {left} | {right} |" for left, right in rows), rows=rows)
+    assert [one.text for one in fuller([table], "天行健君子\n学而时习之", 7)] == ["天行健君子\n学而时习之"]
+    assert fuller([table], "学 天\n而 行\n时 健\n习 君\n之 子", 7) == [table]
 
 
 def test_D6_a_page_without_words_has_no_element():
@@ -168,6 +203,81 @@ def test_D6_a_damaged_pdf_says_so(data: bytes):
 def test_D6_a_pdf_that_lost_its_end_is_read_as_far_as_it_can_be():
     reading = read(LETTER[: LETTER.rindex(b"startxref")], "pdf")
     assert squeezed(content.PARAGRAPHS[0]) in squeezed(reading.text)
+
+
+def test_D7_what_takes_too_long_goes_on_without_headings_and_tables():
+    reading = read(LONG, "pdf", limits=ParseLimits(seconds=1e-9))
+    assert [one.text for one in reading.elements if not one.page] == [PLAIN]
+    assert {one.page for one in reading.elements if one.kind == "heading"} == {1, 2, 3, 4}
+    assert [one.page for one in reading.elements if one.kind == "page"] == list(range(1, 301))
+    whole = [squeezed(one.text.lstrip("# ")) for one in read(LONG, "pdf").elements if one.page == 9]
+    assert all(words in squeezed(reading.text) for words in whole)
+
+
+# What is on top of a page
+
+
+def made(*objects: str) -> bytes:
+    numbered = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, 1))
+    return f"%PDF-1.7\n{numbered}trailer\n<</Root 1 0 R>>\n".encode("latin-1")
+
+
+def stream(content: str, fields: str = "") -> str:
+    return f"<</Length {len(content)}{fields}>>stream\n{content}\nendstream"
+
+
+def drawn(words: str) -> str:
+    return stream(f"BT /F 12 Tf 2 5 Td ({words}) Tj ET", f"/Type/XObject/Subtype/Form/BBox[0 0 250 25]{FONTS}")
+
+
+FONTS = "/Resources<</Font<</F 5 0 R>>/XObject<</I 6 0 R>>>>"
+
+
+def one_page(content: str, *others: str, fields: str = "") -> bytes:
+    return made(
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R{FONTS}{fields}>>",
+        stream(content),
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        *others,
+    )
+
+
+def with_picture(words: str, share: float) -> bytes:
+    picture = stream("@" * 100, "/Subtype/Image/Width 10/Height 10/ColorSpace/DeviceGray/BitsPerComponent 8")
+    return one_page(f"q 600 0 0 {800 * share} 0 0 cm /I Do Q BT /F 8 Tf 72 20 Td ({words}) Tj ET", picture)
+
+
+def test_D6_what_was_filled_into_a_form_and_written_onto_a_page_is_read():
+    field = "/Subtype/Widget/Rect[150 640 400 665]"
+    on_top = [
+        f"<<{field}/FT/Tx/T(name)/V(Ann Lee)/AP<</N 7 0 R>>>>",
+        "<</Subtype/FreeText/Contents(typed here)/Rect[72 400 300 430]/AP<</N 8 0 R>>>>",
+        f"<<{field}/FT/Ch/T(city)/V(Paris)>>",
+        f"<<{field}/FT/Btn/T(agree)/V/Yes/AS/Yes>>",
+        f"<<{field}/FT/Btn/T(refuse)/V/Off/AS/Off>>",
+        f"<<{field}/FT/Tx/T(empty)>>",
+        "<</Subtype/Text/Contents(please change)/Rect[400 700 420 720]>>",
+        "<</Subtype/Text/Contents(never seen)/F 2/Rect[400 700 420 720]>>",
+        "<</Subtype/Popup/Contents(said twice)/Rect[400 700 420 720]>>",
+        "<</Subtype/Link/Contents(a link)/Rect[72 640 140 660]/A<</S/URI/URI(https://example.com/)>>>>",
+    ]
+    data = one_page(
+        "BT /F 12 Tf 72 645 Td (Full name:) Tj ET",
+        "<<>>",
+        drawn("Ann Lee"),
+        drawn("typed here"),
+        fields=f"/Annots[{' '.join(on_top)}]",
+    )
+    texts = [one.text for one in read(data, "pdf").elements]
+    assert squeezed("".join(texts[:-4])) == squeezed("[page 1] Full name: Ann Lee typed here")
+    assert texts[-4:] == [
+        "[form field] city: Paris",
+        "[form field] agree: Yes",
+        "[comment] please change",
+        "Links: [Full name:](https://example.com/)",
+    ]
 
 
 # Damaged pages

@@ -1,6 +1,7 @@
 """The pool of children that documents are parsed in (D7): whatever a child does, it costs one document and one text."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -26,6 +27,7 @@ from tests.files.parsing.a_pool import (
     until,
 )
 
+SCANNING_CHILD = Path(__file__).with_name("a_scanning_child.py")
 SHORT = ParseLimits(seconds=0.2)
 LONG = ParseLimits(seconds=60)
 
@@ -151,11 +153,16 @@ async def test_D7_a_document_that_comes_bit_by_bit_has_no_more_time(strange: Par
     assert (await refusal_of(strange, "slow", limits=SHORT)).code == "too_long"
 
 
-async def test_D7_a_scan_has_the_time_of_scans_on_top(strange: Parsers):
-    limits = ParseLimits(seconds=0.1, ocr_seconds=0.1)
-    with pytest.raises(FileRefused, match=r"longer than 0\.2 seconds"):
-        async for _ in strange.parse("a", Task(format="pdf", name="hangs", ocr="eng", limits=limits), in_pieces(b"")):
+@pytest.mark.parametrize(
+    ("times", "words"), [(0, r"longer than 0\.5 seconds"), (1, r"longer than 0\.75 seconds"), (2, "broke down")]
+)
+async def test_D7_a_document_has_the_time_of_scans_on_top_only_when_they_are_read_and_once(times: int, words: str):
+    task = Task(format="pdf", name="a.pdf", ocr="eng", limits=ParseLimits(seconds=0.5, ocr_seconds=0.25))
+    pool = Parsers(PoolSettings(sandbox=""), command=[sys.executable, str(SCANNING_CHILD), str(times)])
+    with pytest.raises(FileRefused, match=words):
+        async for _ in pool.parse("a", task, in_pieces(b"")):
             pass
+    await pool.close()
 
 
 async def test_D7_time_in_which_nobody_asks_for_more_does_not_count(strange: Parsers):

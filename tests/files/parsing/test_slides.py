@@ -12,6 +12,7 @@ SPACES = (
     'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
     'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
     'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" '
+    'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" '
     'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
 )
 TYPE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -39,7 +40,8 @@ def relations(**targets: str) -> str:
     )
 
 
-def deck(slide: str, head: str = "", **more: str) -> bytes:
+def deck(slide: str, head: str = "", told: str = "", **more: str) -> bytes:
+    """A presentation of one slide; `told` are attributes of it."""
     out = BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr(
@@ -47,8 +49,9 @@ def deck(slide: str, head: str = "", **more: str) -> bytes:
             f'<p:presentation {SPACES}><p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst></p:presentation>',
         )
         archive.writestr("ppt/_rels/presentation.xml.rels", relations(s1="slides/slide1.xml"))
-        archive.writestr("ppt/slides/slide1.xml", f"{head}<p:sld {SPACES}>{slide}</p:sld>")
+        archive.writestr("ppt/slides/slide1.xml", f"{head}<p:sld {SPACES} {told}>{slide}</p:sld>")
         targets = {"l1": "https://example.com/a", "l2": "https://example.com/b", "d1": "../diagrams/data1.xml"}
+        targets |= {"c1": "../charts/chart1.xml", "k1": "../comments/comment1.xml", "k2": "../comments/modern.xml"}
         archive.writestr("ppt/slides/_rels/slide1.xml.rels", relations(**targets))
         for name, text in more.items():
             archive.writestr(name, text)
@@ -100,3 +103,67 @@ def test_D6_a_damaged_slide_is_empty_and_the_rest_is_read(slide: str):
 def test_D6_a_slide_that_declares_entities_is_not_read():
     head = '<!DOCTYPE x [<!ENTITY e "grow">]>'
     assert lines(deck(shape(run("&e;")), head)) == []
+
+
+CHART = '<p:graphicFrame><a:graphicData><c:chart r:id="c1"/></a:graphicData></p:graphicFrame>'
+
+
+def picture(words: str = "") -> str:
+    return f'<p:pic><p:nvPicPr><p:cNvPr id="1" descr="{words}"/></p:nvPicPr></p:pic>'
+
+
+def series(name: str, *values: str) -> str:
+    def points(*texts: str) -> str:
+        return "".join(f'<c:pt idx="{place}"><c:v>{text}</c:v></c:pt>' for place, text in enumerate(texts))
+
+    parts = {"tx": points(name), "cat": points("Q1", "Q2"), "val": points(*values)}
+    return f"<c:ser>{''.join(f'<c:{tag}>{inner}</c:{tag}>' for tag, inner in parts.items())}</c:ser>"
+
+
+def chart(*columns: str, title: str = "") -> str:
+    named = f"<c:title><a:p>{run(title)}</a:p></c:title>" if title else ""
+    return (
+        f"<c:chartSpace {SPACES}><c:chart>{named}<c:barChart>{''.join(columns)}</c:barChart></c:chart></c:chartSpace>"
+    )
+
+
+def test_D6_a_chart_is_the_table_it_was_drawn_from():
+    drawn = chart(series("North", "1", "2"), series("South", "3"), title="Sales")
+    reading = read(deck(CHART, **{"ppt/charts/chart1.xml": drawn}), "pptx")
+    assert reading.texts("paragraph") == ["[chart: Sales]"]
+    assert reading.cells() == [("", "North", "South"), ("Q1", "1", "3"), ("Q2", "2", "")]
+
+
+@pytest.mark.parametrize("drawn", ["", "<c:ser", chart(), chart('<c:ser><c:val><c:pt idx="-1"/></c:val></c:ser>')])
+def test_D6_a_chart_that_is_damaged_does_no_harm(drawn: str):
+    reading = read(deck(CHART + shape(run("words")), **{"ppt/charts/chart1.xml": drawn}), "pptx")
+    assert reading.cells() == []
+    assert reading.texts("paragraph")[-1] == "words"
+
+
+def test_D6_pictures_are_described_and_one_alone_says_that_it_is_no_text():
+    assert lines(deck(shape(run("words")) + picture("a&#10;map"))) == ["words", "[image: a map]"]
+    assert lines(deck(picture())) == ["[slide 1 has no text: it is a picture]"]
+    assert lines(deck(picture("a map"))) == ["[image: a map]", "[slide 1 has no text: it is a picture]"]
+
+
+def test_D6_comments_on_a_slide_are_read():
+    older = f"<p:cmLst {SPACES}><p:cm><p:text>why?</p:text></p:cm></p:cmLst>"
+    said = f"<n:txBody><a:p>{run('be')}{run('cause')}</a:p></n:txBody>"
+    newer = f'<n:cmLst xmlns:n="n" {SPACES}><n:cm>{said}</n:cm></n:cmLst>'
+    parts = {"ppt/comments/comment1.xml": older, "ppt/comments/modern.xml": newer}
+    assert lines(deck(shape(run("words")), **parts)) == ["words", "[comment] why?", "[comment] because"]
+
+
+def test_D6_a_hidden_slide_says_so():
+    assert read(deck(shape(run("words")), told='show="0"'), "pptx").text == "[slide 1 (hidden)]\n\nwords"
+
+
+def test_D6_numbered_points_have_their_numbers():
+    def point(kind: str, words: str, level: int = 0, told: str = "") -> str:
+        return f'<a:pPr lvl="{level}"><a:buAutoNum type="{kind}" {told}/></a:pPr>{run(words)}'
+
+    first = [point("arabicPeriod", "a"), point("alphaLcParenR", "b", 1), point("arabicPeriod", "c"), run("plain")]
+    later = [point("arabicPeriod", "d"), point("romanUcParenBoth", "e", 1, 'startAt="4"'), point("odd", "f", 2)]
+    expected = ["1. a", "  a) b", "2. c", "plain", "1. d", "  (IV) e", "    - f"]
+    assert lines(deck(shape(*first, *later))) == expected

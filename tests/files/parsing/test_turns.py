@@ -70,6 +70,30 @@ async def test_D7_more_than_may_wait_are_refused_in_words():
     await row.end("b2")
 
 
+async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_else():
+    row = Row(places=1, of_owner=1, waiting=4)
+    await row.come("a1", "a2", "a3", "a4", "a5", "a6")
+    await row.come("b1", "c1")
+    assert [name for name, task in row.tasks.items() if task.done()] == ["a4", "a5", "a6"]
+    for name in ("a6", "a5", "a4"):
+        with pytest.raises(FileRefused, match="too many documents are waiting") as refused:
+            await row.tasks[name]
+        assert refused.value.code == "busy"
+    await row.end("a1", "a2", "b1", "c1", "a3")
+    assert row.begun == ["a1", "a2", "b1", "c1", "a3"]
+
+
+async def test_D7_one_that_is_about_to_leave_is_not_counted():
+    row = Row(places=1, of_owner=1, waiting=2)
+    await row.come("a1", "a2", "a3")
+    coming = asyncio.create_task(row.come("b1"))
+    await asyncio.sleep(0)
+    row.tasks["a3"].cancel()
+    await coming
+    await row.end("a1", "a2", "b1")
+    assert row.begun == ["a1", "a2", "b1"]
+
+
 async def test_D7_who_leaves_the_row_holds_up_nobody():
     row = Row(places=1, of_owner=1)
     await row.come("a1", "b1", "c1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recto.errors import FileRefused, WireError
-from recto.files.parsing.frames import CHILD, MEMORY_CODE, Ready
+from recto.files.parsing.frames import CHILD, MEMORY_CODE, Ready, seconds_for
 from recto.files.parsing.ports import MEBIBYTE, Ended, Failed, Found, Frame, Opened, Task
 from recto.page.document import Element
 
@@ -23,11 +23,17 @@ class Answer:
     def __init__(self, task: Task) -> None:
         self.is_ended = False
         self.child_waits = False
-        self._limits = task.limits
+        self._task, self._limits = task, task.limits
+        self._reads_scans = False
         self._opened: Opened | None = None
         self._characters = 0
         self._pages = 0
         self._bytes = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long the child may work on it, by what it said so far."""
+        return seconds_for(self._task, scans=self._reads_scans)
 
     def take(self, frame: Frame | Ready, size: int) -> tuple[Frame, ...]:
         """What to pass on of it. Raises FileRefused where the document cannot be read, WireError for what is no answer.
@@ -55,6 +61,9 @@ class Answer:
     def _found(self, found: Found) -> tuple[Frame, ...]:
         if found.pages < self._pages:
             raise WireError(where=CHILD, problem=f"{found.pages} pages after {self._pages}")
+        if found.scans and (self._reads_scans or not self._task.ocr):
+            raise WireError(where=CHILD, problem="scans that it was not asked to read, or said before")
+        self._reads_scans = self._reads_scans or found.scans
         if not found.elements and found.pages == self._pages:
             return ()
         kept = self._within_characters(self._within_pages(found.elements))

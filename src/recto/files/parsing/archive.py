@@ -45,6 +45,30 @@ class Archive:
             return ""
         return "" if len(data) > MOST_BYTES else decode(data) or ""
 
+    def is_too_large(self, name: str) -> bool:
+        """Whether what it says of itself is more than is taken from it."""
+        try:
+            return self._archive is not None and self._archive.getinfo(name).file_size > MOST_BYTES
+        except KeyError:
+            return False
+
+    def with_text(self, name: str, text: str) -> bytes | None:
+        """The texts in it with one of them changed, and nothing else; None where it is damaged or too large."""
+        if self._archive is None:
+            return None
+        kept = [one for one in self._archive.infolist() if one.filename.endswith((".xml", "mimetype"))]
+        if sum(one.file_size for one in kept) > MOST_BYTES:
+            return None
+        out = BytesIO()
+        try:
+            with zipfile.ZipFile(out, "w") as changed:
+                for one in kept:
+                    # Once more than it says of itself is not read.
+                    changed.writestr(one.filename, text if one.filename == name else self._archive.read(one))
+        except _BROKEN:
+            return None
+        return out.getvalue()
+
 
 def member(data: bytes, name: str) -> str:
     """A text in a zip; nothing where there is none, or it is damaged or too large."""

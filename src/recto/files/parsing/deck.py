@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from recto.files.parsing.archive import Archive
+from recto.files.parsing.charts import CHART, chart_elements
+from recto.files.parsing.counting import NO_NUMBER, counted
 from recto.files.parsing.nodes import link
+from recto.files.parsing.package import RELATION, part
+from recto.files.parsing.package import targets as targets_of
 from recto.files.parsing.tables import table_elements, trimmed
 from recto.page.document import Element
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
-_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-# The strict form of the format has other names for the same.
-_STRICT = {
-    "http://purl.oclc.org/ooxml/drawingml/main": _A[1:-1],
-    "http://purl.oclc.org/ooxml/presentationml/main": _P[1:-1],
-    "http://purl.oclc.org/ooxml/officeDocument/relationships": _R[1:-1],
-}
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _LEVELS = tuple("012345678")
 _START = "ppt/presentation.xml"
@@ -28,7 +24,76 @@ TITLES = ("title", "ctrTitle")
 # Boxes of every slide that say nothing of it.
 _FURNITURE = ("sldNum", "dt", "ftr", "hdr", "sldImg")
 TITLE_LEVEL = 2
+PICTURE = "[image: "
+# How kinds of numbers begin.
+_WAYS = {
+    "arabic": "decimal",
+    "alphaLc": "lowerLetter",
+    "alphaUc": "upperLetter",
+    "romanLc": "lowerRoman",
+    "romanUc": "upperRoman",
+    "circleNum": "decimalEnclosedCircle",
+    "ea1": "chineseCounting",
+}
 _INDENT = "  "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slide:
+    """A slide by its XML, which is empty where it is damaged. `targets` tells where its ids lead."""
+
+    archive: Archive
+    root: ElementTree.Element
+    targets: Mapping[str, str]
+
+    def elements(self) -> Iterator[Element]:
+        """What stands on it: the title first."""
+        shapes = [one for one in _shown(self.root) if one.tag == f"{_P}sp" and _role(one) in TITLES]
+        for shape in shapes:
+            if text := " ".join(_words(shape, self.targets).split()):
+                yield Element(kind="heading", text=f"{'#' * TITLE_LEVEL} {text}", level=TITLE_LEVEL)
+        for one in _shown(self.root):
+            yield from self._shape(one)
+        for drawn in self._parts("/diagrams/data"):
+            yield from _paragraphs(drawn, {})
+
+    def is_hidden(self) -> bool:
+        """Whether it is left out when the others are shown."""
+        return self.root.get("show", "1") in ("0", "false")
+
+    def has_picture(self) -> bool:
+        """Whether any picture stands on it."""
+        return any(one.tag == f"{_P}pic" for one in _shown(self.root))
+
+    def comments(self) -> Iterator[str]:
+        """What was said about it."""
+        for root in self._parts("/comments/"):
+            # The older form has plain text, the newer one paragraphs.
+            yield from ("".join(one.itertext()) for one in root.iter(f"{_P}text"))
+            yield from (_words(one, {}) for one in root.iter() if one.tag.endswith("}txBody"))
+
+    def notes(self) -> str:
+        """What its speaker has noted."""
+        shapes = [one for root in self._parts("/notesSlides/") for one in root.iter(f"{_P}sp")]
+        texts = (_words(shape, {}).strip() for shape in shapes if _role(shape) not in _FURNITURE)
+        return "\n".join(filter(None, texts))
+
+    def _parts(self, folder: str) -> Iterator[ElementTree.Element]:
+        for name in self.targets.values():
+            if folder in name and (root := part(self.archive, name)) is not None:
+                yield root
+
+    def _shape(self, one: ElementTree.Element) -> Iterator[Element]:
+        if one.tag == f"{_P}sp" and _role(one) not in (*TITLES, *_FURNITURE):
+            yield from _paragraphs(one, self.targets)
+        elif one.tag == f"{_A}tbl":
+            rows = ([_words(cell, self.targets) for cell in row.iter(f"{_A}tc")] for row in one.iter(f"{_A}tr"))
+            yield from table_elements(trimmed(rows))
+        elif one.tag == f"{_P}pic" and (words := _described(one)):
+            yield Element(kind="paragraph", text=f"{PICTURE}{words}]")
+        elif one.tag == f"{CHART}chart":
+            chart = part(self.archive, self.targets.get(one.get(f"{RELATION}id", ""), ""))
+            yield from chart_elements(chart) if chart is not None else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,76 +103,27 @@ class Deck:
     archive: Archive
     slides: tuple[str, ...]
 
-    def elements(self, place: int) -> Iterator[Element]:
-        """What stands on a slide: the title first."""
-        name = self.slides[place]
-        root = _part(self.archive, name)
-        if root is None:
-            return
-        targets = _targets(self.archive, name)
-        shapes = [shape for shape in _shown(root) if shape.tag == f"{_P}sp" and _role(shape) not in _FURNITURE]
-        for shape in shapes:
-            if _role(shape) in TITLES and (text := " ".join(_words(shape, targets).split())):
-                yield Element(kind="heading", text=f"{'#' * TITLE_LEVEL} {text}", level=TITLE_LEVEL)
-        for one in _shown(root):
-            if one.tag == f"{_P}sp" and _role(one) not in (*TITLES, *_FURNITURE):
-                yield from _paragraphs(one, targets)
-            elif one.tag == f"{_A}tbl":
-                rows = ([_words(cell, targets) for cell in row.iter(f"{_A}tc")] for row in one.iter(f"{_A}tr"))
-                yield from table_elements(trimmed(rows))
-        for name in filter(_is_diagram, targets.values()):
-            drawn = _part(self.archive, name)
-            yield from _paragraphs(drawn, {}) if drawn is not None else ()
-
-    def notes(self, place: int) -> str:
-        """What the speaker of a slide has noted."""
-        targets = _targets(self.archive, self.slides[place])
-        name = next((target for target in targets.values() if "/notesSlides/" in target), None)
-        root = _part(self.archive, name) if name else None
-        shapes = [] if root is None else [one for one in root.iter(f"{_P}sp") if _role(one) not in _FURNITURE]
-        return "\n".join(filter(None, (_words(shape, {}).strip() for shape in shapes)))
+    def slide(self, name: str) -> Slide:
+        """One of its slides."""
+        root = part(self.archive, name)
+        empty = ElementTree.Element(f"{_P}sld")
+        return Slide(archive=self.archive, root=empty if root is None else root, targets=targets_of(self.archive, name))
 
 
 def open_deck(data: bytes) -> Deck | None:
     """The presentation in a zip, or None where there is none."""
     archive = Archive(data)
-    root = _part(archive, _START)
+    root = part(archive, _START)
     if root is None:
         return None
-    targets = _targets(archive, _START)
-    ids = (one.get(f"{_R}id", "") for one in root.iter(f"{_P}sldId"))
+    targets = targets_of(archive, _START)
+    ids = (one.get(f"{RELATION}id", "") for one in root.iter(f"{_P}sldId"))
     return Deck(archive=archive, slides=tuple(targets[key] for key in ids if key in targets))
 
 
-def _part(archive: Archive, name: str) -> ElementTree.Element | None:
-    text = archive.text(name)
-    for strict, usual in _STRICT.items():
-        text = text.replace(strict, usual)
-    # Entities that grow and grow are declared; no program declares any here.
-    if not text or "<!DOCTYPE" in text:
-        return None
-    try:
-        return ElementTree.fromstring(text)  # noqa: S314 - it declares no entities
-    except ElementTree.ParseError:
-        return None
-
-
-def _targets(archive: Archive, name: str) -> Mapping[str, str]:
-    """Where the ids in a part lead: to other parts, or out."""
-    folder, _, base = name.rpartition("/")
-    root = _part(archive, f"{folder}/_rels/{base}.rels")
-    return {} if root is None else {one.get("Id", ""): _target(one, folder) for one in root}
-
-
-def _target(relation: ElementTree.Element, folder: str) -> str:
-    target = relation.get("Target", "")
-    if relation.get("TargetMode") == "External":
-        return target
-    return target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-
-
-def _is_diagram(name: str) -> bool:
-    return "/diagrams/data" in name
+def _described(picture: ElementTree.Element) -> str:
+    told = picture.find(f"{_P}nvPicPr/{_P}cNvPr")
+    return "" if told is None else " ".join(told.get("descr", "").split())
 
 
 def _shown(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
@@ -127,15 +143,42 @@ def _role(shape: ElementTree.Element) -> str:
 
 
 def _paragraphs(shape: ElementTree.Element, targets: Mapping[str, str]) -> Iterator[Element]:
+    counts: dict[int, int] = {}
     for one in shape.iter(f"{_A}p"):
         properties = one.find(f"{_A}pPr")
         level = _level(properties)
         if not (text := _line(one, targets).strip()):
             continue
+        counts = {place: count for place, count in counts.items() if place <= level}
+        numbered = properties.find(f"{_A}buAutoNum") if properties is not None else None
+        if numbered is not None:
+            counts[level] = counts.get(level, _start(numbered) - 1) + 1
+            yield Element(
+                kind="item", text=f"{_INDENT * level}{_numbered(numbered, counts[level])} {text}", level=level + 1
+            )
+            continue
+        counts.pop(level, None)
         if level or _is_listed(properties):
             yield Element(kind="item", text=f"{_INDENT * level}- {text}", level=level + 1)
         else:
             yield Element(kind="paragraph", text=text)
+
+
+def _start(numbered: ElementTree.Element) -> int:
+    told = numbered.get("startAt", "")
+    return int(told) if told.isdecimal() and len(told) <= len(_LEVELS) else 1
+
+
+def _numbered(numbered: ElementTree.Element, number: int) -> str:
+    """A number in the way that its kind says: how it counts, then what stands around it."""
+    kind = numbered.get("type", "")
+    way = next((way for begin, way in _WAYS.items() if kind.startswith(begin)), "")
+    words = counted(number, way)
+    if not words:
+        return NO_NUMBER
+    if kind.endswith("ParenBoth"):
+        return f"({words})"
+    return words + (")" if kind.endswith("ParenR") else "" if kind.endswith("Plain") else ".")
 
 
 def _level(properties: ElementTree.Element | None) -> int:
@@ -144,7 +187,7 @@ def _level(properties: ElementTree.Element | None) -> int:
 
 
 def _is_listed(properties: ElementTree.Element | None) -> bool:
-    marks = (f"{_A}buChar", f"{_A}buAutoNum", f"{_A}buBlip")
+    marks = (f"{_A}buChar", f"{_A}buBlip")
     return properties is not None and any(properties.find(mark) is not None for mark in marks)
 
 
@@ -161,7 +204,7 @@ def _line(paragraph: ElementTree.Element, targets: Mapping[str, str]) -> str:
         elif run.tag in (f"{_A}r", f"{_A}fld"):
             words = run.find(f"{_A}t")
             leads = run.find(f"{_A}rPr/{_A}hlinkClick")
-            url = targets.get(leads.get(f"{_R}id", ""), "") if leads is not None else ""
+            url = targets.get(leads.get(f"{RELATION}id", ""), "") if leads is not None else ""
             runs.append(((words.text or "") if words is not None else "", url if ":" in url else ""))
     joined: list[tuple[str, str]] = []
     for text, url in runs:

@@ -1,10 +1,12 @@
-"""Bytes as text: byte order marks, UTF-8, UTF-16, then what Chinese, Japanese and Korean files are written in."""
+"""Bytes as text: byte order marks, UTF-8, UTF-16, then the older encodings. Refuses bytes that are no text."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections.abc import Iterator
+
+from recto.files.parsing.alphabets import alphabet_of
 
 # Longer marks first: that of UTF-32 begins with that of UTF-16.
 MARKS = (
@@ -19,11 +21,19 @@ MARKS = (
 NO_TEXT = (b"%PDF-",)
 # Each is the largest of its family: cp932 is Shift-JIS with what Windows adds, cp949 is so for EUC-KR.
 LEGACY = ["gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1252"]
+# Only where those do not fit: what they write differs from cp1252 in a few letters.
+EUROPEAN = ["cp1250", "cp1254"]
+EUROPEAN_SHARE = 0.4
 # Enough to tell an encoding by; more only takes longer.
 SAMPLE_BYTES = 65_536
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
 # Up to the last byte that is no part of a longer character in any of them.
 WHOLE = re.compile(rb".*[\x00-\x2f]", re.DOTALL)
+# Of bytes read as UTF-16, of which any may be Chinese.
+FEW_WIDE = 6
+EVERYDAY_SHARE = 0.9
+GB_EVERYDAY = re.compile(rb"[\xa1-\xa9\xb0-\xd7][\xa1-\xfe]")
+BIG5_EVERYDAY = re.compile(rb"[\xa1-\xc6][\x40-\x7e\xa1-\xfe]")
 # A few words are too little for statistics; that they are made of everyday Chinese characters says more, though a few
 # of Korean look like them. The repetitions are possessive: what does not match costs linear time too.
 FEW_BYTES = 24
@@ -33,16 +43,25 @@ EVERYDAY = (
 )
 DECLARED = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 DECLARED_WITHIN = 4_096
+NO_ENCODINGS = frozenset({"punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape"})
 # Programs write more than the name says.
 LARGER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-1": "cp1252"}
 ASCII = re.compile(r"[\t\n\r\x20-\x7e]")
-# Letters of Europe, and signs of China, Japan and Korea.
-LETTERS = re.compile(r"[\u00a0-\u04ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef]")
+# Letters and signs of Europe, of Hebrew and Arabic, of India and Thailand, and signs of China, Japan and Korea.
+LETTERS = re.compile(
+    r"[\u00a0-\u04ff\u05d0-\u05ea\u060c-\u06d4\u0904-\u0939\u0e01-\u0e5b"
+    r"\u2010-\u2027\u20a0-\u20bf\u2100-\u27bf\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef]"
+)
 CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 # A text may be damaged here and there; bytes that are none have more than one such place in a hundred.
 DAMAGED_SHARE = 0.01
-LETTERS_SHARE = 0.7
+LETTERS_SHARE = 0.9
 UNREADABLE = "\ufffd"
+# Of a text in several encodings, at least so much of what is not ASCII is in lines of UTF-8.
+UTF8_SHARE = 0.5
+# What says in ASCII which signs follow.
+ESCAPES = ((b"\x1b$B", "iso2022_jp_ext"), (b"\x1b$@", "iso2022_jp_ext"), (b"\x1b$)C", "iso2022_kr"))
+SEVEN_BIT = ("iso2022", "hz", "utf-7")
 
 
 def decode(data: bytes, declared: str = "") -> str | None:
@@ -63,13 +82,20 @@ def decode(data: bytes, declared: str = "") -> str | None:
 def declared_encoding(data: bytes) -> str:
     """The encoding that a page of HTML or a text in XML says it is in; nothing where it says none that is known."""
     found = DECLARED.search(data[:DECLARED_WITHIN])
-    name = found[1].decode("ascii").lower() if found else ""
+    return known_encoding(found[1].decode("ascii")) if found else ""
+
+
+def known_encoding(name: str) -> str:
+    """The Python name of an encoding that is declared; nothing where there is none of that name."""
+    lower = name.lower()
     try:
-        known = codecs.lookup(LARGER.get(name, name)).name if name else ""
-    except LookupError:
+        known = codecs.lookup(LARGER.get(lower, lower)).name
+        # Some are known that are no encodings of text.
+        b"a".decode(known)
+    except (LookupError, ValueError):
         return ""
     # Whoever could read the name of such an encoding did not find it in that encoding.
-    return "" if known.startswith(("utf-16", "utf-32")) else known
+    return "" if known.startswith(("utf-16", "utf-32")) or known in NO_ENCODINGS else known
 
 
 def _candidates(data: bytes, declared: str) -> Iterator[str]:
@@ -79,6 +105,7 @@ def _candidates(data: bytes, declared: str) -> Iterator[str]:
             yield from _damaged(data[len(mark) :], encoding)
     if b"\0" in data:
         yield from _utf16(data)
+    yield from _shifting(data, declared)
     if (text := _strict(data, "utf-8")) is not None:
         yield text
         return
@@ -86,8 +113,11 @@ def _candidates(data: bytes, declared: str) -> Iterator[str]:
         yield from _damaged(data, declared)
     if _is_damaged_utf8(text := data.decode("utf-8", "replace")):
         yield text
-    if b"\0" not in data and (encoding := _legacy(_sample(data))):
-        yield from _damaged(data, encoding)
+    if b"\0" not in data:
+        yield from chinese_utf16(data)
+        yield from _mixed(data)
+        if encoding := _legacy(_sample(data)):
+            yield from _damaged(data, encoding)
 
 
 def _strict(data: bytes, encoding: str) -> str | None:
@@ -113,6 +143,49 @@ def _utf16(data: bytes) -> Iterator[str]:
         yield best
 
 
+def _shifting(data: bytes, declared: str) -> Iterator[str]:
+    """Text that is all in ASCII, and yet in another encoding that writes so."""
+    escape = next((encoding for mark, encoding in ESCAPES if mark in data), "")
+    encoding = declared if declared.startswith(SEVEN_BIT) else escape
+    if encoding and data.isascii() and (text := _strict(data, encoding)) is not None:
+        yield text
+
+
+def chinese_utf16(data: bytes) -> Iterator[str]:
+    """Chinese in UTF-16 without a mark, a blank or a line end. Almost all of it is of everyday characters."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        text = _strict(data, encoding) or ""
+        beginning = text[:SAMPLE_BYTES]
+        if len(beginning) >= FEW_WIDE and _everyday_count(beginning) >= EVERYDAY_SHARE * len(beginning):
+            yield text
+
+
+def _everyday_count(text: str) -> int:
+    return max(
+        len(GB_EVERYDAY.findall(text.encode("gb2312", "ignore"))),
+        len(BIG5_EVERYDAY.findall(text.encode("big5", "ignore"))),
+    )
+
+
+def _mixed(data: bytes) -> Iterator[str]:
+    """Lines of which most are in UTF-8 and some are not: what several programs wrote into one file."""
+    if _utf8_share(_sample(data)) < UTF8_SHARE:
+        return
+    lines = data.splitlines(keepends=True)
+    texts = [_strict(line, "utf-8") for line in lines]
+    others = b"".join(line for line, text in zip(lines, texts, strict=True) if text is None)
+    encoding = _legacy(_sample(others))
+    if encoding and next(_damaged(others, encoding), None) is not None:
+        both = zip(lines, texts, strict=True)
+        yield "".join([line.decode(encoding, "replace") if text is None else text for line, text in both])
+
+
+def _utf8_share(sample: bytes) -> float:
+    """How much of what is not ASCII stands in lines of UTF-8."""
+    found = b"".join(line for line in sample.splitlines() if _strict(line, "utf-8") is not None)
+    return len(NOT_ASCII.findall(found)) / max(1, len(NOT_ASCII.findall(sample)))
+
+
 def _likeness(text: str) -> int:
     beginning = text[:SAMPLE_BYTES]
     return 2 * len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
@@ -134,10 +207,15 @@ def _sample(data: bytes) -> bytes:
 
 
 def _legacy(sample: bytes) -> str | None:
-    from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes a while to import
-
     everyday = next((encoding for encoding, letters in EVERYDAY if letters.fullmatch(sample)), None)
     if everyday and len(NOT_ASCII.findall(sample)) <= FEW_BYTES:
         return everyday
+    if encoding := alphabet_of(sample):
+        return encoding
+
+    from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes a while to import
+
     best = from_bytes(sample, cp_isolation=LEGACY).best()
+    if not best and len(NOT_ASCII.findall(sample)) <= EUROPEAN_SHARE * len(sample):
+        best = from_bytes(sample, cp_isolation=EUROPEAN).best()
     return best.encoding if best else everyday

@@ -11,7 +11,7 @@ from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, Unreadable
 from recto.files.types import DOCUMENTS
 
 if TYPE_CHECKING:
-    from xberg import ExtractInput, ExtractionConfig
+    from xberg import ConversionOptions, ExtractInput, ExtractionConfig
     from xberg._xberg import ExtractedDocument, ExtractionResult
 
 # Nodes with headings, lists and links; one text in Markdown; nothing but tables.
@@ -22,6 +22,8 @@ _MOST_CELLS = 50_000_000
 # What is packed tighter than this is made to be.
 _TIGHTEST = 1_000
 _SECONDS = 3_600
+# Elements of HTML within each other. At twice as many its thread has no stack left, and the child would die of it.
+_DEEPEST = 250
 _LOCKED = re.compile(r"password|encrypt", re.IGNORECASE)
 
 
@@ -73,7 +75,7 @@ def _config(wanted: Wanted) -> ExtractionConfig:
             strip_repeating_text=False,
             include_watermarks=False,
         ),
-        html_options=xberg.ConversionOptions(extract_metadata=False, compact_tables=True, bullets="-"),
+        html_options=_html_options(),
         security_limits=xberg.SecurityLimits(
             max_archive_size=_LARGEST,
             max_compression_ratio=_TIGHTEST,
@@ -81,4 +83,20 @@ def _config(wanted: Wanted) -> ExtractionConfig:
             max_iterations=_LARGEST,
             max_table_cells=_MOST_CELLS,
         ),
+    )
+
+
+def _html_options() -> ConversionOptions:
+    import xberg
+
+    return xberg.ConversionOptions(
+        extract_metadata=False,
+        compact_tables=True,
+        bullets="-",
+        max_depth=_DEEPEST,
+        # Line ends that are meant are told from those that only break a long line.
+        newline_style=xberg.NewlineStyle.BACKSLASH,
+        inline_data_media=xberg.InlineDataMedia.ALT_TEXT_ONLY,
+        # On many pages all of the words are in one form, or under the head.
+        preprocessing=xberg.PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
     )

@@ -46,9 +46,9 @@ class Order:
     size: int
 
 
-def seconds_for(task: Task) -> float:
+def seconds_for(task: Task, *, scans: bool = True) -> float:
     """How long a child may work on a task. Those for scans come on top: the rest is read when they are used up."""
-    return task.limits.seconds + (task.limits.ocr_seconds if task.ocr else 0)
+    return task.limits.seconds + (task.limits.ocr_seconds if task.ocr and scans else 0)
 
 
 # Both ways
@@ -92,13 +92,13 @@ def frame_row(frame: Frame | Ready) -> Row:
     match frame:
         case Found():
             elements: list[Json] = [cast("Json", element_row(element)) for element in frame.elements]
-            return {"frame": "found", "elements": elements, "pages": frame.pages}
+            return {"frame": "found", "elements": elements, "pages": frame.pages, "scans": frame.scans}
         case _:
             return {"frame": type(frame).__name__.lower(), **cast("Row", asdict(frame))}
 
 
 def pieces_of(found: Found, pages_before: int) -> Iterator[Found]:
-    """The same in frames of a size. Only the last says how many pages are done with it."""
+    """The same in frames of a size. Only the last says how many pages are done with it, and what comes next."""
     size, piece = 0, list[Element]()
     for element in [part for whole in found.elements for part in _parts(whole)]:
         if piece and size + _size(element) > PIECE_CHARACTERS:
@@ -106,7 +106,7 @@ def pieces_of(found: Found, pages_before: int) -> Iterator[Found]:
             size, piece = 0, []
         size += _size(element)
         piece.append(element)
-    yield Found(elements=tuple(piece), pages=found.pages)
+    yield Found(elements=tuple(piece), pages=found.pages, scans=found.scans)
 
 
 def _size(element: Element) -> int:
@@ -174,7 +174,7 @@ def _frame(row: Row) -> Frame | Ready:
     match row["frame"]:
         case "found":
             elements = [_element(cast("Row", element)) for element in cast("list[Json]", row["elements"])]
-            return Found(elements=tuple(elements), pages=_number(row["pages"]))
+            return Found(elements=tuple(elements), pages=_number(row["pages"]), scans=_is_true(row.get("scans", False)))
         case "opened":
             unit = UNITS[UNITS.index(cast("Unit", row["unit"]))] if row["unit"] is not None else None
             return Opened(unit=unit, page_count=None if row["page_count"] is None else _number(row["page_count"]))
@@ -203,6 +203,12 @@ def _element(row: Row) -> Element:
 def _number(value: Json) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST_NUMBER:
         raise ValueError("not a count")
+    return value
+
+
+def _is_true(value: Json) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("neither true nor false")
     return value
 
 

@@ -1,72 +1,67 @@
-"""Documents without pages that count: letters, books, pages of the web, mail. Structure as far as the format has it."""
+"""Documents without pages that count: letters and books. Structure as far as the format has it."""
 
 from __future__ import annotations
 
-import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from xml.sax.saxutils import unescape
 
+from recto.files.parsing import odt, rtf
+from recto.files.parsing.counting import Labels
 from recto.files.parsing.extraction import extract
 from recto.files.parsing.markdown import blocks
 from recto.files.parsing.nodes import elements_of
-from recto.files.parsing.ports import Found, Frame, Opened
-from recto.files.parsing.refusal import DAMAGED, Unreadable
+from recto.files.parsing.numbering import docx_labels
+from recto.files.parsing.odt_lists import odt_labels
+from recto.files.parsing.ports import Frame
+from recto.files.parsing.told import told
 from recto.page.document import Element
 
-FRAME_ELEMENTS = 100
-_HEAD_BYTES = 4_096
-# The first line of a message, after that of the mailbox it was in.
-_HEADER = re.compile(rb"(?:From [^\n]*\n)?[\w-]+[ \t]*:")
-# How Outlook names all that is in a message.
-_OUTLOOK = "__substg1.0_".encode("utf-16-le")
-# Notes at the foot of a page would be lost; as part of their paragraph they are not.
-_RTF_NOTE = re.compile(rb"\{\\(?:\*\\)?footnote(?![a-z])")
-_DECLARED = re.compile(r"<meta\b[^>]*charset[^>]*>", re.IGNORECASE)
 _ROW_END, _CELL_END = "\t\t", "\t"
+# Where a link leads, as xberg takes it from a docx: still written as XML.
+_LEADS = re.compile(r"(?<=\]\()\S*&\w+;\S*")
 
 
 def flowing(data: bytes, form: str) -> Iterator[Frame]:
     """The elements of a text document, in their order. Raises Unreadable."""
     if form == "epub":
         # Its nodes do not say which item is within which.
-        return _told(blocks(extract(data, form, "markdown").content))
-    found = extract(_RTF_NOTE.sub(b"{ ", data) if form == "rtf" else data, form)
-    nodes = found.document.nodes if found.document else []
-    elements = elements_of(nodes) if nodes or not found.content.strip() else blocks(found.content)
-    return _told(map(_separated, elements) if form == "doc" else elements)
-
-
-def html(text: str) -> Iterator[Frame]:
-    """A page of the web. Raises Unreadable."""
-    # It is no longer written as it says.
-    found = extract(_DECLARED.sub("", text).encode(), "html", "markdown")
-    return _told(blocks(found.content))
-
-
-def mail(data: bytes, form: str) -> Iterator[Frame]:
-    """A message: who, to whom, when, about what; its words; the names of what is attached. Raises Unreadable."""
-    head = data[:_HEAD_BYTES].removeprefix(codecs.BOM_UTF8).lstrip()
-    if (_OUTLOOK not in data) if form == "msg" else (b"\0" in head or not _HEADER.match(head)):
-        raise Unreadable(DAMAGED)
+        return told(blocks(extract(data, form, "markdown").content))
+    data = _READY[form](data) if form in _READY else data
     found = extract(data, form)
-    return _told(elements_of(found.document.nodes if found.document else []))
-
-
-def _told(elements: Iterable[Element]) -> Iterator[Frame]:
-    yield Opened()
-    waiting: list[Element] = []
-    for element in elements:
-        waiting.append(replace(element, page=None))
-        if len(waiting) == FRAME_ELEMENTS:
-            yield Found(elements=tuple(waiting))
-            waiting = []
-    if waiting:
-        yield Found(elements=tuple(waiting))
+    nodes = found.document.nodes if found.document else []
+    elements = elements_of(nodes, _LABELS[form](data)) if nodes or not found.content.strip() else blocks(found.content)
+    if form in _MENDED:
+        elements = map(_MENDED[form], elements)
+    return told(elements)
 
 
 def _separated(element: Element) -> Element:
-    """Cells of a table that its format has lost, set apart again."""
-    if _CELL_END not in element.text:
+    """Cells of a table that its format has lost, set apart again. Other tabs stay: one alone ends no row."""
+    if _ROW_END not in element.text:
         return element
     return replace(element, text=element.text.replace(_ROW_END, "\n").replace(_CELL_END, " | "))
+
+
+def _led(element: Element) -> Element:
+    """Links that lead where their document says."""
+    if not _LEADS.search(element.text):
+        return element
+    rows = tuple([tuple([_LEADS.sub(_plain, cell) for cell in row]) for row in element.rows])
+    return replace(element, text=_LEADS.sub(_plain, element.text), rows=rows)
+
+
+def _plain(found: re.Match[str]) -> str:
+    return unescape(found[0], {"&quot;": '"', "&apos;": "'"})
+
+
+_MENDED: Mapping[str, Callable[[Element], Element]] = {"doc": _separated, "docx": _led}
+# How items are numbered is not to be found in the old ones.
+_LABELS: Mapping[str, Callable[[bytes], Labels]] = {
+    "docx": docx_labels,
+    "odt": odt_labels,
+    "rtf": lambda _: Labels(()),
+    "doc": lambda _: Labels(()),
+}
+_READY: Mapping[str, Callable[[bytes], bytes]] = {"odt": odt.ready, "rtf": rtf.ready}

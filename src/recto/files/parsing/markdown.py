@@ -13,6 +13,11 @@ _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+\S")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _CELLS = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|[\s:|-]+\|\s*")
+# Two line ends that are meant, one after the other, set apart what a blank line does.
+_BLANK = ("", "\\")
+# The end of a line that is meant, not only due to its length; two of these are a mark that is meant.
+_MEANT = re.compile(r"(?<!\\)((?:\\\\)*+)\\$")
+_MADE = re.compile(r"\s*\n\s*")
 # One link that its program has written as two.
 _TORN_LINK = re.compile(r"\]\(([^()\s]+)\)\[([^\[\]]*\]\(\1\))")
 _INNER_LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(#[^()\s]*\)")
@@ -32,9 +37,9 @@ def blocks(text: str) -> Iterator[Element]:
         elif opens:
             yield from _block(waiting)
             waiting, fence = [line], opens[1]
-        elif not line.strip() or _begins(line, waiting):
+        elif (is_blank := line.strip() in _BLANK) or _begins(line, waiting):
             yield from _block(waiting)
-            waiting = [line] if line.strip() else []
+            waiting = [] if is_blank else [line]
         else:
             waiting.append(line)
     yield from _block(waiting)
@@ -56,16 +61,22 @@ def _block(lines: list[str]) -> Iterator[Element]:
             [cell.strip().replace("\\|", "|") for cell in _CELLS.split(line.strip().strip("|").strip())]
             for line in lines
         ]
-        yield from table_elements(
-            trimmed(row for row, line in zip(rows, lines, strict=True) if not _RULE.fullmatch(line))
-        )
+        told = [row for row, line in zip(rows, lines, strict=True) if not _RULE.fullmatch(line)]
+        yield from table_elements(trimmed(told))
         return
-    text = _INNER_LINK.sub(r"\1", " ".join(line.strip() for line in lines))
+    text = _INNER_LINK.sub(r"\1", _joined(lines))
     text = _TORN_LINK.sub(r" \2", text)
     if found := _HEADING.fullmatch(text):
         yield Element(kind="heading", text=text, level=len(found[1]))
     elif found := _ITEM.match(lines[0]):
         level = len(found[1].expandtabs(4)) // 2 + 1
-        yield Element(kind="item", text="  " * (level - 1) + text, level=level)
+        inner = "\n" + "  " * level
+        yield Element(kind="item", text="  " * (level - 1) + text.replace("\n", inner), level=level)
     else:
         yield Element(kind="paragraph", text=text)
+
+
+def _joined(lines: list[str]) -> str:
+    """Lines of a block as one, but for those that end where they are meant to."""
+    ended = [_MEANT.sub("\\1\n", line.strip()) for line in lines]
+    return _MADE.sub("\n", " ".join(ended)).strip()

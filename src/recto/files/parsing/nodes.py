@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import orjson
 
+from recto.files.parsing.counting import NO_NUMBER, Labels
 from recto.files.parsing.tables import table_elements, trimmed
 from recto.page.canonical import Json
 from recto.page.document import Element
@@ -24,15 +25,30 @@ _DEEPEST_HEADING = 6
 _SPACE = re.compile(r"[^\S\n\t]+")
 
 
-def elements_of(nodes: Sequence[DocumentNode]) -> Iterator[Element]:
-    """The nodes as elements, in their order."""
+def elements_of(nodes: Sequence[DocumentNode], labels: Labels | None = None) -> Iterator[Element]:
+    """The nodes as elements, in their order. `labels` are of a format whose lists may count on from one another."""
     contents = [content_of(node) for node in nodes]
     numbers: dict[int, int] = {}
+    doubtful = _doubtful(nodes, contents) if labels else frozenset[int]()
     for place, node in enumerate(nodes):
         if contents[place]["node_type"] == "list_item":
-            yield _item(place, nodes, contents, numbers)
+            lists = [around for around in _above(node, nodes) if contents[around]["node_type"] == "list"]
+            mark = _mark(lists, contents, numbers) if not doubtful.intersection(lists[:1]) else NO_NUMBER
+            known = labels.take(str(contents[place].get("text") or "")) if labels else None
+            yield _item(node, contents[place], len(lists), known or mark)
         else:
             yield from _block(node, contents[place])
+
+
+def _doubtful(nodes: Sequence[DocumentNode], contents: Sequence[Content]) -> frozenset[int]:
+    """The places of lists that may go on with the numbers of one before: there is one, and no heading between them."""
+    found, is_after = set[int](), False
+    for place, (node, content) in enumerate(zip(nodes, contents, strict=True)):
+        if content["node_type"] == "list" and content.get("ordered") and node.parent is None:
+            found |= {place} if is_after else set()
+            is_after = True
+        is_after = is_after and content["node_type"] != "heading"
+    return frozenset(found)
 
 
 def content_of(node: DocumentNode) -> Content:
@@ -97,16 +113,18 @@ def _heading(node: DocumentNode, content: Content) -> Iterator[Element]:
         yield Element(kind="heading", text=f"{'#' * level} {text}", page=node.page, level=level)
 
 
-def _item(place: int, nodes: Sequence[DocumentNode], contents: Sequence[Content], numbers: dict[int, int]) -> Element:
-    """An item with its number, if it has one. `numbers` counts those of each list."""
-    node = nodes[place]
-    lists = [around for around in _above(node, nodes) if contents[around]["node_type"] == "list"]
-    level = max(1, len(lists))
-    mark = (node.attributes or {}).get("list_marker") or "-"
-    if lists and contents[lists[0]].get("ordered"):
-        numbers[lists[0]] = numbers.get(lists[0], 0) + 1
-        mark = f"{numbers[lists[0]]}."
-    text = _SPACE.sub(" ", linked(str(contents[place].get("text") or ""), node.annotations)).strip().replace("\n", " ")
+def _mark(lists: Sequence[int], contents: Sequence[Content], numbers: dict[int, int]) -> str:
+    """What stands before an item. `numbers` counts those of each list."""
+    if not lists or not contents[lists[0]].get("ordered"):
+        return NO_NUMBER
+    numbers[lists[0]] = numbers.get(lists[0], 0) + 1
+    return f"{numbers[lists[0]]}."
+
+
+def _item(node: DocumentNode, content: Content, depth: int, mark: str) -> Element:
+    level = max(1, depth)
+    mark = (node.attributes or {}).get("list_marker") or mark
+    text = _SPACE.sub(" ", linked(str(content.get("text") or ""), node.annotations)).strip().replace("\n", " ")
     return Element(kind="item", text=f"{_INDENT * (level - 1)}{mark} {text}", page=node.page, level=level)
 
 

@@ -9,20 +9,23 @@ from dataclasses import replace
 from recto.files.parsing.archive import is_locked, is_sealed
 from recto.files.parsing.decode import UNREADABLE, declared_encoding, decode
 from recto.files.parsing.delimited import delimited
-from recto.files.parsing.letters import flowing, html, mail
+from recto.files.parsing.letters import flowing
+from recto.files.parsing.mail import mail
 from recto.files.parsing.pdf import pdf
 from recto.files.parsing.plain import pieces
 from recto.files.parsing.ports import Ended, Found, Frame, Opened, Task
 from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, NOT_TEXT, Unreadable
 from recto.files.parsing.sheets import sheets
 from recto.files.parsing.slides import slides
+from recto.files.parsing.web import html
 from recto.files.signatures import OLE, PDF, RTF, ZIP, look
 from recto.page.document import Element
 
 # What no text has: databases refuse the one, and the others are halves of characters.
 _REFUSED = re.compile("[\0\ud800-\udfff]")
+# A comment is never looked at twice: pages made of them would take forever.
 _MARKUP = re.compile(
-    r"\s*(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|table|meta|\?xml)\b", re.IGNORECASE | re.DOTALL
+    r"\s*+(?>(?><!--.*?-->)\s*+)*+<(?:!doctype html|html|head|body|table|div|meta|\?xml)\b", re.IGNORECASE | re.DOTALL
 )
 
 _FLOWING = ("docx", "doc", "odt", "rtf", "epub")
@@ -59,7 +62,7 @@ def _frames(data: bytes, task: Task) -> Iterator[Frame]:
     if form in _SLIDES:
         return slides(data, form)
     if form in ("eml", "msg"):
-        return mail(data, form)
+        return mail(data, form, lambda attached, ending: _frames(attached, replace(task, format=ending)))
     return _text_frames(data, form)
 
 

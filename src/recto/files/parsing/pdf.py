@@ -6,20 +6,19 @@ import time
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, repeat
 
 from recto.files.parsing.extraction import extract
 from recto.files.parsing.nodes import elements_of, link
 from recto.files.parsing.ocr import Reader, reader_for
-from recto.files.parsing.pdfium import PageSight, Pdf, open_pdf
+from recto.files.parsing.pdfium import FEW_LETTERS, PageSight, Pdf, letters, open_pdf
 from recto.files.parsing.ports import Found, Frame, Opened, Task
 from recto.files.parsing.refusal import DAMAGED, Unreadable
 from recto.page.document import Element
 
 # The first pages are there at once; larger parts are quicker as a whole.
 CHUNKS = (4, 16, 32)
-# Pages that are looked at for scans before anything is said.
-LOOKED_AT = 300
 TOLD_SECONDS = 0.25
 # So many damaged pages one after another are no pages: a file may claim to have millions.
 LOST_IN_A_ROW = 20
@@ -28,7 +27,13 @@ MISSED_RATIO = 1.3
 MISSED_CHARACTERS = 20
 # A table with more empty cells than these is text that only looked like one.
 EMPTY_SHARE = 0.3
+# Words as short as these, where pdfium's are that many times as long, were torn apart.
+SHORT_WORD = 3
+LONGER_WORDS = 3
+# Of the time of a document, for headings and tables. Without them the rest is read in a fraction of it.
+STRUCTURE_SHARE = 0.5
 
+PLAIN = "[from here on the text is without headings and tables: this document takes long to read]"
 BY_OCR = "[the text of this page was read from a picture by OCR and may have mistakes]"
 
 
@@ -39,39 +44,44 @@ def pdf(data: bytes, task: Task) -> Iterator[Frame]:
         if count and not any(map(opened.has_page, range(min(count, LOST_IN_A_ROW)))):
             raise Unreadable(DAMAGED)
         yield Opened(unit="page", page_count=count)
-        scans = sum(opened.is_scan(place) for place in range(min(count, LOOKED_AT)))
-        scanner = Scanner(task, reader_for(task.ocr) if scans or count > LOOKED_AT else None)
-        if scans and scanner.reader is None:
-            yield Found(elements=(Element(kind="note", text=_scan_note(scans, count, task)),))
-        yield from _in_parts(_pages(opened, scanner), {pages.stop for pages in _chunks(count)})
+        yield from _in_parts(_pages(opened, task), {pages.stop for pages in _chunks(count)})
 
 
 def _in_parts(pages: Iterator[Found], ends: Container[int]) -> Iterator[Found]:
-    """Pages told together up to these, or as soon as they took a while: a scan may take seconds."""
+    """Pages told together up to these, or as soon as they took a while, and before scans: they may take seconds."""
     ready, told, last = list[Element](), time.monotonic(), 0
     for found in pages:
         ready, last = [*ready, *found.elements], found.pages
-        if last in ends or time.monotonic() - told > TOLD_SECONDS:
-            yield Found(elements=tuple(ready), pages=last)
+        if last in ends or found.scans or time.monotonic() - told > TOLD_SECONDS:
+            yield Found(elements=tuple(ready), pages=last, scans=found.scans)
             ready, told = [], time.monotonic()
     if ready:
         yield Found(elements=tuple(ready), pages=last)
 
 
-def _pages(pdf: Pdf, scanner: Scanner) -> Iterator[Found]:
-    lost = 0
+def _pages(pdf: Pdf, task: Task) -> Iterator[Found]:
+    scanner, structure, lost = Scanner(task), Structure(task.limits.seconds * STRUCTURE_SHARE), 0
     for pages in _chunks(pdf.page_count):
-        structured = _structured(pdf, pages)
-        for place in pages:
-            seen = pdf.look(place)
+        sights, was_slow = [pdf.look(place) for place in pages], structure.is_slow
+        scans = sum(seen.is_scan for seen in sights if seen)
+        if scans and not scanner.is_told and scanner.reader is None:
+            scanner.is_told = True
+            yield _note(_scan_note(scans, len(pages), pdf.page_count, task), pages.start)
+        structured = structure.of(pdf, pages)
+        if structure.is_slow and not was_slow:
+            yield _note(PLAIN, pages.start)
+        for place, seen in zip(pages, sights, strict=True):
             lost = 0 if seen else lost + 1
             if seen:
-                elements = _page(pdf, place, structured[place], scanner, seen)
+                yield from _told(pdf, place, fuller(structured[place], seen.text, place + 1), seen, scanner)
             else:
-                elements = _lost(place + 1, pdf.page_count, lost)
-            yield Found(elements=tuple(elements), pages=place + 1)
+                yield Found(elements=tuple(_lost(place + 1, pdf.page_count, lost)), pages=place + 1)
             if lost == LOST_IN_A_ROW:
                 return
+
+
+def _note(text: str, pages: int) -> Found:
+    return Found(elements=(Element(kind="note", text=text),), pages=pages)
 
 
 def _lost(page: int, count: int, lost: int) -> Iterator[Element]:
@@ -83,40 +93,54 @@ def _lost(page: int, count: int, lost: int) -> Iterator[Element]:
 
 
 class Scanner:
-    """Reads scans as long as pages and seconds are left for it."""
+    """Reads scans as long as pages and seconds are left for it. That it will, or cannot, is told once."""
 
-    def __init__(self, task: Task, reader: Reader | None) -> None:
-        self.reader = reader
+    def __init__(self, task: Task) -> None:
+        self.is_told = False
+        self._task = task
         self._pages_left = task.limits.ocr_pages
-        self._most_pages = task.limits.ocr_pages
-        self._until = time.monotonic() + task.limits.ocr_seconds
+        self._seconds_left = task.limits.ocr_seconds
 
-    def elements(self, pdf: Pdf, place: int) -> Iterator[Element]:
-        """What a scan says, or that it says nothing."""
-        page = place + 1
+    @cached_property
+    def reader(self) -> Reader | None:
+        """Looked for when the first scan comes."""
+        return reader_for(self._task.ocr)
+
+    def elements(self, pdf: Pdf, place: int, text: str) -> Iterator[Element]:
+        """What a scan says besides its text, or that it says nothing."""
+        page, has = place + 1, "little text" if text else "no text"
         if self.reader is None:
-            yield Element(kind="paragraph", text=f"[page {page} has no text: it is a scan]", page=page)
+            yield Element(kind="paragraph", text=f"[page {page} has {has}: it is a scan]", page=page)
             return
-        seconds = self._until - time.monotonic()
-        if self._pages_left <= 0 or seconds <= 0:
-            reason = f"only {self._most_pages} scans of a document are read" if self._pages_left <= 0 else "time is up"
-            yield Element(kind="paragraph", text=f"[page {page} has no text: it is a scan, and {reason}]", page=page)
+        if self._pages_left <= 0 or self._seconds_left <= 0:
+            most = self._task.limits.ocr_pages
+            reason = f"only {most} scans of a document are read" if self._pages_left <= 0 else "time is up"
+            yield Element(kind="paragraph", text=f"[page {page} has {has}: it is a scan, and {reason}]", page=page)
             return
+        begun = time.monotonic()
+        said = self.reader.read(pdf.picture(place), self._seconds_left)
         self._pages_left -= 1
-        yield from _read(self.reader.read(pdf.picture(place), seconds), page)
+        self._seconds_left -= time.monotonic() - begun
+        yield from _read(said, text, page)
 
 
-def _read(text: str | None, page: int) -> Iterator[Element]:
-    if not text:
-        yield Element(kind="paragraph", text=f"[page {page} has no text that OCR could read: it is a scan]", page=page)
+def _read(said: str | None, text: str, page: int) -> Iterator[Element]:
+    """What OCR read, but for what is there as text."""
+    known = "".join(text.split())
+    blocks = [one.strip() for one in (said or "").split("\n\n") if "".join(one.split()) not in known]
+    if not blocks:
+        more = "more text" if known else "text"
+        yield Element(
+            kind="paragraph", text=f"[page {page} has no {more} that OCR could read: it is a scan]", page=page
+        )
         return
     yield Element(kind="note", text=BY_OCR, page=page)
-    for block in filter(None, map(str.strip, text.split("\n\n"))):
-        yield Element(kind="paragraph", text=block, page=page)
+    yield from (Element(kind="paragraph", text=block, page=page) for block in blocks)
 
 
-def _scan_note(scans: int, count: int, task: Task) -> str:
-    pages = "This document is a scan" if scans >= count else f"{scans} of {count} pages are scans"
+def _scan_note(scans: int, looked_at: int, count: int, task: Task) -> str:
+    of_all = f"{scans} of {count} pages are scans" if looked_at == count else "Pages of this document are scans"
+    pages = "This document is a scan" if scans == count else of_all
     why = "OCR is not installed here, or not in these languages" if task.ocr else "OCR is off"
     return (
         f"[{pages}: pictures without text, and {why}. "
@@ -131,6 +155,27 @@ def _chunks(count: int) -> Iterator[range]:
             return
         yield range(start, min(count, start + size))
         start += size
+
+
+class Structure:
+    """Headings and tables, as long as seconds are left for them."""
+
+    def __init__(self, seconds: float) -> None:
+        self.is_slow = False
+        self._seconds_left = seconds
+        self._of_a_page = 0.0
+
+    def of(self, pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
+        """What xberg finds on each page; nothing where it fails, or would take too long by what it took before."""
+        self.is_slow = self.is_slow or self._of_a_page * len(pages) > self._seconds_left
+        if self.is_slow:
+            return defaultdict(list)
+        begun = time.monotonic()
+        found = _structured(pdf, pages)
+        taken = time.monotonic() - begun
+        self._seconds_left -= taken
+        self._of_a_page = taken / len(pages)
+        return found
 
 
 def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
@@ -157,26 +202,44 @@ def _sober(element: Element) -> Iterator[Element]:
     yield from (Element(kind="paragraph", text=line, page=element.page) for line in lines if line)
 
 
-def _page(pdf: Pdf, place: int, structured: Sequence[Element], scanner: Scanner, seen: PageSight) -> Iterator[Element]:
-    page = place + 1
-    yield Element(kind="page", text=f"[page {page}]", page=page)
-    elements = fuller(structured, seen.text, page)
-    yield from elements
-    if not elements and seen.has_picture:
-        yield from scanner.elements(pdf, place)
-    yield from _links(seen, "\n".join(one.text for one in elements), page)
+def _told(pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, scanner: Scanner) -> Iterator[Found]:
+    """A page; before the first that is read by OCR, that it will be."""
+    page, text = place + 1, "\n".join(one.text for one in elements)
+    is_scan = seen.is_scan and letters(text) < FEW_LETTERS
+    if is_scan and not scanner.is_told and scanner.reader:
+        scanner.is_told = True
+        yield Found(pages=place, scans=True)
+    yield Found(
+        elements=(
+            Element(kind="page", text=f"[page {page}]", page=page),
+            *elements,
+            *(scanner.elements(pdf, place, text) if is_scan else ()),
+            *[Element(kind="paragraph", text=remark, page=page) for remark in seen.remarks],
+            *_links(seen, text, page),
+        ),
+        pages=page,
+    )
 
 
 def fuller(structured: Sequence[Element], text: str, page: int) -> Sequence[Element]:
-    """What xberg found on a page, or the bare text that pdfium sees, where that is more by far."""
-    if _letters(text) <= MISSED_RATIO * sum(_letters(one.text) for one in structured) + MISSED_CHARACTERS:
-        # Nothing by xberg is no answer to a word or two.
-        return structured or [Element(kind="paragraph", text=one, page=page) for one in [text.strip()] if one]
-    return [Element(kind="paragraph", text=text.strip(), page=page)]
+    """What xberg found on a page, or the bare text that pdfium sees, where that is more by far or is not torn apart."""
+    found = sum(letters(one.text) for one in structured)
+    if letters(text) > MISSED_RATIO * found + MISSED_CHARACTERS or _is_torn(structured, text):
+        return [Element(kind="paragraph", text=text.strip(), page=page)]
+    # Nothing by xberg is no answer to a word or two.
+    return structured or [Element(kind="paragraph", text=one, page=page) for one in [text.strip()] if one]
 
 
-def _letters(text: str) -> int:
-    return sum(map(str.isalnum, text))
+def _is_torn(structured: Sequence[Element], text: str) -> bool:
+    """Whether what is written from top to bottom was read across, a character from each line."""
+    cells = [cell for one in structured for cell in (chain.from_iterable(one.rows) if one.rows else [one.text])]
+    length = _word_length(" ".join(cells))
+    return 0 < length <= SHORT_WORD and _word_length(text) >= LONGER_WORDS * length
+
+
+def _word_length(text: str) -> float:
+    words = text.split()
+    return sum(map(len, words)) / max(1, len(words))
 
 
 def _links(seen: PageSight, text: str, page: int) -> Iterator[Element]:

@@ -1,4 +1,4 @@
-"""A PDF as pdfium sees it: its pages, their text, links and pictures. Knows nothing of headings and tables."""
+"""A PDF as pdfium sees it: its pages, their text, links, remarks and pictures. Knows nothing of headings and tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from ctypes import byref, c_int, create_string_buffer
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
-from typing import Protocol, cast
+from itertools import islice
+from typing import Protocol, TypeAlias, cast
 
+from recto.files.parsing.annotations import Annotation, RawAnnotations, annotations_on
 from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, Unreadable
 
 _WRONG_PASSWORD = 4
 _PICTURE_DEPTH = 4
 _MOST_LINKS = 200
+# A page with fewer letters than these, most of which is a picture, is a scan with a stamp or a number on it.
+FEW_LETTERS = 100
+_MOST_OF_PAGE = 0.6
+# A scan may be cut into strips.
+_MOST_PICTURES = 1_000
 _URL_BYTES = 4_096
 _DOTS_AN_INCH = 300
 _POINTS_AN_INCH = 72
@@ -31,7 +38,6 @@ class _TextPage(Protocol):
         right: float | None = None,
         top: float | None = None,
     ) -> str: ...
-    def count_chars(self) -> int: ...
     def close(self) -> None: ...
 
 
@@ -44,11 +50,26 @@ class _Bitmap(Protocol):
     def close(self) -> None: ...
 
 
+_Corners: TypeAlias = tuple[float, float, float, float]
+
+
+class _Matrix(Protocol):
+    def on_rect(self, left: float, bottom: float, right: float, top: float) -> _Corners: ...
+
+
+class _Object(Protocol):
+    container: _Object | None
+
+    def get_bounds(self) -> _Corners: ...
+    def get_matrix(self) -> _Matrix: ...
+
+
 class _Page(Protocol):
     raw: object
 
     def get_textpage(self) -> _TextPage: ...
-    def get_objects(self, filter: Sequence[int], max_depth: int) -> Iterator[object]: ...
+    def get_objects(self, filter: Sequence[int], max_depth: int) -> Iterator[_Object]: ...
+    def get_bbox(self) -> _Corners: ...
     def get_size(self) -> tuple[float, float]: ...
     def render(self, *, scale: float, grayscale: bool) -> _Bitmap: ...
     def close(self) -> None: ...
@@ -74,10 +95,11 @@ class _Library(Protocol):
     PdfiumError: type[RuntimeError]
 
 
-class _Raw(Protocol):
+class _Raw(RawAnnotations, Protocol):
     """The functions of pdfium itself, which its wrapper has no words for."""
 
     FPDF_PAGEOBJ_IMAGE: int
+    FLAT_NORMALDISPLAY: int
     FPDF_LINK: type
     FS_RECTF: type
 
@@ -85,6 +107,7 @@ class _Raw(Protocol):
     def FPDFLink_GetAction(self, link: object) -> object: ...  # noqa: N802 - its name
     def FPDFLink_GetAnnotRect(self, link: object, box: object) -> bool: ...  # noqa: N802 - its name
     def FPDFAction_GetURIPath(self, document: object, action: object, buffer: object, size: int) -> int: ...  # noqa: N802 - its name
+    def FPDFPage_Flatten(self, page: object, target: int) -> int: ...  # noqa: N802 - its name
 
 
 class _Box(Protocol):
@@ -104,11 +127,12 @@ class PageLink:
 
 @dataclass(frozen=True, kw_only=True)
 class PageSight:
-    """What pdfium sees on a page."""
+    """What pdfium sees on a page. `remarks` are comments, and what is filled into a form without being drawn."""
 
     text: str
     links: tuple[PageLink, ...]
-    has_picture: bool
+    remarks: tuple[str, ...]
+    is_scan: bool
 
 
 class Pdf:
@@ -140,21 +164,18 @@ class Pdf:
         return True
 
     def look(self, place: int) -> PageSight | None:
-        """What stands on a page; None where it is damaged."""
+        """What stands on a page; None where it is damaged. What is drawn on top of it is from now on a part of it."""
         try:
             with self._page(place) as (page, words):
-                text = words.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
-                return PageSight(text=text, links=tuple(self._links(page, words)), has_picture=self._has_picture(page))
+                links, annotations = tuple(self._links(page, words)), annotations_on(page.raw, self._raw)
+                if not any(one.is_drawn for one in annotations):
+                    return self._sight(page, words, links, annotations)
+                self._raw.FPDFPage_Flatten(page.raw, self._raw.FLAT_NORMALDISPLAY)
+            # It is there only on a page that is loaded anew.
+            with self._page(place) as (page, words):
+                return self._sight(page, words, links, annotations)
         except self._library.PdfiumError:
             return None
-
-    def is_scan(self, place: int) -> bool:
-        """Whether a page is nothing but a picture."""
-        try:
-            with self._page(place) as (page, words):
-                return not words.count_chars() and self._has_picture(page)
-        except self._library.PdfiumError:
-            return False
 
     def picture(self, place: int) -> bytes:
         """A page in shades of gray, as a PGM. Raises Unreadable."""
@@ -182,9 +203,27 @@ class Pdf:
         finally:
             page.close()
 
-    def _has_picture(self, page: _Page) -> bool:
-        found = page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_IMAGE], max_depth=_PICTURE_DEPTH)
-        return next(iter(found), None) is not None
+    def _sight(
+        self, page: _Page, words: _TextPage, links: tuple[PageLink, ...], annotations: Sequence[Annotation]
+    ) -> PageSight:
+        text = words.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
+        remarks = tuple([one.remark for one in annotations if one.remark])
+        return PageSight(text=text, links=links, remarks=remarks, is_scan=self._is_scan(page, text))
+
+    def _is_scan(self, page: _Page, text: str) -> bool:
+        """Whether a page is nothing but a picture, or little else."""
+        if letters(text) >= FEW_LETTERS:
+            return False
+        pictures = page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_IMAGE], max_depth=_PICTURE_DEPTH)
+        if not text.strip():
+            return next(iter(pictures), None) is not None
+        try:
+            whole = page.get_bbox()
+            covered = sum(_area(_on_page(one), whole) for one in islice(pictures, _MOST_PICTURES))
+        except self._library.PdfiumError:
+            # A picture that is nowhere takes nothing from the text.
+            return False
+        return covered >= _MOST_OF_PAGE * _area(whole, whole) > 0
 
     def _links(self, page: _Page, words: _TextPage) -> Iterator[PageLink]:
         place, link = c_int(0), self._raw.FPDF_LINK()
@@ -218,6 +257,25 @@ def open_pdf(data: bytes) -> Generator[Pdf]:
         yield Pdf(document, library, raw)
     finally:
         document.close()
+
+
+def letters(text: str) -> int:
+    """How many letters and digits it has."""
+    return sum(map(str.isalnum, text))
+
+
+def _on_page(picture: _Object) -> _Corners:
+    """Where it is. What is inside of something is placed by that."""
+    corners, container = picture.get_bounds(), picture.container
+    while container:
+        corners, container = container.get_matrix().on_rect(*corners), container.container
+    return corners
+
+
+def _area(corners: _Corners, within: _Corners) -> float:
+    left, bottom = map(max, corners[:2], within[:2])
+    right, top = map(min, corners[2:], within[2:])
+    return max(0.0, right - left) * max(0.0, top - bottom)
 
 
 def _pgm(bitmap: _Bitmap) -> bytes:

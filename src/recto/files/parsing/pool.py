@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import TypeVar
 
 from recto.errors import FileRefused, WireError
 from recto.files.parsing.answer import Answer
 from recto.files.parsing.child import MEMORY
 from recto.files.parsing.confine import BUBBLEWRAP, confinement, in_words
-from recto.files.parsing.frames import Order, Ready, seconds_for
+from recto.files.parsing.frames import Order, Ready
 from recto.files.parsing.ports import MEBIBYTE, Frame, Task
 from recto.files.parsing.process import ChildGone, ChildProcess
+from recto.files.parsing.scratch import ScratchFolder, sweep
 from recto.files.parsing.turns import BUSY, CLOSED, Turns
 
 LOGGER = logging.getLogger("recto.files")
@@ -82,7 +80,7 @@ class Parsers:
         self._spare: dict[ChildProcess, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[object]] = set()
         self._names = count(1)
-        self._folder: Path | None = None
+        self._folder: ScratchFolder | None = None
         self._prefix: asyncio.Task[tuple[str, ...]] | None = None
         self._is_closed = False
 
@@ -116,7 +114,7 @@ class Parsers:
         while self._work:
             await asyncio.wait(self._work)
         if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
 
     async def confinement(self) -> tuple[str, ...]:
         """The sandbox around children, as `confine.in_words` tells it; tried once."""
@@ -140,7 +138,7 @@ class Parsers:
         answer = Answer(task)
         try:
             await self._hand_over(child, Order(task=task, size=size), data)
-            async with aclosing(self._read(child, task, answer)) as frames:
+            async with aclosing(self._read(child, answer)) as frames:
                 async for frame in frames:
                     yield frame
         finally:
@@ -159,20 +157,20 @@ class Parsers:
             raise FileRefused(CRASHED, code="crashed") from error
         data.clear()
 
-    async def _read(self, child: ChildProcess, task: Task, answer: Answer) -> AsyncGenerator[Frame]:
+    async def _read(self, child: ChildProcess, answer: Answer) -> AsyncGenerator[Frame]:
         """Frames, up to the deadline. The clock stands while nobody asks for the next: the child may have to wait."""
-        left, seconds = seconds_for(task), seconds_for(task)
+        used = 0.0
         loop = asyncio.get_running_loop()
         while not answer.is_ended:
             asked = loop.time()
             try:
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(answer.seconds - used):
                     frame, size = await child.read()
             except TimeoutError as error:
-                raise FileRefused(TOO_LONG.format(seconds=seconds, instead=INSTEAD), code="too_long") from error
+                raise FileRefused(TOO_LONG.format(seconds=answer.seconds, instead=INSTEAD), code="too_long") from error
             except (ChildGone, WireError) as error:
                 raise await self._refusal(child, error) from error
-            left -= loop.time() - asked
+            used += loop.time() - asked
             try:
                 let_through = answer.take(frame, size)
             except WireError as error:
@@ -194,7 +192,10 @@ class Parsers:
         while self._spare:
             child, timer = self._spare.popitem()
             timer.cancel()
-            if await self._is_ready(child):
+            # One that ended while it was idle may have said before that it is ready.
+            if child.is_gone:
+                self._let_go(child)
+            elif await self._is_ready(child):
                 return child
         starting = self._begin(self._start())
         try:
@@ -222,8 +223,10 @@ class Parsers:
 
     async def _start(self) -> ChildProcess:
         prefix = await self.confinement()
-        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="recto-parsing-"))
-        child = await ChildProcess.start([*prefix, *self._command], self._folder / str(next(self._names)))
+        if self._folder is None:
+            self._folder = ScratchFolder()
+            self._begin(asyncio.to_thread(sweep))
+        child = await ChildProcess.start([*prefix, *self._command], self._folder.path / str(next(self._names)))
         self._children.add(child)
         if self._is_closed:
             self._let_go(child)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from recto.page.document import Element, Unit
 
 # Raised whenever the same bytes would give another text: those of an older version are not used any more (D3).
-PARSER_VERSION = 2
+PARSER_VERSION = 3
 MEBIBYTE = 2**20
 
 
@@ -16,7 +16,8 @@ MEBIBYTE = 2**20
 class ParseLimits:
     """What one document may cost: seconds, bytes of memory of the child, bytes of the file, pages and characters read.
 
-    `seconds` count while the child works, not while it waits for its turn. `ocr_seconds` are more of them for a scan.
+    `seconds` count while the child works, not while it waits for its turn. `ocr_seconds` are more of them, once a scan
+    of it is being read.
     """
 
     seconds: float = 60
@@ -51,10 +52,11 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """More of it, in order. `pages` is how many are done with this."""
+    """More of it, in order. `pages` is how many are done with this. With `scans`, what comes next is read by OCR."""
 
     elements: tuple[Element, ...] = ()
     pages: int = 0
+    scans: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

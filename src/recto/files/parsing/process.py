@@ -84,13 +84,19 @@ class ChildProcess:
         return cls(process, folder)
 
     @property
+    def is_gone(self) -> bool:
+        """Whether it has ended, as far as was noticed by now."""
+        return self._process.returncode is not None
+
+    @property
     def pid(self) -> int:
         """The number the system gave it."""
         return self._process.pid
 
     async def send(self, order: Order, data: Iterable[bytes]) -> None:
         """Hand over a task. A child that takes it no more has said why, or is gone: what it says next tells."""
-        with suppress(BrokenPipeError, ConnectionResetError):
+        # That its end of the wire is closed, each kind of event loop says in its own way.
+        with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
             self._stdin.write(framed(order_row(order)))
             for piece in data:
                 self._stdin.write(piece)

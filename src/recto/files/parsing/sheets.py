@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import unescape
+from itertools import chain, pairwise
 
+from recto.files.parsing import ods
 from recto.files.parsing.archive import member
 from recto.files.parsing.extraction import extract
+from recto.files.parsing.nodes import note
 from recto.files.parsing.ports import Found, Frame, Opened
 from recto.files.parsing.tables import Row, table_elements, trimmed
+from recto.files.parsing.workbook import Cells, Line, Sheet, Workbook, open_workbook
 from recto.page.document import Element
 
+NOT_READ = "[this sheet could not be read: the file is damaged here]"
+# More empty rows or columns than these in turn say nothing.
+MOST_EMPTY = 20
 _XLSX_SHEET = re.compile(r"<(?:\w+:)?sheet\b[^>]*>")
 _ODS_STYLE = re.compile(
     r'<style:style style:name="([^"]*)" style:family="table"[^>]*>.{0,500}?</style:style>', re.DOTALL
@@ -25,21 +33,82 @@ _XLS_HIDDEN = rb"\x85\0..(?:....)[\1\2]\0"
 
 def sheets(data: bytes, form: str) -> Iterator[Frame]:
     """The sheets in their order. Raises Unreadable."""
-    found = extract(data, form, "tables")
+    book = open_workbook(data) if form == "xlsx" else None
+    if book is not None and book.sheets:
+        named = [(sheet.name, sheet.is_hidden, _of_workbook(book, sheet)) for sheet in book.sheets]
+    else:
+        named = list(_of_tables(data, form))
+    yield Opened(unit="sheet", page_count=len(named))
+    for number, (name, is_hidden, elements) in enumerate(named, 1):
+        mark = f"[sheet {number}: {name}{' (hidden)' if is_hidden else ''}]"
+        for element in chain((Element(kind="page", text=mark),), elements):
+            yield Found(elements=(replace(element, page=number),), pages=number - 1)
+        yield Found(pages=number)
+
+
+def _of_workbook(book: Workbook, sheet: Sheet) -> Iterator[Element]:
+    lines = book.lines(sheet)
+    if lines is None:
+        yield Element(kind="note", text=NOT_READ)
+        return
+    yield from sheet_elements(list(lines))
+    for place, words in book.comments(sheet):
+        yield from note(f"[comment on {place}] ", words, None)
+
+
+def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Element]]]:
+    """Sheets as xberg finds them."""
+    found = extract(ods.ready(data) if form == "ods" else data, form, "tables")
     names = {page.page_number: page.sheet_name or "" for page in found.pages or []}
     tables: defaultdict[int, list[list[Row]]] = defaultdict(list)
     for table in found.tables:
         tables[table.page_number].append(trimmed(table.cells))
-    numbers = sorted({*names, *tables})
     is_hidden = HIDDEN[form](data)
-    yield Opened(unit="sheet", page_count=len(numbers))
-    for done, number in enumerate(numbers, 1):
+    for number in sorted({*names, *tables}):
         name = names.get(number, "")
-        hidden = " (hidden)" if is_hidden(name) else ""
-        yield Found(elements=(Element(kind="page", text=f"[sheet {done}: {name}{hidden}]", page=done),), pages=done - 1)
-        for rows in tables[number]:
-            yield from (Found(elements=(element,), pages=done - 1) for element in table_elements(rows, done))
-        yield Found(pages=done)
+        yield name, is_hidden(name), chain.from_iterable(sheet_elements(_lines(rows)) for rows in tables[number])
+
+
+def _lines(rows: Sequence[Row]) -> list[Line]:
+    filled = ((number, [(column, cell) for column, cell in enumerate(row) if cell]) for number, row in enumerate(rows))
+    return [(number, cells) for number, cells in filled if cells]
+
+
+def sheet_elements(lines: Sequence[Line]) -> Iterator[Element]:
+    """The cells of a sheet as tables. Where many rows or columns in turn are empty they are left out, which is said."""
+    columns = list(_runs(sorted({column for _, cells in lines for column, _ in cells})))
+    if left_out := sum(after[0] - before[-1] - 1 for before, after in pairwise(columns)):
+        yield Element(kind="note", text=f"[{left_out:,} empty columns left out]")
+    kept = [column for run in columns for column in range(run[0], run[-1] + 1)]
+    places = {column: place for place, column in enumerate(kept)}
+    by_number: defaultdict[int, Cells] = defaultdict(list)
+    for number, cells in lines:
+        by_number[number] += cells
+    end = None
+    for run in _runs(sorted(by_number)):
+        if end is not None:
+            yield Element(kind="note", text=f"[{run[0] - end - 1:,} empty rows left out]")
+        end = run[-1]
+        yield from table_elements(_row(by_number.get(number, []), places) for number in range(run[0], end + 1))
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Numbers that rise, without long gaps between them."""
+    run: list[int] = []
+    for number in numbers:
+        if run and number - run[-1] > MOST_EMPTY + 1:
+            yield run
+            run = []
+        run.append(number)
+    if run:
+        yield run
+
+
+def _row(cells: Cells, places: Mapping[int, int]) -> Row:
+    row = [""] * len(places)
+    for column, text in cells:
+        row[places[column]] = text
+    return tuple(row)
 
 
 def _xlsx(data: bytes) -> Callable[[str], bool]:

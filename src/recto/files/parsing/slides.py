@@ -9,7 +9,7 @@ from html import unescape
 from itertools import groupby
 
 from recto.files.parsing.archive import member
-from recto.files.parsing.deck import Deck, open_deck
+from recto.files.parsing.deck import PICTURE, Deck, open_deck
 from recto.files.parsing.extraction import extract
 from recto.files.parsing.nodes import SPEAKER_NOTES, content_of, elements_of, note, words_of
 from recto.files.parsing.ports import Found, Frame, Opened
@@ -31,19 +31,26 @@ def slides(data: bytes, form: str) -> Iterator[Frame]:
         yield from _told(len(deck.slides), _of_deck(deck))
         return
     found = list(_of_nodes(data, form))
-    yield from _told(len(found), iter(found))
+    yield from _told(len(found), (("", elements) for elements in found))
 
 
-def _told(count: int, slides: Iterator[Sequence[Element]]) -> Iterator[Frame]:
+def _told(count: int, slides: Iterator[tuple[str, Sequence[Element]]]) -> Iterator[Frame]:
+    """Slides, each with what is to be said beside its number."""
     yield Opened(unit="slide", page_count=count)
-    for number, elements in enumerate(slides, 1):
-        mark = Element(kind="page", text=f"[slide {number}]", page=number)
+    for number, (beside, elements) in enumerate(slides, 1):
+        mark = Element(kind="page", text=f"[slide {number}{beside}]", page=number)
         yield Found(elements=(mark, *(replace(element, page=number) for element in elements)), pages=number)
 
 
-def _of_deck(deck: Deck) -> Iterator[Sequence[Element]]:
-    for place in range(len(deck.slides)):
-        yield [*deck.elements(place), *note(SPEAKER_NOTES, deck.notes(place), None)]
+def _of_deck(deck: Deck) -> Iterator[tuple[str, Sequence[Element]]]:
+    for number, name in enumerate(deck.slides, 1):
+        slide = deck.slide(name)
+        elements = list(slide.elements())
+        if all(one.text.startswith(PICTURE) for one in elements) and slide.has_picture():
+            elements.append(Element(kind="note", text=f"[slide {number} has no text: it is a picture]"))
+        for words in slide.comments():
+            elements += note("[comment] ", words, None)
+        yield (" (hidden)" if slide.is_hidden() else ""), [*elements, *note(SPEAKER_NOTES, slide.notes(), None)]
 
 
 def _of_nodes(data: bytes, form: str) -> Iterator[Sequence[Element]]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
+from recto.files.parsing.fitting import fitted
 from recto.page.document import Element
 
 PIECE_ROWS = 200
@@ -19,7 +20,7 @@ Row = tuple[str, ...]
 
 def table_elements(rows: Iterable[Sequence[str]], page: int | None = None) -> Iterator[Element]:
     """A table, then as many pieces of rows as it takes. Its head is the first row; short rows are filled up."""
-    left = iter(rows)
+    left = fitted(rows)
     first = [tuple(row) for row in islice(left, PIECE_ROWS)]
     if not first:
         return

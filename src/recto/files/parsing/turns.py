@@ -19,7 +19,8 @@ CLOSED = "it was not read, because the server is being stopped. Try again in a m
 class Turns:
     """Places, and who waits for one: each owner in turn, the documents of an owner in order.
 
-    An owner who has `of_owner` places is passed over, and holds up nobody.
+    An owner who has `of_owner` places is passed over, and holds up nobody. Where more than `waiting` wait, the owner of
+    the most gives way with the newest of them.
     """
 
     def __init__(self, *, places: int, of_owner: int, waiting: int) -> None:
@@ -33,7 +34,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, owner: str) -> AsyncGenerator[None]:
-        """A place, once it is there. Raises FileRefused (`busy`) where too many wait already."""
+        """A place, once it is there. Raises FileRefused (`busy`) where too many wait, now or later."""
         await self._take(owner)
         try:
             yield
@@ -54,9 +55,7 @@ class Turns:
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(owner, deque()).append(waiter)
         self._hand_out()
-        if not waiter.done() and sum(map(len, self._waiting.values())) > self._most_waiting:
-            self._leave(owner, waiter)
-            raise FileRefused(BUSY, code="busy")
+        self._refuse_one_too_many(owner)
         try:
             await waiter
         except asyncio.CancelledError:
@@ -64,6 +63,16 @@ class Turns:
                 self._give_back(owner)
             self._leave(owner, waiter)
             raise
+
+    def _refuse_one_too_many(self, comer: str) -> None:
+        waiting = {owner: [one for one in waiters if not one.done()] for owner, waiters in self._waiting.items()}
+        if sum(map(len, waiting.values())) <= self._most_waiting:
+            return
+        # Of those who have equally many waiting it is the one who comes, so that nobody loses a place to an equal.
+        owner = max(waiting, key=lambda name: (len(waiting[name]), name == comer))
+        newest = waiting[owner][-1]
+        self._leave(owner, newest)
+        newest.set_exception(FileRefused(BUSY, code="busy"))
 
     def _give_back(self, owner: str) -> None:
         self._free += 1

@@ -1,0 +1,75 @@
+"""Numbers as lists count with them, and which item has which. Refuses to guess: what is not known is none."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable
+
+NO_NUMBER = "-"
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))
+_ROMAN_ONES = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+_CHINESE = "零一二三四五六七八九"
+_HUNDRED = 100
+_MOST_ROMAN = 4_000
+_CIRCLES = 20
+# What xberg writes where a note or a comment is.
+_MARKS = re.compile(r"\[(?:cmt:|\^)\w+\]")
+
+
+class Labels:
+    """What stands before the items of a document, by their words. Those that have the same are told in their order."""
+
+    def __init__(self, labels: Iterable[tuple[str, str]]) -> None:
+        self._waiting: defaultdict[str, deque[str]] = defaultdict(deque)
+        for words, label in labels:
+            self._waiting[_squeezed(words)].append(label or NO_NUMBER)
+
+    def take(self, words: str) -> str | None:
+        """What stands before the next item with these words, if that is known."""
+        waiting = self._waiting.get(_squeezed(_MARKS.sub("", words)))
+        return waiting.popleft() if waiting else None
+
+
+def counted(number: int, way: str) -> str:
+    """A number in the way that a list counts, as docx names it; nothing where that is not known."""
+    if number < 1:
+        return str(number) if way == "decimal" else ""
+    match way:
+        case "decimal":
+            return str(number)
+        case "decimalZero":
+            return f"{number:02}"
+        case "lowerLetter":
+            return chr(ord("a") + (number - 1) % 26) * min(9, 1 + (number - 1) // 26)
+        case "upperLetter":
+            return counted(number, "lowerLetter").upper()
+        case "lowerRoman":
+            return _roman(number)
+        case "upperRoman":
+            return _roman(number).upper()
+        case "chineseCounting" | "chineseCountingThousand" | "japaneseCounting" | "taiwaneseCountingThousand":
+            return _chinese(number)
+        case "decimalEnclosedCircle" | "decimalEnclosedCircleChinese":
+            return chr(ord("①") + number - 1) if number <= _CIRCLES else ""
+        case _:
+            return ""
+
+
+def _roman(number: int) -> str:
+    out = ""
+    for value, letters in (*_ROMAN, *_ROMAN_ONES) if number < _MOST_ROMAN else ():
+        out += letters * (number // value)
+        number %= value
+    return out
+
+
+def _chinese(number: int) -> str:
+    tens, ones = divmod(number, 10)
+    if number >= _HUNDRED:
+        return ""
+    return (_CHINESE[tens] if tens > 1 else "") + ("十" if tens else "") + (_CHINESE[ones] if ones else "")
+
+
+def _squeezed(words: str) -> str:
+    return "".join(words.split())

@@ -1,0 +1,94 @@
+"""Numbers of a sheet as a person sees them: dates, parts of a hundred, zeros in front. Never rounds or groups them."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Literal, TypeAlias
+
+Shape: TypeAlias = Literal["plain", "date", "time", "span", "percent"] | int
+
+_DAY = 86_400
+# A day of the usual calendar that no other has: the 29th of February 1900.
+_NEVER_WAS = 60
+_DATES = (*range(14, 18), 22, *range(27, 32), 36, *range(50, 55), 57, 58)
+_TIMES = (18, 19, 20, 21, 45, 47, *range(32, 36), 55, 56)
+_SPAN = 46
+# What a format says to be written as it stands, and in what colour or language.
+_LITERAL = re.compile(r'"[^"]*"|\\.|[_*].|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE | re.DOTALL)
+_SPANS = re.compile(r"\[[hms]+\]", re.IGNORECASE)
+_ZEROS = re.compile(r"0{2,}")
+_EXACT = re.compile(r"-?\d+(?:\.\d{1,14})?")
+# Programs count with no more digits than these; what follows is noise.
+_DIGITS = 15
+_LONGEST = 40
+
+
+def shape_of(number: int, code: str | None) -> Shape:
+    """How a format shows a number: as one of the kinds, or an int: filled with zeros up to so many digits."""
+    if code is None:
+        known: dict[int, Shape] = {
+            _SPAN: "span",
+            9: "percent",
+            10: "percent",
+            **dict.fromkeys(_DATES, "date"),
+            **dict.fromkeys(_TIMES, "time"),
+        }
+        return known.get(number, "plain")
+    bare = _LITERAL.sub("", code).partition(";")[0].lower()
+    if _SPANS.search(bare):
+        return "span"
+    if "general" not in bare and re.search("[ymdhs]", bare):
+        return "date" if re.search("[yd]", bare) or not re.search("[hs]", bare) else "time"
+    if "%" in bare:
+        return "percent"
+    return len(bare) if _ZEROS.fullmatch(bare) else "plain"
+
+
+def shown(value: str, shape: Shape, *, from_1904: bool) -> str:
+    """A number that stands in a cell, in its shape; as it stands where it is none."""
+    if shape == "plain" and _EXACT.fullmatch(value):
+        return value
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return value
+    if not number.is_finite() or abs(number.adjusted()) > _LONGEST:
+        return value
+    match shape:
+        case "plain":
+            return _plain(number)
+        case "percent":
+            return f"{_plain(number * 100)}%"
+        case "span":
+            return _span(number)
+        case "date" | "time":
+            return _moment(number, shape, from_1904) or value
+        case int():
+            return str(int(number)).zfill(shape) if number == int(number) else _plain(number)
+
+
+def _plain(number: Decimal) -> str:
+    rounded = Decimal(f"{number:.{_DIGITS}g}")
+    text = format(rounded, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _span(days: Decimal) -> str:
+    seconds = round(abs(days) * _DAY)
+    return f"{'-' if days < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _moment(days: Decimal, shape: Shape, from_1904: bool) -> str:
+    seconds = round(days * _DAY)
+    if seconds < 0:
+        return ""
+    if shape == "time" and seconds < _DAY:
+        return _span(days)
+    start = datetime(1904, 1, 1) if from_1904 else datetime(1899, 12, 31 if days < _NEVER_WAS else 30)
+    try:
+        moment = start + timedelta(seconds=seconds)
+    except OverflowError:
+        return ""
+    return f"{moment:%Y-%m-%d}" if seconds % _DAY == 0 else f"{moment:%Y-%m-%d %H:%M:%S}"

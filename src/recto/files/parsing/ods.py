@@ -1,0 +1,30 @@
+"""An ods made ready for xberg, which takes numbers for what is shown and drops where links lead. Keeps all words."""
+
+from __future__ import annotations
+
+import re
+from html import escape, unescape
+
+from recto.files.parsing.archive import Archive
+from recto.files.parsing.nodes import link
+
+_CONTENT = "content.xml"
+_CELL = re.compile(r"<table:table-cell\b([^>]*)>(?=<text:p>(?:[^<]*%|#[^<]*|0\d+)</text:p>)")
+_VALUE = re.compile(r'\soffice:(?:value-type|value|string-value)="[^"]*"')
+_LINK = re.compile(r'<text:a\b[^>]*\bxlink:href="([^"]*)"[^>]*>([^<]*)</text:a>')
+
+
+def ready(data: bytes) -> bytes:
+    """The book with parts of a hundred, errors and zeros in front as they are shown; as it is where it is too large."""
+    archive = Archive(data)
+    text = archive.text(_CONTENT)
+    changed = _LINK.sub(_linked, _CELL.sub(_as_shown, text))
+    return data if changed == text else archive.with_text(_CONTENT, changed) or data
+
+
+def _as_shown(found: re.Match[str]) -> str:
+    return f'<table:table-cell office:value-type="string"{_VALUE.sub("", found[1])}>'
+
+
+def _linked(found: re.Match[str]) -> str:
+    return escape(link(unescape(found[2]), unescape(found[1])))

@@ -1,0 +1,103 @@
+"""F5, D9: parts of the pages of a kept document are read without the rest of them, as text and as elements."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recto.files.document_index import MARK_BYTES, Index
+from recto.files.document_kept import KeptDocument
+from recto.files.document_setting import set_elements
+from recto.files.parsing.ports import Ended, Found, Opened
+from recto.page.document import Element, text_of
+from tests.files.shelf import ONE, ended, page, pieces, reading, shelf
+
+TEXTS = st.text(alphabet="aé中🙂\n", max_size=12) | st.integers(0, 9_000).map(lambda count: "aé中" * count)
+PAGES = st.lists(st.lists(TEXTS, max_size=5), min_size=1, max_size=4)
+
+
+@settings(max_examples=40)
+@given(
+    texts=PAGES,
+    has_note=st.booleans(),
+    span=st.tuples(st.integers(-1, 5), st.integers(0, 4)),
+    step=st.sampled_from([1, 2, 3, 10]),
+)
+def test_F5_windows_of_pages_put_together_are_the_pages(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[list[str]], has_note: bool, span: tuple[int, int], step: int
+):
+    first, last = span[0], sum(span)
+    pages = [
+        (Element(kind="page", text="", page=n), *[Element(kind="paragraph", text=text, page=n) for text in part])
+        for n, part in enumerate(texts, start=1)
+    ]
+    note = (Element(kind="note", text="before"),) * has_note
+    found = [Found(elements=note), *[Found(elements=part, pages=n) for n, part in enumerate(pages, start=1)]]
+    noted = enumerate([(*note, *pages[0]), *pages[1:]], start=1)
+    expected = [one for n, part in noted if first <= n <= last for one in part]
+    place = shelf(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, Ended())
+
+    async def check() -> None:
+        documents = place.open()
+        await check_pages(await documents.open(ONE, pieces), first, last, expected, step)
+        await ended(documents)
+        again = place.open()
+        await check_pages(await again.open(ONE, pieces), first, last, expected, step)
+        await again.close()
+
+    asyncio.run(check())
+
+
+async def check_pages(document: KeptDocument, first: int, last: int, expected: list[Element], step: int) -> None:
+    text = (await document.pages(first, last)).text
+    size = len(text) // step + 1
+    windows = [await document.pages(first, last, start, size) for start in range(0, len(text) + size, size)]
+    assert "".join(window.text for window in windows) == text
+    assert windows[-1].length == len(text)
+    assert text.lstrip("\n") == text_of(expected).lstrip("\n")
+    some = [await document.page_elements(first, last, start, step) for start in range(0, len(expected) + step, step)]
+    assert [element for one in some for element in one.elements] == expected
+    assert some[-1].length == len(expected)
+
+
+async def test_F5_the_beginning_of_a_page_is_there_before_its_end(tmp_path: Path):
+    gate = asyncio.Event()
+    half = Found(elements=page(2, "half").elements)
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), half, gate, Found(pages=2), Ended())
+    documents = place.open()
+    document = await reading(documents)
+    begun = await document.pages(2, 2, 2, 6)
+    assert (begun.text, begun.length, begun.first_page) == ("[page ", None, 2)
+    elements = await document.page_elements(2, 2, 1, 1)
+    assert ([one.text for one in elements.elements], elements.length) == (["half"], None)
+    waiting = asyncio.create_task(document.page_elements(2, 2, 1, 2))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    gate.set()
+    assert (len((await waiting).elements), (await waiting).length) == (1, 2)
+    assert (await document.pages(2, 2, 99, 6)).text == ""
+    assert (await document.pages(2, 2, 99, 6)).length == 16
+    await ended(documents)
+
+
+async def test_F5_nobody_waits_for_elements_of_pages_that_a_text_does_not_have(tmp_path: Path):
+    documents = shelf(tmp_path, Opened(), Found(elements=(Element(kind="text", text="abc"),)), asyncio.Event()).open()
+    document = await reading(documents)
+    await document.characters(0, 3)
+    assert not (await document.page_elements(1, 1, 0, 5)).elements
+    await documents.close()
+
+
+def test_D9_of_long_elements_no_more_bytes_are_read_than_those_wanted_and_a_mark():
+    index = Index()
+    for _ in range(20):
+        long = [Element(kind="rows", text="x" * 50_000, page=1)] * 10
+        index.add(set_elements(long, index.lengths, 0))
+    reach = index.elements_reach(100, 102)
+    assert 100_000 < reach.end - reach.start < 102_000 + 2 * MARK_BYTES
+    short = Index()
+    short.add(set_elements([Element(kind="paragraph", text="x")] * 5_000, short.lengths, 0))
+    reach = short.elements_reach(2_500, 2_501)
+    assert reach.end - reach.start < 2 * MARK_BYTES
