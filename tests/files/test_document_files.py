@@ -3,7 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -20,6 +20,7 @@ from recto.files.document_kept import KeptDocument
 from recto.files.documents import DocumentSettings
 from recto.files.kept_file import KeptFile
 from recto.files.parsing.ports import Ended, Found, Opened
+from recto.ids import new_id
 from recto.page.document import KINDS, Element, text_of
 from tests.files.shelf import ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
 
@@ -420,3 +421,20 @@ async def times(read: Callable[[int], Awaitable[object]], count: int) -> list[fl
         await read(number)
         taken.append(perf_counter() - begun)
     return sorted(taken)
+
+
+async def test_D3_what_another_server_deleted_goes_with_the_next_cleaning(tmp_path: Path):
+    place = shelf(tmp_path, *pdf(1))
+    documents = place.open()
+    there, gone = (replace(ONE, blob=new_id(), sha256=name * 32) for name in ("aa", "bb"))
+    for one in (there, gone):
+        await text_in(documents, one)
+    await settled()
+
+    async def known(blobs: Sequence[str]) -> frozenset[str]:
+        assert set(blobs) == {there.blob, gone.blob}
+        return frozenset({there.blob})
+
+    assert await documents.clean(known) == 1
+    assert len(place.kept()) == 1
+    await documents.close()

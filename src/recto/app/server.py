@@ -210,7 +210,7 @@ async def _store(settings: ServerSettings, fallback: str) -> Store:
 def _cleaning(settings: ServerSettings, shop: Workshop) -> Mapping[str, Callable[[], Awaitable[int]]]:
     cabinet = shop.cabinet
     files = {"files": cabinet.attachments.clean} if cabinet else {}
-    texts = {"texts": cabinet.documents.clean} if cabinet and cabinet.documents else {}
+    texts = {"texts": partial(cabinet.documents.clean, shop.store.known_blobs)} if cabinet and cabinet.documents else {}
     folders = partial(sweep_workspaces, settings.workspaces_folder, shop.store.known_threads)
     return {"rows": partial(_clean_rows, settings, shop.store), **files, **texts, "workspaces": folders}
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from recto.files.blobs import is_ours
 from recto.files.document_index import Index
 from recto.files.kept_file import KeptFile
 from recto.files.parsing.ports import PARSER_VERSION
@@ -32,7 +33,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 # A pipe that somebody put in a file's place must not be waited for.
 _READING = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WRITING = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
-_BLOB = re.compile(r"[0-9a-f]{32}")
+_HASHED = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"([0-9a-f]{64})-(\d+)-[0-9a-f]{16}")
 
 
@@ -126,6 +127,10 @@ class DocumentFolder:
         with suppress(OSError):
             os.utime(self._folder / key.path / INDEX, (now, now), follow_symlinks=False)
 
+    def blobs(self) -> list[str]:
+        """The blobs that something was made of."""
+        return [folder.name for folder in _folders(self._folder) if is_ours(folder.name)]
+
     def forget(self, blobs: Iterable[str]) -> None:
         """Remove what was made of some bytes, in whatever manner. What is being made of them gets no name any more."""
         for blob in blobs:
@@ -179,7 +184,7 @@ class DocumentFolder:
     def _unbar(self, stale: float) -> None:
         with suppress(OSError):
             for place in list(self._folder.iterdir()):
-                written = _written(place) if _BLOB.fullmatch(place.name) else None
+                written = _written(place) if _is_blob(place.name) else None
                 if written is not None and written < stale:
                     place.unlink(missing_ok=True)
 
@@ -192,7 +197,7 @@ class DocumentFolder:
 
     def _named(self) -> Iterator[Path]:
         for blob in _folders(self._folder):
-            if _BLOB.fullmatch(blob.name):
+            if _is_blob(blob.name):
                 yield from _folders(blob)
 
 
@@ -205,8 +210,13 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _is_blob(name: str) -> bool:
+    return is_ours(name) or _HASHED.fullmatch(name) is not None
+
+
 def _blob_name(blob: str) -> str:
-    return hashlib.sha256(f"blob\0{blob}".encode()).hexdigest()[:32]
+    """The blob's own name, so that it can be asked for; of a blob that goes by another one, a name that is none."""
+    return blob if is_ours(blob) else hashlib.sha256(f"blob\0{blob}".encode()).hexdigest()[:32]
 
 
 def _bytes_name(sha256: str) -> str:

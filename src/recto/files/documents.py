@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from recto.errors import FileRefused
 from recto.files.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
@@ -29,9 +29,14 @@ STOPPED = "the server is stopping; ask again in a moment"
 DELETED = "it was deleted; ask for it to be sent again"
 CUT_OFF = "its reading ended before the document did; try once more"
 # Somebody else may do better at once.
-NOT_REMEMBERED = frozenset({"busy"})
+NOT_REMEMBERED = frozenset({"busy", "not_started"})
 FAILURES_REMEMBERED = 256
+# Blobs that are asked for in one go.
+AT_ONCE = 500
 TOUCHED_AFTER = timedelta(hours=1)
+
+
+Known: TypeAlias = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
 
 
 class Parsing(Protocol):
@@ -129,11 +134,13 @@ class Documents:
         finally:
             self._forgetting -= Counter(wanted)
 
-    async def clean(self) -> int:
+    async def clean(self, known: Known | None = None) -> int:
         """Remove what is too old or too much, what other versions of the parser made, and what killed processes left.
 
-        Says how many it were.
+        `known` tells which blobs there still are: another server may have deleted some. Says how many it were.
         """
+        lost = await self._lost(known) if known else []
+        await self.forget(lost)
         now = self._clock()
         for key in [key for key, failed in self._failed.items() if now >= failed.until]:
             self._drop(key)
@@ -145,7 +152,12 @@ class Documents:
             stale=now.timestamp() - STAGED_SECONDS,
             ours=frozenset([document.files.folder for document in documents if document.files]),
         )
-        return await asyncio.to_thread(clean)
+        return len(lost) + await asyncio.to_thread(clean)
+
+    async def _lost(self, known: Known) -> list[str]:
+        blobs = await asyncio.to_thread(self._folder.blobs)
+        parts = [blobs[start : start + AT_ONCE] for start in range(0, len(blobs), AT_ONCE)]
+        return [blob for part in parts for there in [await known(part)] for blob in part if blob not in there]
 
     async def close(self) -> None:
         """End what is being read. Who waits for it is told so."""

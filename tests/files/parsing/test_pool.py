@@ -1,6 +1,9 @@
 """The pool of children that documents are parsed in (D7): whatever a child does, it costs one document and one text."""
 
 import asyncio
+import os
+import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -227,7 +230,8 @@ async def test_D7_children_that_cannot_be_used_are_told_of_in_words(way: str, st
     pool = bad_pool(way, settings=PoolSettings(start_seconds=0.3, sandbox=""))
     refused = await refusal_of(pool, "a.txt", b"x" * 1_000_000)
     await pool.close()
-    assert (refused.code, "program that reads" in str(refused), started()) == ("crashed", True, set())
+    code = "crashed" if way == "never_reads" else "not_started"
+    assert (refused.code, "program that reads" in str(refused), started()) == (code, True, set())
 
 
 async def test_D7_a_program_that_is_not_there_is_told_of_in_words():
@@ -235,9 +239,31 @@ async def test_D7_a_program_that_is_not_there_is_told_of_in_words():
     refused = await refusal_of(pool, "a.txt")
     await pool.close()
     assert (refused.code, str(refused)) == (
-        "crashed",
+        "not_started",
         "the program that reads files could not be started. Tell the user that the server has to be looked at.",
     )
+
+
+@pytest.mark.full
+async def test_D7_a_temporary_folder_that_was_tidied_away_is_made_anew():
+    pool = Parsers(PoolSettings(sandbox="", documents=1))
+    for _ in range(2):
+        assert await text_from(pool, "a.txt", b"hello") == "hello"
+        folder = Path(f"/proc/{max(children())}/cwd").readlink().parent
+        assert folder.name.startswith("recto-parsing-")
+        shutil.rmtree(folder)
+    await pool.close()
+
+
+@pytest.mark.full
+async def test_D7_a_child_that_dies_while_it_is_idle_costs_no_document():
+    pool = Parsers(PoolSettings(sandbox=""))
+    assert await text_from(pool, "a.txt", b"hello") == "hello"
+    child = max(children())
+    os.kill(child, signal.SIGKILL)
+    await until(lambda: not lives(child))
+    assert await text_from(pool, "a.txt", b"hello") == "hello"
+    await pool.close()
 
 
 async def test_D7_a_child_that_left_after_a_document_is_replaced(strange: Parsers):

@@ -204,10 +204,10 @@ class Parsers:
             starting.add_done_callback(self._keep_started)
             raise
         except OSError as error:
-            raise FileRefused(NOT_STARTED, code="crashed") from error
+            raise FileRefused(NOT_STARTED, code="not_started") from error
         if await self._is_ready(child):
             return child
-        raise FileRefused(CLOSED, code="busy") if self._is_closed else FileRefused(NOT_STARTED, code="crashed")
+        raise FileRefused(CLOSED, code="busy") if self._is_closed else FileRefused(NOT_STARTED, code="not_started")
 
     async def _is_ready(self, child: ChildProcess) -> bool:
         is_ready = False
@@ -223,7 +223,8 @@ class Parsers:
 
     async def _start(self) -> ChildProcess:
         prefix = await self.confinement()
-        if self._folder is None:
+        # Who tidies up what lies about in temporary folders may have taken it away.
+        if self._folder is None or not self._folder.path.is_dir():
             self._folder = ScratchFolder()
             self._begin(asyncio.to_thread(sweep))
         child = await ChildProcess.start([*prefix, *self._command], self._folder.path / str(next(self._names)))
