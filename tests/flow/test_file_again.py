@@ -13,6 +13,8 @@ from recto.testing.model_server import Answer, Call
 from tests.flow.files import FileWorld, Talk, Turn, a_run, inline, part, words
 from tests.flow.test_file_turns import ASK_ME, NOTES, THREADS, attach, contents, reading
 
+pytestmark = pytest.mark.full
+
 ATTACHMENTS, DATASETS, EXPORT = "/api/v1/agent/attachments", "/api/v1/agent/datasets", "/api/v1/agent/me/export"
 
 

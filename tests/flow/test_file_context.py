@@ -32,6 +32,8 @@ from tests.flow.files import (
     words,
 )
 
+pytestmark = pytest.mark.full
+
 WIRES = ("openai", "anthropic")
 LOCALES = ("zh", "en")
 TRICKY = "A <b> & \"c\" 'd'.txt"
