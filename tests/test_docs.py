@@ -65,6 +65,7 @@ def test_both_readmes_have_the_same_headings_and_code():
     assert list(blocks(english)) == list(blocks(chinese)), "Give both READMEs the same fenced blocks, letter by letter."
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "document",
     [pytest.param(one, marks=() if one in READ_FIRST else pytest.mark.full) for one in RUNNABLE],

@@ -146,6 +146,7 @@ def test_C2_with_keys_no_local_token_is_made(shared: str):
     assert request(shared, "GET", f"{RUNS}/x", token=TOKEN).status == 401
 
 
+@pytest.mark.full
 def test_C2_an_address_others_can_reach_needs_more_than_a_token(tmp_path: Path):
     with pytest.raises(RuntimeError, match="RECTO_API_KEYS"), ServerProcess.serve(tmp_path, {"RECTO_HOST": "0.0.0.0"}):
         pass

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from recto.engine.hub import Hub, HubSettings
 from recto.page.events import RunFinished, TextSaid, encode_event
 from recto.store.ports import Lease, StoredEvent
@@ -221,6 +223,7 @@ async def test_P7_closing_ends_all_streams_and_those_that_come_after(tmp_path: P
             assert await air.hear() == []
 
 
+@pytest.mark.full
 async def test_P7_nothing_is_kept_of_a_run_once_readers_and_writers_have_left(tmp_path: Path):
     async with on_air(tmp_path) as air:
         before = channels()

@@ -197,6 +197,7 @@ async def test_P9_a_cancelled_upload_leaves_no_staged_file_either(tmp_path: Path
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.full
 async def test_P9_a_reader_that_leaves_or_is_cancelled_leaves_no_open_file(tmp_path: Path):
     storage = open_storage(None, tmp_path)
     await storage.write(A, given(bytes(5 * MEBIBYTE)))

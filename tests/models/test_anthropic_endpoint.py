@@ -167,6 +167,7 @@ async def test_every_byte_alone_gives_the_same_reply():
     assert list(join_deltas(alone)) == list(join_deltas(await answered(THINKING)))
 
 
+@pytest.mark.full
 @pytest.mark.asyncio
 async def test_a_stream_cut_at_any_byte_is_cut_off_or_whole_and_never_wrong():
     short = Answer(text="好.", reasoning="hm", calls=(Call(name="look", arguments='{"a":1}', id="c"),))

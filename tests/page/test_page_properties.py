@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,6 +78,7 @@ def test_R1_the_log_is_not_changed_by_a_page(log: tuple[Message, ...], target: T
     assert repr(log) == repr(before)
 
 
+@pytest.mark.full
 @given(logs(), logs(most=4))
 def test_R1_a_page_of_messages_that_remember_is_that_of_messages_that_do_not(
     log: tuple[Message, ...], other_end: tuple[Message, ...]

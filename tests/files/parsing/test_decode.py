@@ -200,6 +200,7 @@ def zipped(text: str) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.full
 @given(words=st.lists(st.sampled_from(WORDS), min_size=60, max_size=300))
 def test_D6_no_packed_text_is_taken_for_a_text(words: list[str]):
     packed = [packer(" ".join(words).encode()) for packer in PACKERS]
@@ -211,6 +212,7 @@ def test_D6_no_random_bytes_are_taken_for_a_text(head: bytes, seed: int, size: i
     assert decode(head + random.Random(seed).randbytes(size)) is None
 
 
+@pytest.mark.full
 @given(numbers=st.lists(st.integers(0, 2_000), min_size=100, max_size=400, unique=True))
 def test_D6_no_list_of_numbers_is_taken_for_a_text(numbers: list[int]):
     assert decode(struct.pack(f"<{len(numbers)}H", *numbers)) is None

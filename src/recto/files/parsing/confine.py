@@ -12,6 +12,8 @@ from pathlib import Path
 
 BUBBLEWRAP = "bwrap"
 TRIAL_SECONDS = 10
+# Where the child is: a folder of its own, in which nothing is. Python itself may be in the system's temporary one.
+SCRATCH = "/scratch"
 # A package beside the parsers and one of ours: whoever finds these finds all, and they are quick to load.
 TRIAL = (sys.executable, "-P", "-c", "import orjson, recto.errors")
 # What programs and libraries are found in. What is secret lies elsewhere.
@@ -47,7 +49,8 @@ def prefix_of(path: str) -> tuple[str, ...]:
         *(path, "--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL"),
         *("--die-with-parent", "--new-session"),
         *("--tmpfs", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", *readable),  # noqa: S108 - its own
-        *("--remount-ro", "/", "--chdir", "/tmp", "--setenv", "HOME", "/tmp", "--setenv", "TMPDIR", "/tmp"),  # noqa: S108 - its own
+        *("--tmpfs", SCRATCH, "--remount-ro", "/", "--chdir", SCRATCH),
+        *("--setenv", "HOME", SCRATCH, "--setenv", "TMPDIR", SCRATCH),
         "--",
     )
 
