@@ -203,6 +203,7 @@ def test_the_readme_shows_the_first_example_and_what_it_prints():
     assert blocks_of("README.md", "text")[-1] == output_of(sys.executable, str(EXAMPLES["01"]))
 
 
+@pytest.mark.full
 def test_the_readme_shows_the_first_run_of_a_server(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {}, "--hello") as server:
         until = time.monotonic() + 60
@@ -239,6 +240,7 @@ def said(events: Sequence[Sent]) -> str:
     return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("code", blocks_of("docs/api.md", "python"))
 def test_code_in_the_api_page_runs(code: str):
     assert output_of(sys.executable, "-c", code) == ""
@@ -267,6 +269,7 @@ def test_the_page_of_the_server_shows_every_setting_with_its_default(tmp_path: P
     assert sorted((names | tables["limits"].keys()) - named - OBVIOUS) == [], "Name it in the table of settings."
 
 
+@pytest.mark.full
 def test_the_page_of_the_server_shows_tools_that_work(tmp_path: Path):
     (shown,) = blocks_of("docs/server.md", "python")
     (tmp_path / "tools.py").write_text(shown, encoding="utf-8")

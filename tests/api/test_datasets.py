@@ -58,6 +58,7 @@ async def test_F10_an_id_in_upper_case_means_the_same_dataset(api: LocalApi):
     assert (await api.ask("GET", DATASETS)).rows("datasets") == []
 
 
+@pytest.mark.full
 async def test_F10_a_user_has_a_thousand_datasets_and_no_more(api: LocalApi):
     rows = [
         StoredDataset(id=str(number), owner=owner, name="One of many", created=NOW, updated=NOW)

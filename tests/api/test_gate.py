@@ -9,6 +9,8 @@ import pytest
 from recto.testing.client import RUNS, TOKEN, Reader, ask, request, run, start
 from recto.testing.process import ServerProcess
 
+pytestmark = pytest.mark.full
+
 ANNA, BERT, LOOKER = "anna-key-0123456789", "bert-key-0123456789", "looker-key-0123456789"
 KEYS = f"anna:{ANNA},bert:{BERT},anna:{LOOKER}:read"
 
@@ -99,7 +101,6 @@ def test_C3_health_and_the_description_need_no_credential(url: str, path: str):
     assert reply.headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.full
 def test_C2_a_server_that_is_told_no_token_makes_one_and_keeps_it(tmp_path: Path):
     tokens: list[str] = []
     for _ in range(2):
@@ -146,7 +147,6 @@ def test_C2_with_keys_no_local_token_is_made(shared: str):
     assert request(shared, "GET", f"{RUNS}/x", token=TOKEN).status == 401
 
 
-@pytest.mark.full
 def test_C2_an_address_others_can_reach_needs_more_than_a_token(tmp_path: Path):
     with pytest.raises(RuntimeError, match="RECTO_API_KEYS"), ServerProcess.serve(tmp_path, {"RECTO_HOST": "0.0.0.0"}):
         pass

@@ -63,6 +63,7 @@ async def send_to_nobody(response: StreamingResponse, spec: str) -> None:
     await response(scope, receive, send)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spec", ["2.3", WITHOUT_LISTENING])
 async def test_P7_a_client_that_is_gone_before_its_stream_began_leaves_nobody_listening(store: Store, spec: str):
     hub, before = Hub(store), channels()

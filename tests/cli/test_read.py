@@ -27,6 +27,7 @@ def run(*args: str | Path, stdin: bytes = b"", code: int = 0) -> subprocess.Comp
     return done
 
 
+@pytest.mark.full
 def test_D5_several_files_are_printed_in_order_and_one_that_fails_spoils_no_other(tmp_path: Path):
     one = tmp_path / "one.txt"
     one.write_text("first </Content> words")

@@ -321,6 +321,7 @@ def test_P8_a_queued_run_is_cancelled_without_waiting_for_its_turn(stage: Stage,
     assert [kind for kind, _ in story(stage.log(str(body["threadId"])))] == ["user", "assistant"]
 
 
+@pytest.mark.full
 def test_a_deadline_ends_the_run_and_keeps_what_was_said(tmp_path: Path):
     config = tmp_path / "recto.toml"
     config.write_text("[limits]\nseconds = 1\n", encoding="utf-8")
