@@ -123,6 +123,14 @@ async def test_D7_a_child_that_breaks_costs_one_document(strange: Parsers, way: 
     assert (await text_from(strange, "good")).isdigit()
 
 
+async def test_D7_what_a_child_that_breaks_said_is_in_the_log(strange: Parsers, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("DEBUG", "recto.files")
+    await refusal_of(strange, "out_of_memory")
+    await refusal_of(strange, "dies")
+    assert "memory allocation of" in caplog.text
+    assert "a child that reads documents broke down: ChildGone" in caplog.text
+
+
 async def test_D7_a_child_that_says_nothing_without_end_is_stopped(strange: Parsers):
     refused = await refusal_of(strange, "endless", limits=ParseLimits(characters=1_000, seconds=30))
     assert refused.code == "crashed"

@@ -183,6 +183,8 @@ class Parsers:
             return FileRefused(CLOSED, code="busy")
         if isinstance(error, ChildGone) and await child.had_too_little_memory():
             return FileRefused(MEMORY.reason, code=MEMORY.code)
+        # Documents are not to blame for every breakdown: somebody should know of it.
+        LOGGER.warning("a child that reads documents broke down: %s", str(error) or type(error).__name__)
         return FileRefused(CRASHED, code="crashed")
 
     # The children

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
@@ -25,6 +26,7 @@ from recto.files.parsing.frames import (
 )
 from recto.files.parsing.ports import Frame
 
+LOGGER = logging.getLogger("recto.files")
 END_SECONDS = 10
 # From closing its wire to being gone.
 LEAVE_SECONDS = 0.5
@@ -148,6 +150,8 @@ class ChildProcess:
     async def _listen(self) -> None:
         """Keep the end of what it prints."""
         while words := await self._stderr.read(LAST_WORDS):
+            # It may quote the document, so it is for who looks for a fault only.
+            LOGGER.debug("child %d says: %s", self.pid, words.decode("utf-8", "replace").rstrip())
             self._last_words = (self._last_words + words)[-LAST_WORDS:]
 
     async def _watch(self) -> None:
