@@ -19,8 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids"),
     ("page",),
-    ("recto", "telemetry"),
-    ("skills", "agents"),
+    ("recto", "telemetry", "config", "almanac"),
+    ("skills",),
+    ("agents",),
     ("tools", "files", "datasets", "models", "store", "engine"),
     ("worker",),
     ("api", "cli"),

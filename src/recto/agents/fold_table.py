@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from recto.config.checked import Table
 from recto.page import AgeRule, FoldSettings, Project, ReadRule
 from recto.page.folding import SEARCH, TERMINAL
 
@@ -27,12 +28,6 @@ def _keeps_some(step: list[int]) -> list[int]:
 
 
 Step = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_keeps_some)]
-
-
-class Table(BaseModel):
-    """Settings that come from outside: an unknown name or another type is refused."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Reads(Table):

@@ -11,11 +11,11 @@ from typing import cast
 from recto.agents.agent import CHAT, Agent, Limits, Sampling
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
-from recto.agents.frontmatter import LONGEST, Document, read_document
-from recto.agents.problem import Fault, Problem
 from recto.agents.settings import check_settings, check_tools, file_input, summary_settings
 from recto.agents.tables import AgentTable
-from recto.agents.yaml_values import Place
+from recto.config.frontmatter import LONGEST, Document, read_document
+from recto.config.problem import Fault, Problem
+from recto.config.yaml_values import Place
 from recto.errors import SettingsError
 from recto.page import CompactSettings, FoldSettings, Prompt
 from recto.page.canonical import Json, dump

@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from recto.agents.agent import CHAT, Effort, Titles
 from recto.agents.file_input import FileMode
-from recto.agents.fold_table import ByAge, Fold, Reads, Table, on_or_off
+from recto.agents.fold_table import ByAge, Fold, Reads, on_or_off
+from recto.config.checked import Table
 from recto.page.facts import ToolCalling
 from recto.page.input_files import ENDINGS
 

@@ -113,7 +113,11 @@ def set_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> Piece:
     if load_object(tool.parameters) is None:
         raise WireError(where=f"tools.{tool.name}.parameters", problem="must be a JSON Schema: an object, as JSON text")
     data = FORMATS[wire].encode_tool(tool.name, tool.description, tool.parameters)
-    return Piece(kept("tool", tool.name, None, counter.count((data.decode(),))[0]), segment(data))
+    part = kept("tool", tool.name, None, counter.count((data.decode(),))[0])
+    if tool.note:
+        before = max(tool.tokens_before, part.tokens_after)
+        part = replace(part, decision="cut", rule="S5", reason=tool.note, tokens_before=before)
+    return Piece(part, segment(data))
 
 
 def set_message(message: Message, wire: WireName, counter: TokenCounter) -> Piece:

@@ -54,11 +54,16 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolOffer(Remembering):
-    """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written."""
+    """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
+
+    `note` tells people what its description leaves out; `tokens_before` is what it would have cost with that.
+    """
 
     name: str
     description: str
     parameters: str
+    note: str = ""
+    tokens_before: int = 0
 
 
 class Place(NamedTuple):

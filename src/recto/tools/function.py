@@ -61,6 +61,7 @@ def tool_from(function: Function) -> Tool:
         confirm=mark.confirm,
         origin=_origin(function),
         is_external=mark.external,
+        by_client=mark.by_client,
     )
 
 

@@ -19,13 +19,19 @@ class Mark:
     safe_to_repeat: bool = False
     confirm: bool = False
     external: bool = False
+    by_client: bool = False
 
 
 @overload
 def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def tool(
-    *, name: str | None = None, safe_to_repeat: bool = False, confirm: bool = False, external: bool = False
+    *,
+    name: str | None = None,
+    safe_to_repeat: bool = False,
+    confirm: bool = False,
+    external: bool = False,
+    by_client: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -35,13 +41,15 @@ def tool(
     safe_to_repeat: bool = False,
     confirm: bool = False,
     external: bool = False,
+    by_client: bool = False,
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a typed function as a tool: `@tool`, or `@tool(safe_to_repeat=True, confirm=True, name="search")`.
 
     `safe_to_repeat`: acting twice does no harm. `confirm`: a person has to agree before it acts. `external`: it acts
-    elsewhere, where nobody knows our file ids, so it gets urls in their place.
+    elsewhere, where nobody knows our file ids, so it gets urls in their place. `by_client`: a client that has a tool of
+    this name, such as a form, answers in its place, and the function is called with that answer.
     """
-    mark = Mark(name=name, safe_to_repeat=safe_to_repeat, confirm=confirm, external=external)
+    mark = Mark(name=name, safe_to_repeat=safe_to_repeat, confirm=confirm, external=external, by_client=by_client)
 
     def marked(function: Callable[P, R]) -> Callable[P, R]:
         setattr(function, MARK, mark)

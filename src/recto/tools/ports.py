@@ -101,9 +101,61 @@ class FilesAtHand(Protocol):
         ...
 
 
+class ProfileAtHand(Protocol):
+    """What is kept of the run's user, for the tools that need it. Only what is asked for is read."""
+
+    async def fields(self, *names: str) -> Mapping[str, Json]:
+        """Fields of the profile by name; those that are not there are left out."""
+        ...
+
+    async def change(self, field: str, value: Json) -> None:
+        """Keep a field of the profile; None forgets it. Raises ToolError for one the agent's schema refuses."""
+        ...
+
+    async def skill_data(self, skill: str) -> Json:
+        """What a skill has kept of this user; None: nothing."""
+        ...
+
+    async def keep(self, skill: str, data: Json) -> None:
+        """Have a skill keep this of the user, in the place of what it has; None forgets it."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activation:
+    """What became of a wish for a skill: None is that of having none. `missing` are the paths nothing is known at.
+
+    `collect_tool` asks for them.
+    """
+
+    skill: str | None
+    scenario: str | None = None
+    missing: tuple[str, ...] = ()
+    collect_tool: str = ""
+
+
+class SkillsAtHand(Protocol):
+    """The skills of the run's agent."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What they go by, in their order."""
+        ...
+
+    async def activate(self, skill: str, scenario: str | None) -> Activation:
+        """Look up what the skill needs to know. Raises ToolError for a skill or a scenario there is not."""
+        ...
+
+    async def read(self, path: str) -> bytes:
+        """A file of the active skill's folder. Raises ToolError for one there is not."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
     """What a tool may know of the run it acts for. `props` are the request's forwarded properties.
+
+    `profile` is what is kept of its user, `skills` are those of its agent, `tier` is the user's, `locale` the agent's.
 
     `files` are those of the thread, `workspace` a folder of its own that may hold `workspace_bytes` (0: no limit); None
     where the server keeps none. Of an answer longer than `characters` the middle is left out: who cannot have that
@@ -122,14 +174,22 @@ class ToolContext:
     workspace_bytes: int = WORKSPACE_BYTES
     characters: int = LIMIT_CHARACTERS
     tell: Tell = tell_nobody
+    profile: ProfileAtHand | None = None
+    skills: SkillsAtHand | None = None
+    tier: str = "free"
+    locale: str = "en"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolResult:
-    """What a tool answered. `error` is None when it went well, else the kind of failure; the parts say it in words."""
+    """What a tool answered. `error` is None when it went well, else the kind of failure; the parts say it in words.
+
+    `activates` changes the skill the thread works in, in the write that stores the result.
+    """
 
     parts: tuple[ToolPart, ...] = ()
     error: str | None = None
+    activates: Activation | None = None
 
 
 Action: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolResult]]
@@ -141,7 +201,8 @@ class Tool:
 
     `safe_to_repeat`: acting twice does no harm, so a start that was lost is started again. `confirm`: a person has to
     agree before it acts. `origin` says to people where it is defined. Without `is_offered` old logs may call it, but it
-    is in no list. `is_external`: it acts elsewhere, so file ids in its arguments become urls (F8).
+    is in no list. `is_external`: it acts elsewhere, so file ids in its arguments become urls (F8). `by_client`: a
+    client that has a tool of this name answers in its place; the tool then acts on that answer as its arguments.
     """
 
     offer: ToolOffer
@@ -151,6 +212,7 @@ class Tool:
     origin: str = ""
     is_offered: bool = True
     is_external: bool = False
+    by_client: bool = False
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, cast
 
 import yaml
 
-from recto.agents.problem import Fault
+from recto.config.problem import Fault
 from recto.page.canonical import Json, scrub
 
 Place: TypeAlias = tuple[str | int, ...]

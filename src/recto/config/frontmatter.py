@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from recto.agents.problem import Fault
-from recto.agents.yaml_values import Values, read_yaml
+from recto.config.problem import Fault
+from recto.config.yaml_values import Values, read_yaml
 
 LONGEST = 262_144
 LONGEST_SETTINGS = 65_536

@@ -1,4 +1,4 @@
-"""What is wrong with an agent's folder, and where. Refuses to be raised: all problems of a file are told together."""
+"""What is wrong with a file somebody wrote, and where. Refuses to be raised: all problems of it are told together."""
 
 from __future__ import annotations
 

@@ -1,0 +1,143 @@
+"""Values that people wrote, checked as a table: every fault with its line, what is wrong and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Generic, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from recto.config.problem import Fault
+from recto.config.yaml_values import Place, Values
+from recto.page.canonical import Json, dump
+
+SHOWN = 100
+# What is allowed, by the kind of error; names in braces are bounds.
+ALLOWED: Mapping[str, str] = {
+    "string_type": "it is text; put it in quotes",
+    "int_type": "it is a whole number",
+    "int_from_float": "it is a whole number",
+    "float_type": "it is a number",
+    "bool_type": "it is true or false",
+    "list_type": "it is a list, such as [a, b]",
+    "dict_type": "it is a table of names and values",
+    "model_type": "it is a table of names and values",
+    "literal_error": "it is {expected}",
+    "greater_than": "it is more than {gt}",
+    "greater_than_equal": "it is {ge} or more",
+    "less_than_equal": "it is {le} or less",
+    "too_short": "it has at least {min_length}",
+    "too_long": "it has at most {max_length}",
+    "string_too_short": "it is not empty",
+    "value_error": "{error}",
+}
+NO_VALUE = "{name} has no value; give it one, or take the line out."
+
+
+class Table(BaseModel):
+    """Settings that come from outside: an unknown name or another type is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+Root = TypeVar("Root", bound=Table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form(Generic[Root]):
+    """What values are checked as. `tables` has the table at each place below `root`, so that who gives an unknown name
+    hears of the known ones; `mixed` says what is allowed where a value may be of more than one type. Below `free`
+    names nobody looks: nothing, too, may mean something there.
+    """
+
+    root: type[Root]
+    tables: Mapping[tuple[str, ...], type[Table]] = field(default_factory=dict[tuple[str, ...], type[Table]])
+    mixed: Mapping[Place, str] = field(default_factory=dict[Place, str])
+    free: tuple[str, ...] = ()
+
+
+def check(found: Values, form: Form[Root]) -> tuple[Root, tuple[Fault, ...]]:
+    """The table, and every fault in it. What is wrong has its default."""
+    empty = [place for place in found.lines if _is_empty(found.values, place, form.free)]
+    faults = [Fault(line=found.lines[place], text=NO_VALUE.format(name=dotted(place))) for place in empty]
+    try:
+        table = form.root.model_validate(found.values)
+    except ValidationError as error:
+        wrong = error.errors()
+        unsaid = (*empty, *found.unread)
+        faults += [_fault(found, details, form) for details in wrong if tuple(details["loc"]) not in unsaid]
+        bad = {details["loc"][0] for details in wrong}
+        table = form.root.model_validate({name: value for name, value in found.values.items() if name not in bad})
+    return table, (*found.faults, *faults)
+
+
+def _is_empty(values: Mapping[str, Json], place: Place, free: Collection[str]) -> bool:
+    if place[0] in free and len(place) > 1:
+        return False
+    value: Json = values
+    for step in place:
+        match value, step:
+            case dict(), str():
+                value = value[step]
+            case list(), int():
+                value = value[step]
+            case _:
+                return False
+    return value is None
+
+
+def _fault(found: Values, details: ErrorDetails, form: Form[Root]) -> Fault:
+    place = tuple(details["loc"])
+    if details["type"] == "extra_forbidden":
+        return _unknown(found, place, form)
+    return told(found, place, details["input"], form.mixed.get(place) or _allowed(details))
+
+
+def _allowed(details: ErrorDetails) -> str:
+    template = ALLOWED.get(details["type"])
+    if template is None:
+        return details["msg"].lower()
+    bounds = cast("Mapping[str, object]", details.get("ctx", {}))
+    return template.format(
+        **{name: f"{bound:.15g}" if isinstance(bound, float) else bound for name, bound in bounds.items()}
+    )
+
+
+def _unknown(found: Values, place: Place, form: Form[Root]) -> Fault:
+    table = {**form.tables, (): form.root}[tuple(str(step) for step in place[:-1])]
+    where = f" in {dotted(place[:-1])}" if place[:-1] else ""
+    text = f"there is no setting {short(str(place[-1]))}{where}{nearest(str(place[-1]), table.model_fields)}."
+    return Fault(line=found.names[place], text=text)
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """What was perhaps meant, and what is known: the end of a sentence."""
+    near = get_close_matches(name.lower(), known, n=1)
+    mean = f"; did you mean {near[0]}?" if near else ";"
+    return f"{mean} Known: {', '.join(sorted(known)) or 'none'}"
+
+
+def told(found: Values, place: Place, value: object, allowed: str) -> Fault:
+    """The fault of a value: where it is, what it is, and what is allowed."""
+    return Fault(line=line_of(found, place), text=f"{dotted(place)} is {short(dump(value).decode())}; {allowed}.")
+
+
+def line_of(found: Values, place: Place) -> int:
+    """The line of a value, or of the nearest thing around it that has one."""
+    while place not in found.lines and len(place) > 1:
+        place = place[:-1]
+    return found.lines.get(place, 1)
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it."""
+    return ".".join(map(str, place))
+
+
+def short(text: str) -> str:
+    """A text as one line that is not long."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]} ..."
