@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import Agent, Limits, Sampling
+from recto.agents.agent_folder import Toolbox
 from recto.agents.file_input import OFF, FileInput
-from recto.agents.folders import Loaded, Toolbox, load_folder
+from recto.agents.folders import Loaded, load_folder
 from recto.errors import SettingsError
 from recto.page import CompactSettings, FoldSettings, Project, Prompt, ReadRule, SummarySettings
 from recto.page.folding import SEARCH, TERMINAL
@@ -224,7 +225,7 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
     ("settings", "line", "text"),
     [
         ("modle: x", 2, "there is no setting modle; did you mean model? Known: budget, "),
-        ("\n\nxyz: 1", 4, "there is no setting xyz; Known: budget, client_system, "),
+        ("\n\nxyz: 1", 4, "there is no setting xyz; Known: budget, cases, client_system, "),
         ("limits:\n  stepz: 1", 3, "there is no setting stepz in limits; did you mean steps? Known: bad_arguments, "),
         ("fold: {reads: {\n kep: 1}}", 3, "there is no setting kep in fold.reads; did you mean keep? Known: keep, "),
         ("name: other", 2, "name is \"other\"; the folder's name decides, and it is 'it'. Take the line out or "),

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from recto.agents.agent import Limits
-from recto.agents.folders import Toolbox, load_folder
+from recto.agents.agent_folder import Toolbox
+from recto.agents.folders import load_folder
 from recto.agents.tables import SETTINGS, FileInputTable
 from recto.agents.template import new_files
 from recto.errors import FileRefused

@@ -182,9 +182,23 @@ def test_C1_a_user_deleted_beside_a_server_is_gone_for_it_too(tmp_path: Path):
             assert request(server.url, "GET", "/readyz").status == 200
 
 
-@pytest.mark.parametrize("command", ["export", "delete"])
+def test_S6_user_tier_gives_a_user_a_tier_that_a_server_tells_them(tmp_path: Path):
+    with ServerProcess.serve(tmp_path / "data", KEYS) as server:
+        done = recto(tmp_path, "user", "tier", "ann", "pro", "--data", "data")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "User 'ann' has the tier 'pro'.\n", "")
+        told = [request(server.url, "GET", "/api/v1/profile", token=token).json["tier"] for token in (ANN, BOB)]
+    assert told == ["pro", "free"]
+    (line,) = lines(recto(tmp_path, "user", "export", "ann", "--data", "data").stdout)
+    assert (line["type"], line["tier"]) == ("profile", "pro")
+    wrong = recto(tmp_path, "user", "tier", "ann", "Gold!", "--data", "data")
+    assert (wrong.returncode, wrong.stdout) == (WRONG_USE, "")
+    assert wrong.stderr.startswith("recto user tier: tier: must be 1 to 32 lower-case letters")
+
+
+@pytest.mark.parametrize("command", ["export", "delete", "tier"])
 def test_C1_a_folder_without_a_database_is_told_and_stays_empty(tmp_path: Path, command: str):
-    done = recto(tmp_path, "user", command, "ann", *(["--yes"] if command == "delete" else []))
+    more = {"export": [], "delete": ["--yes"], "tier": ["pro"]}[command]
+    done = recto(tmp_path, "user", command, "ann", *more)
     assert done.returncode == WRONG_USE
     assert done.stderr.startswith(f"recto user {command}: Setting data is 'recto-data/recto.db'")
     assert not list(tmp_path.iterdir())

@@ -20,7 +20,9 @@ from recto.page.events import (
     TextEnded,
     TextSaid,
     TextStarted,
+    UiTold,
 )
+from recto.page.ui_schema import compile_ui
 
 # Few of each, so that neighbours are often of the same thing.
 MESSAGES = st.sampled_from(["m1", "m2", "m3"])
@@ -64,5 +66,8 @@ activities = st.builds(
     activity=WORDS,
     content=st.dictionaries(WORDS, st.integers(0, 9) | WORDS, max_size=3),
 )
-events: st.SearchStrategy[Event] = st.one_of(deltas, middles, activities, ends)
+cards = st.builds(
+    UiTold, message=MESSAGES, schema=WORDS.map(lambda words: compile_ui({"title": words, "fields": {"a": words}}) or {})
+)
+events: st.SearchStrategy[Event] = st.one_of(deltas, middles, activities, cards, ends)
 streams = st.lists(st.one_of(deltas, deltas, middles), max_size=30)

@@ -28,6 +28,7 @@ from recto.page.events import (
     TextEnded,
     TextSaid,
     TextStarted,
+    UiTold,
     encode_event,
     ends_run,
     for_older_client,
@@ -99,6 +100,13 @@ EXAMPLES: list[tuple[Event, list[str]]] = [
     (
         Discarded(message="m", reason="lost"),
         ['{"type":"CUSTOM","name":"recto.discarded","value":{"messageId":"m","reason":"lost"}}'],
+    ),
+    (
+        UiTold(message="m", schema={"version": "2.0", "root": {"type": "stack", "children": []}}),
+        [
+            '{"type":"CUSTOM","name":"recto.ui","value":{"messageId":"m",'
+            '"uiSchema":{"version":"2.0","root":{"type":"stack","children":[]}}}}'
+        ],
     ),
 ]
 

@@ -112,6 +112,13 @@ def test_P14_hints_of_an_answer_become_its_schema_and_its_words_are_its_content(
     assert (row["uiSchema"], row["content"]) == (compile_ui(HINTS), "Done.")
 
 
+@pytest.mark.parametrize(("locale", "told"), [("zh", "zh-CN"), ("en", "en-US"), ("zh-CN", "zh-CN")])
+def test_P14_a_schema_is_in_the_language_of_the_agent(locale: str, told: str):
+    words = dump({"ui_hints": HINTS}).decode()
+    row = history_row(ToolMessage(time=TIME, tool_call_id="c", parts=(Text(text=words),)), no_url, locale)
+    assert row["uiSchema"] == compile_ui(HINTS, locale=told)
+
+
 @pytest.mark.parametrize("words", ["", "ui_hints", '{"ui_hints": ', '["ui_hints"]', '{"ui_hints": {}}', '{"a": 1}'])
 def test_P14_what_holds_no_hints_has_no_schema_and_is_told_as_it_is(words: str):
     row = history_row(ToolMessage(time=TIME, tool_call_id="c", parts=(Text(text=words),)), no_url)

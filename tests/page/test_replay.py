@@ -9,7 +9,7 @@ from hypothesis import given
 from pydantic import TypeAdapter
 
 from recto.page.attachment import FileRef
-from recto.page.canonical import Json, load
+from recto.page.canonical import Json, dump, load
 from recto.page.events import MessagesSnapshot, encode_event, ends_run
 from recto.page.log import Entry, RolledBack
 from recto.page.messages import (
@@ -24,6 +24,7 @@ from recto.page.messages import (
     UserMessage,
 )
 from recto.page.replay import EndedRun, Told, snapshot_events
+from recto.page.ui_schema import compile_ui
 from tests.page.log_strategies import logs
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
@@ -76,6 +77,37 @@ def test_P10_files_that_can_be_signed_are_in_it():
     source = {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}
     part = {"type": "image", "source": source, "metadata": {"filename": "a.png"}}
     assert snapshot["messages"] == [{"id": "u", "role": "user", "content": [part]}]
+
+
+HINTS = {"title": "Done"}
+CARD = Text(text=dump({"ui_hints": HINTS}).decode())
+
+
+def test_P14_messages_with_hints_are_told_as_they_are_shown_behind_the_snapshot():
+    log = (
+        UserMessage(id="u", parts=(CARD,)),
+        AssistantMessage(id="a", parts=(CALL,)),
+        ToolMessage(id="t", tool_call_id="c", parts=(CARD,)),
+        AssistantMessage(id="b", parts=(CARD,)),
+    )
+    run = EndedRun(thread="t", run="r", outcome="done", events=9)
+    bodies = snapshot_events(run, log, Told(url_of=no_url, locale="en"))
+    _, snapshot, *cards, _ = parsed(bodies)
+    assert snapshot["type"] == "MESSAGES_SNAPSHOT"
+    schema = compile_ui(HINTS, locale="en-US")
+    assert [(card["name"], card["value"]) for card in cards] == [
+        ("recto.ui", {"messageId": id, "uiSchema": schema}) for id in "tb"
+    ]
+    assert [PARSER.validate_json(body).type.value for body in bodies][2:4] == ["CUSTOM", "CUSTOM"]
+
+
+@pytest.mark.parametrize(("events", "shown"), [(0, ""), (2, ""), (3, ""), (4, "t2"), (5, "t1 t2"), (9, "t0 t1 t2")])
+def test_P14_no_more_is_told_of_an_old_run_than_it_had_events(events: int, shown: str):
+    log = [ToolMessage(id=f"t{n}", tool_call_id="c", parts=(CARD,)) for n in range(3)]
+    calls = AssistantMessage(id="a", parts=(CALL,))
+    told_of = told(EndedRun(thread="t", run="r", outcome="done", events=events), UserMessage(id="u"), calls, *log)
+    values = [cast("Mapping[str, Json]", event["value"]) for event in told_of if event["type"] == "CUSTOM"]
+    assert [value["messageId"] for value in values] == shown.split()
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from recto.agents.file_input import OFF, FileInput
-from recto.page import CompactSettings, FoldSettings, Prompt, SummarySettings
+from recto.page import CompactSettings, FoldSettings, Phase, Prompt, SummarySettings, ToolOffer
 from recto.page.canonical import Json
 from recto.page.facts import ToolCalling
+from recto.page.phase import EXECUTE, SELECT
+from recto.page.tokens import OFFLINE
+from recto.skills.directory import use_skill_offer
+from recto.skills.skill import Skill
 
 Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
 Titles: TypeAlias = Literal["words", "model"]
+DIRECTORY_TOKENS, CASES, VOICE = 1_200, 2, "warm"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +64,11 @@ class Agent:
     client's system and developer messages speak as the system prompt; else they are context, with a user's authority.
     `file_input` is what its users may attach, `quote` a text that all its pages carry (D2), `datasets` the ids of those
     it brings along. `vision` says whether its model sees pictures; None leaves it to what is known of the model.
+
+    With `skills` its pages are those of a phase (S1): `select` while a thread has no skill, then `execute`. The offer
+    of `use_skill` has `directory_tokens`, an expert is shown `cases` at most. `voices` are texts of the tone section,
+    by the name a request asks for; `voice` is the one without (S11). `profile_schema` is what its users' profile has
+    to follow, as JSON; `field_titles` are the headings of its fields. `tiers` has the limits of users of other tiers.
     """
 
     name: str
@@ -75,6 +86,16 @@ class Agent:
     vision: bool | None = None
     history: int | None = None
     budget: int | None = None
+    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+    select: Phase = SELECT
+    execute: Phase = EXECUTE
+    directory_tokens: int = DIRECTORY_TOKENS
+    cases: int = CASES
+    voices: Mapping[str, str] = field(default_factory=dict[str, str])
+    voice: str = VOICE
+    profile_schema: str | None = None
+    field_titles: Mapping[str, str] = field(default_factory=dict[str, str])
+    tiers: Mapping[str, Limits] = field(default_factory=dict[str, Limits])
     locale: str = "en"
     tool_calling: ToolCalling = "native"
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -82,6 +103,24 @@ class Agent:
     compact: CompactSettings = CompactSettings()
     summary: SummarySettings = SummarySettings(locale="en")
     limits: Limits = Limits()
+
+    @cached_property
+    def use_skill(self) -> Mapping[str, ToolOffer]:
+        """The tool that chooses a skill, by the phase it is offered in: whoever has none cannot leave it."""
+        return {name: self._use_skill(with_core=name == EXECUTE.name) for name in (SELECT.name, EXECUTE.name)}
+
+    def _use_skill(self, *, with_core: bool) -> ToolOffer:
+        return use_skill_offer(
+            tuple(self.skills.values()),
+            locale=self.locale,
+            tokens=self.directory_tokens,
+            counter=OFFLINE,
+            with_core=with_core,
+        )
+
+    def tone_of(self, voice: str | None) -> str:
+        """The text of the tone section: the agent's own, and that of a voice."""
+        return "\n\n".join(filter(None, (self.prompt.tone, self.voices.get(voice or self.voice, ""))))
 
 
 IDENTITY = "You are a helpful assistant. Use the tools you have where they help, and say what you did."

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from recto.agents.file_input import FileInput
+from recto.agents.schema_faults import schema_faults
 from recto.agents.tables import FREE, OURS, TABLES, AgentTable, FileInputTable, SummaryTable
-from recto.config.checked import Form, check, dotted, line_of, nearest, short, told
+from recto.config.checked import Form, check, line_of, nearest, told
 from recto.config.problem import Fault
 from recto.config.yaml_values import Place, Values
 from recto.errors import SettingsError
@@ -53,21 +54,11 @@ def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fau
             text = f"options.{name} cannot be given: the page says it itself. Take the line out."
             yield Fault(line=found.names["options", name], text=text)
     if table.output is not None:
-        yield from _schema_faults(table.output, found)
+        yield from schema_faults(table.output, found, ("output",))
     if table.summary != SummaryTable():
         yield from _summary_faults(table.summary, found)
-
-
-def _schema_faults(schema: Mapping[str, object], found: Values) -> Iterator[Fault]:
-    import jsonschema_rs  # here: few agents have a schema, and every command would wait for it
-
-    try:
-        jsonschema_rs.validator_for(dict(schema), offline=True)
-    except jsonschema_rs.ValidationError as error:
-        place: Place = ("output", *error.instance_path)
-        yield Fault(line=line_of(found, place), text=f"{dotted(place)} is no JSON Schema: {short(error.message)}")
-    except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
-        yield Fault(line=line_of(found, ("output",)), text=f"output is no JSON Schema: {short(str(error))}")
+    if "voice" in found.values and table.voice not in table.voices:
+        yield told(found, ("voice",), table.voice, f"voices has none of that name{nearest(table.voice, table.voices)}")
 
 
 def _summary_faults(table: SummaryTable, found: Values) -> Iterator[Fault]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from recto.agents.agent import CHAT, Effort, Titles
+from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, Effort, Titles
 from recto.agents.file_input import FileMode
 from recto.agents.fold_table import ByAge, Fold, Reads, on_or_off
 from recto.config.checked import Table
@@ -16,6 +16,8 @@ from recto.page.facts import ToolCalling
 from recto.page.input_files import ENDINGS
 
 Count = Annotated[int, Field(ge=1)]
+# Fewer would not hold what `use_skill` is.
+LEAST_DIRECTORY = 300
 # A year: more is a mistake, and a time beyond the calendar.
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
@@ -28,6 +30,7 @@ HOST_CHARACTERS = 253
 PORTS = range(1, 65_536)
 # Programs read a host that ends so as an address, in one of several old spellings.
 NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
+WORD = re.compile(r"[a-z0-9_-]{1,32}")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OFF = {"reads": False, "terminal": False, "search": False}
 # What a page says itself; a field of the agent's would stand beside it.
@@ -91,6 +94,16 @@ def _is_address(name: str) -> bool:
     return True
 
 
+def _word(value: str) -> str:
+    if not WORD.fullmatch(value):
+        raise ValueError("a name has 1 to 32 small letters, digits, - or _, all ASCII")
+    return value
+
+
+VoiceName = Annotated[str, AfterValidator(_word)]
+TierName = Annotated[str, AfterValidator(_word)]
+
+
 class FileInputTable(Table):
     """`file_input`: what files the agent's users may attach. Whoever writes a table has it on."""
 
@@ -136,6 +149,20 @@ class SummaryTable(Table):
     characters_per_message: Count | None = None
 
 
+class PhaseTable(Table):
+    """`phases.select` and `phases.execute`: how much a page of that phase shows."""
+
+    history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
+    budget: Count | None = None
+
+
+class PhasesTable(Table):
+    """`phases`: of agents with skills."""
+
+    select: PhaseTable = PhaseTable()
+    execute: PhaseTable = PhaseTable()
+
+
 class AgentTable(Table):
     """Every setting of an agent. None is what the server or the model has."""
 
@@ -160,10 +187,16 @@ class AgentTable(Table):
     datasets: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list[str])
     history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
     budget: Count | None = None
+    phases: PhasesTable = PhasesTable()
+    directory_tokens: Annotated[int, Field(ge=LEAST_DIRECTORY)] = DIRECTORY_TOKENS
+    cases: Annotated[int, Field(ge=0, le=20)] = CASES
+    voices: dict[VoiceName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict[str, str])
+    voice: str = VOICE
     fold: Annotated[Fold, BeforeValidator(_named_fold)] = Fold()
     compact: CompactTable = CompactTable()
     summary: SummaryTable = SummaryTable()
     limits: LimitsTable = LimitsTable()
+    tiers: dict[TierName, LimitsTable] = Field(default_factory=dict[str, LimitsTable])
     titles: Titles = "words"
     client_system: bool = False
 
@@ -177,6 +210,9 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("fold", "terminal"): ByAge,
     ("fold", "search"): ByAge,
     ("compact",): CompactTable,
+    ("phases",): PhasesTable,
+    ("phases", "select"): PhaseTable,
+    ("phases", "execute"): PhaseTable,
     ("summary",): SummaryTable,
     ("limits",): LimitsTable,
 }

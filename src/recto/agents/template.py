@@ -34,12 +34,17 @@ description: What this agent is for, in one line.
 # locale: en                   # or zh: headings and reminders the model sees
 # tone: Warm and brief.        # default: none, no such section; so for rules
 # rules: Calculate with the calculator, never in your head.
+# voices: {{warm: Warm and patient.}}   # tones a request may ask for by voice_mode; default: none
+# voice: warm                  # the one without; where voices has no such name, its first
 # titles: words                # a thread is named by its first words, or by a model
 # client_system: false         # whether a client's system messages speak as the system prompt
 
 # How much the model sees
 # history: all                 # or a number of messages before the current turn
 # budget: 8000                 # tokens of the system prompt; default: no limit
+# phases: {{select: {{history: 5, budget: 2000}}, execute: {{history: 10, budget: 8000}}}}   # of agents with skills/
+# directory_tokens: 1200       # of use_skill, with its directory of skills
+# cases: 2                     # worked examples an expert is shown at most
 # fold: eager                  # or off, or a table; docs/agents.md has it
 # compact: {{at: 0.8, least: 1000}}
 # summary: {{tokens: 100000, summary_tokens: 4000, characters_per_message: 20000}}
@@ -55,6 +60,7 @@ description: What this agent is for, in one line.
 #   claims: 20
 #   compactions: 3
 #   client_seconds: 86400
+# tiers: {{}}                    # limits of users of another tier than free, such as {{pro: {{steps: 100}}}}
 ---
 
 You are {name}, a helpful assistant. Use the tools you have where they help, and say what you did.

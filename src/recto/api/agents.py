@@ -11,6 +11,7 @@ from recto.agents.file_input import OLD_READING
 from recto.api.backend import Backend, backend_of, json_answer
 from recto.api.route import Route
 from recto.page.canonical import Json
+from recto.skills.skill import Skill
 
 EXAMPLE: dict[str, Json] = {
     "name": "chat",
@@ -19,7 +20,19 @@ EXAMPLE: dict[str, Json] = {
     "locale": "en",
     "toolCalling": "native",
     "tools": ["calculator", "current_time"],
+    "skills": [
+        {"name": "bazi", "description": "Reads the eight characters of a birth.", "scenarios": ["basic_reading"]}
+    ],
+    "voices": ["warm"],
 }
+
+
+class SkillShape(BaseModel):
+    """A skill of an agent. A run names one in `forwardedProps.skill`."""
+
+    name: str
+    description: str
+    scenarios: list[str]
 
 
 class AgentShape(BaseModel):
@@ -31,6 +44,8 @@ class AgentShape(BaseModel):
     locale: str
     toolCalling: str  # noqa: N815 - the name it has in JSON
     tools: list[str]
+    skills: list[SkillShape]
+    voices: list[str]
 
 
 class AgentsShape(BaseModel):
@@ -53,7 +68,14 @@ def _row(backend: Backend, agent: Agent) -> Json:
         "locale": agent.locale,
         "toolCalling": agent.tool_calling,
         "tools": sorted(backend.tool_names.get(agent.name, frozenset()) - {OLD_READING}),
+        "skills": [_skill(skill) for skill in agent.skills.values()],
+        "voices": list(agent.voices),
     }
+
+
+def _skill(skill: Skill) -> Json:
+    scenarios = [scenario.name for scenario in skill.scenarios]
+    return {"name": skill.name, "description": skill.description, "scenarios": scenarios}
 
 
 ROUTES = (

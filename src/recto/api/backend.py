@@ -38,7 +38,7 @@ class Backend:
 
     `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools. `operators` are
     the users who may look at how the whole server does. `uploading` counts the uploads at work in this process;
-    `outbound` fetches what urls of others stand for.
+    `outbound` fetches what urls of others stand for; `profile_bytes` is how much may be kept of a user.
     """
 
     store: Store
@@ -60,6 +60,7 @@ class Backend:
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)
     outbound: Outbound = field(default_factory=Outbound)
+    profile_bytes: int = 262_144
 
 
 def backend_of(request: Request) -> Backend:

@@ -10,16 +10,17 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import zone_of
 from recto.api.route import Route
 from recto.api.shapes_threads import HISTORY_EXAMPLE, HistoryShape
 from recto.api.signed import urls_of
 from recto.errors import Refused, WireError
-from recto.page import File
+from recto.page import File, UserMessage
 from recto.page.history import history_row
 from recto.page.refuse import NO_UUID, UUID
-from recto.store.history import HistoryWish
+from recto.page.ui_schema import DEFAULT_LOCALE
+from recto.store.history import HistoryDay, HistoryWish
 
 HISTORY = "/api/v1/agent/history"
 SCOPE = "history_day"
@@ -40,20 +41,28 @@ async def get_history(
         before=_day(before) if before is not None else None,
         zone=zone_of(tz, "tz") if tz is not None else UTC,
     )
-    backend = backend_of(request)
-    found = await backend.store.history(user_of(request).name, wish)
+    backend, owner = backend_of(request), user_of(request).name
+    found = await backend.store.history(owner, wish)
     has_files = any(isinstance(part, File) for message in found.messages for part in message.parts)
     refs = await backend.store.file_refs(found.thread) if has_files and found.thread else ()
-    url_of = urls_of(backend, refs)
+    url_of, locale = urls_of(backend, refs), await _locale(backend, owner, found)
     return json_answer(
         {
             "scope": SCOPE,
             "threadId": found.thread,
             "day": found.day.isoformat() if found.day else None,
             "hasMore": found.has_more,
-            "messages": [history_row(message, url_of) for message in found.messages],
+            "messages": [history_row(message, url_of, locale) for message in found.messages],
         }
     )
+
+
+async def _locale(backend: Backend, owner: str, found: HistoryDay) -> str:
+    """The language of the agent that answers in a thread. Users have no hints, so where only they spoke it is any."""
+    if found.thread is None or all(isinstance(message, UserMessage) for message in found.messages):
+        return DEFAULT_LOCALE
+    agent = backend.agents.get(await backend.store.thread_agent(owner, found.thread) or "")
+    return agent.locale if agent else DEFAULT_LOCALE
 
 
 def _day(text: str) -> date:

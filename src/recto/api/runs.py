@@ -32,6 +32,7 @@ from recto.api.bodies import (
 from recto.api.route import Route
 from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
 from recto.api.signed import signs, urls_of
+from recto.api.skill_wishes import check_skill_wishes, has_skill_wishes
 from recto.api.streams import Teller, stream, stream_again, stream_new, teller, wants_stream
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.page.attachment import files_in
@@ -39,12 +40,11 @@ from recto.page.canonical import load_object
 from recto.page.events import RunFinished, RunStarted, encode_event
 from recto.page.refuse import Wishes, wishes_of
 from recto.page.replay import EndedRun, Told, snapshot_events
+from recto.page.ui_schema import DEFAULT_LOCALE
 from recto.page.wire.agui_input import RunInput
 from recto.store.ports import Admission, Cancel, StoredRun
 
 RUNS = "/api/v1/agent/runs"
-# The skill that is none.
-CORE = "core"
 RunId = Annotated[str, Path(description="The run's id: `taskId`, or the `runId` it was started with.")]
 
 
@@ -54,14 +54,18 @@ async def start_run(request: Request) -> Response:
     The same request again answers with the same run. `forwardedProps` may name `agent`, `timezone`, `multitask`
     (`enqueue`, `reject` or `interrupt`), `skill`, `scenario`, `voice_mode` and `datasets`.
     """
+    return await admit_run(request, await read_body(request), streams=wants_stream(request.headers.get("accept", "")))
+
+
+async def admit_run(request: Request, body: bytes, *, streams: bool) -> Response:
+    """Store the run of a RunAgentInput, or refuse it; answer with its events, or with what it goes by."""
     backend, owner = backend_of(request), user_of(request).name
-    body = await read_body(request)
     run_input = parse_input(body)
     wishes = wishes_of(run_input.props)
     digest, told = digest_of(body), teller(run_input.protocol, signs(backend))
     if any(files_in(run_input.messages)) and (again := await backend.store.again(owner, run_input.run, digest)):
         # It was taken before (P4): its files are not looked for, nor stored, once more.
-        return _known(request, again.run, told)
+        return _known(backend, again.run, told, streams=streams)
     try:
         agent = await _check_wishes(backend, owner, run_input, wishes)
     except (WireError, Refused):
@@ -69,12 +73,12 @@ async def start_run(request: Request) -> Response:
         again = await backend.store.again(owner, run_input.run, digest)
         if again is None:
             raise
-        return _known(request, again.run, told)
+        return _known(backend, again.run, told, streams=streams)
     await _check_thread(backend, owner, run_input)
     attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input)
     admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest)
     try:
-        if wants_stream(request.headers.get("accept", "")):
+        if streams:
             return await _stream_run(backend, admission, told)
         return json_answer(admitted_row((await backend.admit(admission)).run), 202)
     except RectoError:
@@ -82,9 +86,9 @@ async def start_run(request: Request) -> Response:
         raise
 
 
-def _known(request: Request, run: StoredRun, told: Teller) -> Response:
-    if wants_stream(request.headers.get("accept", "")):
-        return stream(backend_of(request).hub, run, 0, told)
+def _known(backend: Backend, run: StoredRun, told: Teller, *, streams: bool) -> Response:
+    if streams:
+        return stream(backend.hub, run, 0, told)
     return json_answer(admitted_row(run), 202)
 
 
@@ -95,16 +99,16 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
     if wishes.agent is not None and wishes.agent not in backend.agents:
         problem = f"there is no agent {wishes.agent[:64]!r}; known: {', '.join(backend.agents)}"
         raise WireError(where="forwardedProps.agent", problem=problem)
-    if wishes.skill not in (None, CORE):
-        problem = f"there is no skill {wishes.skill[:64]!r}; known: {CORE}"
-        raise WireError(where="forwardedProps.skill", problem=problem)
     await _check_datasets(backend, owner, wishes)
     name = wishes.agent
-    if name is None and (run_input.tools or any(files_in(run_input.messages))):
+    is_particular = bool(run_input.tools) or any(files_in(run_input.messages)) or has_skill_wishes(wishes)
+    if name is None and is_particular:
         name = await backend.store.thread_agent(owner, run_input.thread.lower())
     name = name or backend.agent
     check_tools(run_input, backend.tool_names.get(name, ()))
-    return backend.agents.get(name, CHAT)
+    agent = backend.agents.get(name, CHAT)
+    check_skill_wishes(agent, wishes)
+    return agent
 
 
 async def _check_thread(backend: Backend, owner: str, run_input: RunInput) -> None:
@@ -161,9 +165,21 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
     known = load_object(run.usage) if run.usage else None
     # Events have no place for a price.
     usage = {name: count for name, count in known.items() if isinstance(count, int)} if known else None
-    ended = EndedRun(thread=run.thread, run=run.name, outcome=run.outcome or "", error=run.error, usage=usage)
+    ended = EndedRun(
+        thread=run.thread,
+        run=run.name,
+        outcome=run.outcome or "",
+        events=run.last_event,
+        error=run.error,
+        usage=usage,
+    )
     log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    told = Told(url_of=urls_of(backend, refs), refs=refs, own_tools=backend.tool_names.get(run.agent, frozenset()))
+    told = Told(
+        url_of=urls_of(backend, refs),
+        refs=refs,
+        own_tools=backend.tool_names.get(run.agent, frozenset()),
+        locale=agent.locale if (agent := backend.agents.get(run.agent)) else DEFAULT_LOCALE,
+    )
     # A long thread takes a while to write out.
     return await asyncio.to_thread(snapshot_events, ended, log, told)
 

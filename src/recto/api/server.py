@@ -9,7 +9,21 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from recto.api import agents, attachments, calls, datasets, health, history, me, operations, runs, serving, threads
+from recto.api import (
+    agents,
+    attachments,
+    calls,
+    chat,
+    datasets,
+    health,
+    history,
+    me,
+    operations,
+    profile,
+    runs,
+    serving,
+    threads,
+)
 from recto.api.auth import Doorman
 from recto.api.docs_page import describe, get_description, get_docs
 from recto.api.gate import Gate, GateRules
@@ -19,6 +33,7 @@ from recto.errors import RectoError
 
 ROUTES = (
     *runs.ROUTES,
+    *chat.ROUTES,
     *calls.ROUTES,
     *threads.ROUTES,
     *history.ROUTES,
@@ -27,6 +42,7 @@ ROUTES = (
     *datasets.ROUTES,
     *agents.ROUTES,
     *me.ROUTES,
+    *profile.ROUTES,
     *operations.ROUTES,
     *health.ROUTES,
 )

@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 
 from recto.agents.agent import Agent
-from recto.agents.folders import Loaded, Toolbox, load_agents
+from recto.agents.agent_folder import Toolbox
+from recto.agents.folders import Loaded, load_agents
 from recto.cli.server_settings import ServerSettings
 from recto.errors import SettingsError
 from recto.models.choose import choose_model
 from recto.models.endpoint import Timeouts
 from recto.models.ports import Model
-from recto.tools.load import tools_built_in, tools_for, tools_of_folder, tools_of_packages
-from recto.tools.ports import Tool
+from recto.tools.load import tools_built_in, tools_of_agent, tools_of_folder, tools_of_packages
 from recto.tools.registry import Registry
 
 LOGGER = logging.getLogger("recto.app")
@@ -47,14 +47,10 @@ def make_crew(settings: ServerSettings) -> Crew:
         why = "; ".join(map(str, loaded.broken.get(settings.agent, left_out.get(settings.agent, ()))))
         raise SettingsError(name="agent", value=settings.agent, allowed=f"{known}. {why}".strip(". "))
     tools = {
-        name: Registry((*_built_in(agent, built_in), *of_folder(loaded.folders[name]).values()))
+        name: Registry((*tools_of_agent(agent, built_in), *of_folder(loaded.folders[name]).values()))
         for name, agent in agents.items()
     }
     return Crew(agents=agents, tools=tools, models=models)
-
-
-def _built_in(agent: Agent, built_in: Registry) -> Sequence[Tool]:
-    return tools_for(agent.tools, agent.file_input.takes_documents, built_in)
 
 
 def _with_models(

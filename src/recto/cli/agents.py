@@ -11,10 +11,13 @@ from pathlib import Path
 import typer
 
 from recto.agents.agent import Agent, Limits
+from recto.agents.agent_folder import FILE, NAME, NAME_RULE, TOOLS_FILE, Toolbox
+from recto.agents.doubts import persona_tokens
 from recto.agents.file_input import with_reading
-from recto.agents.folders import FILE, NAME, NAME_RULE, TOOLS_FILE, Loaded, Toolbox, load_folder, persona_tokens
+from recto.agents.folders import Loaded, load_folder
 from recto.agents.template import new_files
 from recto.cli import options
+from recto.cli.explain_agent import explain
 from recto.errors import SettingsError
 from recto.page.canonical import Json, dump
 
@@ -22,7 +25,7 @@ FAILED, WRONG_USE = 1, 2
 
 agents = typer.Typer(
     name="agents",
-    help="Check the folder of your agents, or begin a new agent.",
+    help="Check the folder of your agents, explain one, or begin a new one.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -54,6 +57,9 @@ def check(
     empty = not loaded and not loaded.problems
     if loaded.problems or (strict and (loaded.warnings or empty)):
         raise typer.Exit(FAILED)
+
+
+agents.command()(explain)
 
 
 @agents.command()
@@ -115,6 +121,7 @@ def _row(agent: Agent, folder: Path, tools: Toolbox) -> dict[str, Json]:
         "description": agent.description,
         "model": agent.model,
         "tools": [*with_reading(agent.tools, agent.file_input.takes_documents), *tools.of_folder(folder)],
+        "skills": list(agent.skills),
         "locale": agent.locale,
         "tokens": persona_tokens(agent),
     }
@@ -135,4 +142,10 @@ def _print_lines(loaded: Loaded, rows: list[dict[str, Json]], folder: Path) -> N
     for row in rows:
         tools = ", ".join(map(str, row["tools"])) if isinstance(row["tools"], list) and row["tools"] else "none"
         model = row["model"] or "the server's"
-        typer.echo(f"{row['name']}: model {model}; tools {tools}; locale {row['locale']}; {row['tokens']} tokens")
+        skills = (
+            f"skills {', '.join(map(str, row['skills']))}; "
+            if isinstance(row["skills"], list) and row["skills"]
+            else ""
+        )
+        line = f"{row['name']}: model {model}; tools {tools}; {skills}locale {row['locale']}; {row['tokens']} tokens"
+        typer.echo(line)

@@ -7,16 +7,17 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from recto.cli import options
 from recto.cli.server_settings import ServerSettings, load_settings
-from recto.errors import RectoError, SettingsError
+from recto.errors import RectoError, SettingsError, WireError
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 SQLITE, DATABASE = "sqlite:///", "recto.db"
 FAILED, WRONG_USE = 1, 2
 OTHERS = 0o077
+Tier = Annotated[str, typer.Argument(metavar="TIER", help="1 to 32 of a-z, 0-9, `_` and `-`; by default, `free`.")]
 
 user = typer.Typer(
     name="user",
-    help="Give out or delete everything that is kept of a user.",
+    help="Give out or delete everything that is kept of a user; give them a tier.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -113,6 +115,29 @@ def delete_user(
         raise _stop("user delete", error, FAILED) from error
     gone = f"{counts.threads} threads, {counts.attachments} files and {counts.datasets} datasets"
     typer.echo(f"Deleted {gone}; {len(counts.stopped)} runs were not over yet.")
+
+
+@user.command("tier")
+def set_tier(
+    name: options.UserName,
+    tier: Tier,
+    *,
+    data: options.DataDir = None,
+    config: options.ServerConfig = None,
+) -> None:
+    """Give a user a tier, which their runs have from then on. Exit codes: 0 done, 1 failed, 2 wrong use."""
+    try:
+        asyncio.run(_set_tier(settings_of_server(data, config), name, tier))
+    except (SettingsError, WireError) as error:
+        raise _stop("user tier", error, WRONG_USE) from error
+    except (RectoError, OSError) as error:
+        raise _stop("user tier", error, FAILED) from error
+    typer.echo(f"User {name!r} has the tier {tier!r}.")
+
+
+async def _set_tier(settings: ServerSettings, name: str, tier: str) -> None:
+    async with opened_store(settings) as store:
+        await store.set_tier(name, tier, datetime.now(UTC))
 
 
 async def _export(settings: ServerSettings, name: str) -> int:

@@ -56,6 +56,14 @@ Hello = Annotated[bool, typer.Option("--hello", help="Make a first run once it i
 AgentsToCheck = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with a folder for each agent.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail too.")]
 CheckAsJson = Annotated[bool, typer.Option("--json", help="Print agents, problems and warnings as JSON.")]
+AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="Its name: the folder's.")]
+SkillName = Annotated[str | None, typer.Option("--skill", metavar="NAME", help="The skill that is active.")]
+ScenarioName = Annotated[
+    str | None, typer.Option("--scenario", metavar="NAME", help="What of it is asked for.  [default: the skill's]")
+]
+ForUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Whose data it is for.")]
+Voice = Annotated[str | None, typer.Option("--voice", metavar="NAME", help="The voice_mode.  [default: the agent's]")]
+ExplainAsJson = Annotated[bool, typer.Option("--json", help="Print the prompt and why as JSON.")]
 NewAgent = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _, at most 64.")]
 Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder of agents it is made in.")]
 

@@ -42,7 +42,7 @@ class ServerSettings:
     port: int = 8787
     data: Path = Path("recto-data")
     agents: Path | None = None
-    agent: str = "chat"
+    agent: str = "vibe"
     model: str = "demo"
     database_url: str | None = None
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
@@ -101,6 +101,7 @@ class ServerSettings:
     page_images: int = 20
     workspace_bytes: int = 2**30
     user_files: int = 100_000
+    profile_bytes: int = 262_144
     parse_children: int = 0
     parse_waiting: int = 100
     parse_seconds: float = 60.0

@@ -102,6 +102,7 @@ class ServerTable(BaseModel):
     page_images: Annotated[int, Field(ge=0)] | None = None
     workspace_bytes: Annotated[int, Field(ge=0)] | None = None
     user_files: Annotated[int, Field(ge=0)] | None = None
+    profile_bytes: Annotated[int, Field(ge=1_000)] | None = None
     parse_children: Annotated[int, Field(ge=0, le=64)] | None = None
     parse_waiting: Count | None = None
     parse_seconds: Seconds | None = None

@@ -14,7 +14,7 @@ from recto.page.attachment import FileRef
 from recto.page.call_files import with_files
 from recto.page.canonical import Json, dump, load_object
 
-DISCARDED = "recto.discarded"
+DISCARDED, UI = "recto.discarded", "recto.ui"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +143,14 @@ class Discarded:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UiTold:
+    """How a message can be shown: the `uiSchema` of the hints in it."""
+
+    message: str
+    schema: Mapping[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True)
 class MessagesSnapshot:
     """The conversation as it is, in AG-UI form: readers put it in the place of what they have."""
 
@@ -165,6 +173,7 @@ Event: TypeAlias = (
     | CallAnswered
     | ActivityTold
     | Discarded
+    | UiTold
     | MessagesSnapshot
 )
 ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
@@ -239,6 +248,9 @@ def encode_event(event: Event) -> list[bytes]:
         case Discarded():
             value = {"messageId": event.message, "reason": event.reason}
             return [dump({"type": "CUSTOM", "name": DISCARDED, "value": value})]
+        case UiTold():
+            value = {"messageId": event.message, "uiSchema": event.schema}
+            return [dump({"type": "CUSTOM", "name": UI, "value": value})]
         case MessagesSnapshot():
             return [dump({"type": "MESSAGES_SNAPSHOT", "messages": event.messages})]
         case RunStarted() | RunFinished() | RunFailed():

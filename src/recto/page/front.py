@@ -50,7 +50,8 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
     if not text:
         return
     changes = remember(told, _parts_taken)
-    reason = "; ".join(filter(None, (PROMPT_REASON, told.over)))
+    why = facts.prompt.why if facts.prompt else ""
+    reason = "; ".join(filter(None, (PROMPT_REASON, why, told.over)))
     yield Injected(message=_system(text, "system prompt"), kind="system", rule="S9", reason=reason, changes=changes)
 
 

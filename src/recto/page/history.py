@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TypeAlias, TypeGuard
 
-from recto.page.canonical import Json, load_object
+from recto.page.canonical import Json
 from recto.page.log import Entry
 from recto.page.messages import AssistantMessage, File, Key, Text, ToolMessage, UserMessage
-from recto.page.ui_schema import compile_ui
+from recto.page.ui_schema import DEFAULT_LOCALE
+from recto.page.ui_told import hinted, ui_of
 
 HistoryMessage: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 UrlOf: TypeAlias = Callable[[File], str | None]
@@ -46,8 +47,8 @@ def day_of(moment: datetime, zone: tzinfo) -> date:
     return day + DAY if moment >= midnight(day + DAY, zone) else day
 
 
-def history_row(message: HistoryMessage, url_of: UrlOf) -> dict[str, Json]:
-    """A message of the history. `url_of` signs a file's url anew, or has none for it."""
+def history_row(message: HistoryMessage, url_of: UrlOf, locale: str = DEFAULT_LOCALE) -> dict[str, Json]:
+    """A message of the history. `url_of` signs a file's url anew, or has none for it; `locale` is the agent's."""
     words = "".join([part.text for part in message.parts if isinstance(part, Text)])
     row: dict[str, Json] = {"id": message.id, "seq": message.seq, "role": message.role, "content": words}
     match message:
@@ -56,8 +57,8 @@ def history_row(message: HistoryMessage, url_of: UrlOf) -> dict[str, Json]:
             files = _files(message, url_of)
             row |= {"url": files[0]["url"] if files else None, "files": files}
         case _:
-            answer = load_object(words) if '"ui_hints"' in words else None
-            row["uiSchema"] = compile_ui(answer.get("ui_hints")) if answer else None
+            answer = hinted(words)
+            row["uiSchema"] = ui_of(words, locale)
             if answer and isinstance(message, AssistantMessage) and isinstance(said := answer.get("content"), str):
                 row["content"] = said
     return row | {"timestamp": told_time(message.time) if message.time else None}

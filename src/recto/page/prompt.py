@@ -53,7 +53,10 @@ class Datum:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt(Remembering):
-    """What a system prompt is made of. A lean persona has only an identity; an expert has the rest (S1, S9)."""
+    """What a system prompt is made of. A lean persona has only an identity; an expert has the rest (S1, S9).
+
+    `why` is no part of it: it tells people what made it this one.
+    """
 
     identity: str
     title: str = ""
@@ -62,6 +65,7 @@ class Prompt(Remembering):
     cases: tuple[Case, ...] = ()
     data: tuple[Datum, ...] = ()
     rules: str = ""
+    why: str = ""
 
 
 class Change(NamedTuple):

@@ -14,29 +14,38 @@ from recto.page.history import UrlOf
 from recto.page.input_files import arguments_for
 from recto.page.log import Entry, View, view
 from recto.page.messages import AssistantMessage, File, Message, Text, ToolCall, ToolMessage, Url, UserMessage
+from recto.page.ui_schema import DEFAULT_LOCALE
+from recto.page.ui_told import hinted, ui_events
 from recto.page.wire import agui
 
+# Its start, the snapshot, and its end.
+LEAST_EVENTS = 3
 FINISHED = {"done": None, "success": None, "length": "length", "refused": "refused", "waiting": None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndedRun:
-    """A run as its row tells of it. `run` is the client's name for it."""
+    """A run as its row tells of it. `run` is the client's name for it, `events` how many it had."""
 
     thread: str
     run: str
     outcome: str
+    events: int = 0
     error: str | None = None
     usage: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """How files are told: the url of each, what the ids in calls stand for, and whose calls keep their ids."""
+    """How files are told: the url of each, what the ids in calls stand for, and whose calls keep their ids.
+
+    `locale` is the agent's, for what is shown by hints.
+    """
 
     url_of: UrlOf
     refs: Sequence[FileRef] = ()
     own_tools: frozenset[str] = frozenset()
+    locale: str = DEFAULT_LOCALE
 
     def arguments_of(self, call: ToolCall) -> str:
         """The arguments of a call as its tool gets them: those of clients' tools with urls (F8)."""
@@ -49,12 +58,23 @@ class Told:
 def snapshot_events(ended: EndedRun, log: Sequence[Entry], told: Told) -> tuple[bytes, ...]:
     """That it started, the conversation as it left it, and how it ended. `log` is the thread's up to its last entry."""
     seen = view(log)
-    events: tuple[Event, ...] = (
-        RunStarted(thread=ended.thread, run=ended.run),
-        MessagesSnapshot(messages=[row for message in seen.messages for row in _rows(message, told)]),
-        _end(ended, seen),
-    )
+    start = RunStarted(thread=ended.thread, run=ended.run)
+    snapshot = MessagesSnapshot(messages=[row for message in seen.messages for row in _rows(message, told)])
+    events = (start, snapshot, *_shown_by_hints(seen, ended.events, told.locale), _end(ended, seen))
     return tuple(body for event in events for body in encode_event(event))
+
+
+def _shown_by_hints(seen: View, events: int, locale: str) -> tuple[Event, ...]:
+    """How messages are shown that have hints: the newest, no more of them than the run had events to be numbered by."""
+    found = [(message.id, words) for message in seen.messages if hinted(words := _spoken(message))]
+    first = max(0, len(found) - max(0, events - LEAST_EVENTS))
+    return tuple(event for id, words in found[first:] for event in ui_events(id, words, locale))
+
+
+def _spoken(message: Message) -> str:
+    if not isinstance(message, (AssistantMessage, ToolMessage)):
+        return ""
+    return "".join([part.text for part in message.parts if isinstance(part, Text)])
 
 
 def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:

@@ -6,9 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recto.page.canonical import Json
+from recto.page.input_files import one_line
+from recto.page.reminder import neutralise
 
 FREE_TIER = "free"
 SKILL_DATA = "skill_data"
+# What a tool keeps for the eyes of a client. No model is shown it.
+UI_HINTS = "ui_hints"
+# Tables and lists further in than this are not told.
+DEEPEST = 12
+# A list of plain things up to so many characters stands in one line.
+LINE = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +45,12 @@ class Known:
                 value = self.profile.get(name)
         for step in rest:
             value = value.get(step) if isinstance(value, Mapping) else None
-        return None if value in ("", [], {}) else value
+        return None if is_empty(value) else value
+
+
+def is_empty(value: Json) -> bool:
+    """Whether a value says nothing. Zero and false do say something."""
+    return value is None or (isinstance(value, str | Mapping | Sequence) and not value)
 
 
 def words_in(value: Json) -> Iterator[str]:
@@ -55,3 +68,76 @@ def words_in(value: Json) -> Iterator[str]:
         case Sequence():
             for inner in value:
                 yield from words_in(inner)
+
+
+def shown(value: Json, deepest: int = DEEPEST) -> Json:
+    """A value as a model may see it: texts of one line each, without `ui_hints` and what is empty. None: nothing."""
+    match value:
+        case str():
+            return one_line(value) or None
+        case Mapping() if deepest:
+            pairs = {one_line(key): shown(inner, deepest - 1) for key, inner in value.items()}
+            return {key: inner for key, inner in pairs.items() if key != UI_HINTS and inner is not None} or None
+        case Sequence() if deepest:
+            return [inner for one in value if (inner := shown(one, deepest - 1)) is not None] or None
+        case Mapping() | Sequence():
+            return None
+        case _:
+            return value
+
+
+def told(value: Json) -> str:
+    """A value in lines, tables as `- key: value`. Each begins with a dash: nothing in a value can pose as a heading."""
+    return neutralise("\n".join(_lines(shown(value), "")))
+
+
+def _lines(value: Json, indent: str) -> Iterator[str]:
+    match value:
+        case None:
+            return
+        case Mapping():
+            for key, inner in value.items():
+                yield from _entry(key, inner, indent)
+        case Sequence() if not isinstance(value, str):
+            for number, inner in enumerate(value, start=1):
+                row = _row(inner)
+                yield from _entry(f"{number}", inner, indent) if row is None else (f"{indent}- {row}",)
+        case _:
+            yield f"{indent}- {_plain(value)}"
+
+
+def _entry(key: str, value: Json, indent: str) -> Iterator[str]:
+    line = _line(value)
+    if line is not None:
+        yield f"{indent}- {key}: {line}"
+        return
+    yield f"{indent}- {key}:"
+    yield from _lines(value, f"{indent}  ")
+
+
+def _row(value: Json) -> str | None:
+    """An item of a list in one line, where that is all it needs."""
+    if not isinstance(value, Mapping):
+        return _line(value)
+    pairs = [(key, _line(inner)) for key, inner in value.items()]
+    return None if any(line is None for _, line in pairs) else "; ".join(f"{key}: {line}" for key, line in pairs)
+
+
+def _line(value: Json) -> str | None:
+    """A plain value, or a short list of such, in one line."""
+    match value:
+        case Mapping():
+            return None
+        case Sequence() if not isinstance(value, str):
+            if any(
+                isinstance(one, Mapping) or (isinstance(one, Sequence) and not isinstance(one, str)) for one in value
+            ):
+                return None
+            joined = ", ".join(map(_plain, value))
+            return joined if len(joined) <= LINE else None
+        case _:
+            return _plain(value)
+
+
+def _plain(value: Json) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

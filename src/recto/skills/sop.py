@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from recto.page.canonical import Json
+from recto.page.prompt import language
+from recto.skills.known import Known, is_empty
+
+DUE, NOT_DUE = "→", "-"
+# A tool may settle the step within the turn, so the text says how to go on from there.
+OUTLINE = {
+    "zh": """\
+按顺序执行以下流程。标有 → 的是当前步骤，由已知的用户数据得出：先完成它，不要跳到后面的步骤。\
+本轮的工具结果已经完成它时，接着做下一步。""",
+    "en": """\
+Work through these steps in order. The one marked → is due now, judged by what is known of the user: \
+finish it before any step after it. Once a tool result of this turn has settled it, go on to the next.""",
+}
+ALL_DONE = {
+    "zh": "以下流程中目前没有需要执行的步骤：直接回答用户。",
+    "en": "None of these steps is due now: answer the user directly.",
+}
+NEXT = {"zh": "当前步骤：{title}\n{text}", "en": "Next step: {title}\n{text}"}
+ALWAYS = {"zh": "始终遵守：\n{rules}", "en": "At every step:\n{rules}"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,3 +99,58 @@ class Sop:
     steps: tuple[SopStep, ...] = ()
     rules: str = ""
     tool_rules: str = ""
+
+
+def holds(condition: Condition, known: Known) -> bool:
+    """Whether a condition holds for what is known."""
+    match condition:
+        case Missing(path=path):
+            return known.at(path) is None
+        case Has(path=path):
+            return known.at(path) is not None
+        case Equals(path=path, value=value):
+            return _same(known.at(path), None if is_empty(value) else value)
+        case Differs(path=path, other=other):
+            one, two = known.at(path), known.at(other)
+            return one is not None and two is not None and not _same(one, two)
+        case AllOf(of=conditions):
+            return all(holds(one, known) for one in conditions)
+        case AnyOf(of=conditions):
+            return any(holds(one, known) for one in conditions)
+        case Not(of=inner):
+            return not holds(inner, known)
+
+
+def _same(one: Json, other: Json) -> bool:
+    # To Python, true is 1.
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def next_sop_step(sop: Sop, known: Known) -> SopStep | None:
+    """The first step that is due; None where none is."""
+    return next((step for step in sop.steps if step.when is None or holds(step.when, known)), None)
+
+
+def sop_text(sop: Sop, known: Known, locale: str) -> str:
+    """What the model reads: all steps with the next one marked, what to do in that one, and the rules of all."""
+    return "\n\n".join(_paragraphs(sop, next_sop_step(sop, known), locale))
+
+
+def _paragraphs(sop: Sop, due: SopStep | None, locale: str) -> Iterator[str]:
+    wording = language(locale)
+    if sop.steps:
+        intro = OUTLINE[wording] if due else ALL_DONE[wording]
+        yield "\n".join((intro, *_outline(sop, due)))
+    if due:
+        yield NEXT[wording].format(title=_title(due), text=due.text).rstrip()
+    if sop.rules:
+        yield ALWAYS[wording].format(rules=sop.rules)
+
+
+def _outline(sop: Sop, due: SopStep | None) -> Iterator[str]:
+    for number, step in enumerate(sop.steps, start=1):
+        yield f"{DUE if step is due else NOT_DUE} {number}. {_title(step)}"
+
+
+def _title(step: SopStep) -> str:
+    return step.title or step.id

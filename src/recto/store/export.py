@@ -17,7 +17,19 @@ from recto.store.calls import look_at, summaries_of
 from recto.store.database import Database
 from recto.store.deleting import delete_rest, take_away
 from recto.store.locks import lock_thread
-from recto.store.schema import ATTACHMENTS, DATASETS, FILE_REFS, LOG, PROFILES, RUNS, SPENDING, THREADS, moment
+from recto.store.schema import (
+    ATTACHMENTS,
+    DATASETS,
+    FILE_REFS,
+    LOG,
+    PROFILE_FIELDS,
+    PROFILES,
+    RUNS,
+    SKILL_DATA,
+    SPENDING,
+    THREADS,
+    moment,
+)
 from recto.store.threads import Stopped
 
 # Rows in memory at once, and threads taken away in one write.
@@ -36,7 +48,19 @@ class Lines:
     names: tuple[str, ...]
 
 
-PROFILE = Lines(kind="profile", of=PROFILES.c.owner, key=PROFILES.c.owner, names=("owner", "tier", "body", "updated"))
+PROFILE = Lines(kind="profile", of=PROFILES.c.owner, key=PROFILES.c.owner, names=("owner", "tier", "updated"))
+FIELDS = Lines(
+    kind="profile_field",
+    of=PROFILE_FIELDS.c.owner,
+    key=PROFILE_FIELDS.c.field,
+    names=("field", "body", "updated"),
+)
+SKILLS = Lines(
+    kind="skill_data",
+    of=SKILL_DATA.c.owner,
+    key=SKILL_DATA.c.skill,
+    names=("skill", "body", "updated"),
+)
 DAYS = Lines(
     kind="spending",
     of=SPENDING.c.owner,
@@ -75,7 +99,7 @@ WORK = Lines(
     of=RUNS.c.thread,
     key=RUNS.c.id,
     names=(
-        *("id", "name", "thread", "agent", "status", "outcome", "error"),
+        *("id", "name", "thread", "agent", "tier", "status", "outcome", "error"),
         *("created", "started", "ended", "input", "usage"),
     ),
 )
@@ -103,11 +127,11 @@ class UserDeleted:
 
 
 async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
-    """Profile, spending, uploads, datasets, then each thread with its entries, files, runs and calls.
+    """Profile, fields, data of skills, spending, uploads, datasets, then threads with entries, files, runs and calls.
 
     A line says its type.
     """
-    for lines in (PROFILE, DAYS, UPLOADS):
+    for lines in (PROFILE, FIELDS, SKILLS, DAYS, UPLOADS):
         async for row in _rows(database, lines, owner):
             yield _line(lines, row)
     async for row in _rows(database, KNOWLEDGE, owner):

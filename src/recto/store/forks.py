@@ -8,11 +8,10 @@ from datetime import datetime
 from sqlalchemy import Connection, literal, null, select, update
 
 from recto.errors import Conflict, NotFound
-from recto.page import SkillChanged
 from recto.page.seen import Seen
 from recto.store.locks import lock_thread
 from recto.store.schema import FILE_REFS, LOG, THREADS, micros
-from recto.store.seen import ENTRY_COLUMNS, entry_of, seen_in
+from recto.store.seen import seen_in, skill_in
 from recto.store.statement import insert_missing
 from recto.store.threads import BY_USER, StoredThread, get_thread
 
@@ -41,7 +40,7 @@ def fork(connection: Connection, owner: str, wish: ForkWish) -> StoredThread:
     _make(connection, owner, source, wish)
     last = _copy_log(connection, seen, wish)
     _copy_files(connection, wish)
-    skill = _skill(connection, wish.id)
+    skill = skill_in(connection, wish.id)
     values = {"last_seq": last, "skill": skill.skill, "scenario": skill.scenario} if skill else {"last_seq": last}
     connection.execute(update(THREADS).where(THREADS.c.id == wish.id).values(values))
     return get_thread(connection, owner, wish.id)
@@ -83,10 +82,3 @@ def _copy_files(connection: Connection, wish: ForkWish) -> None:
     names = ["id", "body", "created", "attachment"]
     files = select(literal(wish.id), *[FILE_REFS.c[name] for name in names]).where(FILE_REFS.c.thread == wish.thread)
     connection.execute(FILE_REFS.insert().from_select(["thread", *names], files))
-
-
-def _skill(connection: Connection, thread: str) -> SkillChanged | None:
-    query = select(*ENTRY_COLUMNS).where(LOG.c.thread == thread, LOG.c.kind == "skill_changed")
-    row = connection.execute(query.order_by(LOG.c.seq.desc()).limit(1)).one_or_none()
-    found = entry_of(row) if row else None
-    return found if isinstance(found, SkillChanged) else None

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect, text
 from recto.errors import StoreDown
 
 # The newest step in migrations/versions.
-HEAD = "0005"
+HEAD = "0006"
 FOLDER = Path(__file__).parent / "migrations"
 # Any number, the same in every process: only one of them migrates at a time.
 LOCK = 7_726_386

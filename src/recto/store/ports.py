@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 from recto.page import Entry, Segment
 from recto.page.attachment import FileRef
 from recto.page.refuse import Multitask
+from recto.skills.known import FREE_TIER
 
 Purpose: TypeAlias = Literal["reply", "summary", "title"]
 Status: TypeAlias = Literal["queued", "running", "ended"]
@@ -59,7 +60,8 @@ class StoredRun:
     `entered` says that the input is in the log.
 
     `cancel` is the reason it is to end; `usage` is a JSON object; `last_event` the number of its newest event;
-    `last_seq` that of the newest entry of its thread's log, `thread_created` when that thread was made.
+    `last_seq` that of the newest entry of its thread's log, `thread_created` when that thread was made. `tier` is what
+    its owner had when it was admitted.
     """
 
     id: str
@@ -85,6 +87,7 @@ class StoredRun:
     outcome: str | None
     error: str | None
     usage: bytes | None
+    tier: str = FREE_TIER
     last_seq: int
     thread_created: datetime
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias, cast
 
@@ -11,11 +11,13 @@ from sqlalchemy import Connection, bindparam, func, null, update
 
 from recto.errors import LeaseLost
 from recto.page import Entry, File, Segment, SkillChanged, Text, UserMessage
+from recto.page.log import TURNS_BACK
 from recto.page.title import title_from
 from recto.store.entries import encode_entry, kind_of_entry
 from recto.store.ports import CallBegun, CallEnded, Change, Lease, Written
 from recto.store.runs import ADD_EVENT, HELD, mine
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
+from recto.store.seen import skill_in
 from recto.store.spending import spend
 from recto.store.statement import Statement, Value, Values, insert_into, insert_missing, param
 
@@ -66,6 +68,9 @@ END_CALL = Statement(
     .where(CALLS.c.run == bindparam("this"), CALLS.c.number == bindparam("call"))
     .values({name: param(f"new_{name}", CALLS.c[name]) for name in CALL_ENDED})
 )
+
+
+NO_SKILL: Mapping[str, Value] = {"new_skill": None, "new_scenario": None}
 
 
 def record(connection: Connection, lease: Lease, change: Change, now: datetime) -> Written:
@@ -129,9 +134,6 @@ def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run
     """Add entries to a log, in order. Returns the number of the last."""
     grown = _grow(connection, entries, {"this": thread, "more": len(entries), "now": micros(now)})
     last = grown[0][0] if grown and isinstance(grown[0][0], int) else 0
-    skill = next((entry for entry in reversed(entries) if isinstance(entry, SkillChanged)), None)
-    if skill:
-        SET_SKILL.count(connection, {"this": thread, "new_skill": skill.skill, "new_scenario": skill.scenario})
     first = last - len(entries) + 1
     rows = [
         {
@@ -146,7 +148,19 @@ def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run
         for place, entry in enumerate(entries)
     ]
     ADD_ENTRY.many(connection, rows)
+    _set_skill(connection, thread, entries)
     return last
+
+
+def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) -> None:
+    """The thread's skill is that of its newest change in view (S4). Turning back may bring an older one into view."""
+    kinds = {type(entry) for entry in entries}
+    if kinds.isdisjoint({SkillChanged, *TURNS_BACK}):
+        return
+    newest = next((entry for entry in reversed(entries) if isinstance(entry, SkillChanged)), None)
+    skill = newest if kinds.isdisjoint(TURNS_BACK) else skill_in(connection, thread)
+    row = {"new_skill": skill.skill, "new_scenario": skill.scenario} if skill else NO_SKILL
+    SET_SKILL.count(connection, {"this": thread, **row})
 
 
 def _grow(connection: Connection, entries: Sequence[Entry], values: Values) -> Sequence[Sequence[object]]:

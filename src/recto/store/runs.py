@@ -9,15 +9,17 @@ from typing import Literal, cast
 
 import orjson
 from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from recto.errors import Conflict, NotFound
 from recto.page.canonical import load
+from recto.skills.known import FREE_TIER
 from recto.store.bounds import make_room
 from recto.store.file_refs import add_refs, hold_files
 from recto.store.locks import lock_thread, lock_user
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
-from recto.store.schema import EVENTS, NOBODY, RUNS, THREADS, micros, moment
+from recto.store.schema import EVENTS, NOBODY, PROFILES, RUNS, THREADS, micros, moment
 from recto.store.statement import Statement, Value, Values, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
@@ -49,7 +51,18 @@ THREAD = Statement(
 SET_AGENT = Statement(
     update(THREADS).where(THREADS.c.id == bindparam("this")).values(agent=param("asked", THREADS.c.agent))
 )
-MAKE_RUN = insert_missing(RUNS, (*ADMITTED, "agent", "created", *FRESH))
+
+
+def _make_run() -> Statement:
+    tier = select(PROFILES.c.tier).where(PROFILES.c.owner == bindparam("owner_is")).scalar_subquery()
+    on_postgres, on_sqlite = (
+        clause.values(tier=func.coalesce(tier, FREE_TIER)).on_conflict_do_nothing().returning(RUNS.c.tier)
+        for clause in (postgresql.insert(RUNS), sqlite.insert(RUNS))
+    )
+    return Statement(on_postgres, columns=(*ADMITTED, "agent", "created", *FRESH), on_sqlite=on_sqlite)
+
+
+MAKE_RUN = _make_run()
 FIND_NAMED = Statement(
     select(RUNS.c.digest, *COLUMNS).where(RUNS.c.owner == bindparam("owner_is"), RUNS.c.name == bindparam("name_is"))
 )
@@ -127,9 +140,9 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     created = micros(admission.created)
     values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "agent": agent, "created": created}
     values = {**values, **FRESH}
-    if MAKE_RUN.count(connection, values):
+    if made := MAKE_RUN.rows(connection, {**values, "owner_is": admission.owner}):
         add_refs(connection, admission)
-        row = {**dict.fromkeys(NAMES), **values, **of_thread}
+        row = {**dict.fromkeys(NAMES), **values, **of_thread, "tier": made[0][0]}
         taken = _take(connection, who, admission.created, admission.id) if who and room.is_free else None
         run = taken or run_of_row([row[name] for name in NAMES])
         return Admitted(run=run, is_new=True, interrupted=room.interrupted)

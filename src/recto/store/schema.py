@@ -115,6 +115,8 @@ RUNS = Table(
     Column("usage", LargeBinary),
     # Of the request as it was sent; `input` names files by their attachments. None: `input` is the request.
     Column("digest", LargeBinary),
+    # The owner's when it was admitted.
+    Column("tier", Text, nullable=False, server_default="free"),
     Index("uq_runs_owner_name", "owner", "name", unique=True),
     Index("ix_runs_thread_id", "thread", "id"),
     Index("ix_runs_status_lease_until", "status", "lease_until"),
@@ -246,6 +248,24 @@ PROFILES = Table(
     METADATA,
     Column("owner", Text, primary_key=True),
     Column("tier", Text, nullable=False),
+    Column("updated", BigInteger, nullable=False),
+)
+
+PROFILE_FIELDS = Table(
+    "profile_fields",
+    METADATA,
+    Column("owner", Text, ForeignKey("profiles.owner", ondelete="CASCADE"), primary_key=True),
+    Column("field", String(64), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("updated", BigInteger, nullable=False),
+)
+
+# What a skill keeps of a user.
+SKILL_DATA = Table(
+    "skill_data",
+    METADATA,
+    Column("owner", Text, ForeignKey("profiles.owner", ondelete="CASCADE"), primary_key=True),
+    Column("skill", String(64), primary_key=True),
     Column("body", LargeBinary, nullable=False),
     Column("updated", BigInteger, nullable=False),
 )

@@ -7,7 +7,7 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from recto.page import Entry, RolledBack, UserMessage
+from recto.page import Entry, RolledBack, SkillChanged, UserMessage
 from recto.page.seen import Seen, TurnBack, seen_of
 from recto.store.entries import decode_entry
 from recto.store.reads import AT_ONCE
@@ -19,6 +19,11 @@ BATCH = 64
 ENTRY_COLUMNS = (LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
 TURNS = Statement(
     select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(TURNED_BACK)).order_by(LOG.c.seq)
+)
+SKILLS = Statement(
+    select(*ENTRY_COLUMNS)
+    .where(LOG.c.thread == bindparam("this"), LOG.c.kind == "skill_changed")
+    .order_by(LOG.c.seq.desc())
 )
 BACKWARDS = Statement(
     select(*ENTRY_COLUMNS)
@@ -59,6 +64,13 @@ def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
         if isinstance(entry, UserMessage):
             break
     return tuple(reversed(found))
+
+
+def skill_in(connection: Connection, thread: str) -> SkillChanged | None:
+    """The newest change of skill that is in view."""
+    seen = seen_in(connection, thread)
+    found = (entry_of(row) for row in SKILLS.rows(connection, {"this": thread}))
+    return next((one for one in found if isinstance(one, SkillChanged) and (one.seq or 0) in seen), None)
 
 
 def _backwards(connection: Connection, thread: str) -> Iterator[Entry]:

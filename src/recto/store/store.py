@@ -40,6 +40,7 @@ from recto.store.ports import (
     Written,
 )
 from recto.store.postgres import PostgresSettings
+from recto.store.profiled import ProfiledStore
 from recto.store.sqlite import SqliteSettings
 from recto.store.threads import RunList, Stopped, StoredThread, ThreadList, ThreadsWish
 
@@ -51,8 +52,8 @@ async def open_store(
     return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres))
 
 
-class Store(FiledStore):
-    """Log, runs, events and calls, attachments and datasets, in a database."""
+class Store(FiledStore, ProfiledStore):
+    """Log, runs, events and calls, attachments and datasets, profiles, in a database."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

@@ -14,8 +14,10 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import cast
 
+from recto.agents.agent import Agent
 from recto.agents.file_input import READING, with_reading
 from recto.errors import SettingsError
+from recto.skills.skill import Skill
 from recto.tools.calculator import calculator
 from recto.tools.current_time import current_time
 from recto.tools.file_read import file_read
@@ -24,7 +26,9 @@ from recto.tools.mark import mark_of
 from recto.tools.ports import Tool
 from recto.tools.read_documents import read_documents
 from recto.tools.read_files import read_files
+from recto.tools.read_skill_file import read_skill_file
 from recto.tools.sandbox_fetch_user_file import sandbox_fetch_user_file
+from recto.tools.use_skill import use_skill
 
 FILE = "tools.py"
 GROUP = "recto.tools"
@@ -48,6 +52,19 @@ def tools_for(agent_tools: Sequence[str], takes_documents: bool, built_in: Mappi
     named = [built_in[name] for name in names]
     hidden = [replace(tool_from(file_read), is_offered=False)] if READING in names else []
     return (*named, *hidden)
+
+
+def tools_of_agent(agent: Agent, built_in: Mapping[str, Tool]) -> tuple[Tool, ...]:
+    """The tools of ours that an agent has: those of skills, then those it names."""
+    named = tools_for(agent.tools, agent.file_input.takes_documents, built_in)
+    return (*tools_of_skills(agent.skills.values()), *named)
+
+
+def tools_of_skills(skills: Iterable[Skill]) -> tuple[Tool, ...]:
+    """The tools that come with skills: to take one up, and to read what they bring along, where one brings anything."""
+    found = tuple(skills)
+    reading = [tool_from(read_skill_file)] if any(skill.files for skill in found) else []
+    return (tool_from(use_skill), *reading) if found else ()
 
 
 def tools_of_folder(folder: Path) -> tuple[Tool, ...]:

@@ -109,7 +109,7 @@ class ProfileAtHand(Protocol):
         ...
 
     async def change(self, field: str, value: Json) -> None:
-        """Keep a field of the profile; None forgets it. Raises ToolError for one the agent's schema refuses."""
+        """Keep a field, in the place of what it was; None forgets it. One the agent's schema refuses: ToolError."""
         ...
 
     async def skill_data(self, skill: str) -> Json:

@@ -33,6 +33,10 @@ class Registry(Mapping[str, Tool]):
         """What the model is offered of these tools, in that order; of hidden ones it is offered nothing."""
         return tuple([tool.offer for tool in map(self._known, names) if tool.is_offered])
 
+    def own_names(self) -> frozenset[str]:
+        """Those no client may answer for, nor call a tool of its own by."""
+        return frozenset(name for name, tool in self._tools.items() if not tool.by_client)
+
     def _known(self, name: str) -> Tool:
         tool = self._tools.get(name)
         if tool is None:

@@ -32,8 +32,11 @@ async def call_model(desk: Desk) -> None:
     """Ask the model. A page that would not fit is not sent: the next step is another then."""
     if not desk.is_quoted:
         desk.quote, desk.is_quoted = await _quoted(desk), True
-    facts = desk.facts()
+    stage = await desk.set_stage()
+    facts = desk.facts(stage)
     page, manifest = assemble(facts)
+    # A skill that the agent has no more is in the log, but not in the page.
+    manifest = replace(manifest, skill=stage.skill.name if stage.skill else None)
     room = replace(desk.agent.compact, window=desk.agent.window or desk.model.window)
     if desk.can_compact and not desk.full and is_full(manifest.tokens.tokens, room):
         desk.full = True

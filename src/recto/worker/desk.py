@@ -13,14 +13,10 @@ from recto.engine.ports import Signal
 from recto.models.ports import Model, Usage
 from recto.page import (
     Calibration,
-    DeveloperMessage,
     Entry,
     Facts,
-    Message,
     Page,
-    Prompt,
     Run,
-    SystemMessage,
     Target,
     ToolOffer,
     Turn,
@@ -32,19 +28,22 @@ from recto.page.attachment import FileRef
 from recto.page.call_files import refs_in
 from recto.page.events import Event
 from recto.page.quote import Quote
-from recto.page.reminder import ContextItem, Dataset
+from recto.page.refuse import wishes_of
+from recto.page.reminder import Dataset
 from recto.page.wire.agui_input import RunInput
+from recto.skills.known import Known
+from recto.skills.skill import Skill
 from recto.store.ports import Change, StoredRun, Written
 from recto.tools.ports import FilesAtHand
 from recto.tools.registry import Registry
 from recto.worker.account import Account, charge
+from recto.worker.client_words import as_context, with_client_system
 from recto.worker.filing import NO_FILES, Filing, at_hand
 from recto.worker.recorder import Recorder
 from recto.worker.shelf import Volume
+from recto.worker.staging import Stage, know, skill_of, stage_of
 from recto.worker.workshop import Workshop
 
-# How a client's system message is announced to the model, among the context.
-CLIENT_SAYS = "instructions of the client"
 FREE = (None, "auto", "none")
 
 
@@ -56,6 +55,7 @@ class Desk:
     `files` are those of the thread, `datasets` those the user may use in this turn, `quote` is what its pages carry
     before the history, once that was read. `unpictured`: the provider would not take a page with pictures, so the rest
     of the run goes without.
+    `stages` are those whose data was looked up, by skill and scenario; a change of the profile forgets them.
     `held` waits for the next write and is part of it: a run's first step stores its input too.
     """
 
@@ -85,6 +85,7 @@ class Desk:
     datasets: tuple[Dataset, ...] = ()
     quote: Quote | None = None
     is_quoted: bool = False
+    stages: dict[tuple[str, str | None], Stage] = field(default_factory=dict[tuple[str, str | None], Stage])
     said: set[str] = field(default_factory=set[str])
     held: Change = Change()
     held_events: tuple[Event, ...] = ()
@@ -130,9 +131,35 @@ class Desk:
         except (ZoneInfoNotFoundError, ValueError, OSError):
             return UTC
 
-    def facts(self) -> Facts:
+    @property
+    def skill(self) -> Skill | None:
+        """The skill the thread works in."""
+        return skill_of(self.agent.skills, view(self.log).skill)
+
+    async def set_stage(self) -> Stage:
+        """The stage of the next page. What a skill declares is looked up when it is first needed, and then is known."""
+        skill, changed = self.skill, view(self.log).skill
+        if skill is None or changed is None:
+            return self._stage(None, Known())
+        await self.know(skill, changed.scenario)
+        return self.stages[skill.name, changed.scenario]
+
+    async def know(self, skill: Skill, scenario: str | None) -> Known:
+        """What a skill may know of the run's user, looked up once."""
+        place = (skill.name, scenario)
+        if place not in self.stages:
+            known = await know(self.shop.store, self.run.owner, skill, scenario, self.run.tier)
+            # Under the scenario it is committed as, too.
+            stage = self._stage(skill, known)
+            self.stages |= {place: stage, (skill.name, known.scenario): stage}
+        return self.stages[place].known
+
+    def _stage(self, skill: Skill | None, known: Known) -> Stage:
+        return stage_of(self.agent, skill, known, wishes_of(self.input.props).voice_mode, self.tools)
+
+    def facts(self, stage: Stage) -> Facts:
         """All that shapes the next page."""
-        seen, model, agent, offers = view(self.log), self.model, self.agent, self.offers()
+        seen, model, agent, offers = view(self.log), self.model, self.agent, self.offers(stage)
         is_native = agent.tool_calling == "native"
         user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
         turn = Turn(
@@ -140,14 +167,14 @@ class Desk:
             admitted=user.time if user else None,
             zone=self.zone,
             datasets=self.datasets,
-            context=(*self.input.context, *(() if agent.client_system else _as_context(self.input.messages))),
+            context=(*self.input.context, *(() if agent.client_system else as_context(self.input.messages))),
         )
         return Facts(
             log=self.log,
             target=self.target,
-            prompt=_with_client_system(agent, self.input.messages),
-            budget=agent.budget,
-            history=agent.history,
+            prompt=with_client_system(agent, stage.prompt, self.input.messages),
+            budget=stage.budget,
+            history=stage.history,
             tools=offers,
             tool_calling=agent.tool_calling,
             turn=turn,
@@ -176,6 +203,11 @@ class Desk:
         """The tools that are the client's to run."""
         return frozenset(tool.name for tool in self.input.tools) | self.awaited
 
+    @property
+    def own_tools(self) -> frozenset[str]:
+        """The tools no client may answer for."""
+        return self.tools.own_names()
+
     def at_hand(self) -> FilesAtHand | None:
         """The thread's files, for tools."""
         return at_hand(self.files, self.log, self.agent.file_input.max_files)
@@ -184,9 +216,10 @@ class Desk:
         """The files that the ids in a call's arguments stand for."""
         return refs_in(tool, arguments, self.files.refs.values())
 
-    def offers(self) -> tuple[ToolOffer, ...]:
-        """What the model may call: the agent's tools, then the client's."""
-        return (*self.tools.offers(self.tools), *self.input.tools)
+    def offers(self, stage: Stage) -> tuple[ToolOffer, ...]:
+        """What the model may call: the agent's tools of a stage, then the client's, which may stand for one of them."""
+        theirs = {tool.name for tool in self.input.tools}
+        return (*[tool for tool in stage.offers(self.tools) if tool.name not in theirs], *self.input.tools)
 
     def message_id(self) -> str:
         """The id of the next reply: the turn's own for its first, unless readers have seen it in a lost one."""
@@ -258,17 +291,3 @@ def _asked(agent: Agent, seen: View) -> Sampling:
     if sampling.tool_choice in FREE or not any(message.role == "tool" for message in seen.messages[seen.turn_start :]):
         return sampling
     return replace(sampling, tool_choice="auto")
-
-
-def _client_system(messages: Sequence[Message]) -> list[str]:
-    return [message.text for message in messages if isinstance(message, (SystemMessage, DeveloperMessage))]
-
-
-def _as_context(messages: Sequence[Message]) -> tuple[ContextItem, ...]:
-    """A client's system and developer messages, with no more weight than what a user says (P3)."""
-    return tuple(ContextItem(description=CLIENT_SAYS, value=text) for text in _client_system(messages))
-
-
-def _with_client_system(agent: Agent, messages: Sequence[Message]) -> Prompt:
-    said = _client_system(messages) if agent.client_system else []
-    return replace(agent.prompt, identity="\n\n".join([agent.prompt.identity, *said])) if said else agent.prompt

@@ -11,23 +11,24 @@ from recto.page import (
     Entry,
     Message,
     RunTools,
+    SkillChanged,
     Text,
     ToolCall,
     ToolMessage,
     ToolStarted,
-    encode,
     view,
 )
-from recto.page.canonical import Json, load_object
-from recto.page.events import CallAnswered
+from recto.page.canonical import load_object
+from recto.page.events import Event
 from recto.page.input_files import arguments_for
 from recto.page.messages import ToolPart
 from recto.page.next_step import INVALID_ARGUMENTS
 from recto.store.ports import Change
-from recto.tools.call import ToolLimits, call_tool
-from recto.tools.ports import Tell, Tool, ToolContext, ToolResult
+from recto.tools.ports import Tell, ToolResult
+from recto.tools.registry import Registry
 from recto.tools.schema import check_arguments
-from recto.tools.workspaces import workspace_of
+from recto.worker.acting import act, tools_now
+from recto.worker.answered import answered
 from recto.worker.calls_in_text import UNREADABLE
 from recto.worker.desk import Desk
 from recto.worker.progress import Teller
@@ -50,8 +51,10 @@ async def run_tools(desk: Desk, step: RunTools) -> None:
     """Settle what was lost or cut off, start the rest, and wait for all of them."""
     settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
     settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
+    # Those of the page that the calls were asked on: another skill may be taken up by one of them.
+    tools = await tools_now(desk)
     await _start(desk, step.start, settled)
-    acting = [asyncio.ensure_future(_act(desk, call)) for call in step.start]
+    acting = [asyncio.ensure_future(_act(desk, call, tools)) for call in step.start]
     try:
         await asyncio.gather(*acting)
     except asyncio.CancelledError:
@@ -83,7 +86,7 @@ async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
         if advice is not None
     ]
     if messages:
-        await desk.write(Change(entries=messages), [_answered(message) for message in messages])
+        await desk.write(Change(entries=messages), _told(desk, messages))
     return bool(messages)
 
 
@@ -96,53 +99,38 @@ async def _start(desk: Desk, calls: Sequence[ToolCall], settled: Sequence[tuple[
     starts = [ToolStarted(id=desk.shop.new_id(), time=now, message=reply.id, call=call.id) for call in calls]
     results = [_message(desk, call, result) for call, result in settled]
     entries: list[Entry] = [*results, *starts]
-    await desk.write(Change(entries=entries), [_answered(result) for result in results])
+    await desk.write(Change(entries=entries), _told(desk, results))
     desk.shop.reached("tools_started")
 
 
-async def _act(desk: Desk, call: ToolCall) -> None:
+async def _act(desk: Desk, call: ToolCall, tools: Registry) -> None:
     # Told again by another worker it has the same id, and so takes its place.
     teller = Teller(desk.recorder.mention, f"{call.id}-progress", desk.shop.clock)
     try:
-        result = await _result(desk, call, teller)
+        result = await _result(desk, call, tools, teller)
     finally:
         teller.end()
     desk.shop.reached("tool_acted")
     message = _message(desk, call, _with_notice(desk, call, result))
-    await desk.write(Change(entries=(message,)), [_answered(message)])
+    # In one write: whoever goes on after a crash goes on in the skill.
+    await desk.write(Change(entries=(message, *_activated(desk, result))), _told(desk, (message,)))
     desk.shop.reached("tool_ended")
 
 
-async def _result(desk: Desk, call: ToolCall, tell: Tell) -> ToolResult:
-    tool, limits = desk.tools.get(call.name), desk.agent.limits
+def _activated(desk: Desk, result: ToolResult) -> Iterator[SkillChanged]:
+    if result.activates:
+        skill, scenario = result.activates.skill, result.activates.scenario
+        yield SkillChanged(id=desk.shop.new_id(), time=desk.shop.clock(), skill=skill, scenario=scenario)
+
+
+async def _result(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
+    tool = tools.get(call.name)
     if call.name == UNREADABLE:
         problem = str((load_object(call.arguments) or {}).get("problem", ""))
         return ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS)
     if tool and tool.confirm:
         return _settled(call, ASK, NEEDS_CONSENT)
-    context = ToolContext(
-        owner=desk.run.owner,
-        thread=desk.run.thread,
-        run=desk.run.id,
-        call=call.id,
-        now=desk.shop.clock(),
-        zone=desk.zone,
-        props=desk.input.props,
-        files=desk.at_hand(),
-        workspace=workspace_of(desk.shop.workspaces, desk.run.thread) if desk.shop.workspaces else None,
-        workspace_bytes=desk.shop.workspace_bytes,
-        tell=tell,
-    )
-    bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
-    return await call_tool(desk.tools, _with_urls(desk, tool, call), context, bounds)
-
-
-def _with_urls(desk: Desk, tool: Tool | None, call: ToolCall) -> ToolCall:
-    """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
-    if not (tool and tool.is_external):
-        return call
-    urls = desk.files.fresh_urls(desk.shop.clock())
-    return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
+    return await act(desk, call, tools, tell)
 
 
 def _reply(desk: Desk) -> AssistantMessage:
@@ -160,16 +148,8 @@ def _message(desk: Desk, call: ToolCall, result: ToolResult) -> ToolMessage:
     )
 
 
-def _answered(message: ToolMessage) -> CallAnswered:
-    return CallAnswered(message=message.id, call=message.tool_call_id, content=_content(message))
-
-
-def _content(message: ToolMessage) -> Json:
-    texts = [part.text for part in message.parts if isinstance(part, Text)]
-    if len(texts) == len(message.parts):
-        return "\n".join(texts)
-    encoded = encode((message,), "ag-ui")[0]
-    return encoded["content"] if isinstance(encoded, dict) else ""
+def _told(desk: Desk, messages: Sequence[ToolMessage]) -> list[Event]:
+    return [event for message in messages for event in answered(message, desk.agent.locale)]
 
 
 async def _settle_stopped(desk: Desk, calls: Sequence[ToolCall]) -> None:
@@ -177,7 +157,7 @@ async def _settle_stopped(desk: Desk, calls: Sequence[ToolCall]) -> None:
     answered = {entry.tool_call_id for entry in desk.log if isinstance(entry, ToolMessage)}
     left = [call for call in calls if call.id not in answered]
     messages = [_message(desk, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
-    await desk.write(Change(entries=messages), [_answered(message) for message in messages])
+    await desk.write(Change(entries=messages), _told(desk, messages))
 
 
 def _with_notice(desk: Desk, call: ToolCall, result: ToolResult) -> ToolResult:

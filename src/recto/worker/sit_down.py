@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import TypeGuard
 
 from recto.agents.agent import CHAT, Agent
 from recto.engine.ports import Signal
-from recto.page import ToolMessage, UserMessage, view
+from recto.page import Entry, SkillChanged, ToolMessage, UserMessage, view
 from recto.page.attachment import from_stored
 from recto.page.canonical import load, load_object
 from recto.page.discard import discard_lost
@@ -19,6 +21,7 @@ from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import Change, StoredRun
 from recto.tools.registry import Registry
 from recto.worker.account import account_of
+from recto.worker.client_answers import with_answers
 from recto.worker.desk import Desk
 from recto.worker.filing import Cabinet, Filing, has_files, open_filing
 from recto.worker.recorder import Recorder
@@ -27,14 +30,14 @@ from recto.worker.workshop import Workshop
 TAKEN_OVER = "The server stopped while this was being said; it is said again."
 PAGE = 1_000
 # What of `forwardedProps` belongs to a turn, not to each of its runs.
-OF_TURN = ("timezone", "datasets")
+OF_TURN = ("timezone", "datasets", "voice_mode")
 
 
 async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Recorder) -> Desk:
     """Observe, and have the input ready to enter the log with the first write, once."""
     shop.reached("claimed")
     # An agent that is gone answers no more, but what it was asked is kept.
-    agent = shop.agents.get(run.agent) or Agent(name=run.agent, prompt=CHAT.prompt)
+    agent = _for_tier(shop.agents.get(run.agent) or Agent(name=run.agent, prompt=CHAT.prompt), run.tier)
     model = shop.model_of(agent)
     volume = await shop.shelf.take(run.thread, run.last_seq, run.thread_created)
     desk = Desk(
@@ -63,13 +66,38 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     entering = _entering(desk)
     desk.awaited = frozenset(call.name for call in pending_calls(view(desk.log), entering.own_tools))
     entries = () if run.entered else enter(desk.log, desk.input.messages, entering)
-    events += [_expired(entry) for entry in entries if isinstance(entry, ToolMessage) and entry.error == EXPIRED]
+    entries, told = await with_answers(desk, entries)
+    entries = (*entries, *(() if run.entered else _asked_for(desk)))
+    events += [*told, *[_expired(entry) for entry in entries if _is_expired(entry)]]
     if events or not run.entered:
         desk.hold(Change(entries=entries, entered=True), events)
     await _go_on_with_turn(desk)
     await _gather(desk)
     shop.reached("entered")
     return desk
+
+
+def _for_tier(agent: Agent, tier: str) -> Agent:
+    return replace(agent, limits=agent.tiers[tier]) if tier in agent.tiers else agent
+
+
+def _asked_for(desk: Desk) -> Iterator[SkillChanged]:
+    """The skill a request asks for (S4). It wins over the thread's, and stands behind its user message."""
+    wishes, now = wishes_of(desk.input.props), view(desk.log).skill
+    if wishes.skill is None and (wishes.scenario is None or now is None):
+        return
+    wanted = wishes.skill or (now.skill if now else None)
+    skill = desk.agent.skills.get(wanted or "")
+    scenario = skill.scenario(wishes.scenario) if skill else None
+    name = scenario.name if scenario else None
+    goes_on = now is not None and skill is not None and now.skill == skill.name and not wishes.scenario
+    if not goes_on and (skill or now):
+        at, id = desk.run.created, desk.shop.new_id()
+        yield SkillChanged(id=id, time=at, skill=skill.name if skill else None, scenario=name)
+
+
+def _is_expired(entry: Entry) -> TypeGuard[ToolMessage]:
+    return isinstance(entry, ToolMessage) and entry.error == EXPIRED
 
 
 def _input_of(run: StoredRun) -> RunInput:
@@ -120,7 +148,7 @@ def _entering(desk: Desk) -> Entering:
         admitted=desk.run.created,
         response_id=desk.run.response_id,
         new_id=desk.shop.new_id,
-        own_tools=frozenset(desk.tools),
+        own_tools=desk.own_tools,
         patience=timedelta(seconds=desk.agent.limits.client_seconds),
     )
 

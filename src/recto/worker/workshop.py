@@ -39,7 +39,8 @@ class Workshop:
 
     `models` are those that agents ask for by name; the others have `model`. `cabinet` has the files, `workspaces` is
     the folder in which each thread has one, of `workspace_bytes` at most; a server may keep neither. `vision` says
-    whether models see pictures, where it is not left to what is known of each.
+    whether models see pictures, where it is not left to what is known of each; `profile_bytes` how much is kept of a
+    user.
     """
 
     store: Store
@@ -62,6 +63,7 @@ class Workshop:
     workspaces: Path | None = None
     workspace_bytes: int = WORKSPACE_BYTES
     vision: bool | None = None
+    profile_bytes: int = 262_144
 
     def model_of(self, agent: Agent) -> Model:
         """The model an agent works with."""

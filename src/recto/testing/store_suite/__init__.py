@@ -22,6 +22,7 @@ from recto.testing.store_suite.leases import LeaseSuite
 from recto.testing.store_suite.looking import HistorySuite, LookingSuite
 from recto.testing.store_suite.meeting import MeetingSuite
 from recto.testing.store_suite.notes import NoteSuite
+from recto.testing.store_suite.profiles import ProfileSuite, TierSuite
 from recto.testing.store_suite.reading import ReadingSuite
 from recto.testing.store_suite.records import RecordSuite
 from recto.testing.store_suite.threads import ThreadSuite
@@ -44,6 +45,8 @@ class StoreSuite(
     FileSuite,
     DatasetSuite,
     NoteSuite,
+    ProfileSuite,
+    TierSuite,
     ReadingSuite,
     CallSuite,
     ThreadSuite,

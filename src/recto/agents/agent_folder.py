@@ -1,0 +1,233 @@
+"""One agent's folder as values: `AGENT.md`, in one language or several, skills, tools; and all that is wrong there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from recto.agents.agent import CHAT, Agent, Limits, Sampling
+from recto.agents.doubts import NO_PERSONA, doubts
+from recto.agents.file_input import OLD_READING, READING, with_reading
+from recto.agents.fold_table import with_table
+from recto.agents.settings import check_settings, check_tools, file_input, summary_settings
+from recto.agents.staging import SKILL_TOOLS, SKILLS, Staged, read_stage, stage_doubts, with_phases
+from recto.agents.tables import AgentTable, LimitsTable
+from recto.config.frontmatter import LONGEST, Document, read_document
+from recto.config.problem import Fault, Problem
+from recto.config.yaml_values import Values
+from recto.errors import SettingsError
+from recto.page import CompactSettings, FoldSettings, Prompt
+from recto.page.canonical import Json, dump
+
+FILE, TOOLS_FILE = "AGENT.md", "tools.py"
+# Languages an agent may be written in beside its own: `AGENT.en.md`.
+VARIANTS = ("en", "zh")
+NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_-]{0,63}")
+NAME_RULE = "an agent's name has 1 to 64 letters, digits, - or _, all ASCII, and does not begin with _"
+CHOICES = ("auto", "none", "required")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toolbox:
+    """What tools there are: the names of those built in, and those that an agent's folder has whatever it says.
+
+    The latter raises SettingsError for a folder whose tools cannot be loaded.
+    """
+
+    built_in: Collection[str]
+    of_folder: Callable[[Path], Collection[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """What was read of an agent's folder. With problems the agent is not the one that was meant.
+
+    `broken_skills` are problems of skills that it works without.
+    """
+
+    agent: Agent
+    problems: tuple[Problem, ...] = ()
+    broken_skills: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+def load_variants(folder: Path, limits: Limits, tools: Toolbox | None = None) -> Mapping[str, Read]:
+    """The agent of a folder and those it is in other languages, by name: `vibe`, and `vibe-en` for `AGENT.en.md`.
+
+    A variant says what differs; the rest is as in `AGENT.md`. Of a broken agent there are no variants.
+    """
+    first = load_agent(folder, limits, tools)
+    read = {folder.name: first}
+    for locale in VARIANTS if not first.problems else ():
+        file = folder / variant_of(FILE, locale)
+        if file.exists():
+            read[f"{folder.name}-{locale}"] = load_agent(folder, limits, tools, locale)
+    return read
+
+
+def variant_of(name: str, locale: str) -> str:
+    """What a file is called in another language."""
+    stem, _, ending = name.rpartition(".")
+    return f"{stem}.{locale}.{ending}"
+
+
+def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, locale: str | None = None) -> Read:
+    """One agent's folder as a value, in its own language or another, with all that is wrong with it."""
+    file = folder / (variant_of(FILE, locale) if locale else FILE)
+    try:
+        has_file, has_tools = file.exists(), (folder / TOOLS_FILE).exists()
+        document = read_document(_beginning(file)) if has_file else Document()
+        document = _over(read_document(_beginning(folder / FILE)), document, locale) if locale else document
+    except OSError as error:
+        text = f"it cannot be read ({error.strerror}). Put that right, or take it away."
+        return Read(agent=CHAT, problems=(Problem(file=file, line=None, text=text),))
+    if not (has_file or has_tools or (folder / SKILLS).is_dir()):
+        text = f"there is neither {FILE} nor {TOOLS_FILE} in it. Write one, or begin its name with _ to leave it out."
+        return Read(agent=CHAT, problems=(Problem(file=folder, line=None, text=text),))
+    table, faults = check_settings(document.settings, folder.name)
+    problems = [Problem(file=file, line=fault.line, text=fault.text) for fault in sorted(faults, key=_line)]
+    if not NAME.fullmatch(folder.name):
+        problems.append(Problem(file=folder, line=None, text=f"{NAME_RULE}. Rename the folder."))
+    stage = read_stage(folder, table.locale)
+    problems += (*stage.problems, *(_tool_problems(folder, document, table, tools) if tools else ()))
+    if problems:
+        return Read(agent=CHAT, problems=tuple(problems), broken_skills=stage.broken_skills)
+    name = f"{folder.name}-{locale}" if locale else folder.name
+    agent = with_phases(_staged(_agent(name, document.body, table, limits), stage), table)
+    warnings = [Problem(file=file, line=fault.line, text=fault.text) for fault in doubts(agent, document)]
+    if not has_file:
+        warnings = [Problem(file=folder, line=None, text=f"there is no {FILE} in it: {NO_PERSONA}")]
+    known = _tools_known(folder, table, tools) if tools else None
+    warnings += [*stage.warnings, *_stage_warnings(agent, file, known)]
+    return Read(agent=agent, broken_skills=stage.broken_skills, warnings=tuple(warnings))
+
+
+def _over(first: Document, variant: Document, locale: str | None) -> Document:
+    """A variant's settings over those of the agent's own file, whose faults were told there."""
+    own, base = variant.settings, first.settings
+    values = {**base.values, "locale": locale, **own.values}
+    merged = Values(values=values, lines=own.lines, names={**base.names, **own.names}, faults=own.faults)
+    return replace(variant, settings=replace(merged, unread=own.unread), body=variant.body or first.body)
+
+
+def _staged(agent: Agent, stage: Staged) -> Agent:
+    return replace(agent, skills=stage.skills, profile_schema=stage.profile_schema, field_titles=stage.field_titles)
+
+
+def _tools_known(folder: Path, table: AgentTable, tools: Toolbox) -> Sequence[str]:
+    reading = with_reading(table.tools, file_input(table.file_input).takes_documents)
+    return (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
+
+
+def _stage_warnings(agent: Agent, file: Path, tools: Collection[str] | None) -> Iterator[Problem]:
+    for skill, text in stage_doubts(agent, tools):
+        where = agent.skills[skill].folder / "SKILL.md" if skill else file
+        yield Problem(file=where, line=None, text=text)
+
+
+def _beginning(file: Path) -> bytes:
+    """As much as is read of any file; more of it is refused."""
+    with file.open("rb") as stream:
+        return stream.read(LONGEST + 1)
+
+
+def _line(fault: Fault) -> int:
+    return fault.line
+
+
+def _tool_problems(folder: Path, document: Document, table: AgentTable, tools: Toolbox) -> Iterator[Problem]:
+    """Tools that do not exist, cannot be loaded, or have a name twice."""
+    file, found = folder / FILE, document.settings
+    for fault in check_tools(found, table, tools.built_in):
+        yield Problem(file=file, line=fault.line, text=fault.text)
+    try:
+        own = tools.of_folder(folder)
+    except SettingsError as error:
+        yield _of_tools_file(folder / TOOLS_FILE, error)
+        return
+    built_in = with_reading(table.tools, file_input(table.file_input).takes_documents)
+    taken = (*built_in, OLD_READING) if READING in built_in else built_in
+    taken = (*taken, *(SKILL_TOOLS if (folder / SKILLS).is_dir() else ()))
+    for name in [name for name in taken if name in own]:
+        text = f"the tool {name} is built in and in {TOOLS_FILE} too. Rename yours"
+        text += _whose(name, table)
+        line = found.lines.get(("tools",))
+        yield Problem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
+    choice = table.tool_choice
+    if choice is not None and choice not in (*CHOICES, *built_in, *own):
+        known = ", ".join((*CHOICES, *built_in, *own))
+        text = f'tool_choice is "{choice}"; this agent has no such tool. Known: {known}.'
+        yield Problem(file=file, line=found.lines.get(("tool_choice",)), text=text)
+
+
+def _whose(name: str, table: AgentTable) -> str:
+    if name in SKILL_TOOLS:
+        return ": who has skills has it."
+    return f", or leave {name} out of `tools`." if name in table.tools else ": who takes documents has it."
+
+
+def _of_tools_file(file: Path, error: SettingsError) -> Problem:
+    """The line is in the value; errors that are not about a line of the file itself are told as they are."""
+    what = str(error).removeprefix(f"Setting {error.name} is {error.value!r}; ")
+    match = re.fullmatch(rf"(?:(.*) in )?{re.escape(str(file.resolve()))}(?::(\d+))?", str(error.value), re.DOTALL)
+    if match is None:
+        return Problem(file=file, line=None, text=str(error))
+    function, line = match.groups()
+    return Problem(file=file, line=int(line) if line else None, text=f"{function}: {what}" if function else what)
+
+
+def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
+    return Agent(
+        name=name,
+        prompt=Prompt(
+            identity=persona or CHAT.prompt.identity,
+            tone=table.tone.strip(),
+            rules=table.rules.strip(),
+        ),
+        description=table.description,
+        model=table.model,
+        window=table.window,
+        sampling=_sampling(table),
+        titles=table.titles,
+        client_system=table.client_system,
+        vision=table.vision,
+        tools=tuple(table.tools),
+        file_input=file_input(table.file_input),
+        quote=table.quote,
+        datasets=tuple(table.datasets),
+        history=table.history,
+        budget=table.budget,
+        directory_tokens=table.directory_tokens,
+        cases=table.cases,
+        voices=table.voices,
+        voice=table.voice if table.voice in table.voices else next(iter(table.voices), table.voice),
+        tiers={name: _limits(limits, table.limits, more) for name, more in table.tiers.items()},
+        locale=table.locale,
+        tool_calling=table.tool_calling,
+        # What came from YAML has no other types.
+        options=cast("Mapping[str, Json]", table.options),
+        fold=with_table(FoldSettings(), table.fold),
+        compact=CompactSettings(**table.compact.model_dump(exclude_none=True)),
+        summary=summary_settings(table.summary, table.locale),
+        limits=_limits(limits, table.limits),
+    )
+
+
+def _limits(limits: Limits, *tables: LimitsTable) -> Limits:
+    """Those of later tables over those of earlier ones."""
+    for table in tables:
+        limits = replace(limits, **table.model_dump(exclude_none=True))
+    return limits
+
+
+def _sampling(table: AgentTable) -> Sampling:
+    return Sampling(
+        temperature=table.temperature,
+        max_tokens=table.max_tokens,
+        reasoning_effort=table.reasoning_effort,
+        tool_choice=table.tool_choice,
+        output=None if table.output is None else dump(table.output).decode(),
+    )

@@ -1,0 +1,58 @@
+"""What is kept of a user held against the agent's JSON Schema, field by field. Fields it does not know are free.
+
+A profile grows as it is filled and is shared by all agents: that a field is missing, or is another agent's, is no
+fault. What is said of a field itself counts whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import cast
+
+import jsonschema_rs
+
+from recto.page.canonical import Json, load_object
+
+PROBLEMS_SHOWN = 10
+PROBLEM_SHOWN = 300
+MOST_BACKTRACKING = 10_000
+
+_log = logging.getLogger("recto.agents")
+
+
+def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
+    """None where the fields are as the schema wants them, else which is not and what is allowed."""
+    found = _validator(schema)
+    if found is None:
+        return None
+    names, validator = found
+    known = {name: value for name, value in fields.items() if name in names}
+    # What has no path is said of the profile as a whole: that a field is missing.
+    errors = (error for error in validator.iter_errors(known) if error.instance_path)
+    return "; ".join([_told(error) for error in islice(errors, PROBLEMS_SHOWN)]) or None
+
+
+@lru_cache(maxsize=64)
+def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | None:
+    """The fields a schema knows, and what holds them against it. One that is none checks nothing."""
+    found = load_object(schema)
+    named = found.get("properties") if found else None
+    if not isinstance(named, Mapping):
+        return None
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=MOST_BACKTRACKING)
+    try:
+        validator = jsonschema_rs.validator_for(
+            cast("dict[str, object]", found), validate_formats=False, offline=True, pattern_options=options
+        )
+    except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
+        _log.warning("The schema of a profile is none, and is not used: %s", str(error)[:PROBLEM_SHOWN])
+        return None
+    return frozenset(named), validator
+
+
+def _told(error: jsonschema_rs.ValidationError) -> str:
+    message = error.message if len(error.message) <= PROBLEM_SHOWN else f"{error.message[:PROBLEM_SHOWN]} ..."
+    return f"{'.'.join(map(str, error.instance_path))}: {message}"

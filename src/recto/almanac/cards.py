@@ -1,0 +1,114 @@
+"""Charts, draws and births as people see them: hints for a card (P14), in a language. Refuses to say what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from recto.almanac.bazi_words import PLACES, Locale, Told
+from recto.almanac.telling import Row, at, items, said
+from recto.page.canonical import Json
+
+LABELS: Mapping[str, Told] = {
+    "bazi": Told(zh="四柱八字", en="Four Pillars"),
+    "place_of": Told(zh="柱", en="Pillar"),
+    "year": Told(zh="年柱", en="Year"),
+    "month": Told(zh="月柱", en="Month"),
+    "day": Told(zh="日柱", en="Day"),
+    "hour": Told(zh="时柱", en="Hour"),
+    "pillar": Told(zh="干支", en="Stem and branch"),
+    "ten_god": Told(zh="十神", en="Ten god"),
+    "hidden": Told(zh="藏干", en="Hidden stems"),
+    "na_yin": Told(zh="纳音", en="Na yin"),
+    "day_master": Told(zh="日主", en="Day master"),
+    "strength": Told(zh="强弱", en="Strength"),
+    "structure": Told(zh="格局", en="Structure"),
+    "favourable": Told(zh="喜用", en="Favourable"),
+    "this_year": Told(zh="流年", en="This year"),
+    "zodiac": Told(zh="本命星盘", en="Birth chart"),
+    "planet": Told(zh="行星", en="Planet"),
+    "position": Told(zh="位置", en="Position"),
+    "house": Told(zh="宫位", en="House"),
+    "motion": Told(zh="运行", en="Motion"),
+    "retrograde": Told(zh="逆行", en="retrograde"),
+    "direct": Told(zh="顺行", en="direct"),
+    "sun": Told(zh="太阳", en="Sun"),
+    "moon": Told(zh="月亮", en="Moon"),
+    "rising": Told(zh="上升", en="Rising"),
+    "midheaven": Told(zh="天顶", en="Midheaven"),
+}
+FOR_REFLECTION = Told(zh="仅供参考与自我反思。", en="For reflection only.")
+SCORE = Told(zh="{verdict}（{score}分）", en="{verdict} ({score} of 100)")
+# What a person may ask next: the label of a button, and the words it sends.
+AFTER_BAZI = (
+    (Told(zh="事业财运", en="Career and money"), Told(zh="看看我的事业与财运", en="Read my career and money")),
+    (Told(zh="感情", en="Love"), Told(zh="看看我的感情", en="Read my relationships")),
+    (Told(zh="今年", en="This year"), Told(zh="看看我今年的流年", en="Read this year for me")),
+)
+AFTER_ZODIAC = (
+    (Told(zh="情绪", en="Moods"), Told(zh="讲讲我的月亮和情绪", en="Tell me about my moon and my moods")),
+    (Told(zh="感情", en="Love"), Told(zh="讲讲我的爱情模式", en="Tell me about my pattern in love")),
+    (Told(zh="方向", en="Direction"), Told(zh="讲讲我适合的方向", en="Tell me about my direction")),
+)
+
+
+def bazi_card(chart: Mapping[str, Json], locale: Locale) -> Row:
+    """The four pillars as a table, and what they come to."""
+    master = " ".join(said(chart, "day_master", part) for part in ("polarity", "stem", "element"))
+    verdict, score = said(chart, "strength", "verdict"), said(chart, "strength", "score")
+    facts = {
+        "day_master": master,
+        "strength": SCORE.in_locale(locale).format(verdict=verdict, score=score),
+        **{name: said(chart, name) for name in ("structure", "favourable", "this_year")},
+    }
+    return {
+        "status": "success",
+        "title": f"{label('bazi', locale)} · {said(chart, 'bazi')}",
+        "body": _body(chart, "notes", locale),
+        "fields": labelled(facts, locale),
+        "table": {
+            "columns": [label(name, locale) for name in ("place_of", *PLACES)],
+            "rows": [
+                [label(name, locale), *(said(chart, "pillars", place, name) for place in PLACES)]
+                for name in ("pillar", "ten_god", "hidden", "na_yin")
+            ],
+        },
+        "actions": _buttons(AFTER_BAZI, locale),
+    }
+
+
+def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> Row:
+    """Sun, moon and rising sign, and the planets as a table."""
+    return {
+        "status": "success",
+        "title": label("zodiac", locale),
+        "body": _body(chart, "untold", locale),
+        "fields": labelled({name: said(chart, name) for name in ("sun", "moon", "rising", "midheaven")}, locale),
+        "table": {
+            "columns": [label(name, locale) for name in ("planet", "position", "house", "motion")],
+            "rows": [_planet(planet, locale) for planet in items(chart, "planets")],
+        },
+        "actions": _buttons(AFTER_ZODIAC, locale),
+    }
+
+
+def label(name: str, locale: Locale) -> str:
+    """What something is called on a card; its own name where it has no other."""
+    return LABELS[name].in_locale(locale) if name in LABELS else name
+
+
+def labelled(facts: Mapping[str, Json], locale: Locale) -> list[Json]:
+    """Facts as the fields of a card."""
+    return [{"label": label(name, locale), "value": said(value)} for name, value in facts.items()]
+
+
+def _planet(planet: Json, locale: Locale) -> list[Json]:
+    motion = "retrograde" if at(planet, "retrograde") else "direct"
+    return [*(said(planet, name) for name in ("planet", "position", "house")), label(motion, locale)]
+
+
+def _body(chart: Mapping[str, Json], notes: str, locale: Locale) -> str:
+    return "\n".join((*map(said, items(chart, notes)), FOR_REFLECTION.in_locale(locale)))
+
+
+def _buttons(buttons: Sequence[tuple[Told, Told]], locale: Locale) -> list[Json]:
+    return [{"label": name.in_locale(locale), "message": sent.in_locale(locale)} for name, sent in buttons]

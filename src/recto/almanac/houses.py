@@ -1,0 +1,109 @@
+"""Ascendant, midheaven and the twelve houses of a place at a moment. Refuses Placidus where it does not exist.
+
+Everything is in degrees. `sidereal` is the local apparent sidereal time as an angle, `obliquity` that of the ecliptic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import asin, atan2, cos, degrees, radians, sin, tan
+from typing import Literal, get_args
+
+HouseSystem = Literal["placidus", "whole_sign"]
+HOUSE_SYSTEMS: tuple[HouseSystem, ...] = get_args(HouseSystem)
+
+# Each round leaves at most two thirds of the error, so that these are enough for a billionth of a degree.
+ROUNDS = 64
+EXACT = 1e-10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Houses:
+    """Where the twelve houses begin, the first house first, and by which system. The angles are the same in each."""
+
+    system: HouseSystem
+    ascendant: float
+    midheaven: float
+    cusps: tuple[float, ...]
+
+    def house_of(self, longitude: float) -> int:
+        """The number of the house a longitude is in: from its cusp on, up to the next."""
+        along = [(cusp - self.cusps[0]) % 360 for cusp in self.cusps]
+        wanted = (longitude - self.cusps[0]) % 360
+        return next((house for house, (_, end) in enumerate(pairwise(along), 1) if wanted < end), len(along))
+
+
+def houses(*, sidereal: float, latitude: float, obliquity: float, system: HouseSystem = "placidus") -> Houses:
+    """The houses. Within the polar circles Placidus has none: they are whole signs there, and `system` says so."""
+    rising = ascendant(sidereal=sidereal, latitude=latitude, obliquity=obliquity)
+    top = midheaven(sidereal=sidereal, obliquity=obliquity)
+    if system == "placidus" and has_placidus(latitude, obliquity):
+        found: HouseSystem = "placidus"
+        cusps = _placidus(rising, top, _Sphere(sidereal=sidereal, latitude=latitude, obliquity=obliquity))
+    else:
+        found, cusps = "whole_sign", _whole_signs(rising)
+    return Houses(system=found, ascendant=rising, midheaven=top, cusps=cusps)
+
+
+def has_placidus(latitude: float, obliquity: float) -> bool:
+    """Whether every degree of the ecliptic rises and sets there, so that its arcs can be divided."""
+    return abs(latitude) < 90 - obliquity
+
+
+def midheaven(*, sidereal: float, obliquity: float) -> float:
+    """The degree of the ecliptic that is on the meridian."""
+    return _longitude(radians(sidereal), radians(obliquity))
+
+
+def ascendant(*, sidereal: float, latitude: float, obliquity: float) -> float:
+    """The degree of the ecliptic that is on the eastern horizon."""
+    angle, north, tilt = radians(sidereal), radians(latitude), radians(obliquity)
+    found = atan2(cos(angle) * cos(north), -(sin(angle) * cos(tilt) * cos(north) + sin(north) * sin(tilt)))
+    # Within the polar circles the formula may give the other crossing, which is in the west.
+    east = cos(angle) * cos(tilt) * sin(found) - sin(angle) * cos(found)
+    return degrees(found) % 360 if east >= 0 else (degrees(found) + 180) % 360
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sphere:
+    sidereal: float
+    latitude: float
+    obliquity: float
+
+
+def _placidus(rising: float, top: float, sphere: _Sphere) -> tuple[float, ...]:
+    eleventh, twelfth = (_divided(sphere, share, above=True) for share in (1 / 3, 2 / 3))
+    second, third = (_divided(sphere, share, above=False) for share in (2 / 3, 1 / 3))
+    eastern = (top, eleventh, twelfth, rising, second, third)
+    western = tuple((cusp + 180) % 360 for cusp in eastern)
+    return (*eastern[3:], *western, *eastern[:3])
+
+
+def _divided(sphere: _Sphere, share: float, *, above: bool) -> float:
+    """The degree that has gone, or has to go, a share of its own arc between horizon and meridian.
+
+    Its right ascension decides its arc, and its arc its right ascension: the way there is to go on putting one into
+    the other. With tan(declination) = sin(right ascension) tan(obliquity) both are one line.
+    """
+    steep = tan(radians(sphere.latitude)) * tan(radians(sphere.obliquity))
+    meridian = sphere.sidereal if above else sphere.sidereal + 180
+    side = 1 if above else -1
+    ascension = meridian + side * share * 90
+    for _ in range(ROUNDS):
+        arc = 90 + side * degrees(asin(steep * sin(radians(ascension))))
+        better = meridian + side * share * arc
+        ascension, change = better, better - ascension
+        if abs(change) < EXACT:
+            break
+    return _longitude(radians(ascension), radians(sphere.obliquity))
+
+
+def _whole_signs(rising: float) -> tuple[float, ...]:
+    first = rising // 30 * 30
+    return tuple((first + 30 * house) % 360 for house in range(12))
+
+
+def _longitude(ascension: float, tilt: float) -> float:
+    """The degree of the ecliptic that has a right ascension; both angles come in radians."""
+    return degrees(atan2(sin(ascension), cos(ascension) * cos(tilt))) % 360

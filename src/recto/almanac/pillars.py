@@ -1,0 +1,139 @@
+"""The pillars of a moment, by the calendar library: stem, branch, what is hidden, ten gods. Refuses to judge them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from recto.almanac.bazi_words import word
+from recto.almanac.birth import LateZi
+from recto.almanac.told import Locale
+from recto.page.canonical import Json
+
+if TYPE_CHECKING:
+    from tyme4py.sixtycycle import HeavenStem, SixtyCycle, SixtyCycleHour  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+    from tyme4py.solar import SolarTime  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+# The library tells solar terms in Beijing time.
+BEIJING = timezone(timedelta(hours=8))
+LATE_ZI_HOUR = 23
+DAY_MASTER = "日主"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hidden:
+    """A stem hidden in a branch, main one first."""
+
+    stem: str
+    element: str
+    ten_god: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pillar:
+    """A stem over a branch, seen from the day master."""
+
+    stem: str
+    branch: str
+    element: str
+    branch_element: str
+    ten_god: str
+    hidden: tuple[Hidden, ...]
+    na_yin: str
+
+    @property
+    def name(self) -> str:
+        return self.stem + self.branch
+
+    def row(self, locale: Locale) -> dict[str, Json]:
+        return {
+            "pillar": word(self.name, locale),
+            "stem": word(self.stem, locale),
+            "branch": word(self.branch, locale),
+            "stem_element": word(self.element, locale),
+            "branch_element": word(self.branch_element, locale),
+            "ten_god": word(self.ten_god, locale),
+            "hidden": [
+                {
+                    "stem": word(hidden.stem, locale),
+                    "element": word(hidden.element, locale),
+                    "ten_god": word(hidden.ten_god, locale),
+                }
+                for hidden in self.hidden
+            ],
+            "na_yin": word(self.na_yin, locale),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pillars:
+    """Four pillars; the hour's is None where the time of birth is not known."""
+
+    year: Pillar
+    month: Pillar
+    day: Pillar
+    hour: Pillar | None
+
+    @property
+    def all(self) -> tuple[Pillar, ...]:
+        return (self.year, self.month, self.day, *((self.hour,) if self.hour else ()))
+
+    @property
+    def name(self) -> str:
+        return " ".join(pillar.name for pillar in self.all)
+
+
+def pillars_of(moment: datetime, clock: datetime, late_zi: LateZi, has_time: bool) -> Pillars:
+    """Year and month by the moment, as solar terms are moments; day and hour by what the clock at the place said.
+
+    From 23:00 the hour is the first of the next day. `next_day` turns the day's pillar with it, `same_day` at midnight.
+    """
+    at_moment, at_clock = sixty_cycle_at(moment.astimezone(BEIJING)), sixty_cycle_at(clock)
+    day = at_clock.get_day()
+    if late_zi == "same_day" and clock.hour == LATE_ZI_HOUR:
+        day = sixty_cycle_at(clock.replace(hour=12)).get_day()
+    master = day.get_heaven_stem()
+    return Pillars(
+        year=pillar_from(at_moment.get_year(), master),
+        month=pillar_from(at_moment.get_month(), master),
+        day=pillar_from(day, master, ten_god=DAY_MASTER),
+        hour=pillar_from(at_clock.get_sixty_cycle(), master) if has_time else None,
+    )
+
+
+def pillar_from(pair: SixtyCycle, master: HeavenStem, ten_god: str | None = None) -> Pillar:
+    stem, branch = pair.get_heaven_stem(), pair.get_earth_branch()
+    stems = [hidden.get_heaven_stem() for hidden in branch.get_hide_heaven_stems()]
+    return Pillar(
+        stem=stem.get_name(),
+        branch=branch.get_name(),
+        element=stem.get_element().get_name(),
+        branch_element=branch.get_element().get_name(),
+        ten_god=ten_god or master.get_ten_star(stem).get_name(),
+        hidden=tuple(
+            Hidden(
+                stem=hidden.get_name(),
+                element=hidden.get_element().get_name(),
+                ten_god=master.get_ten_star(hidden).get_name(),
+            )
+            for hidden in stems
+        ),
+        na_yin=pair.get_sound().get_name(),
+    )
+
+
+def stem_of(pillar: Pillar) -> HeavenStem:
+    from tyme4py.sixtycycle import HeavenStem  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+    return HeavenStem.from_name(pillar.stem)
+
+
+def sixty_cycle_at(clock: datetime) -> SixtyCycleHour:
+    return solar_time_at(clock).get_sixty_cycle_hour()
+
+
+def solar_time_at(clock: datetime) -> SolarTime:
+    from tyme4py.solar import SolarTime  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+    return SolarTime.from_ymd_hms(clock.year, clock.month, clock.day, clock.hour, clock.minute, clock.second)

@@ -1,0 +1,92 @@
+"""Where Sun, Moon and planets stand at a moment, seen from the Earth's centre. Refuses to say what it means.
+
+Longitudes are apparent (light time and aberration are in them), in degrees from 0 up to 360 along the ecliptic, counted
+from the true equinox of the date: the tropical zodiac.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal, get_args
+
+Planet = Literal["sun", "moon", "mercury", "venus", "mars", "jupiter", "saturn", "uranus", "neptune", "pluto"]
+Body = Planet | Literal["north_node"]
+PLANETS: tuple[Planet, ...] = get_args(Planet)
+NODE: Body = "north_node"
+
+NOON_2000 = datetime(2000, 1, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+CENTURY_DAYS = 36525
+# Long enough to tell a direction from rounding, short enough to miss a station by a few minutes at most.
+SHORT_WHILE = timedelta(minutes=15)
+# Meeus, Astronomical Algorithms (2nd ed.), formula 47.7: by powers of centuries since 2000.
+MEAN_NODE = (125.0445479, -1934.1362891, 0.0020754, 1 / 467441, -1 / 60616000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """A longitude, and by how much it grows in a day; backwards is below zero."""
+
+    longitude: float
+    speed: float
+
+
+def positions(moment: datetime) -> dict[Body, Position]:
+    """Every body at a moment, in the order of PLANETS, the mean lunar node last."""
+    return moving(longitudes(moment), longitudes(moment + SHORT_WHILE), SHORT_WHILE)
+
+
+def moving(now: Mapping[Body, float], later: Mapping[Body, float], while_: timedelta) -> dict[Body, Position]:
+    """Longitudes with the speeds that a second look, a while later, shows."""
+    days = while_ / DAY
+    return {
+        body: Position(longitude=longitude, speed=turn(longitude, later[body]) / days)
+        for body, longitude in now.items()
+    }
+
+
+def longitudes(moment: datetime) -> dict[Body, float]:
+    """The longitude of every body at a moment."""
+    import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+    at = astronomy.Time(_days(moment))
+    found: dict[Body, float] = {}
+    for planet in PLANETS:
+        vector = astronomy.GeoVector(astronomy.Body[planet.capitalize()], at, True)
+        found[planet] = astronomy.Ecliptic(vector).elon % 360
+    found[NODE] = mean_node(at.tt)
+    return found
+
+
+def mean_node(days: float) -> float:
+    """The mean ascending node of the Moon, by days of terrestrial time since noon of 2000-01-01."""
+    centuries = days / CENTURY_DAYS
+    return sum(factor * centuries**power for power, factor in enumerate(MEAN_NODE)) % 360
+
+
+def sidereal_angle(moment: datetime, longitude: float) -> float:
+    """Local apparent sidereal time in degrees: the right ascension that is on the meridian. East is above zero."""
+    import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+    return (astronomy.SiderealTime(astronomy.Time(_days(moment))) * 15 + longitude) % 360
+
+
+def obliquity(moment: datetime) -> float:
+    """The true angle between equator and ecliptic, in degrees."""
+    import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+    # The library turns from equator to ecliptic by just this angle about the first axis.
+    turned = astronomy.Rotation_EQD_ECT(astronomy.Time(_days(moment))).rot
+    return math.degrees(math.acos(turned[1][1]))
+
+
+def turn(start: float, end: float) -> float:
+    """The shorter way from one longitude to another, from -180 up to 180; forwards is above zero."""
+    return (end - start + 180) % 360 - 180
+
+
+def _days(moment: datetime) -> float:
+    return (moment - NOON_2000) / DAY

@@ -1,0 +1,148 @@
+"""Routes of profiles: what is kept of a user, told and changed by themselves; their tier, given by operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.agents.profile_schema import check_profile
+from recto.api.audit import audit
+from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.bodies import NUL, read_body
+from recto.api.problems import problem
+from recto.api.route import Route
+from recto.api.shapes_profile import (
+    PROFILE_BODY,
+    PROFILE_EXAMPLE,
+    TIER_EXAMPLE,
+    ProfileBody,
+    ProfileShape,
+    TierBody,
+    TierShape,
+)
+from recto.errors import WireError
+from recto.page.canonical import Json, load
+from recto.page.history import told_time
+from recto.store.profiles import ProfileChange, StoredProfile
+from recto.tools.schema_cost import size
+
+PROFILE, TIER = "/api/v1/profile", "/api/v1/users/{user}/tier"
+# How deep a body may be nested.
+DEEPEST = 32
+USER_CHARACTERS = 256
+SKILL_DATA = "skill_data"
+NOT_YOURS = "Only an operator of this server may give users a tier. Operators are named in RECTO_OPERATORS."
+AgentName = Annotated[str | None, Query(description="Whose schema a change has to keep; by default, the server's.")]
+UserName = Annotated[str, Path(description="The user's name.")]
+
+
+async def get_profile(request: Request, agent: AgentName = None) -> Response:
+    """What is kept of you: your profile, what skills keep, your tier."""
+    backend = backend_of(request)
+    _check_agent(backend, agent)
+    return json_answer(_row(await backend.store.whole_profile(user_of(request).name)))
+
+
+async def change_profile(request: Request, agent: AgentName = None) -> Response:
+    """Change your profile by a merge patch (RFC 7396); `skill_data` changes, or forgets, what skills keep of you."""
+    backend = backend_of(request)
+    _check_agent(backend, agent)
+    body = await _object(request)
+    data = body.get(SKILL_DATA, {})
+    if not isinstance(data, Mapping):
+        raise WireError(where=SKILL_DATA, problem="must be an object that names each skill; null forgets what it keeps")
+    change = ProfileChange(
+        fields={name: value for name, value in body.items() if name != SKILL_DATA},
+        skill_data=data,
+        check=lambda fields: _check_fields(backend, agent, fields),
+    )
+    owner, now = user_of(request).name, backend.clock()
+    return json_answer(_row(await backend.store.change_profile(owner, change, now, backend.profile_bytes)))
+
+
+async def set_tier(request: Request, user: UserName) -> Response:
+    """Give a user a tier. Their runs have it from now on. For operators."""
+    backend = backend_of(request)
+    if user_of(request).name not in backend.operators:
+        audit(request, "not_an_operator", status=403)
+        return problem(403, "not_an_operator", NOT_YOURS)
+    if not 0 < len(user) <= USER_CHARACTERS or NUL in user:
+        raise WireError(where="user", problem=f"must be a name of 1 to {USER_CHARACTERS} characters without U+0000")
+    tier = (await _object(request)).get("tier")
+    await backend.store.set_tier(user, tier if isinstance(tier, str) else "", backend.clock())
+    return json_answer({"user": user, "tier": tier})
+
+
+def _check_agent(backend: Backend, agent: str | None) -> None:
+    if agent is not None and agent not in backend.agents:
+        told = f"there is no agent {agent[:64]!r}; known: {', '.join(backend.agents)}"
+        raise WireError(where="agent", problem=told)
+
+
+def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json]) -> None:
+    """Refuse what an agent could not use (S6)."""
+    name = agent or backend.agent
+    schema = backend.agents[name].profile_schema if name in backend.agents else None
+    wrong = check_profile(fields, schema) if schema else None
+    if wrong:
+        raise WireError(where="profile", problem=f"{wrong}. Send what the schema of agent {name!r} allows")
+
+
+async def _object(request: Request) -> Mapping[str, Json]:
+    """The object a body holds, of which nothing is too deep to be stored."""
+    body = await read_body(request, what="Request body")
+    try:
+        value = load(body)
+    except ValueError as error:
+        raise WireError(where="body", problem=f"is no JSON: {error}") from error
+    if not isinstance(value, Mapping):
+        raise WireError(where="body", problem="must be a JSON object")
+    if size(value)[1] > DEEPEST:
+        raise WireError(where="body", problem=f"is nested more than {DEEPEST} deep; make it flatter")
+    return value
+
+
+def _row(profile: StoredProfile) -> Json:
+    return {
+        "tier": profile.tier,
+        "profile": profile.fields,
+        "skillData": profile.skill_data,
+        "updated": told_time(profile.updated) if profile.updated else None,
+    }
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=PROFILE,
+        handler=get_profile,
+        tag="profile",
+        answer=ProfileShape,
+        refusals=(422,),
+        examples={"answer": PROFILE_EXAMPLE},
+    ),
+    Route(
+        method="PATCH",
+        path=PROFILE,
+        handler=change_profile,
+        tag="profile",
+        body=ProfileBody,
+        answer=ProfileShape,
+        refusals=(413, 415, 422),
+        examples={"body": PROFILE_BODY, "answer": PROFILE_EXAMPLE},
+    ),
+    Route(
+        method="PUT",
+        path=TIER,
+        handler=set_tier,
+        tag="profile",
+        body=TierBody,
+        answer=TierShape,
+        refusals=(404, 413, 415, 422),
+        examples={"body": {"tier": "pro"}, "answer": TIER_EXAMPLE},
+    ),
+)

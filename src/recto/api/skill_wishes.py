@@ -1,0 +1,35 @@
+"""What a request may wish of an agent's skills: one that it has, a scenario of it, a voice. Else it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from recto.agents.agent import Agent
+from recto.errors import WireError
+from recto.page.refuse import Wishes
+from recto.skills.skill import CORE
+
+SHOWN = 64
+
+
+def has_skill_wishes(wishes: Wishes) -> bool:
+    """Whether anything is wished that only the agent knows to be there."""
+    return wishes.skill not in (None, CORE) or wishes.scenario is not None or wishes.voice_mode is not None
+
+
+def check_skill_wishes(agent: Agent, wishes: Wishes) -> None:
+    """Refuse a skill, a scenario or a voice that the agent does not have. Who has no voices is asked for none."""
+    if wishes.skill is not None:
+        _known(wishes.skill, (*agent.skills, CORE), "skill")
+    skill = agent.skills.get(wishes.skill or "")
+    chosen = (skill,) if skill else tuple(agent.skills.values())
+    if wishes.scenario is not None and agent.skills and wishes.skill != CORE:
+        _known(wishes.scenario, dict.fromkeys(one.name for skill in chosen for one in skill.scenarios), "scenario")
+    if wishes.voice_mode is not None and agent.voices:
+        _known(wishes.voice_mode, agent.voices, "voice_mode")
+
+
+def _known(name: str, known: Collection[str], what: str) -> None:
+    if name not in known:
+        problem = f"there is no {what} {name[:SHOWN]!r}; known: {', '.join(known) or 'none'}"
+        raise WireError(where=f"forwardedProps.{what}", problem=problem)

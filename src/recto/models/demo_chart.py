@@ -1,0 +1,127 @@
+"""What the demo model reads out of a chart: the few facts it knows by name. It says nothing of what they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from recto.models.demo_files import Language
+from recto.models.demo_page import CHINESE
+from recto.page.canonical import Json
+
+# What is told, in this order, by the names it may have.
+FACTS: Sequence[tuple[tuple[str, ...], Mapping[Language, str]]] = (
+    (("pillars",), {"zh": "四柱", "en": "Pillars"}),
+    (("day_master",), {"zh": "日主", "en": "Day master"}),
+    (("strength",), {"zh": "强弱", "en": "Strength"}),
+    (("sun",), {"zh": "太阳", "en": "Sun"}),
+    (("moon",), {"zh": "月亮", "en": "Moon"}),
+    (("rising", "ascendant"), {"zh": "上升", "en": "Rising"}),
+    (("spread",), {"zh": "牌阵", "en": "Spread"}),
+    (("cards", "draws"), {"zh": "牌", "en": "Cards"}),
+    (("features",), {"zh": "特征", "en": "Features"}),
+)
+# What is no chart of the user's now: how it is shown, what it was made of, what was before.
+PASSED_OVER = frozenset({"ui_hints", "birth_info", "history"})
+NAMES = ("text", "name", "title", "label", "pillar", "verdict", "sign", "value")
+REVERSED = {"zh": "（逆位）", "en": " (reversed)"}
+UPRIGHT = {"upright", "正位", ""}
+BETWEEN = {"zh": "、", "en": ", "}
+COLON = {"zh": "：", "en": ": "}
+DEEPEST, MOST_ITEMS, LINES_SHOWN, LINE_SHOWN = 5, 10, 8, 160
+LINE = re.compile(r"(?P<indent> *)- (?:(?P<key>[^:：;]{1,64}):(?: (?P<value>.*))?|(?P<item>.*))")
+
+
+def tell_facts(chart: Json, language: Language) -> Iterator[str]:
+    """The facts of a chart, a line each."""
+    for names, label in FACTS:
+        value = next((found for name in names if (found := _find(chart, name)) is not None), None)
+        text = _text(_in_language(value, language), language)
+        if text:
+            yield _short(f"{label[language]}{COLON[language]}{text}")
+
+
+def tell_data(text: str, language: Language) -> Sequence[str]:
+    """The same of a chart as a system prompt tells it, in lines; where none is known by name, how those lines begin."""
+    facts = list(tell_facts(read_lines(text), language))
+    lines = [line.strip().removeprefix("- ") for line in text.splitlines() if line.strip()]
+    return facts or [_short(line) for line in lines[:LINES_SHOWN]]
+
+
+def read_lines(text: str) -> Json:
+    """A value from lines of `- key: value`, deeper ones indented by two."""
+    lines = [found for line in text.splitlines() if (found := LINE.fullmatch(line))]
+    return _value(lines, 0)
+
+
+def _value(lines: Sequence[re.Match[str]], depth: int) -> Json:
+    own = [place for place, line in enumerate(lines) if len(line["indent"]) == 2 * depth]
+    table: dict[str, Json] = {}
+    rows: list[Json] = []
+    for place, end in zip(own, (*own[1:], len(lines)), strict=True):
+        line, inner = lines[place], lines[place + 1 : end]
+        value: Json = _value(inner, depth + 1) if inner and depth < DEEPEST else line["value"] or ""
+        row = _row(line[0].strip().removeprefix("- "))
+        if line["key"] is None or isinstance(row, Mapping):
+            rows.append(row)
+        elif line["key"].isdigit():
+            rows.append(value)
+        else:
+            table[line["key"]] = value
+    return rows or table
+
+
+def _row(text: str) -> Json:
+    """An item of a list: a text, or a small table in one line."""
+    pairs = [pair.partition(": ") for pair in text.split("; ")]
+    is_table = len(pairs) > 1 and all(between for _, between, _ in pairs)
+    return {key: value for key, _, value in pairs} if is_table else text
+
+
+def _find(value: Json, name: str, deepest: int = DEEPEST) -> Json:
+    """The value under a name, the nearest to the top."""
+    if not isinstance(value, Mapping) or not deepest:
+        return None
+    if value.get(name) is not None:
+        return value[name]
+    inner = (_find(one, name, deepest - 1) for key, one in value.items() if key not in PASSED_OVER)
+    return next((found for found in inner if found is not None), None)
+
+
+def _in_language(value: Json, language: Language) -> Json:
+    """Of a list of words in several languages, those in this one; all of them where there are none."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return value
+    own = [one for one in value if isinstance(one, str) and bool(CHINESE.search(one)) == (language == "zh")]
+    return own or value
+
+
+def _text(value: Json, language: Language) -> str:
+    match value:
+        case str():
+            return value.strip()
+        case None | bool():
+            return ""
+        case int() | float():
+            return str(value)
+        case Mapping():
+            return _named(value, language)
+        case Sequence():
+            told = (text for one in value if (text := _text(one, language)))
+            return BETWEEN[language].join(islice(told, MOST_ITEMS))
+
+
+def _named(value: Mapping[str, Json], language: Language) -> str:
+    """A table in words: what it is called, or else all that is in it."""
+    named = next((text for name in NAMES if (text := _text(value.get(name), language))), "")
+    if not named:
+        return _text([one for key, one in value.items() if key not in PASSED_OVER], language)
+    where, turned = _text(value.get("position"), language), value.get("orientation")
+    is_reversed = value.get("reversed") in (True, "true") or (isinstance(turned, str) and turned not in UPRIGHT)
+    before = f"{where}{COLON[language]}" if where and where != named else ""
+    return f"{before}{named}{REVERSED[language] if is_reversed else ''}"
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= LINE_SHOWN else f"{line[:LINE_SHOWN]}..."

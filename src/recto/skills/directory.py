@@ -1,0 +1,219 @@
+"""The skill directory (S3): the tool `use_skill` as a model is offered it, within its tokens. It activates nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from recto.page.canonical import dump, verbatim
+from recto.page.input_files import one_line
+from recto.page.prompt import language
+from recto.page.reminder import Locale
+from recto.page.setting import ToolOffer
+from recto.page.tokens import TokenCounter
+from recto.skills.skill import CORE, Scenario, Skill
+
+USE_SKILL = "use_skill"
+ABOUT = {
+    "zh": """\
+激活一个专业技能。之后以该技能的专家身份回答，并得到它的流程、用户数据和工具。用户要的正是某个技能所做的事时，先调用本工具，再作答。
+
+示例：
+{example}
+- 用户只是打招呼或闲聊 → 不调用，直接回答
+
+边界情况：
+- 多个技能都适合：选更具体的那个。
+- 没有适合的技能：不要调用，自己回答。
+- 已经在这个技能里：不要再次调用，继续即可。{leaving}
+- scenario 只能是该技能列出的场景；拿不准就省略。
+
+{directory}""",
+    "en": """\
+Activate a skill. From then on you answer as its expert, with its procedure, the user's data and its tools. \
+When the user wants what one of the skills does, call this first, then answer.
+
+Examples:
+{example}
+- The user only greets or chats -> no call, answer directly
+
+Edge cases:
+- Several skills fit: take the more specific one.
+- No skill fits: do not call, answer yourself.
+- Already in that skill: do not call again, just go on.{leaving}
+- scenario is one that the skill lists; leave it out when in doubt.
+
+{directory}""",
+}
+MENTIONED = {
+    "zh": "- 用户提到“{trigger}” → skill={name}{scenario}",
+    "en": "- The user speaks of “{trigger}” -> skill={name}{scenario}",
+}
+WANTED = {
+    "zh": "- 用户要的是 {name} 所做的事 → skill={name}{scenario}",
+    "en": "- The user wants what {name} does -> skill={name}{scenario}",
+}
+LEAVING = {
+    "zh": "\n- 用户想结束，或话题与当前技能无关：skill=core 离开当前技能。",
+    "en": "\n- The user is done, or has left the topic: skill=core leaves the current skill.",
+}
+DIRECTORY = {"zh": "技能目录：", "en": "Skills:"}
+NAMES_ONLY = {
+    "zh": "技能目录：见参数 skill 的可选值。",
+    "en": "Skills: those that the parameter skill lists.",
+}
+TRIGGERS = {"zh": " | 触发词: {words}", "en": " | triggers: {words}"}
+SCENARIOS = {"zh": " | 场景: {words}", "en": " | scenarios: {words}"}
+DESCRIBED = {"zh": "{name}（{description}）", "en": "{name} ({description})"}
+BETWEEN = {"zh": "、", "en": ", "}
+SCENARIO = {
+    "zh": "该技能列出的场景之一；拿不准就省略。",
+    "en": "One of the scenarios the skill lists; leave it out when in doubt.",
+}
+SHORTENED = "{skills} skills: {lost}, to keep {tokens} tokens"
+OVER = "{skills} skills: {lost}, and that is {size} tokens, over the {tokens} allowed"
+MARK = "…"
+# Of the words in an example.
+LONGEST_TRIGGER = 40
+# What is left of a description has to say something.
+SHORTEST = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Detail:
+    """How much is told of each skill. `characters` bounds its description; with 0 of them it has no line at all."""
+
+    triggers: bool = True
+    scenarios: bool = True
+    characters: int | None = None
+
+
+WHOLE = _Detail()
+NO_TRIGGERS = _Detail(triggers=False)
+NO_SCENARIOS = _Detail(triggers=False, scenarios=False)
+LEAST = replace(NO_SCENARIOS, characters=SHORTEST)
+NAMES = replace(NO_SCENARIOS, characters=0)
+
+
+def use_skill_offer(
+    skills: Sequence[Skill], *, locale: str, tokens: int, counter: TokenCounter, with_core: bool
+) -> ToolOffer:
+    """The tool that activates one of these skills, within `tokens` where it can be; skills stay in their order.
+
+    Where all is too much, triggers go first, then scenarios, then the ends of descriptions, then all but the names.
+    Nothing is remembered here: an agent's skills do not change while it is loaded, so whoever loads it keeps the offer.
+    """
+    if not skills:
+        raise ValueError("There is no skill to offer. Leave use_skill out where an agent has no skills.")
+    wording = language(locale)
+    parameters = _parameters([skill.name for skill in skills] + [CORE] * with_core, wording)
+
+    def offer(detail: _Detail) -> ToolOffer:
+        description = _description(skills, detail, wording, with_core=with_core)
+        return ToolOffer(name=USE_SKILL, description=description, parameters=parameters)
+
+    def size(detail: _Detail) -> int:
+        return _size(offer(detail), counter)
+
+    before = size(WHOLE)
+    if before <= tokens:
+        return offer(WHOLE)
+    detail = _fitting(skills, tokens, size)
+    return replace(offer(detail), note=_note(skills, detail, tokens, size), tokens_before=before)
+
+
+def _parameters(names: Sequence[str], wording: Locale) -> str:
+    properties = {
+        "skill": {"type": "string", "enum": list(names)},
+        "scenario": {"type": "string", "description": SCENARIO[wording]},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["skill"], "additionalProperties": False}
+    return dump(schema).decode()
+
+
+def _size(offer: ToolOffer, counter: TokenCounter) -> int:
+    """The tokens of an offer as it is sent, where a line break or a quote is two characters."""
+    sent = {"name": offer.name, "description": offer.description, "parameters": verbatim(offer.parameters)}
+    return counter.count((dump(sent).decode(),))[0]
+
+
+def _fitting(skills: Sequence[Skill], tokens: int, size: Callable[[_Detail], int]) -> _Detail:
+    # Least first: where not even this fits, the longer ones need no counting.
+    if size(LEAST) > tokens:
+        return NAMES
+    for detail in (NO_TRIGGERS, NO_SCENARIOS):
+        if size(detail) <= tokens:
+            return detail
+    whole = max(len(one_line(skill.description)) for skill in skills)
+    characters = _longest(whole, lambda most: size(replace(LEAST, characters=most)) <= tokens)
+    return replace(LEAST, characters=characters)
+
+
+def _longest(whole: int, fits: Callable[[int], bool]) -> int:
+    """The most characters, fewer than the whole, that fit; the shortest do."""
+    most = SHORTEST
+    # From short to long: what is counted is then never much longer than what fits.
+    while most * 2 < whole and fits(most * 2):
+        most *= 2
+    fails = min(most * 2, whole)
+    while fails - most > 1:
+        middle = (most + fails) // 2
+        most, fails = (middle, fails) if fits(middle) else (most, middle)
+    return most
+
+
+def _description(skills: Sequence[Skill], detail: _Detail, wording: Locale, *, with_core: bool) -> str:
+    lines = [_line(skill, detail, wording) for skill in skills] if detail.characters != 0 else []
+    directory = "\n".join((DIRECTORY[wording], *lines)) if lines else NAMES_ONLY[wording]
+    leaving = LEAVING[wording] if with_core else ""
+    return ABOUT[wording].format(example=_example(skills, wording), leaving=leaving, directory=directory)
+
+
+def _example(skills: Sequence[Skill], wording: Locale) -> str:
+    skill = next((skill for skill in skills if skill.triggers), skills[0])
+    scenario = f", scenario={skill.default_scenario}" if skill.default_scenario else ""
+    if not skill.triggers:
+        return WANTED[wording].format(name=skill.name, scenario=scenario)
+    trigger = _cut(one_line(skill.triggers[0]), LONGEST_TRIGGER)
+    return MENTIONED[wording].format(trigger=trigger, name=skill.name, scenario=scenario)
+
+
+def _line(skill: Skill, detail: _Detail, wording: Locale) -> str:
+    description = _cut(one_line(skill.description), detail.characters)
+    return f"- {skill.name}: {description}" + "".join(_more(skill, detail, wording))
+
+
+def _more(skill: Skill, detail: _Detail, wording: Locale) -> Iterator[str]:
+    between = BETWEEN[wording]
+    if detail.triggers and skill.triggers:
+        yield TRIGGERS[wording].format(words=between.join(map(one_line, skill.triggers)))
+    if detail.scenarios and skill.scenarios:
+        yield SCENARIOS[wording].format(words=between.join(_scenario(one, wording) for one in skill.scenarios))
+
+
+def _scenario(scenario: Scenario, wording: Locale) -> str:
+    description = one_line(scenario.description)
+    return DESCRIBED[wording].format(name=scenario.name, description=description) if description else scenario.name
+
+
+def _cut(text: str, characters: int | None) -> str:
+    return text if characters is None or len(text) <= characters else text[: characters - 1] + MARK
+
+
+def _note(skills: Sequence[Skill], detail: _Detail, tokens: int, size: Callable[[_Detail], int]) -> str:
+    """For people: what was left out of the directory."""
+    told = size(detail)
+    lost = "only their names are told" if detail.characters == 0 else ", ".join(_lost(skills, detail))
+    template = OVER if told > tokens else SHORTENED
+    return template.format(skills=len(skills), lost=lost, tokens=tokens, size=told)
+
+
+def _lost(skills: Sequence[Skill], detail: _Detail) -> Iterator[str]:
+    left_out = [
+        *(["triggers"] if not detail.triggers and any(skill.triggers for skill in skills) else []),
+        *(["scenarios"] if not detail.scenarios and any(skill.scenarios for skill in skills) else []),
+    ]
+    if left_out:
+        yield f"{' and '.join(left_out)} left out"
+    if detail.characters:
+        yield f"descriptions cut to {detail.characters} characters"

@@ -1,0 +1,219 @@
+"""YAML as public skills have it: values may be named and repeated, typed, or text that is no YAML at all.
+
+Refuses to make anything but plain values of it, or more of them than a few thousand.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, cast
+
+import yaml
+
+from recto.config.problem import Fault
+from recto.config.yaml_values import DECIMAL, DEEPEST, LARGEST, WHOLE, WORDS, Place, Values
+from recto.page.canonical import Json, scrub
+
+MOST_VALUES = 10_000
+# A line that begins a setting: it is not indented, and its name is a word.
+SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63})[ \t]*:(?:[ \t]+(?P<rest>.*))?")
+BLOCK = re.compile(r"[|>][-+0-9]*")
+QUOTED = re.compile(r"'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"")
+AS_TEXT = "{name} is no YAML, so what stands there is taken as text. Put it in quotes."
+
+
+class Lenient(NamedTuple):
+    """What was made of a text that is no YAML, or not such as we take; and a word about each value that was guessed."""
+
+    values: Values
+    doubts: tuple[Fault, ...] = ()
+
+
+def read_lenient(text: str, *, first_line: int) -> Lenient:
+    """The settings of a text, whatever it is. What is no YAML as a whole is read one setting at a time."""
+    whole = _read(text, first_line)
+    return _by_setting(text, first_line) if whole is None else Lenient(whole)
+
+
+def _read(text: str, first_line: int) -> Values | None:
+    """The values of a mapping in YAML; None where it is none."""
+    try:
+        reading = _Reading(text=text, first_line=first_line, parser=cast("_Parser", yaml.SafeLoader(text)))
+        values = reading.settings()
+    # An escape beyond the last character is a ValueError or an OverflowError.
+    except (yaml.YAMLError, _NotTaken, ValueError, OverflowError):
+        return None
+    return Values(values=values, lines=reading.lines, names=reading.names)
+
+
+class _Parser(Protocol):
+    """What is used of a loader, whose own types are not known."""
+
+    def get_event(self) -> yaml.Event: ...
+    def peek_event(self) -> yaml.Event: ...
+
+
+class _NotTaken(Exception):
+    """No mapping, a name that is none, a value nobody named, or more than is taken."""
+
+
+class _Named(NamedTuple):
+    """A value that may be repeated: how many values it holds, and how many levels."""
+
+    value: Json
+    size: int
+    levels: int
+
+
+@dataclass(kw_only=True)
+class _Reading:
+    """Events become values. A value that is repeated counts as often as it stands there."""
+
+    text: str
+    first_line: int
+    parser: _Parser
+    size: int = 0
+    deepest: int = 0
+    lines: dict[Place, int] = field(default_factory=dict[Place, int])
+    names: dict[Place, int] = field(default_factory=dict[Place, int])
+    named: dict[str, _Named] = field(default_factory=dict[str, _Named])
+
+    def settings(self) -> dict[str, Json]:
+        self.parser.get_event()
+        if not isinstance(self.parser.get_event(), yaml.DocumentStartEvent):
+            return {}
+        values = self._value(())
+        self.parser.get_event()
+        if not isinstance(values, dict) or not isinstance(self.parser.get_event(), yaml.StreamEndEvent):
+            raise _NotTaken
+        return values
+
+    def _value(self, place: Place) -> Json:
+        event = self.parser.get_event()
+        if place:
+            self.lines[place] = self._line(event)
+        if isinstance(event, yaml.AliasEvent):
+            return self._again(cast("str", event.anchor), place)
+        size, outer = self.size, self.deepest
+        self.deepest = 0
+        self._count(1, len(place))
+        value = self._built(event, place)
+        if anchor := cast("str | None", getattr(event, "anchor", None)):
+            self.named[anchor] = _Named(value, self.size - size, self.deepest - len(place))
+        self.deepest = max(self.deepest, outer)
+        return value
+
+    def _built(self, event: yaml.Event, place: Place) -> Json:
+        match event:
+            case yaml.MappingStartEvent():
+                return self._mapping(place)
+            case yaml.SequenceStartEvent():
+                return self._sequence(place)
+            case _:
+                return _scalar(cast("yaml.ScalarEvent", event))
+
+    def _mapping(self, place: Place) -> dict[str, Json]:
+        found: dict[str, Json] = {}
+        while not isinstance(self.parser.peek_event(), yaml.MappingEndEvent):
+            event = self.parser.get_event()
+            if not isinstance(event, yaml.ScalarEvent):
+                raise _NotTaken
+            name = scrub(cast("str", event.value))
+            self.names.setdefault((*place, name), self._line(event))
+            # The first of a name stands; the place of another is one that nobody asks for.
+            inner = (*place, name) if name not in found else (*place, name, name)
+            found.setdefault(name, self._value(inner))
+        self.parser.get_event()
+        return found
+
+    def _sequence(self, place: Place) -> list[Json]:
+        found: list[Json] = []
+        while not isinstance(self.parser.peek_event(), yaml.SequenceEndEvent):
+            found.append(self._value((*place, len(found))))
+        self.parser.get_event()
+        return found
+
+    def _again(self, anchor: str, place: Place) -> Json:
+        named = self.named.get(anchor)
+        if named is None:
+            raise _NotTaken
+        self._count(named.size, len(place) + named.levels)
+        return named.value
+
+    def _count(self, size: int, depth: int) -> None:
+        self.size += size
+        self.deepest = max(self.deepest, depth)
+        if self.size > MOST_VALUES or depth > DEEPEST:
+            raise _NotTaken
+
+    def _line(self, event: yaml.Event) -> int:
+        return self.first_line + self.text.count("\n", 0, event.start_mark.index)
+
+
+def _scalar(event: yaml.ScalarEvent) -> Json:
+    text = scrub(cast("str", event.value))
+    if event.style is not None:
+        return text
+    if text in WORDS:
+        return WORDS[text]
+    if not DECIMAL.fullmatch(text):
+        return text
+    number = float(text)
+    if math.isinf(number) or (WHOLE.fullmatch(text) and abs(number) >= LARGEST):
+        return text
+    return int(text) if WHOLE.fullmatch(text) else number
+
+
+class _Setting(NamedTuple):
+    """A setting as it stands in the text: its name, its line, and its lines."""
+
+    name: str
+    line: int
+    text: str
+
+
+def _by_setting(text: str, first_line: int) -> Lenient:
+    """Each setting by itself: one that is no YAML is text, and the others stay what they are."""
+    values: dict[str, Json] = {}
+    lines: dict[Place, int] = {}
+    names: dict[Place, int] = {}
+    doubts: list[Fault] = []
+    for setting in _settings(text, first_line):
+        if setting.name in values:
+            continue
+        found = _read(setting.text, setting.line)
+        if found is None or list(found.values) != [setting.name]:
+            found = Values(values={setting.name: _plain(setting)}, lines={(setting.name,): setting.line})
+            doubts.append(Fault(line=setting.line, text=AS_TEXT.format(name=setting.name)))
+        values.update(found.values)
+        lines.update(found.lines)
+        names.update({(setting.name,): setting.line, **found.names})
+    return Lenient(Values(values=values, lines=lines, names=names), tuple(doubts))
+
+
+def _settings(text: str, first_line: int) -> Iterator[_Setting]:
+    begun: tuple[str, int] | None = None
+    gathered: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=first_line):
+        if match := SETTING.fullmatch(line):
+            if begun:
+                yield _Setting(*begun, "\n".join(gathered))
+            begun, gathered = (match["name"], number), []
+        if begun:
+            gathered.append(line)
+    if begun:
+        yield _Setting(*begun, "\n".join(gathered))
+
+
+def _plain(setting: _Setting) -> Json:
+    first, *more = setting.text.split("\n")
+    match = SETTING.fullmatch(first)
+    rest = (match["rest"] or "").strip() if match else ""
+    is_block = BLOCK.fullmatch(rest) is not None
+    kept = [line.strip() for line in ([] if is_block else [rest]) + more if line.strip()]
+    text = scrub(("\n" if is_block else " ").join(kept))
+    quoted = QUOTED.fullmatch(text)
+    return (quoted["single"] or quoted["double"] if quoted else text) or None

@@ -1,0 +1,240 @@
+"""`sop.yaml` (S7): the steps of a procedure and when each is due. Refuses conditions on what nobody declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, NamedTuple, cast
+
+from pydantic import BeforeValidator, Field
+
+from recto.config.checked import Form, Table, check, dotted, line_of, nearest, short, told
+from recto.config.frontmatter import BOM, LONGEST
+from recto.config.problem import Fault
+from recto.config.yaml_values import Place, Values, read_yaml
+from recto.page.canonical import Json
+from recto.skills.skill_table import Needs
+from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
+
+TEXT_OR_LIST = "it is text, or a list of texts"
+PATHS = "it is a path such as birth_info, or a list of paths"
+BOTH_PATHS = "it is a list of two paths"
+NO_STEPS = (
+    "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` where it is not always due."
+)
+NEVER_DUE = "it is never due: {before}, before it, always is. Give that a `when`, or take this one out."
+NOTHING_LEFT = "every step has a `when`, so nothing is due once all is done. Add a last one without."
+
+
+def _joined(value: object) -> object:
+    """A list of texts is a text of points."""
+    if not isinstance(value, list):
+        return value
+    items = cast("list[object]", value)
+    texts = [item.strip() for item in items if isinstance(item, str)]
+    if len(texts) < len(items):
+        raise ValueError(TEXT_OR_LIST)
+    return "\n".join([f"- {text}" for text in texts if text])
+
+
+class StepTable(Table):
+    """`steps.<n>`: a step."""
+
+    id: str = ""
+    title: str = ""
+    when: dict[str, object] | None = None
+    text: str = ""
+
+
+class SopTable(Table):
+    """All of a procedure."""
+
+    steps: list[StepTable] = Field(default_factory=list[StepTable])
+    rules: Annotated[str, BeforeValidator(_joined)] = ""
+    tool_rules: Annotated[str, BeforeValidator(_joined)] = ""
+
+
+class ReadSop(NamedTuple):
+    """A procedure, what is wrong with it, and what is hardly meant."""
+
+    sop: Sop
+    faults: tuple[Fault, ...] = ()
+    doubts: tuple[Fault, ...] = ()
+
+
+def read_sop(raw: bytes, needs: Needs) -> ReadSop:
+    """The procedure of a file, for a skill that may know so much."""
+    found = _values(raw)
+    table, faults = check(found, _form(found))
+    if faults:
+        return ReadSop(Sop(), faults)
+    reading = _Conditions(found=found, needs=needs)
+    steps = [_step(number, step, reading) for number, step in enumerate(table.steps)]
+    faults = (*_step_faults(table.steps, found), *reading.faults)
+    sop = Sop(steps=tuple(steps), rules=table.rules.strip(), tool_rules=table.tool_rules.strip())
+    return ReadSop(sop, faults, () if faults else tuple(_doubts(sop, found)))
+
+
+def _values(raw: bytes) -> Values:
+    if len(raw) > LONGEST:
+        return Values(faults=(Fault(line=1, text=f"it has more than {LONGEST} bytes. Shorten it."),))
+    try:
+        text = raw.decode("utf-8").removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        text = f"byte {error.start} is no UTF-8 ({error.reason}). Save the file as UTF-8."
+        return Values(faults=(Fault(line=raw.count(b"\n", 0, error.start) + 1, text=text),))
+    return read_yaml(text, first_line=1)
+
+
+def _form(found: Values) -> Form[SopTable]:
+    steps = found.values.get("steps")
+    count = len(steps) if isinstance(steps, list) else 0
+    return Form(
+        root=SopTable,
+        tables={("steps", str(number)): StepTable for number in range(count)},
+        mixed={("rules",): TEXT_OR_LIST, ("tool_rules",): TEXT_OR_LIST},
+    )
+
+
+def _step(number: int, step: StepTable, reading: _Conditions) -> SopStep:
+    # What came from YAML has no other types.
+    given = cast("Mapping[str, Json] | None", step.when)
+    when = None if given is None else reading.condition(given, ("steps", number, "when"))
+    name = step.id.strip()
+    return SopStep(id=name, title=step.title.strip() or name, text=step.text.strip(), when=when)
+
+
+def _step_faults(steps: Sequence[StepTable], found: Values) -> Iterator[Fault]:
+    if not steps:
+        yield Fault(line=line_of(found, ("steps",)), text=NO_STEPS)
+    seen: set[str] = set()
+    for number, step in enumerate(steps):
+        place: Place = ("steps", number)
+        for name, value in (("id", step.id), ("text", step.text)):
+            if not value.strip():
+                yield Fault(line=line_of(found, (*place, name)), text=f"{dotted(place)} has no {name}. Give it one.")
+        if step.id.strip() and step.id.strip() in seen:
+            yield told(found, (*place, "id"), step.id, "another step has that id already")
+        seen.add(step.id.strip())
+
+
+def _doubts(sop: Sop, found: Values) -> Iterator[Fault]:
+    always = [number for number, step in enumerate(sop.steps) if step.when is None]
+    if not always:
+        yield Fault(line=line_of(found, ("steps",)), text=NOTHING_LEFT)
+        return
+    before = sop.steps[always[0]].id
+    for number in range(always[0] + 1, len(sop.steps)):
+        text = f"steps.{number}: {NEVER_DUE.format(before=short(before))}"
+        yield Fault(line=line_of(found, ("steps", number)), text=text)
+
+
+# Conditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Conditions:
+    """Tables become conditions; what is wrong with them is kept, and stands for nothing."""
+
+    found: Values
+    needs: Needs
+    faults: list[Fault] = field(default_factory=list[Fault])
+
+    def condition(self, given: Json, place: Place) -> Condition:
+        """All that a table says."""
+        if not isinstance(given, dict) or not given:
+            return self._wrong(place, given, f"it is a table of conditions. Known: {', '.join(KINDS)}")
+        return _all([self._one(str(name), value, (*place, name)) for name, value in given.items()])
+
+    def _one(self, name: str, value: Json, place: Place) -> Condition:
+        kind = KINDS.get(name)
+        if kind is None:
+            text = f"there is no condition {short(name)} in {dotted(place[:-1])}{nearest(name, KINDS)}."
+            self.faults.append(Fault(line=self.found.names.get(place, 1), text=text))
+            return AllOf(of=())
+        return kind(self, value, place)
+
+    def missing(self, value: Json, place: Place) -> Condition:
+        """One of them is not known."""
+        return _any([Missing(path=path) for path in self._paths(value, place)])
+
+    def has(self, value: Json, place: Place) -> Condition:
+        """All of them are known."""
+        return _all([Has(path=path) for path in self._paths(value, place)])
+
+    def equals(self, value: Json, place: Place) -> Condition:
+        """Each is what is said."""
+        if not isinstance(value, dict) or not value:
+            return self._wrong(place, value, "it is a table of paths, each with what it equals")
+        return _all([Equals(path=self._path(path, (*place, path)), value=expected) for path, expected in value.items()])
+
+    def differs(self, value: Json, place: Place) -> Condition:
+        """Two things are known, and they are not the same."""
+        match self._paths(value, place):
+            case [path, other]:
+                return Differs(path=path, other=other)
+            case _:
+                return self._wrong(place, value, BOTH_PATHS)
+
+    def all_of(self, value: Json, place: Place) -> Condition:
+        """Each of a list."""
+        return _all(self._several(value, place))
+
+    def any_of(self, value: Json, place: Place) -> Condition:
+        """One of a list."""
+        return _any(self._several(value, place))
+
+    def not_so(self, value: Json, place: Place) -> Condition:
+        """Not what is said."""
+        return Not(of=self.condition(value, place))
+
+    def _several(self, value: Json, place: Place) -> list[Condition]:
+        if not isinstance(value, list) or not value:
+            return [self._wrong(place, value, "it is a list of conditions")]
+        return [self.condition(item, (*place, number)) for number, item in enumerate(value)]
+
+    def _paths(self, value: Json, place: Place) -> list[str]:
+        if isinstance(value, list) and value:
+            return [self._path(item, (*place, number)) for number, item in enumerate(value)]
+        return [self._path(value, place)]
+
+    def _path(self, value: Json, place: Place) -> str:
+        if not isinstance(value, str):
+            self._wrong(place, value, PATHS)
+            return ""
+        path = value.strip()
+        if not self.needs.may_ask(path):
+            self._wrong(place, value, f"only what profile_fields declares may be asked for. {_known(self.needs)}")
+        return path
+
+    def _wrong(self, place: Place, value: Json, allowed: str) -> Condition:
+        fault = told(self.found, place, value, allowed)
+        # A path that is a name stands in the line of its name; what it equals may be elsewhere.
+        line = self.found.names.get(place, fault.line)
+        self.faults.append(replace(fault, line=line))
+        return AllOf(of=())
+
+
+Kind = Callable[[_Conditions, Json, Place], Condition]
+KINDS: Mapping[str, Kind] = {
+    "missing": _Conditions.missing,
+    "has": _Conditions.has,
+    "equals": _Conditions.equals,
+    "differs": _Conditions.differs,
+    "all": _Conditions.all_of,
+    "any": _Conditions.any_of,
+    "not": _Conditions.not_so,
+}
+
+
+def _all(of: Sequence[Condition]) -> Condition:
+    return of[0] if len(of) == 1 else AllOf(of=tuple(of))
+
+
+def _any(of: Sequence[Condition]) -> Condition:
+    return of[0] if len(of) == 1 else AnyOf(of=tuple(of))
+
+
+def _known(needs: Needs) -> str:
+    own = [f"skill_data.{needs.skill}"] if needs.has_data else []
+    return f"Known: {', '.join([*needs.fields, *own, 'tier', 'scenario'])}"

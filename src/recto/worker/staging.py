@@ -1,0 +1,116 @@
+"""The stage a page is set on (S1): the skill a thread works in, and what is known of its user for that skill alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from recto.agents.agent import Agent
+from recto.page import Phase, Prompt, SkillChanged, ToolOffer
+from recto.skills.expert import Expert, Expertise, expert
+from recto.skills.known import Known
+from recto.skills.skill import Skill
+from recto.store.store import Store
+from recto.tools.read_skill_file import read_skill_file
+from recto.tools.registry import Registry
+from recto.tools.use_skill import use_skill
+
+LOGGER = logging.getLogger("recto.worker")
+CHOOSES, READS = use_skill.__name__, read_skill_file.__name__
+WHY_SELECT = "phase select: no skill is active"
+WHY_EXECUTE = "phase execute: skill {skill}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What pages are set for: who speaks, how much is shown, and what may be called. `tools` None: all there are."""
+
+    prompt: Prompt
+    history: int | None
+    budget: int | None
+    skill: Skill | None = None
+    scenario: str | None = None
+    known: Known = Known()
+    choosing: ToolOffer | None = None
+    tools: frozenset[str] | None = None
+
+    def offers(self, tools: Registry) -> tuple[ToolOffer, ...]:
+        """What the model may call of an agent's tools. The one that chooses a skill has the agent's own words."""
+        names = [name for name in tools if self.allows(name) and name != CHOOSES]
+        return (*((self.choosing,) if self.choosing else ()), *tools.offers(names))
+
+    def allows(self, name: str) -> bool:
+        """Whether a tool may be called now."""
+        return self.tools is None or name in self.tools
+
+
+def stage_of(agent: Agent, skill: Skill | None, known: Known, voice: str | None, tools: Registry) -> Stage:
+    """The stage of an agent in a skill, or without one."""
+    tone = agent.tone_of(voice)
+    prompt = replace(agent.prompt, tone=tone) if tone != agent.prompt.tone else agent.prompt
+    if not agent.skills:
+        return Stage(prompt=prompt, history=agent.history, budget=agent.budget)
+    phase = agent.execute if skill else agent.select
+    if skill is None:
+        lean = replace(prompt, why=WHY_SELECT)
+        return _stage(agent, phase, lean, _offered(agent, None, tools))
+    found = expert(skill, known, expertise_of(agent, tone))
+    stage = _stage(agent, phase, replace(found.prompt, why=_why(skill, known, found)), _offered(agent, skill, tools))
+    return replace(stage, skill=skill, scenario=known.scenario, known=known)
+
+
+def expertise_of(agent: Agent, tone: str) -> Expertise:
+    """How an agent's experts are written out."""
+    return Expertise(
+        locale=agent.locale,
+        tone=tone,
+        titles=agent.field_titles,
+        max_cases=agent.cases,
+        tool_rules=agent.prompt.rules,
+    )
+
+
+def _stage(agent: Agent, phase: Phase, prompt: Prompt, tools: frozenset[str]) -> Stage:
+    return Stage(
+        prompt=prompt, history=phase.history, budget=phase.budget, choosing=agent.use_skill[phase.name], tools=tools
+    )
+
+
+def _offered(agent: Agent, skill: Skill | None, tools: Registry) -> frozenset[str]:
+    """Those no skill names are for all; those of a skill are for it alone, and so is reading its files."""
+    named = {name for one in agent.skills.values() for name in one.tools}
+    mine = skill.tools if skill else ()
+    general = [name for name in tools if name not in named and name != READS]
+    return frozenset((*general, *mine, *((READS,) if skill and skill.files else ())))
+
+
+def _why(skill: Skill, known: Known, found: Expert) -> str:
+    scenario = f", scenario {known.scenario}" if known.scenario else ""
+    step = f"; next step {found.step.id}" if found.step else ""
+    cases = ", ".join(f"{one.case.id} (score {one.score})" for one in found.cases)
+    return WHY_EXECUTE.format(skill=skill.name) + scenario + step + (f"; cases {cases}" if cases else "")
+
+
+async def know(store: Store, owner: str, skill: Skill, scenario: str | None, tier: str) -> Known:
+    """What a skill declares of a user, and nothing else (S6): one query for the fields, one for its own data."""
+    names = tuple(dict.fromkeys(path.split(".")[0] for path in skill.fields))
+    fields = await store.profile_fields(owner, names)
+    own = await store.skill_data(owner, skill.name) if skill.has_data else None
+    chosen = skill.scenario(scenario)
+    return Known(
+        profile=fields,
+        skill_data={skill.name: own} if own is not None else {},
+        tier=tier,
+        scenario=chosen.name if chosen else None,
+    )
+
+
+def skill_of(skills: Mapping[str, Skill], changed: SkillChanged | None) -> Skill | None:
+    """The skill a thread works in. One that its agent no longer has is none."""
+    if changed is None or changed.skill is None:
+        return None
+    found = skills.get(changed.skill)
+    if found is None and skills:
+        LOGGER.warning("skill %s of the thread is not there any more: its pages go on without", changed.skill)
+    return found

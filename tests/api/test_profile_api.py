@@ -1,0 +1,240 @@
+"""Profiles over HTTP (S6): told and changed by their user, held against the agent's schema; tiers by operators."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recto.agents.agent import CHAT
+from recto.api import me, profile
+from recto.api.bodies import MAX_BYTES
+from recto.page.canonical import Json, dump, load
+from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
+
+PROFILE = "/api/v1/profile"
+TIME = "2026-05-14T12:00:00.000Z"
+BORN: dict[str, Json] = {"date": "1990-05-15", "place": "北京"}
+EMPTY: dict[str, Json] = {"tier": "free", "profile": {}, "skillData": {}, "updated": None}
+BIRTH: Json = {"type": "object", "properties": {"date": {"type": "string"}, "calendar": {"enum": ["solar", "lunar"]}}}
+SCHEMA = dump({"properties": {"birth_info": BIRTH}, "required": ["birth_info"]}).decode()
+AGENTS = {"vibe": replace(CHAT, name="vibe", profile_schema=SCHEMA), "free": replace(CHAT, name="free")}
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, (*profile.ROUTES, *me.ROUTES)) as made:
+        made.app.state.backend = replace(made.backend, agents=AGENTS, operators=frozenset({"root"}))
+        yield made
+
+
+async def patch(api: LocalApi, body: object, *, user: str = "ann", agent: str = "") -> Answer:
+    return await api.ask("PATCH", f"{PROFILE}{f'?agent={agent}' if agent else ''}", body, user=user)
+
+
+async def told(api: LocalApi, user: str = "ann") -> Mapping[str, Json]:
+    answer = await api.ask("GET", PROFILE, user=user)
+    assert answer.status == 200
+    return answer.json
+
+
+def field_of(answer: Answer) -> Json:
+    return answer.rows("errors")[0]["field"]
+
+
+# Told and changed
+
+
+async def test_S6_who_has_no_profile_is_told_an_empty_one(api: LocalApi):
+    assert await told(api) == EMPTY
+    assert (await patch(api, {})).json == EMPTY
+
+
+async def test_S6_a_profile_is_changed_by_a_merge_patch_and_told_as_it_is(api: LocalApi):
+    first = await patch(api, {"birth_info": BORN, "life_context": {"work": {"at": "X"}}, "extracted": ["a"]})
+    life: Json = {"work": {"at": "X"}}
+    fields: dict[str, Json] = {"birth_info": BORN, "extracted": ["a"], "life_context": life}
+    assert (first.status, first.json) == (200, {**EMPTY, "profile": fields, "updated": TIME})
+    api.app.state.backend = replace(api.backend, clock=lambda: NOW + timedelta(seconds=5))
+    change: dict[str, Json] = {"birth_info": {"time": "14:30", "place": None}, "extracted": None, "my-own_1": True}
+    second = await patch(api, {**change, "life_context": {"work": {"role": "Y"}}})
+    fields = {
+        "birth_info": {"date": "1990-05-15", "time": "14:30"},
+        "life_context": {"work": {"at": "X", "role": "Y"}},
+        "my-own_1": True,
+    }
+    assert second.json == {**EMPTY, "profile": fields, "updated": "2026-05-14T12:00:05.000Z"} == await told(api)
+
+
+async def test_S6_what_skills_keep_is_set_and_forgotten_by_name(api: LocalApi):
+    await api.store.keep_skill_data("ann", "bazi", {"pillars": ["庚午"]}, NOW, 999)
+    await api.store.keep_skill_data("ann", "tarot", ["sun"], NOW, 999)
+    assert (await told(api))["skillData"] == {"bazi": {"pillars": ["庚午"]}, "tarot": ["sun"]}
+    answer = await patch(api, {"skill_data": {"bazi": {"score": 1}, "tarot": None, "career": {"plan": "rest"}}})
+    assert answer.json["skillData"] == {"bazi": {"pillars": ["庚午"], "score": 1}, "career": {"plan": "rest"}}
+    assert await api.store.skill_data("ann", "tarot") is None
+
+
+@pytest.mark.full
+async def test_S6_patches_at_once_all_stay(api: LocalApi):
+    names = [f"k{number}" for number in range(8)]
+    answers = await asyncio.gather(*[patch(api, {"life_context": {name: name}}) for name in names])
+    assert {answer.status for answer in answers} == {200}
+    assert (await told(api))["profile"] == {"life_context": {name: name for name in names}}
+
+
+async def test_P5_a_profile_is_its_users_alone(api: LocalApi):
+    await patch(api, {"birth_info": BORN, "skill_data": {"bazi": 1}})
+    assert await told(api, "bob") == EMPTY
+    await patch(api, {"birth_info": {"date": "2000-01-01"}, "skill_data": {"bazi": None}}, user="bob")
+    assert await told(api) == {**EMPTY, "profile": {"birth_info": BORN}, "skillData": {"bazi": 1}, "updated": TIME}
+
+
+@pytest.mark.full
+async def test_P5_a_profile_is_exported_and_deleted_with_its_user(api: LocalApi):
+    for user in ("ann", "bob"):
+        await patch(api, {"birth_info": BORN, "skill_data": {"bazi": 1}}, user=user)
+    lines = (await api.ask("GET", f"{me.ME}/export")).body.splitlines()
+    assert [dict(profile_line(line))["type"] for line in lines] == ["profile", "profile_field", "skill_data"]
+    assert (await api.ask("DELETE", f"{me.ME}?confirm=ann")).json["profiles"] == 1
+    assert await told(api) == EMPTY
+    assert (await told(api, "bob"))["profile"] == {"birth_info": BORN}
+
+
+def profile_line(line: bytes) -> Mapping[str, Json]:
+    value = load(line)
+    assert isinstance(value, dict)
+    return value
+
+
+# The schema of an agent
+
+
+async def test_S6_what_the_agents_schema_does_not_allow_is_refused_by_field(api: LocalApi):
+    await patch(api, {"birth_info": BORN})
+    before = await told(api)
+    answer = await patch(api, {"birth_info": {"calendar": "moon"}, "other": 1, "skill_data": {"bazi": 1}})
+    words = 'profile: birth_info.calendar: "moon" is not one of "solar" or "lunar". Send what the schema of agent '
+    assert_problem(answer, 422, f"{words}'vibe' allows")
+    assert (field_of(answer), await told(api)) == ("profile", before)
+    assert_problem(await patch(api, {"birth_info": 7}, agent="vibe"), 422, 'birth_info: 7 is not of type "object"')
+
+
+async def test_S6_the_result_of_a_merge_is_what_is_checked(api: LocalApi):
+    assert (await patch(api, {"birth_info": {"date": 7}}, agent="free")).status == 200
+    assert_problem(await patch(api, {"birth_info": {"place": "x"}}), 422, "birth_info.date: 7 is not of type")
+    assert (await patch(api, {"birth_info": {"date": None}})).json["profile"] == {"birth_info": {}}
+
+
+async def test_S6_a_field_that_was_kept_before_stands_in_the_way_of_no_other(api: LocalApi):
+    await patch(api, {"birth_info": 7}, agent="free")
+    assert (await patch(api, {"life_context": "calm"})).status == 200
+    assert (await patch(api, {"birth_info": None})).json["profile"] == {"life_context": "calm"}
+
+
+async def test_S6_an_agent_there_is_not_is_refused(api: LocalApi):
+    for method, body in (("GET", None), ("PATCH", {"a": 1})):
+        answer = await api.ask(method, f"{PROFILE}?agent=nobody", body)
+        assert_problem(answer, 422, "agent: there is no agent 'nobody'; known: vibe, free")
+    assert (await api.ask("GET", f"{PROFILE}?agent=free")).json == EMPTY
+
+
+# What is refused
+
+
+def nested(levels: int) -> dict[str, Json]:
+    inner: dict[str, Json] = {"a": 1}
+    for _ in range(levels - 1):
+        inner = {"a": inner}
+    return inner
+
+
+NO_PATCHES: list[tuple[object, str, str]] = [
+    (b"", "body", "is no JSON"),
+    (b"{", "body", "is no JSON"),
+    (b'{"a": NaN}', "body", "is no JSON"),
+    ([], "body", "must be a JSON object"),
+    (b"null", "body", "must be a JSON object"),
+    (b"[" * 100_000, "body", "is no JSON"),
+    (nested(33), "body", "is nested more than 32 deep; make it flatter"),
+    ({"tier": "pro"}, "tier", "is no field of a profile; give yours another name"),
+    ({"scenario": "x"}, "scenario", "is no field of a profile"),
+    ({"": 1}, "''", "is no name; use 1 to 64 letters"),
+    ({"a.b": 1}, "'a.b'", "is no name"),
+    ({"x" * 65: None}, f"'{'x' * 64}'", "is no name"),
+    ({"skill_data": None}, "skill_data", "must be an object that names each skill"),
+    ({"skill_data": ["bazi"]}, "skill_data", "must be an object that names each skill"),
+    ({"skill_data": {"八字": 1}}, "'八字'", "is no name"),
+    ({f"f{number}": 1 for number in range(65)}, "profile", "would have 65 fields; it may have 64"),
+]
+
+
+async def test_S6_what_is_no_patch_is_refused_and_nothing_changes(api: LocalApi):
+    for body, field, words in NO_PATCHES:
+        answer = await patch(api, body)
+        assert_problem(answer, 422, words)
+        assert field_of(answer) == field
+    assert await told(api) == EMPTY
+
+
+async def test_S6_a_patch_as_deep_as_may_be_is_taken(api: LocalApi):
+    assert (await patch(api, nested(32))).json["profile"] == nested(32)
+
+
+@pytest.mark.full
+async def test_S6_a_body_beyond_its_limit_is_too_large_and_one_at_it_is_taken(api: LocalApi):
+    api.app.state.backend = replace(api.backend, profile_bytes=2 * MAX_BYTES)
+    most = dump({"a": "x" * (MAX_BYTES - len('{"a":""}'))})
+    assert (len(most), (await patch(api, most)).status) == (MAX_BYTES, 200)
+    assert_problem(await patch(api, most + b" "), 413, "Request body exceeds size limit")
+
+
+async def test_S6_more_than_may_be_kept_of_a_user_is_refused_with_what_to_do(api: LocalApi):
+    api.app.state.backend = replace(api.backend, profile_bytes=20)
+    kept = await patch(api, {"a": "x" * 17})
+    answer = await patch(api, {"b": 1})
+    assert_problem(answer, 422, "The profile would have 22 bytes; it may have 20. Keep less, or forget what is no")
+    assert (field_of(answer), await told(api)) == ("profile", kept.json)
+
+
+# Tiers
+
+
+async def test_S6_an_operator_gives_a_user_a_tier_and_their_profile_tells_it(api: LocalApi):
+    answer = await api.ask("PUT", "/api/v1/users/ann@example.com/tier", {"tier": "pro"}, user="root")
+    assert (answer.status, answer.json) == (200, {"user": "ann@example.com", "tier": "pro"})
+    assert await told(api, "ann@example.com") == {**EMPTY, "tier": "pro", "updated": TIME}
+    assert (await told(api))["tier"] == "free"
+
+
+async def test_S6_nobody_else_gives_anybody_a_tier(api: LocalApi, caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.WARNING, "recto.audit"):
+        for user in ("ann", "bob"):
+            for body in ({"tier": "pro"}, b"{"):
+                answer = await api.ask("PUT", "/api/v1/users/ann/tier", body, user=user)
+                assert_problem(answer, 403, "Only an operator of this server may give users a tier.")
+                assert answer.json["code"] == "not_an_operator"
+    assert "status 403, reason not_an_operator, user bob" in caplog.text
+    assert await told(api) == EMPTY
+
+
+async def test_S6_what_is_no_tier_is_refused(api: LocalApi):
+    for tier in ("", "Pro", "x" * 33, "a b", "金", 7, None, ["pro"]):
+        answer = await api.ask("PUT", "/api/v1/users/ann/tier", {"tier": tier}, user="root")
+        assert_problem(answer, 422, "tier: must be 1 to 32 lower-case letters and digits of ASCII, `_` or `-`")
+        assert field_of(answer) == "tier"
+    assert await told(api) == EMPTY
+
+
+async def test_S6_a_bad_wish_for_a_tier_is_refused(api: LocalApi):
+    wishes: list[tuple[str, object, str]] = [
+        ("ann", b"{", "is no JSON"),
+        ("ann", [], "must be a JSON object"),
+        ("x" * 257, {"tier": "pro"}, "user: must be a name of 1 to 256"),
+        ("a\0", {"tier": "pro"}, "user: must be a name"),
+    ]
+    for user, body, words in wishes:
+        assert_problem(await api.ask("PUT", f"/api/v1/users/{user}/tier", body, user="root"), 422, words)

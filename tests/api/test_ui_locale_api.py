@@ -1,0 +1,60 @@
+"""P14 over the routes: a card is in the language of the thread's agent, in history and in a replay from the log."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.agents.agent import CHAT
+from recto.api import history, runs
+from recto.page import Text, ToolMessage, UserMessage
+from recto.page.canonical import Json, dump, load_object
+from recto.store.cleaning import Retention
+from recto.store.ports import Change, Ending
+from recto.testing.store_suite.samples import NODE, admit, at, lease_of
+from tests.api.local_api import LocalApi, local_api
+
+THREAD = "550e8400-e29b-41d4-a716-44665544000a"
+CARD = Text(text=dump({"ui_hints": {"title": "Done"}}).decode())
+LOG = (
+    UserMessage(id="u", time=at(0), parts=(Text(text="Hi"),)),
+    ToolMessage(id="t", time=at(0), tool_call_id="c", parts=(CARD,)),
+)
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, (*history.ROUTES, *runs.ROUTES)) as made:
+        await admit(made.store, "run-1", THREAD)
+        (run,) = await made.store.claim(NODE, at(0), 1)
+        told = [dump({"type": "STEP"})] * 5
+        await made.store.record(lease_of(run), Change(entries=LOG, ending=Ending(outcome="done"), events=told), at(1))
+        yield made
+
+
+@pytest.mark.parametrize(("locale", "told"), [("zh", "zh-CN"), ("en", "en-US"), (None, "zh-CN")])
+async def test_P14_history_has_cards_in_the_language_of_the_agent(api: LocalApi, locale: str | None, told: str):
+    speak(api, locale)
+    (_, row) = (await api.ask("GET", f"/api/v1/agent/history?threadId={THREAD}")).rows("messages")
+    assert cast("dict[str, Json]", row["uiSchema"])["locale"] == told
+
+
+def speak(api: LocalApi, locale: str | None) -> None:
+    """Let the thread's agent have a language; without one there is no such agent any more."""
+    agents = {"vibe": replace(CHAT, name="vibe", locale=locale)} if locale else {}
+    api.app.state.backend = replace(api.backend, agents=agents)
+
+
+async def test_P14_a_run_whose_events_are_gone_is_told_with_its_cards(api: LocalApi):
+    speak(api, "en")
+    events = "/api/v1/agent/runs/run-1/events?protocolVersion=1.0"
+    assert b"recto.ui" not in (await api.ask("GET", events)).body
+    await api.store.clean(Retention(events_before=at(9)))
+    lines = (await api.ask("GET", events)).body.decode().splitlines()
+    found = [load_object(line.removeprefix("data: ")) or {} for line in lines if line.startswith("data: ")]
+    assert [event["type"] for event in found] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]
+    card = cast("dict[str, dict[str, Json]]", found[2]["value"])
+    assert (card["messageId"], card["uiSchema"]["locale"]) == ("t", "en-US")
+    assert [line for line in lines if line.startswith("id: ")] == [f"id: {number}" for number in (2, 3, 4, 5)]

@@ -1,0 +1,206 @@
+"""S5: public skills load as they are, whatever their YAML; and what is no YAML never grows or makes objects."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from recto.page.canonical import Json
+from recto.skills.load import load_skills
+from recto.skills.skill import Skill
+from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, told
+
+LAUGHS = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [f"a{n}: &a{n} [{f'*a{n - 1}, ' * 10}]" for n in range(1, 12)]
+)
+CHAIN = "\n".join(["a0: &a0 [x]", *[f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 400)]])
+
+
+def public(folder: Path, name: str) -> Skill:
+    a_skill(folder, name, PUBLIC_KINDS[name])
+    loaded = load_skills(folder)
+    assert loaded.broken == {}
+    return loaded.skills[name]
+
+
+def test_S5_every_kind_of_public_skill_loads_as_it_is(tmp_path: Path):
+    for name, text in PUBLIC_KINDS.items():
+        a_skill(tmp_path, name, text)
+    loaded = load_skills(tmp_path)
+    assert loaded.broken == {}
+    assert list(loaded.skills) == sorted(PUBLIC_KINDS)
+    assert all(skill.identity.startswith("You") and skill.description for skill in loaded.skills.values())
+
+
+def test_S5_a_public_skill_needs_nothing_and_knows_nothing(tmp_path: Path):
+    description = "Makes plans. Use when somebody plans."
+    expected = Skill(
+        name="plain", description=description, title="Planner", identity="You plan.", folder=tmp_path / "plain"
+    )
+    assert public(tmp_path, "plain") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("quoted", "Reads .abc files ('abc'): all of them."),
+        ("literal", "First line: with a colon.\nSKIP when [x]."),
+        ("folded", "One sentence in two lines."),
+        ("colons", "Use when: somebody asks. Such as: a poem."),
+        ("wrapped", "Begins here: and goes on there."),
+        ("anchors", "Repeats."),
+        ("tagged", "Has a type."),
+        ("brackets", "[BETA] Does things"),
+        ("endings", "Ends lines."),
+        ("twice", "The first."),
+    ],
+)
+def test_S5_a_description_is_what_people_meant(tmp_path: Path, name: str, description: str):
+    assert public(tmp_path, name).description == description
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata"),
+    [
+        ("plain", {}),
+        ("hints", {"argument-hint": "[path] [--fast]"}),
+        ("versions", {"author": "me", "version": 1.0}),
+        ("anchors", {"short": "Repeats."}),
+        ("tagged", {"model": "x"}),
+        ("tabs", {"metadata": "author: me"}),
+        ("empty-keys", {}),
+    ],
+)
+def test_S5_what_is_nobodys_setting_is_kept(tmp_path: Path, name: str, metadata: Mapping[str, Json]):
+    assert public(tmp_path, name).metadata == metadata
+
+
+def test_S5_settings_beside_one_that_is_no_yaml_stay_what_they_are(tmp_path: Path):
+    settings = "name: it\ntriggers: [a, 'b: c']\ndescription: Use when: asked\nscenarios:\n  x: {rule_ids: [r]}"
+    a_skill(tmp_path, "it", f"---\n{settings}\n---\nYou.")
+    loaded = load_skills(tmp_path)
+    it = loaded.skills["it"]
+    assert (it.description, it.triggers, it.scenarios[0].rule_ids) == ("Use when: asked", ("a", "b: c"), ("x", "r"))
+    assert told(tmp_path, loaded.warnings) == [
+        "it/SKILL.md:4: description is no YAML, so what stands there is taken as text. Put it in quotes."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "warnings"),
+    [
+        ("plain", []),
+        ("quoted", []),
+        (
+            "hints",
+            ["hints/SKILL.md:4: argument-hint is no YAML, so what stands there is taken as text. Put it in quotes."],
+        ),
+        ("twice", ["twice/SKILL.md:4: description is given twice; it is in line 3 too."]),
+        (
+            "titled",
+            [
+                'titled/SKILL.md:2: name is "Titled With Spaces"; a skill\'s name has 1 to 64 letters, digits, - or _, '
+                "all ASCII, so the folder's stands: titled."
+            ],
+        ),
+        (
+            "tagged",
+            [
+                f"tagged/SKILL.md:{line}: `!` would give a value a type; write it plainly, or put text in quotes."
+                for line in (3, 4)
+            ],
+        ),
+    ],
+)
+def test_S5_what_was_not_as_it_should_be_is_a_warning_with_its_line(tmp_path: Path, name: str, warnings: list[str]):
+    public(tmp_path, name)
+    assert told(tmp_path, load_skills(tmp_path).warnings) == warnings
+
+
+@pytest.mark.parametrize(
+    ("value", "tools"),
+    [
+        ("Read", ("Read",)),
+        ("Read Write", ("Read", "Write")),
+        ("Read,Write,  Read", ("Read", "Write")),
+        ("Bash(git add:*), Bash(ls -l $(pwd)) Edit", ("Bash", "Edit")),
+        ("Bash(never closed, Read", ("Bash",)),
+        (") Read", (")", "Read")),
+        ("[Read, 'Bash(git log:*)']", ("Read", "Bash")),
+        ("'*'", ("*",)),
+        ("''", ()),
+    ],
+)
+def test_S5_allowed_tools_are_names_as_text_or_a_list(tmp_path: Path, value: str, tools: tuple[str, ...]):
+    a_skill(tmp_path, "it", f"---\ndescription: It.\nallowed-tools: {value}\n---\nYou.")
+    loaded = load_skills(tmp_path)
+    assert (loaded.skills["it"].tools, loaded.warnings) == (tools, ())
+
+
+@pytest.mark.parametrize("value", ["{Read: true}", "[Read, 3]", "true"])
+def test_S5_allowed_tools_of_another_type_are_a_warning(tmp_path: Path, value: str):
+    a_skill(tmp_path, "it", f"---\ndescription: It.\nallowed-tools: {value}\n---\nYou.")
+    loaded = load_skills(tmp_path)
+    assert list(loaded.skills) == ["it"]
+    assert [problem.line for problem in loaded.warnings] == [3]
+    assert loaded.warnings[0].text.endswith("it is names of tools, as text or as a list. What is not is left out.")
+
+
+@pytest.mark.parametrize(("value", "text"), [("2026", "2026"), ("1.5", "1.5"), ("true", "true"), ("yes", "yes")])
+def test_S5_a_description_without_quotes_may_look_like_something_else(tmp_path: Path, value: str, text: str):
+    a_skill(tmp_path, "it", f"---\ndescription: {value}\n---\nYou.")
+    assert load_skills(tmp_path).skills["it"].description == text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(LAUGHS, id="laughs"),
+        pytest.param(CHAIN, id="a chain of names"),
+        pytest.param("a: &a [*a]", id="a value in itself"),
+        pytest.param("a: *nobody", id="a name that nothing has"),
+        pytest.param("a: " + "[" * 5_000, id="deep"),
+        pytest.param("a: !!python/object/apply:os.system [exit]", id="a type"),
+        pytest.param("a: !!python/name:os.system", id="a name of code"),
+        pytest.param("a: 99999999999999999999999999", id="a number"),
+        pytest.param('a: "\\UFFFFFFFF"', id="an escape"),
+        pytest.param("a: b\x07c", id="a bell"),
+        pytest.param("? [a, b]\n: c", id="a name that is a list"),
+        pytest.param("\n".join("x: 'never" for _ in range(2_000)), id="quotes that never end"),
+    ],
+)
+def test_S5_settings_made_to_hurt_do_not_and_the_skill_loads(tmp_path: Path, settings: str):
+    a_skill(tmp_path, "it", f"---\nname: it\ndescription: Does it.\n{settings}\n---\nYou.")
+    before = time.perf_counter()
+    loaded = load_skills(tmp_path)
+    assert time.perf_counter() - before < 20
+    assert loaded.skills["it"].description.startswith("Does it.")
+    assert loaded.warnings
+    assert values_in(loaded.skills["it"].metadata) < 20_000
+
+
+def values_in(value: Json) -> int:
+    match value:
+        case dict():
+            return 1 + sum(map(values_in, value.values()))
+        case list():
+            return 1 + sum(map(values_in, value))
+        case _:
+            assert value is None or isinstance(value, str | int | float)
+            return 1
+
+
+@pytest.mark.parametrize("settings", ["", "description:", "description: ''", "license: MIT: x", "- a", "just words"])
+def test_S5_a_skill_without_a_description_is_broken(tmp_path: Path, settings: str):
+    a_skill(tmp_path, "it", f"---\n{settings}\n---\nYou.")
+    problems = broken(tmp_path, load_skills(tmp_path))
+    assert any(
+        "it has no description, by which a skill is chosen. Add `description: ...` between" in line for line in problems
+    )
+
+
+def test_S5_why_a_broken_file_has_no_description_is_told_too(tmp_path: Path):
+    a_skill(tmp_path, "it", "---\ndescripton: Use when: asked\n---\nYou.")
+    problems = broken(tmp_path, load_skills(tmp_path))
+    assert [line.split(" ")[0] for line in problems] == ["it/SKILL.md:1:", "it/SKILL.md:2:"]

@@ -1,0 +1,144 @@
+"""S7: the next step of a procedure, and the text that tells it to the model."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.skills.known import Known
+from recto.skills.sop import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Differs,
+    Equals,
+    Has,
+    Missing,
+    Not,
+    Sop,
+    SopStep,
+    holds,
+    next_sop_step,
+    sop_text,
+)
+
+BIRTH = {"date": "1990-05-15", "place": "北京"}
+NOTHING = Known()
+BORN = Known(profile={"birth_info": BIRTH})
+CHARTED = Known(profile={"birth_info": BIRTH}, skill_data={"bazi": {"birth_info": dict(reversed(BIRTH.items()))}})
+MOVED = Known(profile={"birth_info": {"date": "1991-05-15"}}, skill_data={"bazi": {"birth_info": BIRTH}})
+
+COLLECT = SopStep(id="collect", title="收集出生信息", text="调用 collect。", when=Missing(path="birth_info"))
+COMPUTE = SopStep(
+    id="compute",
+    title="排盘",
+    text="调用 compute_bazi。\n不要自己推算。",
+    when=AnyOf(
+        of=(Missing(path="skill_data.bazi"), Differs(path="birth_info", other="skill_data.bazi.birth_info")),
+    ),
+)
+READY = SopStep(id="ready", title="解读", text="按命盘回答。")
+SOP = Sop(steps=(COLLECT, COMPUTE, READY), rules="- 不下定论。")
+YES, NO = AllOf(of=()), AnyOf(of=())
+
+AT_COMPUTE_ZH = """\
+按顺序执行以下流程。标有 → 的是当前步骤，由已知的用户数据得出：先完成它，不要跳到后面的步骤。\
+本轮的工具结果已经完成它时，接着做下一步。
+- 1. 收集出生信息
+→ 2. 排盘
+- 3. 解读
+
+当前步骤：排盘
+调用 compute_bazi。
+不要自己推算。
+
+始终遵守：
+- 不下定论。"""
+AT_COMPUTE_EN = """\
+Work through these steps in order. The one marked → is due now, judged by what is known of the user: finish it before \
+any step after it. Once a tool result of this turn has settled it, go on to the next.
+- 1. 收集出生信息
+→ 2. 排盘
+- 3. 解读
+
+Next step: 排盘
+调用 compute_bazi。
+不要自己推算。
+
+At every step:
+- 不下定论。"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "known", "expected"),
+    [
+        (Missing(path="birth_info"), NOTHING, True),
+        (Missing(path="birth_info"), BORN, False),
+        (Has(path="birth_info.date"), BORN, True),
+        (Has(path="birth_info.time"), BORN, False),
+        (Equals(path="birth_info.place", value="北京"), BORN, True),
+        (Equals(path="birth_info.place", value="上海"), BORN, False),
+        (Equals(path="birth_info", value={"place": "北京", "date": "1990-05-15"}), BORN, True),
+        (Equals(path="tier", value="free"), NOTHING, True),
+        (Equals(path="scenario", value="career"), Known(scenario="career"), True),
+        (Equals(path="scenario", value=""), NOTHING, True),
+        (Equals(path="scenario", value=None), NOTHING, True),
+        (Equals(path="n", value=1), Known(profile={"n": True}), False),
+        (Equals(path="n", value=False), Known(profile={"n": False}), True),
+        (Equals(path="n", value=False), Known(profile={"n": 0}), False),
+        (Differs(path="birth_info", other="skill_data.bazi.birth_info"), MOVED, True),
+        (Differs(path="birth_info", other="skill_data.bazi.birth_info"), CHARTED, False),
+        (Differs(path="birth_info", other="skill_data.bazi.birth_info"), BORN, False),
+        (Differs(path="birth_info", other="skill_data.bazi.birth_info"), NOTHING, False),
+        (AllOf(of=(YES, YES)), NOTHING, True),
+        (AllOf(of=(YES, NO)), NOTHING, False),
+        (AnyOf(of=(NO, YES)), NOTHING, True),
+        (AnyOf(of=(NO, NO)), NOTHING, False),
+        (Not(of=NO), NOTHING, True),
+        (Not(of=YES), NOTHING, False),
+    ],
+)
+def test_S7_a_condition_holds_for_what_is_known(condition: Condition, known: Known, expected: bool):
+    assert holds(condition, known) is expected
+
+
+@pytest.mark.parametrize(("known", "step"), [(NOTHING, COLLECT), (BORN, COMPUTE), (MOVED, COMPUTE), (CHARTED, READY)])
+def test_S7_missing_birth_info_comes_before_a_missing_chart_then_ready(known: Known, step: SopStep):
+    assert next_sop_step(SOP, known) == step
+
+
+@given(st.lists(st.sampled_from([None, YES, NO]), max_size=6))
+def test_S7_the_next_step_is_the_first_whose_condition_holds(conditions: list[Condition | None]):
+    steps = tuple(SopStep(id=str(place), title="", text="", when=when) for place, when in enumerate(conditions))
+    due = [step for step, when in zip(steps, conditions, strict=True) if when != NO]
+    assert next_sop_step(Sop(steps=steps), NOTHING) == (due[0] if due else None)
+
+
+@pytest.mark.parametrize(("locale", "text"), [("zh", AT_COMPUTE_ZH), ("en", AT_COMPUTE_EN)])
+def test_S7_the_text_tells_the_next_step(locale: str, text: str):
+    assert sop_text(SOP, BORN, locale) == text
+
+
+@pytest.mark.parametrize(
+    ("locale", "text"),
+    [
+        ("zh", "以下流程中目前没有需要执行的步骤：直接回答用户。\n- 1. 收集出生信息"),
+        ("en", "None of these steps is due now: answer the user directly.\n- 1. 收集出生信息"),
+    ],
+)
+def test_S7_where_no_step_is_due_the_text_says_so(locale: str, text: str):
+    assert sop_text(Sop(steps=(COLLECT,)), BORN, locale) == text
+
+
+def test_S7_a_procedure_of_rules_alone_tells_these():
+    assert sop_text(Sop(rules="- Be kind."), NOTHING, "en") == "At every step:\n- Be kind."
+    assert sop_text(Sop(), NOTHING, "en") == ""
+
+
+def test_S7_a_step_without_title_goes_by_its_id():
+    text = sop_text(Sop(steps=(SopStep(id="greet", title="", text=""),)), NOTHING, "en")
+    assert text.endswith("\n→ 1. greet\n\nNext step: greet")
+
+
+def test_S7_braces_in_a_step_are_words():
+    text = sop_text(Sop(steps=(SopStep(id="a", title="{title}", text="{x} {}"),), rules="{rules}"), NOTHING, "en")
+    assert text.endswith("Next step: {title}\n{x} {}\n\nAt every step:\n{rules}")
