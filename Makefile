@@ -35,10 +35,11 @@ full: .venv/.dev ## Run the full tier only
 fuzz: .venv/.dev ## Run the property tests with many random examples
 	@echo "property tests, random" && HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m hypothesis -n auto
 
-bench: .venv/.dev ## Measure the page, the server, then files
+bench: .venv/.dev ## Measure the page, the server, files, then skills
 	@.venv/bin/python bench/page.py
 	@.venv/bin/python bench/server.py
 	@.venv/bin/python bench/files.py
+	@.venv/bin/python bench/skills.py
 
 documents: .venv/.dev ## Make the documents of the tests again (needs LibreOffice)
 	@.venv/bin/python scripts/documents.py

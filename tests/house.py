@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Low to high. A room imports lower layers and itself; rooms of one layer meet only through `ports.py`.
 # `recto` is the package's own __init__.py, `errors`, `ids`, `telemetry`, `app` and `__main__` are single files.
+SHIPPED = "shipped"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids"),
     ("page",),
@@ -23,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("skills",),
     ("agents",),
     ("tools", "files", "datasets", "models", "store", "engine"),
-    ("worker",),
+    ("worker", SHIPPED),
     ("api", "cli"),
     ("app",),
     ("__main__",),
@@ -103,8 +104,13 @@ def read_module(path: Path, base: Path, root: Path) -> Module:
 
 
 def room_of(name: str) -> str:
-    """`recto.page.wire.openai` lives in `page`; the package itself is the room `recto`."""
+    """`recto.page.wire.openai` lives in `page`; the package itself is the room `recto`.
+
+    What shipped agents bring along is a room of its own: nobody imports it, it is loaded as any agent's tools are.
+    """
     parts = name.split(".")
+    if parts[1:3] == ["agents", SHIPPED]:
+        return SHIPPED
     return parts[1] if len(parts) > 1 else parts[0]
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recto.almanac.aspects import OrbSettings
 from recto.almanac.birth import Birth
 from recto.almanac.sky import longitudes
 from recto.almanac.zodiac import ZodiacChart, zodiac
@@ -102,6 +103,7 @@ def test_S10_features_are_words_cases_are_tagged_with():
     assert {"水星逆行", "Mercury retrograde", "白羊座", "太阳白羊"} <= set(backwards)
     # Signs of slow planets, and the way the node goes, are everybody's.
     assert not [one for one in features if re.match("天王星|海王星|冥王星|北交点", one)]
+    assert [one for one in features if re.search(r"\d宫", one)] == ["太阳10宫", "月亮6宫"]
 
 
 def test_S10_a_row_names_no_sign_but_those_the_user_is_known_by():
@@ -187,6 +189,18 @@ def test_S10_whole_signs_are_houses_when_asked_for():
     assert chart.houses is not None
     assert chart.houses.cusps[0] == 90
     assert [chart.placement(body).house for body in ("sun", "moon", "mars")] == [9, 6, 7]
+
+
+def test_S10_a_chart_keeps_to_the_orbs_it_is_given():
+    narrow = OrbSettings(conjunction=1, sextile=1, square=1, trine=1, opposition=1, light=0.25)
+    assert {one.kind for one in zodiac(EINSTEIN).aspects} >= {"conjunction", "sextile", "square"}
+    # The closest without Sun and Moon is off by 1°03′, the closest with them by 1°13′.
+    assert [(one.first, one.second) for one in zodiac(EINSTEIN, orbs=narrow).aspects] == [("sun", "pluto")]
+
+
+def test_S10_elements_go_round_in_fours_and_modalities_in_threes():
+    assert [sign.element for sign in SIGNS] == ["fire", "earth", "air", "water"] * 3
+    assert [sign.modality for sign in SIGNS] == ["cardinal", "fixed", "mutable"] * 4
 
 
 def test_S10_a_house_system_that_is_not_here_is_refused():

@@ -148,7 +148,7 @@ async def test_P2_a_body_too_large_is_refused(door: Door):
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    known = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS}
+    known = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_AGENT": "chat"}
     with ServerProcess.serve(tmp_path_factory.mktemp("chat"), known) as server:
         yield server.url
 

@@ -30,6 +30,9 @@ CLOCKS = frozenset({"date"})
 # The one of alice's files.
 FILE = f"{MARK}.txt"
 SIGNED = f"GET {AGENT}/files/{{id}}/{{name}}"
+PROFILE = "/api/v1/profile"
+# Only operators may: to others, everybody's is the same.
+TIER = "PUT /api/v1/users/{user}/tier"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
 
@@ -67,6 +70,7 @@ class Belongings:
             "files/{id}": [self.attachment],
             "{id}/{name}": [FILE],
             "datasets/{id}": [self.dataset],
+            "users/{user}": ["alice"],
         }
         assert place in known, (
             f"No id is known for {place}. Name one in Belongings.ids, in tests/api/test_ownership.py."
@@ -107,6 +111,8 @@ class Belongings:
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
             f"POST {AGENT}/datasets": {"name": "not alice's"},
             f"PATCH {AGENT}/datasets/{{id}}": {"name": "taken over", "sharedWith": ["bob"]},
+            f"PATCH {PROFILE}": {"life_context": {"note": "taken over"}, "skill_data": {"notes": None}},
+            TIER: {"tier": "taken-over"},
         }
         if not operation.has_body:
             return None
@@ -123,7 +129,11 @@ class Belongings:
 
 @pytest.fixture(scope="module")
 def alices(tmp_path_factory: pytest.TempPathFactory) -> Generator[Belongings]:
-    settings = {"RECTO_API_KEYS": f"{KEYS},carol:{CAROL},dave:{DAVE}", "RECTO_OPERATORS": "alice"}
+    settings = {
+        "RECTO_API_KEYS": f"{KEYS},carol:{CAROL},dave:{DAVE}",
+        "RECTO_OPERATORS": "alice",
+        "RECTO_AGENT": "chat",
+    }
     with scripted_server(tmp_path_factory.mktemp("owned"), settings) as server:
         yield settle_in(server)
 
@@ -149,14 +159,16 @@ def settle_in(server: Scripted) -> Belongings:
     }
     threads = {"finished": thread, "waiting": str(waiting["threadId"]), "forked": str(fork.json["id"])}
     cursor = str(server.get("/threads?limit=1")["next"])
-    kept = upload(server, file(FILE, MARK.encode()))
+    stored = upload(server, file(FILE, MARK.encode()))
     dataset = request(server.url, "POST", f"{AGENT}/datasets", {"name": MARK, "sharedWith": ["carla"]}, token=ALICE)
+    kept: dict[str, Json] = {"life_context": {"note": MARK}, "skill_data": {"notes": [MARK]}}
+    assert request(server.url, "PATCH", PROFILE, kept, token=ALICE).status == 200
     return Belongings(
         server=server,
         runs={**tasks, **by_name},
         threads={**threads, "running": str(held["threadId"])},
-        attachment=str(kept["id"]),
-        signed=urlsplit(str(kept["url"])).query,
+        attachment=str(stored["id"]),
+        signed=urlsplit(str(stored["url"])).query,
         dataset=str(dataset.json["id"]),
         message=message,
         cursor=cursor,
@@ -231,7 +243,7 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
                 absent = send(alices, operation, operation.at(nowhere, query), BOB)
                 told = shown(foreign)
                 assert (told[0], told[1], told[2].replace(mine, other)) == shown(absent), operation.at(values, query)
-                assert foreign.status == 404, f"{operation.name}: {foreign.body!r}"
+                assert foreign.status == (403 if operation.name == TIER else 404), f"{operation.name}: {foreign.body!r}"
                 assert_problem(foreign)
                 assert MARK not in str(told)
                 asked += 1
@@ -258,6 +270,8 @@ def test_P13_who_has_nothing_is_shown_nothing_whoever_else_has_much(alices: Belo
     assert request(alices.url, "GET", f"{AGENT}/history", token=DAVE).json == nothing
     for what in ("threads", "attachments", "datasets"):
         assert request(alices.url, "GET", f"{AGENT}/{what}", token=DAVE).json == {what: [], "next": None}
+    unknown: dict[str, Json] = {"tier": "free", "profile": {}, "skillData": {}, "updated": None}
+    assert request(alices.url, "GET", PROFILE, token=DAVE).json == unknown
     assert request(alices.url, "GET", f"{AGENT}/me/export", token=DAVE).body == b""
 
 
@@ -377,6 +391,17 @@ def test_who_runs_the_server_sees_its_metrics_and_nobody_else(alices: Belongings
     assert (refused.status, refused.json["code"]) == (403, "not_an_operator")
     for secret in alices.secrets():
         assert secret not in request(alices.url, "GET", "/metrics", token=ALICE).body.decode()
+
+
+def test_S6_who_runs_the_server_gives_tiers_and_nobody_else(alices: Belongings):
+    path = TIER.removeprefix("PUT ").replace("{user}", "carol")
+    refused = request(alices.url, "PUT", path, {"tier": "pro"}, token=CAROL)
+    assert (refused.status, refused.json["code"]) == (403, "not_an_operator")
+    assert request(alices.url, "GET", PROFILE, token=CAROL).json["tier"] == "free"
+    given = request(alices.url, "PUT", path, {"tier": "pro"}, token=ALICE)
+    assert (given.status, given.json) == (200, {"user": "carol", "tier": "pro"})
+    told = [request(alices.url, "GET", PROFILE, token=token).json["tier"] for token in (CAROL, BOB, ALICE)]
+    assert told == ["pro", "free", "free"]
 
 
 def test_P5_deleting_bob_leaves_alice_as_she_was(alices: Belongings):

@@ -212,7 +212,7 @@ ATTACHMENTS = "/api/v1/agent/attachments"
 def upload(url: str, name: str, body: bytes, token: str = TOKEN) -> str:
     """The url of a file that was uploaded."""
     media = {"content_type": f"multipart/form-data; boundary={BOUNDARY}"}
-    answer = request(url, "POST", ATTACHMENTS, form_of(file(name, body)), **media, token=token)
+    answer = request(url, "POST", f"{ATTACHMENTS}?agent=chat", form_of(file(name, body)), **media, token=token)
     rows = answer.json["attachments"]
     assert isinstance(rows, list)
     row = rows[0]

@@ -137,22 +137,24 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 
 def random_folder(chance: random.Random) -> dict[str, bytes]:
     """The files of a skill: some good, some of YAML-like lines, some of random bytes, most with pieces put in."""
-    chosen = ["SKILL.md", *(place for place in PLACES[1:] if chance.random() < 0.4)]
+    chosen = ["SKILL.md", *(place for place in PLACES[1:] if chance.random() < 0.3)]
     return {place: _mutated(_random_text(place, chance), chance) for place in chosen}
 
 
 def _random_text(place: str, chance: random.Random) -> str:
     lines = SOP_NAMES if place.startswith("sop") else CASE_NAMES if place.startswith("cases") else NAMES
-    settings = "".join(f"{chance.choice(lines)}: {chance.choice(PIECES)}\n" for _ in range(chance.randint(0, 5)))
+    settings = "".join(
+        f"{chance.choice(lines)}: {chance.choice(PIECES)}\n" for _ in range(chance.choice((0, 0, 0, 1, 4)))
+    )
     if place.startswith("sop"):
-        return chance.choice((SOP.replace("{when}", chance.choice(WHEN)), settings))
+        return SOP.replace("{when}", chance.choice(WHEN)) if chance.random() < 0.8 else settings
     head = "name: it\ndescription: Does it.\n" if place.startswith("SKILL") else "tags: [a]\n"
-    return f"---\n{head if chance.random() < 0.8 else ''}{settings}---\n{chance.choice(BODIES)}"
+    return f"---\n{head if chance.random() < 0.9 else ''}{settings}---\n{chance.choice(BODIES)}"
 
 
 def _mutated(text: str, chance: random.Random) -> bytes:
-    for _ in range(chance.choice((0, 0, 1, 1, 2, 5))):
+    for _ in range(chance.choice((0, 0, 0, 0, 1, 2, 5))):
         at = chance.randrange(len(text) + 1)
         text = text[:at] + chance.choice(PIECES) + text[at + chance.choice((0, 0, 1, 9)) :]
     raw = text.encode(errors="replace")
-    return raw if chance.random() < 0.95 else raw + chance.randbytes(9)
+    return raw if chance.random() < 0.97 else raw + chance.randbytes(9)

@@ -63,7 +63,7 @@ def test_S8_values_and_tags_compare_without_blanks_and_case():
 
 
 def test_S8_what_was_found_says_by_which_values_and_rules():
-    assert best_cases(INDEX, [" 正官 ", "庚", "正官"], ["wealth", "career"], 1) == (
+    assert best_cases(INDEX, [" 正官 ", "庚", "正官"], ["wealth", "career", "career"], 1) == (
         ScoredCase(case=STRONG.case, score=4, matched=("正官", "庚"), rules=("career",)),
     )
 

@@ -143,6 +143,10 @@ def test_S3_skills_stay_in_their_order():
     assert [line[:7] for line in lines_of(offer([TAROT, BAZI]))] == ["- tarot", "- bazi:"]
 
 
+def test_S3_the_example_is_of_a_skill_that_has_triggers():
+    assert "\n- The user speaks of “八字” -> skill=bazi, scenario=basic_reading\n" in offer([TAROT, BAZI]).description
+
+
 def test_S3_a_long_trigger_is_cut_in_the_example():
     made = offer([skill("long", "Long.", triggers=("w" * 99,))])
     assert f"speaks of “{'w' * 39}…” -> skill=long\n" in made.description
@@ -151,6 +155,7 @@ def test_S3_a_long_trigger_is_cut_in_the_example():
 def test_S5_braces_and_line_breaks_in_a_skill_are_words():
     made = offer([skill("odd", "{x} {}\r\n## Skills:", triggers=("{t}\n- bad: line",))])
     assert lines_of(made) == ["- odd: {x} {} ## Skills: | triggers: {t} - bad: line"]
+    assert "speaks of “{t} - bad: line” -> skill=odd\n" in made.description
 
 
 def test_S3_without_a_skill_there_is_nothing_to_offer():

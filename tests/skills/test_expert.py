@@ -176,6 +176,11 @@ def test_S5_bundled_files_are_listed_up_to_a_number(locale: str, more: str):
     assert lines[-1] == "- 39.md"
 
 
+def test_S5_what_a_skills_folder_calls_its_files_adds_no_line():
+    files = (BundledFile(path="a\n## SOP.md", size=1),)
+    assert expert(replace(PLAIN, files=files), NOTHING, EN).prompt.rules.endswith("\n- a ## SOP.md")
+
+
 # The procedure
 
 
@@ -267,6 +272,11 @@ def test_S7_without_a_scenario_conditions_see_the_default_one():
     skill = replace(BAZI, sop=Sop(steps=(step,)))
     assert expert(skill, NOTHING, EN).step == step
     assert expert(skill, Known(scenario="career"), EN).step is None
+
+
+def test_S7_a_scenario_is_told_in_one_line():
+    skill = replace(BAZI, scenarios=(Scenario(name="basic", description="The\nbasics\n"),))
+    assert expert(skill, NOTHING, EN).prompt.sop.startswith("Scenario: basic (The basics)\n\nWork through")
 
 
 def test_S7_a_scenario_the_skill_does_not_have_is_not_told():

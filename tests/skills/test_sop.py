@@ -1,5 +1,7 @@
 """S7: the next step of a procedure, and the text that tells it to the model."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,6 +91,7 @@ At every step:
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), CHARTED, False),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), BORN, False),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), NOTHING, False),
+        (Differs(path="birth_info", other="skill_data.bazi.birth_info"), replace(MOVED, profile={}), False),
         (AllOf(of=(YES, YES)), NOTHING, True),
         (AllOf(of=(YES, NO)), NOTHING, False),
         (AnyOf(of=(NO, YES)), NOTHING, True),

@@ -81,6 +81,13 @@ async def test_rows_of_an_older_version_are_still_there(database: Database, begi
         assert kept == [{name: row[name] for name in row if name in after[table][0]} for row in rows]
 
 
+async def test_S6_runs_from_before_there_were_tiers_are_free_ones(database: Database):
+    await bring_to(database, "0005")
+    await database.write(fill_tables)
+    await database.write(migrate)
+    assert [row["tier"] for row in (await database.read(all_rows))["runs"]] == ["free"]
+
+
 async def test_a_database_that_is_up_to_date_is_left_alone(database: Database):
     await database.write(migrate)
     rows = await database.write(fill_tables)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, Effort, Titles
 from recto.agents.file_input import FileMode
 from recto.agents.fold_table import ByAge, Fold, Reads, on_or_off
-from recto.config.checked import Table
+from recto.config.checked import ANY, Table
 from recto.page.facts import ToolCalling
 from recto.page.input_files import ENDINGS
 
@@ -215,6 +215,7 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("phases", "execute"): PhaseTable,
     ("summary",): SummaryTable,
     ("limits",): LimitsTable,
+    ("tiers", ANY): LimitsTable,
 }
 SETTINGS = tuple(AgentTable.model_fields)
 # Values in them are the provider's business: nothing, too, may mean something.

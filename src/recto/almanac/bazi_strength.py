@@ -41,6 +41,7 @@ class Strength:
 
 
 def strength_of(pillars: Pillars) -> Strength:
+    """The strength of the day master, by the method this module states."""
     own = pillars.day.element
     supporting = (own, cycle_step(own, 4))
     weights = element_weights(pillars)
@@ -74,6 +75,7 @@ def visible_counts(pillars: Pillars) -> dict[str, int]:
 
 
 def strength_row(strength: Strength, locale: Locale) -> dict[str, Json]:
+    """The verdict with its score, its reasons and the method, in a language."""
     return {
         "verdict": word(strength.verdict, locale),
         "score": strength.score,

@@ -56,7 +56,10 @@ class Birth:
     @property
     def summer_time(self) -> timedelta:
         """By how much the clock was ahead of standard time."""
-        return self.local.replace(tzinfo=self.zone).dst() or timedelta()
+        # Some zones have it the other way round: Ireland's winter is called an hour behind its standard time.
+        days = (self.local, self.local.replace(month=1, day=15), self.local.replace(month=7, day=15))
+        ahead = [day.replace(tzinfo=self.zone).dst() or timedelta() for day in days]
+        return ahead[0] - min(timedelta(), *ahead)
 
     @property
     def standard(self) -> datetime:

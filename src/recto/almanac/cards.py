@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recto.almanac.bazi_words import PLACES, Locale, Told
-from recto.almanac.telling import Row, at, items, said
+from recto.almanac.telling import PLACES, Row, at, items, said
+from recto.almanac.told import Locale, Told
 from recto.page.canonical import Json
 
 LABELS: Mapping[str, Told] = {
@@ -35,7 +35,44 @@ LABELS: Mapping[str, Told] = {
     "moon": Told(zh="月亮", en="Moon"),
     "rising": Told(zh="上升", en="Rising"),
     "midheaven": Told(zh="天顶", en="Midheaven"),
+    "tarot": Told(zh="塔罗牌", en="Tarot"),
+    "card": Told(zh="牌", en="Card"),
+    "orientation": Told(zh="正逆", en="Lies"),
+    "keywords": Told(zh="关键词", en="Keywords"),
+    "question": Told(zh="问题", en="Question"),
+    "seed": Told(zh="种子", en="Seed"),
+    "date": Told(zh="出生日期", en="Date of birth"),
+    "time": Told(zh="出生时间", en="Time of birth"),
+    "place": Told(zh="出生地点", en="Place of birth"),
+    "gender": Told(zh="性别", en="Gender"),
+    "calendar": Told(zh="历法", en="Calendar"),
+    "leap_month": Told(zh="闰月", en="Leap month"),
+    "male": Told(zh="男", en="male"),
+    "female": Told(zh="女", en="female"),
+    "solar": Told(zh="公历", en="Gregorian"),
+    "lunar": Told(zh="农历", en="Chinese lunar"),
 }
+# What a form asks for: name, kind of field, choices.
+FORM: Sequence[tuple[str, str, Sequence[str]]] = (
+    ("date", "date", ()),
+    ("time", "time", ()),
+    ("place", "text", ()),
+    ("gender", "select", ("male", "female")),
+    ("calendar", "select", ("solar", "lunar")),
+    ("leap_month", "checkbox", ()),
+)
+REQUIRED = ("date",)
+EXPECTED = ("date", "time", "place", "gender")
+HOW: Mapping[str, Told] = {
+    "date": Told(zh="必填，如 1990-05-15", en="Required, such as 1990-05-15"),
+    "time": Told(zh="如 14:30；不知道可不填", en="Such as 14:30; leave it out if unknown"),
+    "place": Told(zh="城市，如 北京", en="City, such as Beijing"),
+    "gender": Told(zh="男或女，排大运用", en="male or female, for the luck cycles"),
+}
+ASKED = Told(zh="请告诉我你的出生信息", en="Please tell me about your birth")
+WHY = Told(zh="只用于排盘，可以随时修改或删除。", en="It is used for your chart only; change or delete it any time.")
+KNOWN_BIRTH = Told(zh="出生信息已保存", en="Birth information saved")
+SAVED = Told(zh="已保存", en="Saved")
 FOR_REFLECTION = Told(zh="仅供参考与自我反思。", en="For reflection only.")
 SCORE = Told(zh="{verdict}（{score}分）", en="{verdict} ({score} of 100)")
 # What a person may ask next: the label of a button, and the words it sends.
@@ -91,6 +128,50 @@ def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> Row:
     }
 
 
+def tarot_card(drawn: Mapping[str, Json], locale: Locale) -> Row:
+    """The cards in their places, with the question and the seed they were drawn with."""
+    columns = ("position", "card", "orientation", "keywords")
+    facts = {name: drawn[name] for name in ("question", "seed") if drawn.get(name) is not None}
+    return {
+        "status": "success",
+        "title": f"{label('tarot', locale)} · {said(drawn, 'spread_name')}",
+        "body": FOR_REFLECTION.in_locale(locale),
+        "fields": labelled(facts, locale),
+        "table": {
+            "columns": [label(name, locale) for name in columns],
+            "rows": [[said(card, name) for name in columns] for card in items(drawn, "cards")],
+        },
+    }
+
+
+def birth_fields(known: Mapping[str, Json], locale: Locale) -> list[Json]:
+    """The fields of a form for a birth, filled with what is known."""
+    return [_form_field(name, kind, choices, known, locale) for name, kind, choices in FORM]
+
+
+def birth_form_card(known: Mapping[str, Json], locale: Locale) -> Row:
+    """What a birth is asked for by, where a client has no form of its own."""
+    facts = {name: known.get(name) or HOW[name].in_locale(locale) for name in EXPECTED}
+    return {
+        "status": "pending",
+        "title": ASKED.in_locale(locale),
+        "body": WHY.in_locale(locale),
+        "fields": labelled(facts, locale),
+    }
+
+
+def birth_card(info: Mapping[str, Json], locale: Locale) -> Row:
+    """A birth as it was saved."""
+    facts = {name: _chosen(info.get(name), locale) for name, kind, _ in FORM if kind != "checkbox"}
+    known = {name: value for name, value in facts.items() if value is not None}
+    return {"status": "success", "title": KNOWN_BIRTH.in_locale(locale), "fields": labelled(known, locale)}
+
+
+def saved_card(lines: Sequence[str], locale: Locale) -> Row:
+    """Some lines that were saved."""
+    return {"status": "success", "title": SAVED.in_locale(locale), "items": list(lines)}
+
+
 def label(name: str, locale: Locale) -> str:
     """What something is called on a card; its own name where it has no other."""
     return LABELS[name].in_locale(locale) if name in LABELS else name
@@ -99,6 +180,23 @@ def label(name: str, locale: Locale) -> str:
 def labelled(facts: Mapping[str, Json], locale: Locale) -> list[Json]:
     """Facts as the fields of a card."""
     return [{"label": label(name, locale), "value": said(value)} for name, value in facts.items()]
+
+
+def _form_field(name: str, kind: str, choices: Sequence[str], known: Mapping[str, Json], locale: Locale) -> Row:
+    options: list[Json] = [{"value": choice, "label": label(choice, locale)} for choice in choices]
+    return {
+        "name": name,
+        "label": label(name, locale),
+        "type": kind,
+        "required": name in REQUIRED,
+        **({"options": options} if options else {}),
+        **({"hint": HOW[name].in_locale(locale)} if name in HOW else {}),
+        **({"value": known[name]} if known.get(name) is not None else {}),
+    }
+
+
+def _chosen(value: Json, locale: Locale) -> Json:
+    return label(value, locale) if isinstance(value, str) else value
 
 
 def _planet(planet: Json, locale: Locale) -> list[Json]:

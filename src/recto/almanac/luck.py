@@ -70,6 +70,7 @@ class Luck:
 
 
 def luck_of(moment: datetime, pillars: Pillars, gender: Gender) -> Luck:
+    """The luck cycles of a birth. Terms are moments, so the distance to one is told by the moment, not by a clock."""
     from tyme4py.eightchar.provider.impl import DefaultChildLimitProvider  # pyright: ignore[reportMissingTypeStubs] - its source has the types
     from tyme4py.sixtycycle import SixtyCycle  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 

@@ -103,6 +103,7 @@ def pillars_of(moment: datetime, clock: datetime, late_zi: LateZi, has_time: boo
 
 
 def pillar_from(pair: SixtyCycle, master: HeavenStem, ten_god: str | None = None) -> Pillar:
+    """A pair of the cycle of sixty as a pillar, seen from a day master; its own pillar has no ten god but a name."""
     stem, branch = pair.get_heaven_stem(), pair.get_earth_branch()
     stems = [hidden.get_heaven_stem() for hidden in branch.get_hide_heaven_stems()]
     return Pillar(
@@ -124,16 +125,19 @@ def pillar_from(pair: SixtyCycle, master: HeavenStem, ten_god: str | None = None
 
 
 def stem_of(pillar: Pillar) -> HeavenStem:
+    """The stem of a pillar, as the library has it."""
     from tyme4py.sixtycycle import HeavenStem  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     return HeavenStem.from_name(pillar.stem)
 
 
 def sixty_cycle_at(clock: datetime) -> SixtyCycleHour:
+    """The pairs of year, month, day and hour at a clock time, read as Beijing time. From 23:00 it is the next day."""
     return solar_time_at(clock).get_sixty_cycle_hour()
 
 
 def solar_time_at(clock: datetime) -> SolarTime:
+    """A clock time, as the library has it."""
     from tyme4py.solar import SolarTime  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     return SolarTime.from_ymd_hms(clock.year, clock.month, clock.day, clock.hour, clock.minute, clock.second)

@@ -83,11 +83,9 @@ def _words(text: str) -> str:
 
 
 def _says_chinese(row: _Row, text: str) -> bool:
-    return any(
-        form.startswith(name) and _CITY_END.fullmatch(form, len(name))
-        for form in _without_regions(row, text)
-        for name in row.chinese
-    )
+    names = [name for name in row.chinese if name in text]
+    forms = _without_regions(row, text) if names else ()
+    return any(form.startswith(name) and _CITY_END.fullmatch(form, len(name)) for form in forms for name in names)
 
 
 def _without_regions(row: _Row, text: str) -> Iterator[str]:
@@ -113,8 +111,9 @@ def _is_region(text: str, region: str) -> bool:
 
 def _says_english(row: _Row, words: str) -> bool:
     return any(
-        words == name or (words.startswith(f"{name} ") and _all_regions(row, words[len(name) + 1 :]))
+        words == name or (words.startswith(name + " ") and _all_regions(row, words.removeprefix(name + " ")))
         for name in row.english
+        if words.startswith(name)
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from recto.almanac.bazi_words import Locale, Told
+from recto.almanac.told import Locale, Told
 from recto.page.canonical import Json
 
 Row: TypeAlias = dict[str, Json]
 
+PLACES = ("year", "month", "day", "hour")
 NONE = "—"
 AGES = Told(zh="{ages}岁", en="age {ages}")
 NOW = Told(zh="，当前", en=", now")
@@ -26,7 +27,7 @@ def told_bazi(chart: Row, locale: Locale) -> Row:
     weights = shares.items() if isinstance(shares, Mapping) else ()
     return {
         **told_features(chart, locale),
-        "pillars": {place: _pillar(at(chart, "pillars", place), between) for place in ("year", "month", "day", "hour")},
+        "pillars": {place: _pillar(at(chart, "pillars", place), between) for place in PLACES},
         "elements": between.join(f"{name} {share}%" for name, share in weights),
         "strength": {name: at(chart, "strength", name) for name in ("verdict", "score", "reasons")},
         "favourable": between.join(map(said, items(chart, "favourable"))),

@@ -1,11 +1,10 @@
-"""A sentence or a name that stands in both languages. Refuses a third."""
+"""A name or a sentence that stands in both languages. Refuses a third."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-Locale = Literal["zh", "en"]
+from recto.page.reminder import Locale
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,7 +127,7 @@ def zodiac(birth: Birth, *, house_system: str = "placidus", orbs: OrbSettings = 
         houses=found,
         aspects=aspects(_compared(where, birth), orbs),
         untold=tuple(_reasons(birth, system, found)),
-        zone=str(birth.zone),
+        zone=birth.zone_name,
     )
 
 

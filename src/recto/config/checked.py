@@ -15,6 +15,8 @@ from recto.config.yaml_values import Place, Values
 from recto.page.canonical import Json, dump
 
 SHOWN = 100
+# Stands for every name that people may choose, at the end of a place.
+ANY = "*"
 # What is allowed, by the kind of error; names in braces are bounds.
 ALLOWED: Mapping[str, str] = {
     "string_type": "it is text; put it in quotes",
@@ -107,10 +109,14 @@ def _allowed(details: ErrorDetails) -> str:
 
 
 def _unknown(found: Values, place: Place, form: Form[Root]) -> Fault:
-    table = {**form.tables, (): form.root}[tuple(str(step) for step in place[:-1])]
+    table = _table_at(tuple(str(step) for step in place[:-1]), form)
     where = f" in {dotted(place[:-1])}" if place[:-1] else ""
     text = f"there is no setting {short(str(place[-1]))}{where}{nearest(str(place[-1]), table.model_fields)}."
     return Fault(line=found.names[place], text=text)
+
+
+def _table_at(place: tuple[str, ...], form: Form[Root]) -> type[Table]:
+    return form.tables[place] if place in form.tables else form.tables.get((*place[:-1], ANY), form.root)
 
 
 def nearest(name: str, known: Collection[str]) -> str:

@@ -21,7 +21,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class DemoModel:
-    """Plays tricks with `calculator` and `current_time` where they are offered. `pause` is slept between words."""
+    """Plays its tricks with the tools it is offered, those of skills too. `pause` is slept between words."""
 
     def __init__(self, *, pause: float = 0.0) -> None:
         self.name = NAME

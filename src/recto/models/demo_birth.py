@@ -7,7 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from recto.page.canonical import Json
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTH_NAMES = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
+    *("november", "december"),
+)
+MONTHS = tuple(name[:3] for name in MONTH_NAMES)
 _MONTH = rf"(?P<month>{'|'.join(MONTHS)})[a-z]*\.?"
 _DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})"
 DATES = (
@@ -94,6 +98,6 @@ def _places(before: str, behind: str) -> Iterator[str]:
         plain = time.sub("，", plain)
     for text in (plain, before):
         found = [one["place"] for pattern in PLACES if (one := pattern.search(text))]
-        yield from (place for place in found if place[:3].lower() not in MONTHS)
+        yield from (place for place in found if place.lower() not in (*MONTHS, *MONTH_NAMES))
     pieces = [piece.strip() for comma in BETWEEN.split(plain) for piece in (comma, *comma.split())]
-    yield from (piece for piece in pieces if ALONE.fullmatch(piece) and not NO_PLACE.search(piece))
+    yield from (piece.removesuffix("人") for piece in pieces if ALONE.fullmatch(piece) and not NO_PLACE.search(piece))

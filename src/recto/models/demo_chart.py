@@ -10,6 +10,7 @@ from recto.models.demo_files import Language
 from recto.models.demo_page import CHINESE
 from recto.page.canonical import Json
 
+FEATURES = "features"
 # What is told, in this order, by the names it may have.
 FACTS: Sequence[tuple[tuple[str, ...], Mapping[Language, str]]] = (
     (("pillars",), {"zh": "四柱", "en": "Pillars"}),
@@ -18,13 +19,13 @@ FACTS: Sequence[tuple[tuple[str, ...], Mapping[Language, str]]] = (
     (("sun",), {"zh": "太阳", "en": "Sun"}),
     (("moon",), {"zh": "月亮", "en": "Moon"}),
     (("rising", "ascendant"), {"zh": "上升", "en": "Rising"}),
-    (("spread",), {"zh": "牌阵", "en": "Spread"}),
+    (("spread_name", "spread"), {"zh": "牌阵", "en": "Spread"}),
     (("cards", "draws"), {"zh": "牌", "en": "Cards"}),
-    (("features",), {"zh": "特征", "en": "Features"}),
+    ((FEATURES,), {"zh": "特征", "en": "Features"}),
 )
 # What is no chart of the user's now: how it is shown, what it was made of, what was before.
 PASSED_OVER = frozenset({"ui_hints", "birth_info", "history"})
-NAMES = ("text", "name", "title", "label", "pillar", "verdict", "sign", "value")
+NAMES = ("text", "card", "name", "title", "label", "pillar", "verdict", "sign", "value")
 REVERSED = {"zh": "（逆位）", "en": " (reversed)"}
 UPRIGHT = {"upright", "正位", ""}
 BETWEEN = {"zh": "、", "en": ", "}
@@ -37,7 +38,7 @@ def tell_facts(chart: Json, language: Language) -> Iterator[str]:
     """The facts of a chart, a line each."""
     for names, label in FACTS:
         value = next((found for name in names if (found := _find(chart, name)) is not None), None)
-        text = _text(_in_language(value, language), language)
+        text = _text(_in_language(value, language) if FEATURES in names else value, language)
         if text:
             yield _short(f"{label[language]}{COLON[language]}{text}")
 
@@ -59,7 +60,7 @@ def _value(lines: Sequence[re.Match[str]], depth: int) -> Json:
     own = [place for place, line in enumerate(lines) if len(line["indent"]) == 2 * depth]
     table: dict[str, Json] = {}
     rows: list[Json] = []
-    for place, end in zip(own, (*own[1:], len(lines)), strict=True):
+    for place, end in zip(own, (*own[1:], len(lines)), strict=False):
         line, inner = lines[place], lines[place + 1 : end]
         value: Json = _value(inner, depth + 1) if inner and depth < DEEPEST else line["value"] or ""
         row = _row(line[0].strip().removeprefix("- "))
@@ -90,11 +91,12 @@ def _find(value: Json, name: str, deepest: int = DEEPEST) -> Json:
 
 
 def _in_language(value: Json, language: Language) -> Json:
-    """Of a list of words in several languages, those in this one; all of them where there are none."""
-    if not isinstance(value, Sequence) or isinstance(value, str):
+    """Of words in several languages, as a list or in one line, those in this one; all of them where there are none."""
+    words = value.split(", ") if isinstance(value, str) else value
+    if not isinstance(words, Sequence):
         return value
-    own = [one for one in value if isinstance(one, str) and bool(CHINESE.search(one)) == (language == "zh")]
-    return own or value
+    own = [one for one in words if isinstance(one, str) and bool(CHINESE.search(one)) == (language == "zh")]
+    return own or words
 
 
 def _text(value: Json, language: Language) -> str:

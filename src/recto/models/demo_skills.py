@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from recto.models.demo_birth import birth_in
+from recto.models.demo_birth import SPEAKS_OF_BIRTH, birth_in
 from recto.models.demo_chart import tell_data, tell_facts
 from recto.models.demo_page import DemoCall, DemoPage, an_object, text_of
 from recto.page.canonical import Json, dump
@@ -187,7 +187,9 @@ def _properties(page: DemoPage, tool: str) -> Mapping[str, Mapping[str, Json]]:
 def _steps(page: DemoPage) -> Iterator[DemoCall]:
     """Collect, compute, draw: what is offered, still due, and not done in this turn."""
     done = {one.name for one in page.made}
-    told = birth_in((page.words, *(() if _has_birth(page) else page.earlier)))
+    # Once a birth is known, a date is one only where the words say so.
+    is_known, is_said = _has_birth(page), SPEAKS_OF_BIRTH.search(page.words)
+    told = birth_in((page.words, *page.earlier) if not is_known else (page.words,) if is_said else ())
     if COLLECT in page.offered and COLLECT not in done and told:
         known = _properties(page, COLLECT)
         yield _call(COLLECT, {name: one for name, one in told.items() if not known or name in known})

@@ -95,7 +95,7 @@ def _unknown(skill: Skill, path: str) -> str:
     paths = [file.path for file in skill.files]
     plain = path[:LONGEST_PATH].strip("/")
     inside = [known for known in paths if known.startswith(f"{plain}/")] if plain else []
-    near = inside or [*_same_name(plain, paths), *get_close_matches(plain, paths, n=5)]
+    near = inside or _same_name(plain, paths) or get_close_matches(plain, paths, n=5)
     there_are = f"Did you mean: {_listed(near)}" if near else f"Its files: {_listed(paths)}"
     return (
         f"Skill {skill.name!r} has no file {_shown(path)}. {there_are}. Ask for one of them by its path as it stands."
@@ -108,9 +108,8 @@ def _same_name(path: str, paths: Iterable[str]) -> list[str]:
 
 
 def _listed(paths: list[str]) -> str:
-    distinct = list(dict.fromkeys(paths))
-    more = f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
-    return (", ".join(distinct[:SHOWN]) or "none but SKILL.md") + more
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return (", ".join(paths[:SHOWN]) or "none but SKILL.md") + more
 
 
 def _shown(path: str) -> str:

@@ -155,7 +155,7 @@ def _longest(whole: int, fits: Callable[[int], bool]) -> int:
     # From short to long: what is counted is then never much longer than what fits.
     while most * 2 < whole and fits(most * 2):
         most *= 2
-    fails = min(most * 2, whole)
+    fails = most * 2
     while fails - most > 1:
         middle = (most + fails) // 2
         most, fails = (middle, fails) if fits(middle) else (most, middle)

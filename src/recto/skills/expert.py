@@ -183,7 +183,7 @@ def _sop_section(skill: Skill, sop: Sop, known: Known, locale: str) -> str:
 
 def _data(skill: Skill, known: Known, options: Expertise) -> Iterator[Datum]:
     """What is known of the declared fields, in their order, then what the skill has kept itself."""
-    own = (f"{SKILL_DATA}.{skill.name}",) if skill.has_data or skill.requires_compute else ()
+    own = (f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()
     for path in (*skill.fields, *own):
         is_within_another = any(path.startswith(f"{other}.") for other in skill.fields)
         text = "" if is_within_another or UI_HINTS in path.split(".") else told(known.at(path))

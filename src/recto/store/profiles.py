@@ -48,12 +48,14 @@ class StoredProfile:
 class ProfileChange:
     """What is to be different, by the names of fields and of skills; what is not named stays.
 
+    What is named is merged into what is there, or with `replaces` takes its place, whole; None forgets it either way.
     `check` is shown the named fields as they would be, those that would be gone left out; what it raises is raised, and
     nothing changes.
     """
 
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
     skill_data: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    replaces: bool = False
     check: Check | None = None
 
 
@@ -135,7 +137,8 @@ def change(connection: Connection, owner: str, wish: ProfileChange, now: datetim
         return whole(connection, owner)
     TOUCH.count(connection, {"owner": owner, "tier": FREE_TIER, "updated": micros(now)})
     before, old = _size(connection, owner), whole(connection, owner)
-    fields, skills = merge(old.fields, wish.fields), merge(old.skill_data, wish.skill_data)
+    combine = _replace if wish.replaces else merge
+    fields, skills = combine(old.fields, wish.fields), combine(old.skill_data, wish.skill_data)
     if wish.check:
         wish.check({name: fields[name] for name in wish.fields if name in fields})
     for kept, values, names in ((FIELDS, fields, wish.fields), (SKILLS, skills, wish.skill_data)):
@@ -179,6 +182,10 @@ def merge(old: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]
         else:
             merged[name] = value
     return merged
+
+
+def _replace(old: Mapping[str, Json], new: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in {**old, **new}.items() if value is not None}
 
 
 def _values(connection: Connection, owner: str, kept: _Kept) -> dict[str, Json]:

@@ -59,6 +59,16 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
         last=volume.last if volume.model == model.name else None,
         problem=run.error,
     )
+    await _enter(desk)
+    await _go_on_with_turn(desk)
+    await _gather(desk)
+    shop.reached("entered")
+    return desk
+
+
+async def _enter(desk: Desk) -> None:
+    """Have what the client sent ready to enter the log, once; and tell readers what they have to know before."""
+    run = desk.run
     started = RunStarted(thread=run.thread, run=run.name, parent=desk.input.parent)
     events = await _take_over(desk) if run.last_event else []
     # What an earlier worker told of its progress may have come before anything else was stored.
@@ -71,10 +81,6 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     events += [*told, *[_expired(entry) for entry in entries if _is_expired(entry)]]
     if events or not run.entered:
         desk.hold(Change(entries=entries, entered=True), events)
-    await _go_on_with_turn(desk)
-    await _gather(desk)
-    shop.reached("entered")
-    return desk
 
 
 def _for_tier(agent: Agent, tier: str) -> Agent:

@@ -9,8 +9,8 @@ from functools import partial
 
 from recto.config.checked import nearest
 from recto.errors import ToolError
-from recto.skills.expert import missing_for
 from recto.skills.bundled import read_bundled
+from recto.skills.expert import missing_for
 from recto.skills.skill import CORE, Skill
 from recto.tools.ports import Activation
 from recto.worker.desk import Desk

@@ -79,6 +79,16 @@ class ProfileSuite:
         expect((await patch_data(store, {"tarot": None, "never": None})).skill_data, {})
 
     # S6
+    async def test_a_change_may_replace_what_it_names_and_nothing_else(self, store: Store) -> None:
+        await patch(store, {"birth_info": {"date": "x", "deep": {"a": 1}}, "other": {"b": 2}, "gone": 3})
+        await patch_data(store, {"bazi": {"a": 1}, "tarot": 2})
+        born: Json = {"time": "y", "deep": {"none": None}}
+        wish = ProfileChange(fields={"birth_info": born, "gone": None}, skill_data={"bazi": [3]}, replaces=True)
+        found = await store.change_profile("ann", wish, START, LIMIT)
+        expect(found.fields, {"birth_info": born, "other": {"b": 2}})
+        expect(found.skill_data, {"bazi": [3], "tarot": 2})
+
+    # S6
     async def test_a_check_sees_what_would_be_and_can_refuse_all_of_it(self, store: Store) -> None:
         before = await patch(store, {"birth_info": {"date": "x"}, "other": 1})
         seen: list[Mapping[str, Json]] = []
@@ -96,7 +106,7 @@ class ProfileSuite:
     # S6
     async def test_what_is_no_name_of_a_field_is_refused(self, store: Store) -> None:
         for name in (*NO_NAMES, "tier", "scenario", "skill_data"):
-            with pytest.raises(WireError, match="is no (name; use|field of a profile)"):
+            with pytest.raises(WireError, match=r"is no (name; use|field of a profile)"):
                 await patch(store, {"good": 1, name: 1})
         expect(await store.whole_profile("ann"), StoredProfile())
 

@@ -1,0 +1,156 @@
+"""How long a page takes with many skills and cases: loading them, staging one, setting the page. A missed goal is told.
+
+`python bench/skills.py` writes 200 skills with 500 cases into a folder, loads them as an agent, and builds pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from goal import Goal
+
+from recto.agents.agent import Agent, Limits
+from recto.agents.folders import load_folder
+from recto.page import AssistantMessage, Facts, SkillChanged, Text, Turn, UserMessage, assemble
+from recto.page.prompt import render
+from recto.page.tokens import OFFLINE
+from recto.skills.known import Known
+from recto.tools.load import tools_of_agent, tools_of_folder
+from recto.tools.registry import Registry
+from recto.worker.staging import Stage, stage_of
+
+SKILLS, CASES, TIMES = 200, 500, 40
+PAGE_MS, SELECT_TOKENS, EXECUTE_TOKENS = 5.0, 2_000, 8_000
+WORDS = "木火土金水甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉戌亥"
+AGENT = (
+    "---\nlocale: zh\ntools: []\nvoices: {warm: 温和而耐心。}\n---\n你是向导。" + "听人说话，再看需要哪一种技能。" * 20
+)
+SKILL = """\
+---
+name: skill-{number}
+description: 第{number}种技能：排盘、解读，并说明怎样看，适合想了解自己的人。
+profile_fields: [birth_info, skill_data.skill-{number}]
+requires_birth_info: true
+triggers: [技能{number}, 第{number}种]
+scenarios: {{basic: {{rule_ids: [r1]}}, love: {{rule_ids: [r2]}}}}
+---
+# 技能 {number} - 解读师
+
+{body}
+"""
+SOP = """\
+steps:
+  - {id: collect, title: 收集, when: {missing: birth_info}, text: 先问出生信息。}
+  - {id: ready, title: 解读, text: 逐项解读，先说事实，再说含义，最后说可以怎么做。}
+rules: [不说绝对的话。, 不替人做决定。]
+"""
+CASE = "---\nname: 案例{number}\ntags: [{tags}]\nrule_ids: [r{rule}]\n---\n{body}\n"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer times")
+    times = 3 if parser.parse_args(arguments).quick else TIMES
+    with tempfile.TemporaryDirectory() as folder:
+        _write(Path(folder) / "many")
+        started = time.perf_counter()
+        agent = load_folder(Path(folder), Limits())["many"]
+        loaded = (time.perf_counter() - started) * 1_000
+        tools = Registry((*tools_of_agent(agent, {}), *tools_of_folder(Path(folder) / "many")))
+        goals = [_goal("load the agent, once", loaded), *_measured(agent, tools, times)]
+    print(f"{SKILLS} skills, {CASES} cases in the one that is used; median of {times}, in milliseconds")  # noqa: T201 - what it is for
+    print("\n".join(map(str, goals)))  # noqa: T201 - what it is for
+
+
+def _write(folder: Path) -> None:
+    (folder / "skills").mkdir(parents=True)
+    (folder / "AGENT.md").write_text(AGENT, encoding="utf-8")
+    for number in range(SKILLS):
+        skill = folder / "skills" / f"skill-{number}"
+        (skill / "cases").mkdir(parents=True)
+        body = "按部就班，先问后说。" * 60
+        (skill / "SKILL.md").write_text(SKILL.format(number=number, body=body), encoding="utf-8")
+        (skill / "sop.yaml").write_text(SOP, encoding="utf-8")
+    for number in range(CASES):
+        tags = ", ".join(WORDS[(number * step) % len(WORDS)] for step in (1, 3, 7))
+        text = CASE.format(number=number, tags=tags, rule=number % 3, body="这样的盘，宜静不宜动。" * 12)
+        (folder / "skills" / "skill-7" / "cases" / f"{number:03}.md").write_text(text, encoding="utf-8")
+
+
+def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
+    skill = agent.skills["skill-7"]
+    chart = {"pillars": list(WORDS[:8]), "elements": dict(zip("木火土金水", (3, 1, 2, 1, 1), strict=True))}
+    known = Known(
+        profile={"birth_info": {"date": "1990-05-15", "place": "北京"}},
+        skill_data={skill.name: chart},
+        scenario="love",
+    )
+
+    def select() -> Stage:
+        return stage_of(agent, None, Known(), None, tools)
+
+    def execute() -> Stage:
+        return stage_of(agent, skill, known, None, tools)
+
+    log = tuple(_log())
+    changed = (*log[:-1], SkillChanged(id="s", skill=skill.name, scenario="love"), log[-1])
+    lean, expert = select(), execute()
+    offer = agent.use_skill["select"]
+    lean_tokens, offer_tokens, expert_tokens = OFFLINE.count(
+        (render(lean.prompt, "zh"), offer.description + offer.parameters, render(expert.prompt, "zh"))
+    )
+    return [
+        _goal("a page to choose on, staged and set", _median(lambda: _page(select(), log, tools), times), PAGE_MS),
+        _goal("an expert's page, staged and set", _median(lambda: _page(execute(), changed, tools), times), PAGE_MS),
+        _goal("of that, the stage: data, SOP, cases", _median(execute, times)),
+        Goal(name="system prompt and use_skill", value=lean_tokens + offer_tokens, unit="tok", most=SELECT_TOKENS),
+        Goal(name="the expert's system prompt", value=expert_tokens, unit="tok", most=EXECUTE_TOKENS),
+    ]
+
+
+def _log() -> list[UserMessage | AssistantMessage]:
+    said = [
+        (
+            UserMessage(id=f"u{number}", parts=(Text(text=f"第{number}句话，" * 20),), response_id=f"a{number}"),
+            AssistantMessage(id=f"a{number}", parts=(Text(text=f"第{number}个回答，" * 60),)),
+        )
+        for number in range(20)
+    ]
+    return [*[message for pair in said for message in pair], UserMessage(id="now", parts=(Text(text="请继续。"),))]
+
+
+def _page(stage: Stage, log: Sequence[UserMessage | AssistantMessage | SkillChanged], tools: Registry) -> None:
+    facts = Facts(
+        log=log,
+        prompt=stage.prompt,
+        budget=stage.budget,
+        history=stage.history,
+        tools=stage.offers(tools),
+        turn=Turn(response_id="now"),
+    )
+    assemble(facts)
+
+
+def _median(work: Callable[[], object], times: int) -> float:
+    work()
+    spans = list[float]()
+    for _ in range(times):
+        started = time.perf_counter()
+        work()
+        spans.append((time.perf_counter() - started) * 1_000)
+    return statistics.median(spans)
+
+
+def _goal(name: str, value: float, most: float | None = None) -> Goal:
+    return Goal(name=name, value=value, unit="ms", most=most)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

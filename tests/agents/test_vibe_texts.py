@@ -1,0 +1,158 @@
+"""The texts of vibe: they load in both languages, say the same in both, and fit what its tools keep (S5-S8, S11)."""
+
+from functools import cache
+from typing import cast
+
+import pytest
+
+from recto.agents.profile_schema import check_profile
+from recto.almanac.bazi import bazi
+from recto.almanac.birth import read_birth
+from recto.almanac.tarot_deck import ARCANA, DECK
+from recto.almanac.zodiac import zodiac
+from recto.almanac.zodiac_words import BODIES, SIGNS
+from recto.config.frontmatter import read_document
+from recto.config.yaml_values import read_yaml
+from recto.page.canonical import dump
+from recto.skills.expert import Expertise, expert
+from recto.skills.known import Known
+from recto.skills.load import LoadedSkills, load_skills
+from tests.agents.vibe import BIRTH, LOCALES, VIBE, KeptInMemory, Locale, at_work, born, call, tools
+
+
+@cache
+def skills(locale: Locale) -> LoadedSkills:
+    return load_skills(VIBE / "skills", locale)
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_S5_the_skills_load_without_a_word_of_complaint(locale: Locale):
+    found = skills(locale)
+    assert (dict(found.broken), found.warnings) == ({}, ())
+    assert list(found.skills) == ["bazi", "career", "lifecoach", "tarot", "zodiac"]
+    for skill in found.skills.values():
+        assert set(skill.tools) <= set(tools())
+        assert len(skill.cases.cases) >= 6
+        assert skill.title.isascii() == skill.identity.isascii() == (locale == "en")
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_S6_each_skill_reads_what_it_declares_and_no_more(locale: Locale):
+    read = {name: (skill.fields, skill.has_data) for name, skill in skills(locale).skills.items()}
+    assert read == {
+        "bazi": (("birth_info",), True),
+        "career": (("life_context",), True),
+        "lifecoach": (("life_context", "extracted"), False),
+        "tarot": ((), True),
+        "zodiac": (("birth_info",), True),
+    }
+
+
+def test_S5_both_languages_say_the_same_but_for_the_words():
+    for zh, en in zip(skills("zh").skills.values(), skills("en").skills.values(), strict=True):
+        assert zh.sop is not None and en.sop is not None
+        assert [(step.id, step.when) for step in zh.sop.steps] == [(step.id, step.when) for step in en.sop.steps]
+        assert [(one.name, one.rule_ids) for one in zh.scenarios] == [(one.name, one.rule_ids) for one in en.scenarios]
+        assert [(case.case.id, case.rule_ids) for case in zh.cases.cases] == [
+            (case.case.id, case.rule_ids) for case in en.cases.cases
+        ]
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_S8_cases_are_linked_to_rules_of_scenarios_and_each_rule_has_one(locale: Locale):
+    for skill in skills(locale).skills.values():
+        known = {rule for scenario in skill.scenarios for rule in (scenario.name, *scenario.rule_ids)}
+        assert {rule for case in skill.cases.cases for rule in case.rule_ids} == known
+
+
+@cache
+def words_of_charts() -> frozenset[str]:
+    births = [read_birth({"date": f"{1950 + n}-{n % 12 + 1}-{n % 28 + 1}", "time": f"{n % 24}:30"}) for n in range(60)]
+    return frozenset(word for birth in births for word in bazi(birth).features)
+
+
+def words_of_data(skill: str, locale: Locale) -> frozenset[str]:
+    """Every word that may stand in the data of a skill."""
+    if skill == "bazi":
+        return words_of_charts()
+    if skill == "zodiac":
+        bodies = [name.told(locale) for name in BODIES.values()]
+        signs = {
+            f"{body}{sign.short}" if locale == "zh" else f"{body} in {sign.en}" for body in bodies for sign in SIGNS
+        }
+        rising = {f"上升{sign.short}" if locale == "zh" else f"{sign.en} rising" for sign in SIGNS}
+        moving = {f"{body}逆行" if locale == "zh" else f"{body} retrograde" for body in bodies}
+        births = [read_birth({"date": f"1990-{month}-10"}) for month in range(1, 13)]
+        return frozenset({*signs, *rising, *moving, *(word for birth in births for word in zodiac(birth).features)})
+    cards = {card.name.in_locale(locale) for card in DECK}
+    suits = {suit.in_locale(locale) for suit in ARCANA.values()}
+    lies = {"正位", "逆位", "upright", "reversed"}
+    return frozenset(
+        {*cards, *suits, *lies, *(f"{card}{between}{way}" for card in cards for way in lies for between in ("", " "))}
+    )
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("skill", ["bazi", "zodiac", "tarot"])
+def test_S8_the_tags_of_cases_are_words_of_the_data(skill: str, locale: Locale):
+    tags = {tag for case in skills(locale).skills[skill].cases.cases for tag in case.tags}
+    assert tags - words_of_data(skill, locale) == set()
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("skill", ["career", "lifecoach"])
+def test_S8_the_tags_of_cases_are_words_the_model_is_told_to_save(skill: str, locale: Locale):
+    found = skills(locale).skills[skill]
+    assert found.sop is not None
+    for case in found.cases.cases:
+        assert [tag for tag in case.tags if tag not in found.sop.tool_rules] == []
+
+
+@pytest.mark.parametrize(
+    ("skill", "scenario", "tool", "found"),
+    [
+        ("bazi", "basic_reading", "compute_bazi", ["bazi_strong_metal", "bazi_missing_element"]),
+        ("bazi", "career_wealth", "compute_bazi", ["bazi_killing_food", "bazi_officer_resource"]),
+        ("zodiac", "natal_overview", "compute_zodiac", ["zodiac_earth_sun", "zodiac_rising"]),
+        ("zodiac", "emotion", "compute_zodiac", ["zodiac_earth_moon", "zodiac_earth_sun"]),
+    ],
+)
+@pytest.mark.parametrize("locale", LOCALES)
+def test_S8_a_chart_finds_its_cases(skill: str, scenario: str, tool: str, found: list[str], locale: Locale):
+    user = born()
+    call(tool, user, {}, at_work(user, locale))
+    known = Known(profile=user.profile, skill_data=user.data, scenario=scenario)
+    made = expert(skills(locale).skills[skill], known, Expertise(locale=locale))
+    assert [scored.case.id for scored in made.cases] == found
+    assert made.step is not None and made.step.id == "ready"
+
+
+def test_S7_a_birth_that_changed_asks_for_a_new_chart():
+    user = born()
+    call("compute_bazi", user)
+    changed = {"birth_info": {**BIRTH, "time": "09:00"}}
+    steps = [
+        expert(skills("zh").skills["bazi"], Known(profile=profile, skill_data=data), Expertise()).step
+        for profile, data in (({}, {}), (user.profile, {}), (changed, user.data), (user.profile, user.data))
+    ]
+    assert [step.id for step in steps if step] == ["collect", "compute", "compute", "ready"]
+
+
+@pytest.mark.parametrize("name", ["profile.yaml", "profile.en.yaml"])
+def test_S6_what_the_tools_keep_is_as_the_profile_wants_it(name: str):
+    schema = read_yaml((VIBE / name).read_text(encoding="utf-8"), first_line=1)
+    assert schema.faults == ()
+    user = KeptInMemory()
+    call("collect_birth_info", user, {**BIRTH, "calendar": "lunar", "latitude": 1.5, "longitude": 2, "timezone": "UTC"})
+    call("save_life_context", user, {"stage": "在职", "industry": "x" * 100, "goal": "y" * 1_000, "concerns": ["迷茫"]})
+    call("save_facts", user, {"facts": ["z" * 200]})
+    text = dump(schema.values).decode()
+    assert check_profile(user.profile, text) is None
+    assert check_profile({"birth_info": {"birthday": "1990-05-15"}}, text) is not None
+
+
+def test_S11_the_voices_are_the_same_in_both_languages():
+    both = [read_document((VIBE / name).read_bytes()).settings for name in ("AGENT.md", "AGENT.en.md")]
+    assert [found.faults for found in both] == [(), ()]
+    voices = [list(cast("dict[str, str]", found.values["voices"])) for found in both]
+    assert voices == [["warm", "direct", "playful"]] * 2

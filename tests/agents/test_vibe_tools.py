@@ -1,0 +1,312 @@
+"""The tools of vibe (S10) on a profile kept in memory: what they ask, compute, draw and keep, and what they refuse."""
+
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recto.almanac.bazi import bazi
+from recto.almanac.birth import read_birth
+from recto.almanac.telling import told_bazi
+from recto.page.canonical import Json
+from recto.page.next_step import INVALID_ARGUMENTS
+from tests.agents.vibe import BIRTH, NOW, KeptInMemory, at_work, born, call, title_of, tools
+
+# Asking for a birth
+
+
+def test_S10_without_arguments_a_form_is_asked_for_and_nothing_is_stored():
+    user = KeptInMemory()
+    answer = call("collect_birth_info", user)
+    assert (answer.at("status"), answer.at("missing")) == ("need_input", ["date", "time", "place", "gender"])
+    assert answer.at("fields", 0) == {
+        "name": "date",
+        "label": "出生日期",
+        "type": "date",
+        "required": True,
+        "hint": "必填，如 1990-05-15",
+    }
+    assert title_of(answer) == "请告诉我你的出生信息"
+    assert user.writes == []
+
+
+def test_S10_a_form_is_in_the_runs_language_and_filled_with_what_is_known():
+    answer = call("collect_birth_info", born(), {}, at_work(born(), "en"))
+    assert (answer.at("fields", 3, "label"), answer.at("fields", 3, "value")) == ("Gender", "male")
+    assert answer.at("fields", 3, "options", 1) == {"value": "female", "label": "female"}
+    assert (answer.at("missing"), title_of(answer)) == ([], "Please tell me about your birth")
+
+
+def test_S10_a_birth_is_saved_in_one_spelling():
+    user = KeptInMemory()
+    asked = {"date": "1990年5月15日", "time": "下午2点半", "place": " 北京 ", "gender": "男"}
+    answer = call("collect_birth_info", user, asked)
+    assert answer.at("status") == "saved"
+    assert answer.at("birth_info") == user.profile["birth_info"] == BIRTH
+    assert title_of(answer) == "出生信息已保存"
+
+
+def test_S10_without_a_date_what_was_said_waits_in_the_form():
+    user = KeptInMemory()
+    answer = call("collect_birth_info", user, {"time": "14:30"})
+    assert (answer.at("status"), answer.at("missing")) == ("need_input", ["date", "place", "gender"])
+    assert answer.at("fields", 1, "value") == "14:30"
+    assert user.writes == []
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "kept"),
+    [
+        ({}, {"time": "9:05"}, {"time": "09:05"}),
+        ({}, {"time": ""}, {"time": None}),
+        ({}, {"time": "不知道"}, {"time": None}),
+        ({"latitude": 39.9, "longitude": 116.4}, {"place": "上海"}, {"latitude": None, "place": "上海"}),
+        ({"latitude": 39.9, "longitude": 116.4}, {"gender": "女"}, {"latitude": 39.9, "gender": "female"}),
+        ({"calendar": "lunar"}, {"date": "1991-01-02"}, {"calendar": None, "date": "1991-01-02"}),
+        ({"calendar": "lunar"}, {"date": "1990/5/15"}, {"calendar": "lunar", "date": "1990-05-15"}),
+        ({}, {"calendar": "lunar"}, {"calendar": "lunar", "date": "1990-05-15"}),
+        ({}, {"true_solar_time": True}, {"true_solar_time": True}),
+    ],
+)
+def test_S10_a_birth_is_corrected_by_what_is_said_and_what_belonged_to_the_old_goes(
+    known: dict[str, Json], said: dict[str, Json], kept: dict[str, Json]
+):
+    user = born(**known)
+    call("collect_birth_info", user, said)
+    stored = cast("dict[str, Json]", user.profile["birth_info"])
+    assert {name: stored.get(name) for name in kept} == kept
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"date": "1990-13-01"}, "month 13"),
+        ({"date": "soon"}, "cannot be read"),
+        ({"date": "1990-02-30"}, "no day 1990-02-30"),
+        ({"date": "1990-05-15", "time": "25:00"}, "The birth time '25:00' cannot be read"),
+        ({"date": "1990-05-15", "gender": "x"}, "Give one of: male, female"),
+        ({"date": "1990-05-15", "latitude": 91, "longitude": 0}, "from -90 to 90"),
+        ({"date": "1990-05-15", "timezone": "Moon/Base"}, "no time zone 'Moon/Base'"),
+    ],
+)
+def test_S10_a_birth_that_cannot_be_is_refused_in_words_and_not_stored(said: Json, told: str):
+    user = KeptInMemory()
+    answer = call("collect_birth_info", user, said)
+    assert answer.error == "error"
+    assert told in answer.words
+    assert user.writes == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(["date", "time", "place", "gender", "calendar", "timezone"]), st.text(max_size=30))
+)
+def test_S10_whatever_is_said_of_a_birth_the_tool_answers(said: dict[str, str]):
+    answer = call("collect_birth_info", born(), said)
+    assert answer.error in (None, "error")
+
+
+def test_S10_a_client_with_a_form_may_answer_in_the_place_of_the_tool():
+    assert [tool.name for tool in tools().values() if tool.by_client] == ["collect_birth_info"]
+    assert all(tool.safe_to_repeat for tool in tools().values())
+
+
+def test_S10_what_the_profile_refuses_is_told():
+    answer = call("collect_birth_info", KeptInMemory(refused="birth_info.place is too long."), {"date": "1990-05-15"})
+    assert (answer.error, answer.words) == ("error", "birth_info.place is too long.")
+
+
+# Charts
+
+
+@pytest.mark.parametrize("name", ["compute_bazi", "compute_zodiac"])
+@pytest.mark.parametrize("info", [None, {}, "1990-05-15", {"time": "14:30"}])
+def test_S10_no_chart_without_a_birth_and_the_way_to_one_is_told(name: str, info: Json):
+    user = KeptInMemory(profile={"birth_info": info})
+    answer = call(name, user)
+    assert (answer.error, user.writes) == ("error", [])
+    assert "collect_birth_info" in answer.words
+
+
+def test_S10_the_four_pillars_are_computed_and_kept_with_the_birth_they_are_of():
+    user = born()
+    answer = call("compute_bazi", user)
+    # 14:30 was summer time in China in 1990, so the pillars are of 13:30.
+    assert (answer.at("status"), answer.at("bazi")) == ("computed", "庚午 辛巳 庚辰 癸未")
+    assert answer.at("strength", "verdict") == "身强"
+    assert "日主庚金" in cast("list[Json]", answer.at("features"))
+    assert title_of(answer) == "四柱八字 · 庚午 辛巳 庚辰 癸未"
+    kept = cast("dict[str, Json]", user.data["bazi"])
+    assert kept["birth_info"] == BIRTH
+    assert {"status": "computed", **kept, "ui_hints": answer.at("ui_hints")} == answer.content
+
+
+def test_S10_the_sky_is_computed_and_kept_with_the_birth_it_is_of():
+    user = born()
+    answer = call("compute_zodiac", user)
+    assert answer.at("status") == "computed"
+    assert str(answer.at("sun")).startswith("金牛座")
+    assert title_of(answer) == "本命星盘"
+    assert cast("dict[str, Json]", user.data["zodiac"])["birth_info"] == BIRTH
+
+
+@pytest.mark.parametrize(("name", "skill"), [("compute_bazi", "bazi"), ("compute_zodiac", "zodiac")])
+def test_S10_a_chart_is_computed_once_for_a_birth(name: str, skill: str):
+    user = born()
+    first, second = call(name, user), call(name, user)
+    assert (second.at("status"), user.writes) == ("reused", [skill])
+    assert {**first.content, "status": "reused"} == second.content
+    user.profile["birth_info"] = {**BIRTH, "date": "1991-05-15"}
+    assert call(name, user).at("status") == "computed"
+    assert user.writes == [skill, skill]
+
+
+@pytest.mark.parametrize(
+    ("name", "wish"), [("compute_bazi", {"true_solar_time": True}), ("compute_zodiac", {"house_system": "whole_sign"})]
+)
+def test_S10_a_wish_for_a_chart_computes_it_anew_and_stays(name: str, wish: dict[str, Json]):
+    user = born()
+    call(name, user)
+    wished = call(name, user, wish)
+    assert wished.at("status") == "computed"
+    assert {**wished.content, "status": "reused"} == call(name, user).content
+    assert call(name, user, {next(iter(wish)): None}).at("status") == "reused"
+
+
+def test_S10_a_chart_follows_the_language_and_the_month():
+    user = born()
+    call("compute_bazi", user)
+    english = call("compute_bazi", user, {}, at_work(user, "en"))
+    assert (english.at("status"), english.at("strength", "verdict")) == ("computed", "Strong")
+    assert all(str(feature).isascii() for feature in cast("list[Json]", english.at("features")))
+    later = at_work(user, "en", now=NOW.replace(year=2027))
+    assert str(call("compute_bazi", user, {}, later).at("this_year")).startswith("2027: Ding Wei")
+
+
+def test_S10_a_chart_without_time_and_place_says_what_it_lacks():
+    user = KeptInMemory(profile={"birth_info": {"date": "1990-05-15"}})
+    pillars, sky = call("compute_bazi", user), call("compute_zodiac", user)
+    assert (pillars.at("pillars", "hour"), sky.at("rising")) == (None, None)
+    assert (pillars.at("luck"), title_of(pillars)) == (None, "四柱八字 · 庚午 辛巳 庚辰")
+    assert cast("list[Json]", sky.at("untold"))
+    assert title_of(sky) == "本命星盘"
+
+
+def test_S8_ten_gods_of_luck_cycles_are_no_words_of_the_chart():
+    chart = told_bazi(bazi(read_birth(BIRTH), today=NOW.date()).row(), "zh")
+    luck = cast("dict[str, list[str]]", chart["luck"])
+    assert luck["cycles"][2] == "2017-2026 (28-37岁，当前): 甲申 偏财 比肩"
+    assert cast("dict[str, Json]", chart["pillars"])["year"] == {
+        "pillar": "庚午",
+        "ten_god": "比肩",
+        "na_yin": "路旁土",
+        "hidden": "丁 正官、己 正印",
+    }
+
+
+def test_S10_a_house_system_there_is_not_is_refused():
+    assert call("compute_zodiac", born(), {"house_system": "koch"}).error == INVALID_ARGUMENTS
+
+
+# Cards
+
+
+def test_S10_a_draw_is_kept_with_its_seed_and_a_repeated_call_draws_the_same():
+    user = KeptInMemory()
+    first = call("draw_tarot", user, {"spread": "three", "question": "我可以看见什么？"})
+    again = call("draw_tarot", user, {"spread": "three", "question": "我可以看见什么？"})
+    assert (first.content, user.writes) == (again.content, ["tarot"])
+    kept = cast("dict[str, dict[str, Json]]", user.data["tarot"])
+    assert kept["last"]["seed"] == first.at("seed")
+    assert len(kept["history"]) == 1
+    assert [first.at("cards", place, "position") for place in range(3)] == ["过去", "现在", "未来"]
+    assert title_of(first) == "塔罗牌 · 时间之流"
+
+
+def test_S10_another_call_draws_other_cards_and_ten_draws_are_remembered():
+    user = KeptInMemory()
+    drawn = [call("draw_tarot", user, {"spread": "single"}, at_work(user, call=f"c{n}")) for n in range(12)]
+    assert len({str(answer.at("seed")) for answer in drawn}) == 12
+    history = cast("dict[str, list[dict[str, Json]]]", user.data["tarot"])["history"]
+    assert [entry["seed"] for entry in history] == [answer.at("seed") for answer in drawn[2:]]
+    assert history[-1]["day"] == "2026-05-14"
+
+
+def test_S10_a_seed_that_is_given_draws_its_cards_for_anybody():
+    english = at_work(KeptInMemory(), "en", call="other")
+    assert call("draw_tarot", KeptInMemory(), {"seed": 2}, english).at("cards", 0, "card") == "The Fool"
+    assert call("draw_tarot", KeptInMemory(), {"seed": 2}).at("cards", 0, "card") == "愚者"
+
+
+@pytest.mark.parametrize("arguments", [{"spread": "tree"}, {"seed": -1}, {"seed": 2**53}, {"question": "x" * 1_001}])
+def test_S10_a_draw_that_cannot_be_is_refused(arguments: Json):
+    user = KeptInMemory()
+    assert call("draw_tarot", user, arguments).error == INVALID_ARGUMENTS
+    assert user.writes == []
+
+
+# What users tell
+
+
+def test_S10_the_life_of_a_user_is_kept_under_what_was_known():
+    user = KeptInMemory(profile={"life_context": {"city": "杭州", "stage": "在职", "notes": "x"}})
+    answer = call("save_life_context", user, {"goal": "换方向", "concerns": ["转行", "迷茫"], "notes": ""})
+    assert user.profile["life_context"] == {
+        "city": "杭州",
+        "stage": "在职",
+        "goal": "换方向",
+        "concerns": ["转行", "迷茫"],
+    }
+    assert title_of(answer) == "已保存"
+
+
+def test_S10_a_career_plan_is_kept_with_its_day():
+    user = KeptInMemory()
+    call("save_career_notes", user, {"strengths": ["解释"], "plan": "试两周"})
+    call("save_career_notes", user, {"next_steps": ["周五约谈"], "plan": "试四周"}, at_work(user, "en"))
+    assert user.data["career"] == {
+        "strengths": ["解释"],
+        "plan": "试四周",
+        "next_steps": ["周五约谈"],
+        "updated": "2026-05-14",
+    }
+    call("save_career_notes", user, {"strengths": [], "plan": "", "next_steps": []})
+    assert user.data["career"] is None
+
+
+def test_S10_facts_are_remembered_once_and_the_oldest_go():
+    user = KeptInMemory(profile={"extracted": [f"fact {n}" for n in range(99)]})
+    call("save_facts", user, {"facts": ["养了一只猫", "fact 98", "养了一只猫", "住在杭州"]})
+    kept = cast("list[Json]", user.profile["extracted"])
+    assert (len(kept), kept[0], kept[-2:]) == (100, "fact 1", ["养了一只猫", "住在杭州"])
+
+
+@pytest.mark.parametrize("name", ["save_life_context", "save_career_notes"])
+def test_S10_saving_nothing_is_refused(name: str):
+    user = KeptInMemory()
+    answer = call(name, user)
+    assert (answer.error, user.writes) == ("error", [])
+    assert "at least one of its arguments" in answer.words
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("save_facts", {}),
+        ("save_facts", {"facts": []}),
+        ("save_facts", {"facts": [""]}),
+        ("save_life_context", {"concerns": "转行"}),
+        ("save_career_notes", {"plan": "x" * 1_001}),
+        ("compute_bazi", {"birth": "1990-05-15"}),
+        ("collect_birth_info", {"birthday": "1990-05-15"}),
+    ],
+)
+def test_S10_arguments_no_tool_takes_are_refused(name: str, arguments: Json):
+    assert call(name, born(), arguments).error == INVALID_ARGUMENTS
+
+
+@pytest.mark.parametrize("name", ["collect_birth_info", "compute_bazi", "compute_zodiac", "draw_tarot"])
+def test_S10_where_nothing_is_kept_of_users_a_tool_says_so(name: str):
+    answer = call(name, KeptInMemory(), {}, at_work(None))
+    assert "Nothing is kept of users here" in answer.words

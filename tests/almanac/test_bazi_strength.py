@@ -1,0 +1,184 @@
+"""What follows from the pillars: strength, structure, luck cycles, and the words cases are found by."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recto.almanac.bazi import BaziChart, bazi
+from recto.almanac.bazi_strength import METHOD, WEIGHTS, element_weights, visible_counts
+from recto.almanac.bazi_words import ELEMENTS, word
+from recto.almanac.birth import read_birth
+from recto.almanac.luck import Luck
+from recto.page.canonical import Json
+
+MOMENTS = st.datetimes(min_value=datetime(1600, 1, 2), max_value=datetime(2200, 12, 30))
+FEW = settings(max_examples=20)
+
+
+def chart(day: str, hour: str = "", **more: Json) -> BaziChart:
+    return bazi(read_birth({"date": day, "time": hour, **more}))
+
+
+def luck(day: str, hour: str, gender: str) -> Luck:
+    found = chart(day, hour, gender=gender).luck
+    assert found is not None
+    return found
+
+
+def test_S10_the_score_is_the_share_of_what_supports_worked_by_hand() -> None:
+    # 庚午 辛巳 庚辰 癸未, master 庚, metal; supporting: metal and earth.
+    # metal: year stem 6, month stem 9, 巳 hides 庚 40*0.3=12: 27. earth: 午 己 9*0.3=2.7, 巳 戊 40*0.1=4,
+    # 辰 戊 15*0.6=9, 未 己 12*0.6=7.2: 22.9. Together 49.9 of 100.
+    found = chart("1990-05-15", "14:30")
+    assert element_weights(found.pillars) == pytest.approx({"木": 5.7, "火": 33.9, "土": 22.9, "金": 27.0, "水": 10.5})
+    assert (found.strength.verdict, found.strength.score) == ("身强", 50)
+    assert [reason.zh for reason in found.strength.reasons] == [
+        "失令：生于巳月，月令火不助日主",
+        "得地：日主通根于巳",
+        "天干有助：庚、辛生扶日主",
+    ]
+    assert found.strength.favourable == ("木", "水", "火")
+
+
+def test_S10_a_master_without_season_or_support_is_weak_and_wants_both() -> None:
+    # 乙酉 戊子 辛巳 壬辰: metal born in winter.
+    found = chart("2005-12-23", "08:37")
+    assert found.strength.verdict == "身弱"
+    assert found.strength.score < 40
+    assert set(found.strength.favourable) == {"金", "土"}
+    assert found.strength.reasons[0].zh == "失令：生于子月，月令水不助日主"
+    assert found.strength.reasons[0].en.startswith("Out of season: the month Zi (子) is Water")
+
+
+def test_S10_the_method_tells_the_weights_it_uses() -> None:
+    told = [int(number) for number in re.findall(r"(?<![≥<\d])\d+", METHOD.zh)]
+    assert sorted(set(told)) == sorted({weight for pair in WEIGHTS.values() for weight in pair} - {0})
+    assert sum(weight for pair in WEIGHTS.values() for weight in pair) == 100
+
+
+@FEW
+@given(MOMENTS, st.booleans())
+def test_S10_strength_is_whole_and_says_what_the_score_says(moment: datetime, timed: bool) -> None:
+    found = chart(moment.date().isoformat(), f"{moment:%H:%M}" if timed else "")
+    strength = found.strength
+    assert sum(element_weights(found.pillars).values()) == pytest.approx(100)
+    assert sum(visible_counts(found.pillars).values()) == (8 if timed else 6)
+    assert strength.verdict == ("身强" if strength.score >= 50 else "身弱" if strength.score < 40 else "中和")
+    own = ELEMENTS.index(found.pillars.day.element)
+    supporting = {ELEMENTS[own], ELEMENTS[own - 1]}
+    wanted = {"身弱": supporting, "身强": set(ELEMENTS) - supporting}
+    assert set(strength.favourable) == wanted.get(strength.verdict, set(strength.favourable))
+    weights = [element_weights(found.pillars)[element] for element in strength.favourable]
+    assert weights == sorted(weights)
+
+
+@pytest.mark.parametrize(
+    ("day", "hour", "structure"),
+    [
+        ("1990-05-15", "14:30", "七杀格"),  # 庚 in 巳, nothing of it shown: its main stem 丙
+        ("1893-12-26", "辰时", "七杀格"),  # 丁 in 子, whose 癸 stands over the year
+        ("1983-02-15", "20:00", "建禄格"),  # 甲 in 寅, whose 甲 is shown
+        ("1990-03-15", "10:30", "七杀格"),  # 己 in 卯
+        ("2024-03-11", "12:00", "羊刃格"),  # 甲 in 卯
+        ("1904-08-22", "子时", "偏财格"),  # 戊 in 申, which shows its 壬 and not its 庚
+        ("1983-02-16", "12:00", "月劫格"),  # 乙 in 寅, whose 甲 is shown
+    ],
+)
+def test_S10_the_structure_is_that_of_the_month(day: str, hour: str, structure: str) -> None:
+    assert chart(day, hour).structure == structure
+
+
+# Published in the tests of tyme4j by 6tail: how long until the first cycle, and its first day.
+@pytest.mark.parametrize(
+    ("day", "hour", "gender", "wait", "first"),
+    [
+        ("2022-03-09", "20:51", "男", (8, 9, 2), "2030-12-12 顺行 甲辰"),
+        ("2018-06-11", "09:30", "女", (1, 9, 10), "2020-03-21 逆行 丁巳"),
+        ("1983-02-15", "20:00", "女", (6, 2, 18), "1989-05-04 顺行 乙卯"),
+        ("1992-02-02", "12:00", "男", (9, 0, 9), "2001-02-11 逆行 庚子"),
+        ("1990-03-15", "10:30", "男", (6, 11, 23), "1997-03-11 顺行 庚辰"),
+    ],
+)
+def test_S10_luck_cycles_start_as_published(
+    day: str, hour: str, gender: str, wait: tuple[int, int, int], first: str
+) -> None:
+    found = luck(day, hour, gender)
+    assert (found.years, found.months, found.days) == wait
+    assert f"{found.starts} {found.direction} {found.cycles[0].pillar.name}" == first
+
+
+def test_S10_eight_cycles_of_ten_years_follow_one_another() -> None:
+    found = luck("1983-02-15", "20:00", "女")
+    assert " ".join(cycle.pillar.name for cycle in found.cycles) == "乙卯 丙辰 丁巳 戊午 己未 庚申 辛酉 壬戌"
+    assert [cycle.from_year for cycle in found.cycles] == list(range(1989, 2069, 10))
+    assert [cycle.from_age for cycle in found.cycles] == list(range(7, 87, 10))
+    backward = luck("1992-02-02", "12:00", "男")
+    assert [cycle.pillar.name for cycle in backward.cycles[:3]] == ["庚子", "己亥", "戊戌"]
+
+
+def test_S10_a_cycle_begins_and_ends_on_its_day() -> None:
+    found = luck("1983-02-15", "20:00", "女")
+    assert found.current(date(1989, 5, 3)) is None
+    assert found.current(date(1989, 5, 4)) is found.cycles[0]
+    assert found.current(date(1999, 5, 3)) is found.cycles[0]
+    assert found.current(date(1999, 5, 4)) is found.cycles[1]
+    assert found.current(date(2069, 5, 4)) is None
+    marked = bazi(read_birth({"date": "1983-02-15", "time": "20:00", "gender": "女"}), today=date(2000, 1, 1)).row()[
+        "luck"
+    ]
+    assert json.dumps(marked).count('"now": true') == 1
+
+
+def test_S10_without_a_gender_there_are_no_cycles_and_the_notes_say_why() -> None:
+    found = chart("1983-02-15", "20:00")
+    assert found.luck is None
+    assert found.row()["luck"] is None
+    assert "The gender is not known" in str(found.row("en")["notes"])
+
+
+def test_S10_the_features_are_the_words_cases_are_tagged_with() -> None:
+    found = chart("1990-05-15", "14:30").features
+    chinese = [
+        "日主庚金",
+        "庚",
+        "金",
+        "身强",
+        "七杀格",
+        "比肩",
+        "劫财",
+        "伤官",
+        "正官",
+        "七杀",
+        "正印",
+        "缺木",
+        "喜水",
+        "属马",
+    ]
+    english = ["Geng Metal day master", "Strong day master", "Direct Officer", "Lacks Wood", "Seven Killings structure"]
+    assert set(chinese + english) <= set(found)
+    assert "缺金" not in found
+    assert "食神" not in found
+    assert len(found) == len(set(found))
+
+
+@FEW
+@given(MOMENTS, st.sampled_from(["男", "女", ""]))
+def test_S10_a_row_is_plain_json_in_either_language(moment: datetime, gender: str) -> None:
+    found = bazi(read_birth({"date": moment.date().isoformat(), "time": f"{moment:%H:%M}", "gender": gender}))
+    for locale in ("zh", "en"):
+        assert json.loads(json.dumps(found.row(locale))) == found.row(locale)
+    english = {name: value for name, value in found.row("en").items() if name not in ("features", "bazi")}
+    outside_brackets = re.sub(r"\([^)]*\)", "", json.dumps(english, ensure_ascii=False))
+    assert not re.search(r"[\u4e00-\u9fff]", outside_brackets)
+
+
+def test_S10_terms_are_told_in_english_beside_their_signs() -> None:
+    assert word("庚午", "en") == "Geng Wu (庚午)"
+    assert word("正官格", "en") == "Direct Officer structure"
+    assert word("正官", "zh") == "正官"

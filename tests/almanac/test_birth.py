@@ -1,0 +1,246 @@
+"""Births as people tell them, and what becomes of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.almanac.birth import normalise, read_birth
+from recto.almanac.birth_words import read_date, read_time
+from recto.errors import ToolError
+from recto.page.canonical import Json
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1990-05-15",
+        "1990/5/15",
+        "1990.5.15",
+        "1990年5月15日",
+        "1990年05月15号",
+        "19900515",
+        "１９９０年五月十五日",
+        " 1990-5-15 ",
+    ],
+)
+def test_S10_a_date_is_read_however_it_is_written(text: str) -> None:
+    assert read_date(text) == (1990, 5, 15)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("14:30", time(14, 30)),
+        ("14:30:20", time(14, 30, 20)),
+        ("１４：３０", time(14, 30)),
+        ("14点30分", time(14, 30)),
+        ("14时30分20秒", time(14, 30, 20)),
+        ("14点", time(14)),
+        ("两点半", time(2, 30)),
+        ("十四点三十分", time(14, 30)),
+        ("下午2点半", time(14, 30)),
+        ("下午14点半", time(14, 30)),
+        ("晚上十一点一刻", time(23, 15)),
+        ("上午九点", time(9)),
+        ("凌晨12点", time(0)),
+        ("凌晨0点", time(0)),
+        ("中午12点", time(12)),
+        ("上午12点", time(12)),
+        ("中午11点半", time(11, 30)),
+        ("中午1点", time(13)),
+        ("2:30 PM", time(14, 30)),
+        ("2:30 p.m.", time(14, 30)),
+        ("2pm", time(14)),
+        ("12:00 am", time(0)),
+        ("12 PM", time(12)),
+        ("辰时", time(8)),
+        ("子时", time(0)),
+        ("早子时", time(0, 30)),
+        ("晚子时", time(23, 30)),
+        ("", None),
+        ("不知道", None),
+        ("Unknown", None),
+    ],
+)
+def test_S10_a_time_is_read_however_it_is_written(text: str, read: time | None) -> None:
+    assert read_time(text) == read
+
+
+@pytest.mark.parametrize(
+    "text", ["24:00", "25:00", "12:60", "14", "abc", "上午14点", "中午5点", "上午2点PM", "晚辰时", "下午0点"]
+)
+def test_S10_a_time_that_is_none_is_refused_with_how_to_give_one(text: str) -> None:
+    with pytest.raises(ToolError, match=r"cannot be read. Give `time` as 14:30"):
+        read_time(text)
+
+
+@pytest.mark.parametrize("text", ["晚上12点", "半夜1点", "夜里十二点"])
+def test_S10_a_time_that_may_belong_to_either_of_two_dates_is_asked_back(text: str) -> None:
+    with pytest.raises(ToolError, match="before or after midnight"):
+        read_time(text)
+
+
+@given(st.times())
+def test_S10_every_time_of_day_reads_back(moment: time) -> None:
+    assert read_time(moment.strftime("%H:%M:%S")) == moment.replace(microsecond=0, fold=0)
+    assert read_time(moment.strftime("%H点%M分")) == time(moment.hour, moment.minute)
+    assert read_time(moment.strftime("%I:%M %p")) == time(moment.hour, moment.minute)
+
+
+def test_S10_the_clock_and_its_zone_give_the_moment() -> None:
+    birth = read_birth({"date": "1990-12-15", "time": "14:30", "place": "北京", "gender": "男"})
+    assert birth.local == datetime(1990, 12, 15, 14, 30)
+    assert birth.moment == datetime(1990, 12, 15, 6, 30, tzinfo=UTC)
+    assert (birth.has_time, birth.place, birth.gender, birth.zone_name) == (True, "北京", "male", "Asia/Shanghai")
+    assert (birth.latitude, birth.longitude) == (39.90, 116.41)
+    assert birth.standard == birth.local
+
+
+def test_S10_summer_time_of_the_years_1986_to_1991_is_known() -> None:
+    # China had summer time in these years, in 1988 from 17 April to 11 September (tzdata: rule PRC).
+    birth = read_birth({"date": "1988-07-01", "time": "14:30"})
+    assert birth.moment == datetime(1988, 7, 1, 5, 30, tzinfo=UTC)
+    assert birth.summer_time == timedelta(hours=1)
+    assert birth.standard == datetime(1988, 7, 1, 13, 30)
+    assert read_birth({"date": "1992-07-01", "time": "14:30"}).summer_time == timedelta()
+
+
+@pytest.mark.parametrize(
+    ("day", "place", "hours"),
+    [
+        ("1980-01-01", "Dublin", 0),
+        ("1980-07-01", "Dublin", 1),
+        ("1980-01-01", "London", 0),
+        ("1980-07-01", "London", 1),
+        ("2024-01-15", "Sydney", 1),
+        ("2024-07-15", "Sydney", 0),
+        ("2024-03-20", "Casablanca", 0),
+    ],
+)
+def test_S10_summer_time_is_told_alike_where_winter_is_the_exception(day: str, place: str, hours: int) -> None:
+    assert read_birth({"date": day, "place": place}).summer_time == timedelta(hours=hours)
+
+
+def test_S10_without_a_time_it_is_noon_and_said_to_be_unknown() -> None:
+    birth = read_birth({"date": "2001-02-03"})
+    assert not birth.has_time
+    assert birth.local == datetime(2001, 2, 3, 12)
+    assert (birth.latitude, birth.longitude, birth.gender, birth.place) == (None, None, None, "")
+
+
+# Published new years' days and leap months of the Chinese calendar (Hong Kong Observatory, conversion tables).
+@pytest.mark.parametrize(
+    ("lunar", "leap", "solar"),
+    [
+        ("2024-01-01", False, date(2024, 2, 10)),
+        ("2000-01-01", False, date(2000, 2, 5)),
+        ("2020-04-01", True, date(2020, 5, 23)),
+        ("2023-02-01", True, date(2023, 3, 22)),
+        ("1990年四月廿一", False, date(1990, 5, 15)),
+        ("2023年腊月三十", False, date(2024, 2, 9)),
+    ],
+)
+def test_S10_a_lunar_date_becomes_the_published_solar_one(lunar: str, leap: bool, solar: date) -> None:
+    assert read_birth({"date": lunar, "calendar": "lunar", "leap_month": leap}).local.date() == solar
+
+
+@pytest.mark.parametrize(
+    ("info", "says"),
+    [
+        ({}, "birth date is missing"),
+        ({"date": "someday"}, "cannot be read"),
+        ({"date": "1990-13-01"}, "no day 1 of a month 13"),
+        ({"date": "1990-00-10"}, "no day 10 of a month 0"),
+        ({"date": "1990-02-30"}, "no day 1990-02-30 in the solar calendar"),
+        ({"date": "1599-12-31"}, "outside 1600-2200"),
+        ({"date": "2201-01-01"}, "outside 1600-2200"),
+        ({"date": "1990-04-31", "calendar": "lunar"}, "in the lunar calendar"),
+        ({"date": "1990-04-01", "calendar": "lunar", "leap_month": True}, "its leap month is 5"),
+        ({"date": "1991-04-01", "calendar": "lunar", "leap_month": True}, "it has no leap month"),
+        ({"date": "1990-05-15", "gender": "x"}, "male, female"),
+        ({"date": "1990-05-15", "calendar": "maya"}, "solar, lunar"),
+        ({"date": "1990-05-15", "late_zi": "never"}, "next_day, same_day"),
+        ({"date": "1990-05-15", "latitude": 39.9}, "belong together"),
+        ({"date": "1990-05-15", "latitude": 91, "longitude": 0}, "from -90 to 90"),
+        ({"date": "1990-05-15", "latitude": 1, "longitude": "east"}, "from -180 to 180"),
+        ({"date": "1990-05-15", "latitude": True, "longitude": 1}, "from -90 to 90"),
+        ({"date": "1990-05-15", "latitude": float("nan"), "longitude": 1}, "from -90 to 90"),
+        ({"date": "1990-05-15", "timezone": "Mars/Base"}, "no time zone 'Mars/Base'"),
+        ({"date": "1990-05-15", "timezone": "../etc"}, "no time zone"),
+        ({"date": "1990-05-15", "place": "Smallville, Kansas"}, "Give `timezone`"),
+        ({"date": "1990-05-15", "place": "美国斯普林菲尔德"}, "Give `timezone`"),
+        ({"date": "1990-05-15", "latitude": 48.4, "longitude": 10}, "time zone of these coordinates"),
+        ({"date": 19900515}, "is no text"),
+        ({"date": "1990-05-15", "true_solar_time": "yes"}, "neither true nor false"),
+    ],
+)
+def test_S10_what_cannot_be_is_refused_with_what_to_do(info: dict[str, Json], says: str) -> None:
+    for reader in (read_birth, normalise):
+        with pytest.raises(ToolError, match=says):
+            reader(info)
+
+
+def test_S10_a_future_birth_and_a_zone_of_ones_own_are_taken() -> None:
+    birth = read_birth(
+        {"date": "2199-06-01", "time": "8:00", "latitude": "48.4", "longitude": 10, "timezone": "Europe/Berlin"}
+    )
+    assert birth.moment == datetime(2199, 6, 1, 6, tzinfo=UTC)
+    assert (birth.latitude, birth.longitude) == (48.4, 10.0)
+
+
+def test_S10_an_unknown_chinese_town_is_in_china_but_has_no_coordinates() -> None:
+    birth = read_birth({"date": "1990-12-15", "place": "湖南省某某县"})
+    assert (birth.zone_name, birth.latitude) == ("Asia/Shanghai", None)
+
+
+def test_S10_the_form_that_is_kept_has_one_spelling_and_nothing_filled_in() -> None:
+    given_form: dict[str, Json] = {
+        "date": "1990年5月15日",
+        "time": "下午2点半",
+        "place": " 北京 ",
+        "gender": "男",
+        "calendar": "公历",
+        "true_solar_time": True,
+        "late_zi": "same_day",
+        "nickname": "小明",
+    }
+    kept = normalise(given_form)
+    assert kept == {
+        "date": "1990-05-15",
+        "time": "14:30",
+        "place": "北京",
+        "gender": "male",
+        "true_solar_time": True,
+        "late_zi": "same_day",
+        "nickname": "小明",
+    }
+    assert normalise(kept) == kept
+    birth = read_birth(kept)
+    assert (birth.true_solar_time, birth.late_zi) == (True, "same_day")
+
+
+def test_S10_a_lunar_form_keeps_its_own_date() -> None:
+    info: dict[str, Json] = {"date": "2020-4-1", "calendar": "农历", "leap_month": True, "time": "unknown"}
+    assert normalise(info) == {"date": "2020-04-01", "calendar": "lunar", "leap_month": True}
+
+
+FIELDS = st.sampled_from(
+    ["date", "time", "place", "gender", "calendar", "timezone", "latitude", "longitude", "leap_month"]
+)
+VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=12), st.just("1990-05-15"))
+
+
+@given(st.dictionaries(FIELDS, VALUES))
+def test_S10_anything_at_all_is_read_or_refused_in_words(info: dict[str, Any]) -> None:
+    try:
+        kept = normalise(cast("dict[str, Json]", info))
+    except ToolError as error:
+        assert str(error).endswith(".")
+    else:
+        assert normalise(kept) == kept
+        read_birth(kept)

@@ -1,0 +1,131 @@
+"""Places by the names people give them."""
+
+from __future__ import annotations
+
+import csv
+from datetime import datetime
+from importlib.resources import files
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.almanac.places import find_place, is_abroad
+
+CAPITALS = (
+    "北京 天津 上海 重庆 石家庄 太原 呼和浩特 沈阳 长春 哈尔滨 南京 杭州 合肥 福州 南昌 济南 郑州 "
+    "武汉 长沙 广州 南宁 海口 成都 贵阳 昆明 拉萨 西安 兰州 西宁 银川 乌鲁木齐 台北 香港 澳门"
+)
+
+
+def table() -> list[dict[str, str]]:
+    text = files("recto.almanac").joinpath("cities.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("北京", "北京"),
+        ("北京市", "北京"),
+        ("中国北京", "北京"),
+        ("中国 北京市 海淀区", "北京"),
+        ("北京市朝阳区", "北京"),
+        ("上海浦东新区", "上海"),
+        ("广东省深圳市南山区", "深圳"),
+        ("吉林市", "吉林"),
+        ("吉林省", "长春"),
+        ("湖南省", "长沙"),
+        ("新疆维吾尔自治区", "乌鲁木齐"),
+        ("内蒙古自治区呼和浩特市", "呼和浩特"),
+        ("大理白族自治州", "大理"),
+        ("香港特别行政区", "香港"),
+        ("臺北市", "台北"),
+        ("Ｂｅｉｊｉｎｇ", "北京"),
+        ("SHANGHAI, China", "上海"),
+        ("Xi'an", "西安"),
+        ("xian, shaanxi", "西安"),
+        ("Haidian District, Beijing", "北京"),
+        ("Hunan Province, China", "长沙"),
+        ("Suzhou", "苏州"),
+        ("Suzhou, Anhui", "宿州"),
+        ("New York, NY, USA", "纽约"),
+        ("new york city", "纽约"),
+        ("Washington, D.C.", "华盛顿"),
+        ("Paris France", "巴黎"),
+        ("São Paulo", "圣保罗"),
+        ("美国加州洛杉矶", "洛杉矶"),
+        ("法国巴黎", "巴黎"),
+        ("Ho Chi Minh City", "胡志明市"),
+    ],
+)
+def test_S10_a_place_is_found_by_the_name_it_is_given(said: str, name: str) -> None:
+    found = find_place(said)
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    "said", ["", "  ", "朝阳区", "Paris, Texas", "Cambridge, MA", "纽约客", "Chinatown", "德国巴黎"]
+)
+def test_S10_a_place_that_is_not_in_the_table_is_not_guessed(said: str) -> None:
+    assert find_place(said) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "abroad"),
+    [
+        ("Springfield", True),
+        ("Somewhere, Hunan", False),
+        ("Small Town, China", False),
+        ("湖南某县", False),
+        ("内蒙古某旗", False),
+        ("法国某村", True),
+    ],
+)
+def test_S10_a_place_beyond_the_table_is_abroad_by_its_country_or_language(said: str, abroad: bool) -> None:
+    assert is_abroad(said) is abroad
+
+
+def test_S10_the_table_has_all_capitals_and_hundreds_of_cities_with_zones_that_exist() -> None:
+    rows = table()
+    assert set(CAPITALS.split()) <= {row["chinese"].split("|")[0] for row in rows}
+    assert sum(row["regions_chinese"].startswith("中国") for row in rows) >= 184
+    assert sum(not row["regions_chinese"].startswith("中国") for row in rows) >= 150
+    assert {ZoneInfo(zone).key for zone in {row["zone"] for row in rows}}
+
+
+def test_S10_every_city_is_found_by_its_chinese_name_and_with_its_region_by_its_english_one() -> None:
+    for row in table():
+        at = (float(row["latitude"]), float(row["longitude"]))
+        region = row["regions_english"].split("|")[-1]
+        names = [*row["chinese"].split("|"), *(f"{name}, {region}" for name in row["english"].split("|"))]
+        for name in names:
+            found = find_place(name)
+            assert found is not None, name
+            assert (found.latitude, found.longitude, found.zone) == (*at, row["zone"]), name
+
+
+def test_S10_a_city_in_china_lies_within_it() -> None:
+    for row in table():
+        if row["regions_chinese"].startswith("中国"):
+            assert 18 <= float(row["latitude"]) <= 54, row
+            assert 73 <= float(row["longitude"]) <= 135, row
+
+
+def test_S10_no_city_lies_far_from_the_meridian_of_its_zone() -> None:
+    # Kashgar, on Beijing time, is the farthest of all: 44 degrees.
+    for row in table():
+        offset = datetime(2024, 1, 15, tzinfo=ZoneInfo(row["zone"])).utcoffset()
+        assert offset is not None
+        meridian = offset.total_seconds() / 240
+        apart = abs((float(row["longitude"]) - meridian + 180) % 360 - 180)
+        assert apart < (45 if row["zone"] == "Asia/Shanghai" else 31), row
+
+
+@given(st.text(max_size=30))
+def test_S10_any_text_is_a_place_or_is_not(text: str) -> None:
+    found = find_place(text)
+    assert found is None or found.name in {row["chinese"].split("|")[0] for row in table()}
+    assert is_abroad(text) in (True, False)

@@ -1,0 +1,118 @@
+"""C1, S7, S8: `recto agents explain`, as people type it: the prompt that would be built, and why."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from recto.cli.agents import agents
+from recto.page.canonical import load_object
+from recto.store.profiles import ProfileChange
+from recto.store.store import open_store
+from tests.flow.skilled import write_guide
+
+WRONG_USE = 2
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_with_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_guide(tmp_path / "agents")
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error."""
+    done = CliRunner().invoke(agents, ["explain", *arguments], prog_name="recto agents")
+    return done.exit_code, done.stdout, done.stderr
+
+
+def explained(*arguments: str) -> tuple[list[str], str]:
+    """The lines about the prompt, and the prompt."""
+    code, out, err = run("guide", "--agents", "agents", *arguments)
+    assert (code, err) == (0, "")
+    head, _, prompt = out.partition("\n\n")
+    return head.splitlines(), prompt
+
+
+async def keep() -> None:
+    store = await open_store("sqlite:///data/recto.db")
+    chart = {"element": "木", "birth_info": {"date": "1990-05-15"}}
+    change = ProfileChange(fields={"birth_info": {"date": "1990-05-15"}}, skill_data={"chart": chart})
+    await store.change_profile("ann", change, NOW, 10_000)
+    await store.set_tier("ann", "pro", NOW)
+    await store.close()
+
+
+def test_C1_without_a_skill_it_is_the_lean_page():
+    lines, prompt = explained()
+    assert lines[:4] == [
+        "agent   guide; phase select: no skill is active",
+        "user    nobody: name one with --user to see what is kept of them",
+        "read    nothing",
+        "history the newest 5 messages before the current turn",
+    ]
+    assert prompt == "你是向导。\n\n## 语气\n温和。\n\n## 工具调用规则\n先想后做。\n"
+    assert lines[4].startswith("tokens  ")
+    assert "a budget of 2000" in lines[4]
+
+
+def test_S7_S8_in_a_skill_it_tells_the_step_the_cases_and_what_was_read_of_whom():
+    Path("data").mkdir()
+    asyncio.run(keep())
+    lines, prompt = explained("--skill", "chart", "--scenario", "love", "--user", "ann", "--data", "data")
+    assert lines[0] == (
+        "agent   guide; phase execute: skill chart, scenario love; next step ready; cases b (score 3), a (score 1)"
+    )
+    assert lines[1:3] == ["user    ann", "read    birth_info (known), skill_data.chart (known)"]
+    assert "1990-05-15" in prompt
+    assert "解读命盘。" in prompt
+    nobody = explained("--skill", "chart")
+    assert "read    birth_info (not known), skill_data.chart (not known)" in nobody[0]
+    assert "调用 collect_birth_info。" in nobody[1]
+
+
+def test_C1_what_the_budget_took_is_told():
+    Path("data").mkdir()
+    asyncio.run(keep())
+    write_guide(Path("agents"), more="phases: {execute: {budget: 60}}")
+    lines, _ = explained("--skill", "chart", "--user", "ann", "--data", "data")
+    assert [line for line in lines if line.startswith("dropped case b: over the budget of 60 tokens")]
+    assert [line for line in lines if line.startswith("over    ")]
+
+
+def test_C1_as_json_it_has_the_prompt_and_why():
+    code, out, _ = run("guide", "--agents", "agents", "--skill", "mend", "--voice", "direct", "--json")
+    row = load_object(out) or {}
+    assert code == 0
+    assert (row["skill"], row["history"], row["budget"]) == ("mend", 10, 8_000)
+    assert str(row["prompt"]).startswith("# Mending\n\nRead parts.md first.\n\n## 语气\n直接。")
+    assert list(row["tools"] if isinstance(row["tools"], dict) else ()) == ["use_skill", "read_skill_file", "hello"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nobody",), "Setting AGENT is 'nobody'; there is none; Known: "),
+        (("guide", "--skill", "chrt"), "Setting --skill is 'chrt'; there is none; did you mean chart? Known: "),
+        (
+            ("guide", "--skill", "chart", "--scenario", "war"),
+            "Setting --scenario is 'war'; there is none; Known: basic, love",
+        ),
+        (("guide", "--voice", "loud"), "Setting --voice is 'loud'; there is none; Known: direct, warm"),
+        (("guide", "--skill", "chart", "--user", "ann", "--data", "nowhere"), "there is no database"),
+    ],
+)
+def test_C1_what_is_not_there_is_told_with_what_is(arguments: tuple[str, ...], told: str):
+    code, out, err = run(*arguments, "--agents", "agents")
+    assert (code, out) == (WRONG_USE, "")
+    assert told in err
+
+
+def test_C1_a_broken_agent_is_told_with_its_problem():
+    Path("agents/guide/AGENT.md").write_text("---\nxyz: 1\n---\nHi.", encoding="utf-8")
+    code, _, err = run("guide", "--agents", "agents")
+    assert code == WRONG_USE
+    assert "AGENT.md:2: there is no setting xyz" in err

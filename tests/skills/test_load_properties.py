@@ -1,0 +1,91 @@
+"""S5: whatever is in folders of skills, they load or are told of, twice the same, and never take long."""
+
+import random
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recto.skills.load import load_skills
+from tests.skills.skill_folders import PLAIN, a_skill, pieces, random_folder
+
+CASE = "---\nname: Case {number}\ntags: [wood, fire, tag{number}]\nrule_ids: [basic, love]\n---\nWhat happened.\n"
+SETTINGS = """\
+profile_fields: [birth_info, skill_data.{name}]
+requires_birth_info: true
+compute_tool: compute
+triggers: [one, two]
+scenarios: [basic, love]
+"""
+SOP = """\
+steps:
+- {{id: collect, title: Ask, when: {{missing: birth_info}}, text: Ask for it.}}
+- {{id: compute, title: Compute, when: {{missing: skill_data.{name}}}, text: Compute it.}}
+- {{id: ready, title: Read, text: Read it.}}
+"""
+
+
+def assert_told(folder: Path, locale: str) -> None:
+    """One skill or its problems, never both; each with a file that is there, and a line that is in it. Twice alike."""
+    loaded = load_skills(folder, locale)
+    assert len(loaded.skills) + len(loaded.broken) == 1
+    problems = [problem for problems in loaded.broken.values() for problem in problems]
+    assert bool(problems) == bool(loaded.broken)
+    for problem in (*problems, *loaded.warnings):
+        assert problem.file.is_relative_to(folder)
+        assert problem.text
+        assert "\n" not in problem.text
+        assert problem.line is None or 1 <= problem.line <= lines_of(problem.file)
+    assert load_skills(folder, locale) == loaded
+
+
+def lines_of(file: Path) -> int:
+    return file.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
+
+
+def check_folder(seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        a_skill(Path(folder), "it", files=random_folder(random.Random(seed)))
+        assert_told(Path(folder), ("zh", "en")[seed % 2])
+
+
+@settings(max_examples=50)
+@given(seed=st.integers(0, 2**32))
+def test_S5_a_random_folder_is_a_skill_or_is_told_of(seed: int):
+    check_folder(seed)
+
+
+@pytest.mark.full
+@settings(max_examples=1_000)
+@given(seed=st.integers(0, 2**32))
+def test_S5_a_thousand_random_folders_are_skills_or_are_told_of(seed: int):
+    check_folder(seed)
+
+
+@settings(max_examples=40)
+@given(head=pieces, body=pieces, raw=st.binary(max_size=40))
+def test_S5_any_text_between_the_lines_is_a_skill_or_is_told_of(head: str, body: str, raw: bytes):
+    text = f"---\ndescription: It.\n{head}\n---\n{body}"
+    files = {"sop.yaml": body.encode(), "cases/a.md": raw, "cases/b.md": f"---\n{head}\n---\nx".encode()}
+    with TemporaryDirectory() as folder:
+        a_skill(Path(folder), "it", text, files)
+        assert_told(Path(folder), "zh")
+
+
+@pytest.mark.full
+def test_S5_two_hundred_skills_with_five_hundred_cases_load_in_a_moment(tmp_path: Path):
+    for number in range(200):
+        name = f"skill-{number:03}"
+        cases = {f"cases/{case}.md": CASE.format(number=case) for case in range(500) if case % 200 == number}
+        text = PLAIN.format(name=name, settings=SETTINGS.format(name=name))
+        a_skill(tmp_path, name, text, {"sop.yaml": SOP.format(name=name), **cases})
+    # Of this process alone: others may be at work on the machine.
+    before = time.process_time()
+    loaded = load_skills(tmp_path)
+    seconds = time.process_time() - before
+    assert (len(loaded.skills), loaded.broken, loaded.warnings) == (200, {}, ())
+    assert sum(len(skill.cases.cases) for skill in loaded.skills.values()) == 500
+    assert seconds < 3

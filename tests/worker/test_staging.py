@@ -1,0 +1,174 @@
+"""S1, S6: what a run looks up of its user, counted as queries; and what a stage offers."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+from sqlalchemy import Connection
+
+from recto.agents.agent import Agent, Limits
+from recto.agents.folders import load_folder
+from recto.engine.hub import Hub
+from recto.engine.ports import Signal
+from recto.ids import new_id
+from recto.models.choose import choose_model
+from recto.page.canonical import Json, dump
+from recto.store.database import Result, Work
+from recto.store.migrate import migrate
+from recto.store.ports import Admission
+from recto.store.profiles import ProfileChange
+from recto.store.sqlite import SqliteDatabase
+from recto.store.statement import driver
+from recto.store.store import Store
+from recto.telemetry import Telemetry
+from recto.testing.client import ask
+from recto.testing.model_server import Answer, ModelServer
+from recto.tools.load import tools_of_agent, tools_of_folder
+from recto.tools.registry import Registry
+from recto.worker.loop import work
+from recto.worker.shelf import Shelf
+from recto.worker.workshop import Workshop
+from tests.flow.skilled import calling, use, write_guide
+from tests.stored_runs import OWNER, WHO, now
+
+LIMIT = 100_000
+TABLES = ("profile_fields", "skill_data", "profiles")
+
+
+class Counting(SqliteDatabase):
+    """A database that writes down what it is asked of profiles."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked: list[str] = []
+
+    async def read(self, work: Work[Result]) -> Result:
+        def traced(connection: Connection) -> Result:
+            driver(connection).set_trace_callback(self._note)
+            try:
+                return work(connection)
+            finally:
+                driver(connection).set_trace_callback(None)
+
+        return await super().read(traced)
+
+    def _note(self, statement: str) -> None:
+        tables = [
+            name for name in ("profile_fields", "skill_data", "profiles") if f"FROM {name}" in _one_line(statement)
+        ]
+        self.asked += tables
+
+
+def _one_line(statement: str) -> str:
+    return " ".join(statement.split())
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Agent, Path]:
+    folder = tmp_path_factory.mktemp("agents")
+    write_guide(folder)
+    return load_folder(folder, Limits())["guide"], folder / "guide"
+
+
+@asynccontextmanager
+async def a_shop(
+    folder: Path, guide: tuple[Agent, Path], model: ModelServer
+) -> AsyncGenerator[tuple[Workshop, Counting]]:
+    agent, own = guide
+    database = Counting(folder / "recto.db")
+    store = Store(database)
+    await database.write(migrate)
+    change = ProfileChange(
+        fields={"birth_info": {"date": "1990-05-15"}, "life_context": "busy"},
+        skill_data={"chart": {"element": "木"}, "mend": {"parts": 3}},
+    )
+    await store.change_profile(OWNER, change, now(), LIMIT)
+    environment = {"RECTO_MODEL_URL": model.url}
+    shop = Workshop(
+        store=store,
+        hub=Hub(store),
+        model=choose_model("compatible:scripted", environment),
+        agents={agent.name: agent},
+        tools={agent.name: Registry((*tools_of_agent(agent, {}), *tools_of_folder(own)))},
+        shelf=Shelf(store),
+        telemetry=Telemetry(CollectorRegistry()),
+        clock=now,
+        chance=lambda: 0.0,
+        new_id=new_id,
+    )
+    try:
+        yield shop, database
+    finally:
+        await shop.model.aclose()
+        await store.close()
+
+
+async def turn(shop: Workshop, words: str, props: Json = None, thread: str = "") -> str:
+    """A whole turn. Returns its thread."""
+    body = ask(words, thread=thread) | {"forwardedProps": props or {}}
+    admission = Admission(
+        id=new_id(),
+        name=str(body["runId"]),
+        owner=OWNER,
+        thread=str(body["threadId"]),
+        agent="guide",
+        input=dump(body),
+        response_id=new_id(),
+        created=now(),
+    )
+    run = (await shop.store.admit(admission, WHO)).run
+    assert await work(shop, run, Signal())
+    return str(body["threadId"])
+
+
+async def asked_in(folder: Path, guide: tuple[Agent, Path], *answers: Answer, props: Json = None) -> list[str]:
+    with ModelServer([*answers, Answer(text="Well.")]) as model:
+        async with a_shop(folder, guide, model) as (shop, database):
+            database.asked.clear()
+            await turn(shop, "帮我排盘", props)
+            assert len(model.requests) == len(answers) + 1
+            return database.asked
+
+
+async def test_S6_without_a_skill_nothing_of_the_user_is_read(tmp_path: Path, guide: tuple[Agent, Path]):
+    assert await asked_in(tmp_path, guide, calling("hello")) == []
+
+
+async def test_S6_a_skill_is_one_query_for_its_fields_and_one_for_its_own_data(
+    tmp_path: Path, guide: tuple[Agent, Path]
+):
+    asked = await asked_in(tmp_path, guide, use("chart"), calling("look", id="c2"))
+    assert asked == ["profile_fields", "skill_data"]
+
+
+@pytest.mark.parametrize(("skill", "wanted"), [("mend", []), ("notes", ["profile_fields"])])
+async def test_S6_what_a_skill_does_not_declare_is_not_asked_for(
+    tmp_path: Path, guide: tuple[Agent, Path], skill: str, wanted: Sequence[str]
+):
+    assert await asked_in(tmp_path, guide, props={"skill": skill}) == wanted
+
+
+async def test_S6_the_next_turn_in_the_skill_asks_once_more(tmp_path: Path, guide: tuple[Agent, Path]):
+    with ModelServer([use("chart"), Answer(text="Well."), Answer(text="Well.")]) as model:
+        async with a_shop(tmp_path, guide, model) as (shop, database):
+            thread = await turn(shop, "帮我排盘")
+            database.asked.clear()
+            await turn(shop, "继续", thread=thread)
+            assert database.asked == ["profile_fields", "skill_data"]
+
+
+async def test_S2_all_of_history_is_legal(tmp_path: Path, guide: tuple[Agent, Path]):
+    agent, own = guide
+    everything = replace(agent, select=replace(agent.select, history=None))
+    answers = [Answer(text=f"答{number}") for number in range(9)]
+    with ModelServer(answers) as model:
+        async with a_shop(tmp_path, (everything, own), model) as (shop, _):
+            thread = await turn(shop, "第0句")
+            for number in range(1, 9):
+                await turn(shop, f"第{number}句", thread=thread)
+            messages = cast("Sequence[Json]", model.requests[-1].page["messages"])
+            assert len(messages) == 1 + 2 * 8 + 1
