@@ -86,10 +86,7 @@ def words_of_data(skill: str, locale: Locale) -> frozenset[str]:
         return frozenset({*signs, *rising, *moving, *(word for birth in births for word in zodiac(birth).features)})
     cards = {card.name.in_locale(locale) for card in DECK}
     suits = {suit.in_locale(locale) for suit in ARCANA.values()}
-    lies = {"正位", "逆位", "upright", "reversed"}
-    return frozenset(
-        {*cards, *suits, *lies, *(f"{card}{between}{way}" for card in cards for way in lies for between in ("", " "))}
-    )
+    return frozenset({*cards, *suits, "正位", "逆位", "upright", "reversed"})
 
 
 @pytest.mark.parametrize("locale", LOCALES)
@@ -115,6 +112,7 @@ def test_S8_the_tags_of_cases_are_words_the_model_is_told_to_save(skill: str, lo
         ("bazi", "career_wealth", "compute_bazi", ["bazi_killing_food", "bazi_officer_resource"]),
         ("zodiac", "natal_overview", "compute_zodiac", ["zodiac_earth_sun", "zodiac_rising"]),
         ("zodiac", "emotion", "compute_zodiac", ["zodiac_earth_moon", "zodiac_earth_sun"]),
+        ("tarot", "daily_card", "draw_tarot", ["tarot_wands_pentacles", "tarot_reversed"]),
     ],
 )
 @pytest.mark.parametrize("locale", LOCALES)
@@ -124,7 +122,7 @@ def test_S8_a_chart_finds_its_cases(skill: str, scenario: str, tool: str, found:
     known = Known(profile=user.profile, skill_data=user.data, scenario=scenario)
     made = expert(skills(locale).skills[skill], known, Expertise(locale=locale))
     assert [scored.case.id for scored in made.cases] == found
-    assert made.step is not None and made.step.id == "ready"
+    assert made.step is not None and made.step.id in ("ready", "read")
 
 
 def test_S7_a_birth_that_changed_asks_for_a_new_chart():

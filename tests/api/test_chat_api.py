@@ -64,23 +64,23 @@ PAST: list[Json] = [
 PARTS: list[Json] = [{"type": "text", "text": "a"}, {"type": "image", "source": {}}, {"type": "text", "text": "b"}]
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"message": "hi"}, "hi"),
-        ({"message": " hi\n", "messages": PAST}, " hi\n"),
-        ({"message": "hi", "messages": "what we do not read"}, "hi"),
-        ({"message": " \n", "messages": PAST}, "last"),
-        ({"message": None, "messages": PAST}, "last"),
-        ({"messages": PAST}, "last"),
-        ({"messages": [*PAST, {"role": "user", "content": PARTS}]}, "a\nb"),
-        ({"message": "x" * 10_000}, "x" * 10_000),
-    ],
-)
-async def test_P16_the_message_wins_then_the_last_of_the_user(door: Door, body: Json, words: str):
-    run = await door.run_of(body)
-    assert [message.role for message in run.messages] == ["user"]
-    assert words_of(run) == [words]
+SAID: list[tuple[Json, str]] = [
+    ({"message": "hi"}, "hi"),
+    ({"message": " hi\n", "messages": PAST}, " hi\n"),
+    ({"message": "hi", "messages": "what we do not read"}, "hi"),
+    ({"message": " \n", "messages": PAST}, "last"),
+    ({"message": None, "messages": PAST}, "last"),
+    ({"messages": PAST}, "last"),
+    ({"messages": [*PAST, {"role": "user", "content": PARTS}]}, "a\nb"),
+    ({"message": "x" * 10_000}, "x" * 10_000),
+]
+
+
+async def test_P16_the_message_wins_then_the_last_of_the_user(door: Door):
+    for body, words in SAID:
+        run = await door.run_of(body)
+        assert [message.role for message in run.messages] == ["user"]
+        assert words_of(run) == [words], body
 
 
 async def test_P16_without_a_conversation_a_new_one_begins_and_ids_are_new_each_time(door: Door):
@@ -101,39 +101,37 @@ async def test_P16_skill_and_tone_are_wishes_of_the_run_and_all_else_is_ignored(
     assert (await door.run_of({"message": "hi", "skill": " ", "voice_mode": None})).props == {}
 
 
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        (b"", "body: is no JSON"),
-        (b"{", "body: is no JSON"),
-        (b'{"message": "\\ud800"}', "body: is no JSON"),
-        ([], "body: must be an object, is an array"),
-        ({}, "send the user's words as `message`"),
-        ({"message": " "}, "send the user's words as `message`"),
-        ({"messages": []}, "send the user's words as `message`"),
-        ({"messages": [{"role": "assistant", "content": "x"}]}, "send the user's words as `message`"),
-        ({"messages": [{"role": "user"}]}, "send the user's words as `message`"),
-        ({"messages": [{"role": "user", "content": [PARTS[1]]}]}, "send the user's words as `message`"),
-        ({"message": 7}, "message: must be a string, is a number"),
-        ({"messages": {}}, "messages: must be an array, is an object"),
-        ({"messages": ["x"]}, "messages[0]: must be an object, is a string"),
-        ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content: must be an array, is a number"),
-        ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content[0].text"),
-        ({"message": "x", "skill": 7}, "skill: must be a string, is a number"),
-        ({"message": "x", "voice_mode": []}, "voice_mode: must be a string, is an array"),
-        ({"message": "x", "conversation_id": 7}, "conversation_id: must be a string, is a number"),
-        ({"message": "x", "conversation_id": "no"}, "conversation_id: must be a UUID, is 'no'"),
-        ({"message": "x", "conversation_id": ""}, "conversation_id: must be a UUID, is ''"),
-        ({"message": "x", "skill": "no-such-skill"}, "no-such-skill"),
-        ({"message": "a\0b"}, "U+0000"),
-        ({"message": "x" * 10_001}, LONG_WORDS),
-        ({"messages": [{"role": "user", "content": "x" * 10_001}]}, LONG_WORDS),
-    ],
-)
-async def test_P16_what_cannot_be_a_message_is_refused_in_words_that_say_what_to_send(
-    door: Door, body: object, told: str
-):
-    assert_problem(await door.api.ask("POST", CHAT, body), 422, told)
+REFUSED: list[tuple[object, str]] = [
+    (b"", "body: is no JSON"),
+    (b"{", "body: is no JSON"),
+    (b'{"message": "\\ud800"}', "body: is no JSON"),
+    ([], "body: must be an object, is an array"),
+    ({}, "send the user's words as `message`"),
+    ({"message": " "}, "send the user's words as `message`"),
+    ({"messages": []}, "send the user's words as `message`"),
+    ({"messages": [{"role": "assistant", "content": "x"}]}, "send the user's words as `message`"),
+    ({"messages": [{"role": "user"}]}, "send the user's words as `message`"),
+    ({"messages": [{"role": "user", "content": [PARTS[1]]}]}, "send the user's words as `message`"),
+    ({"message": 7}, "message: must be a string, is a number"),
+    ({"messages": {}}, "messages: must be an array, is an object"),
+    ({"messages": ["x"]}, "messages[0]: must be an object, is a string"),
+    ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content: must be an array, is a number"),
+    ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content[0].text"),
+    ({"message": "x", "skill": 7}, "skill: must be a string, is a number"),
+    ({"message": "x", "voice_mode": []}, "voice_mode: must be a string, is an array"),
+    ({"message": "x", "conversation_id": 7}, "conversation_id: must be a string, is a number"),
+    ({"message": "x", "conversation_id": "no"}, "conversation_id: must be a UUID, is 'no'"),
+    ({"message": "x", "conversation_id": ""}, "conversation_id: must be a UUID, is ''"),
+    ({"message": "x", "skill": "no-such-skill"}, "no-such-skill"),
+    ({"message": "a\0b"}, "U+0000"),
+    ({"message": "x" * 10_001}, LONG_WORDS),
+    ({"messages": [{"role": "user", "content": "x" * 10_001}]}, LONG_WORDS),
+]
+
+
+async def test_P16_what_cannot_be_a_message_is_refused_in_words_that_say_what_to_send(door: Door):
+    for body, words in REFUSED:
+        assert_problem(await door.api.ask("POST", CHAT, body), 422, words)
     assert door.admitted == []
 
 

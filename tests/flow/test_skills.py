@@ -15,6 +15,41 @@ from tests.flow.skilled import PROFILE, calling, keep, result_of, system_of, too
 pytestmark = pytest.mark.full
 
 LEAN = "你是向导。\n\n## 语气\n温和。\n\n## 工具调用规则\n先想后做。"
+EXPERT = """\
+# 命盘 - 解盘师
+
+你只看盘说话。
+
+## 语气
+温和。
+
+## SOP 执行规则
+当前场景：basic（基本解读）
+
+按顺序执行以下流程。标有 → 的是当前步骤，由已知的用户数据得出：先完成它，不要跳到后面的步骤。\
+本轮的工具结果已经完成它时，接着做下一步。
+- 1. 收集
+→ 2. 排盘
+- 3. 解读
+
+当前步骤：排盘
+调用 compute_chart。
+
+始终遵守：
+不说吉凶。
+
+## 用户数据
+### 出生信息
+- date: 1990-05-15
+
+## 工具调用规则
+盘由工具来排。
+
+先想后做。
+
+- 当前技能是 chart，不要再次激活它。
+- 用户的问题属于另一个技能：调用 use_skill 切换到那个技能。
+- 用户想结束，或话题与本技能无关：调用 use_skill，skill 填 core，离开本技能。"""
 BORN = {"birth_info": {"date": "1990-05-15"}}
 WELL = Answer(text="Well.")
 
@@ -54,11 +89,7 @@ def test_S1_S3_the_model_takes_up_a_skill_and_goes_on_as_its_expert_in_the_same_
     assert system_of(lean) == LEAN
     assert tools_of(turn, 0) == ["use_skill", "hello"]
     assert result_of(turn.events) == {"status": "activated", "skill": "chart", "scenario": "basic"}
-    assert system_of(expert).startswith("# 命盘 - 解盘师\n\n你只看盘说话。\n\n## 语气\n温和。\n\n## SOP 执行规则\n")
-    assert "调用 compute_chart。" in system_of(expert)
-    assert "## 用户数据\n### 出生信息\n" in system_of(expert)
-    assert "1990-05-15" in system_of(expert)
-    assert system_of(expert).index("## 用户数据") < system_of(expert).index("## 工具调用规则\n盘由工具来排。")
+    assert system_of(expert) == EXPERT
     assert set(tools_of(turn, 1)) == {"use_skill", "hello", "look", "compute_chart", "collect_birth_info"}
     # The turn itself is whole: the words, the call and its result.
     assert [message["role"] for message in expert] == ["system", "user", "assistant", "tool"]

@@ -70,4 +70,4 @@ cards = st.builds(
     UiTold, message=MESSAGES, schema=WORDS.map(lambda words: compile_ui({"title": words, "fields": {"a": words}}) or {})
 )
 events: st.SearchStrategy[Event] = st.one_of(deltas, middles, activities, cards, ends)
-streams = st.lists(st.one_of(deltas, deltas, middles), max_size=30)
+streams = st.lists(st.one_of(deltas, deltas, middles, cards), max_size=30)

@@ -22,6 +22,7 @@ from recto.page.events import (
     TextEnded,
     TextSaid,
     TextStarted,
+    UiTold,
     encode_event,
 )
 from tests.page.event_strategies import streams
@@ -74,6 +75,12 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
             (CallAnswered(message="r", call="c", content="out"),), set[str](), (), id="a result is never half said"
         ),
         pytest.param((*said_half, TextEnded(message="m"), lost("m")), set[str](), (), id="discarded before"),
+        pytest.param(
+            (*said_half, TextEnded(message="m"), UiTold(message="m", schema={})),
+            set[str](),
+            (lost("m"),),
+            id="how it is shown was told, and it is lost all the same",
+        ),
         pytest.param(
             (*said_half, TextEnded(message="m"), lost("m"), TextStarted(message="n")),
             set[str](),

@@ -80,6 +80,15 @@ def test_S8_a_broken_case_is_told_with_its_line_and_left_out(
     assert [one[: len(where + expected)] for one in lines] == [where + expected]
 
 
+def test_S8_a_value_that_cannot_be_read_is_told_once_in_a_file_and_in_its_variant(tmp_path: Path):
+    files = {"cases/a.md": "---\nid: 1e999\n---\nx", "cases/a.en.md": "---\nname: 1e999\n---\nx"}
+    lines = told(tmp_path / "it", loaded_with(tmp_path, "", files, "en").warnings)
+    assert [line.split("; ")[0] for line in lines] == [
+        "cases/a.md:2: the number 1e999 is too large",
+        "cases/a.en.md:2: the number 1e999 is too large",
+    ]
+
+
 def test_S8_a_file_named_as_the_id_of_a_case_before_it_is_left_out(tmp_path: Path):
     expected = ['cases/storm.md:1: id is "storm"; another case has that id already. The case is left out.']
     assert warned(tmp_path, {"cases/storm.md": "---\ntags: [a]\n---\nx"}) == expected

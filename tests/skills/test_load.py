@@ -348,6 +348,12 @@ def test_S9_a_variant_for_the_language_has_the_body_and_the_settings_it_names(tm
     assert chinese.files == ()
 
 
+def test_S9_a_table_of_a_variant_stands_in_the_place_of_the_other_whole(tmp_path: Path):
+    files = {"SKILL.en.md": "---\nscenarios: {b: {}}\n---\n"}
+    skill = one(tmp_path, "scenarios: {a: {description: x}}", files, "en")
+    assert skill.scenarios == (Scenario(name="b", rule_ids=("b",)),)
+
+
 def test_S9_a_variant_without_a_body_has_that_of_the_file(tmp_path: Path):
     skill = one(tmp_path, "", {"SKILL.en.md": "---\ndescription: In English.\n---\n"}, "en")
     assert (skill.description, skill.identity) == ("In English.", "You do it.")

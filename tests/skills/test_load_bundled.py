@@ -25,7 +25,9 @@ def refusal(skill: Skill, path: str) -> str:
 
 def test_S5_every_other_file_is_listed_by_its_path(tmp_path: Path):
     hidden = {".git/config": "x", "__pycache__/a.pyc": "x", "scripts/.env": "x", "a/b/c/d/e/f/g/h/deep.txt": "x"}
-    skill = one(tmp_path, "", {**TREE, **hidden, "a/b/c/d/e/f/g/h.txt": "12", "guide.en.md": "g", "a\nb.txt": "x"})
+    skill = one(
+        tmp_path, "", {**TREE, **hidden, "a/b/c/d/e/f/g/h.txt": "12", "guide.en.md": "g", "a\nb.txt": "x", "a\\b": "x"}
+    )
     assert skill.files == (
         BundledFile(path="LICENSE.txt", size=4),
         BundledFile(path="a/b/c/d/e/f/g/h.txt", size=2),
@@ -92,6 +94,12 @@ def test_S5_a_bundled_file_is_read_by_its_path(tmp_path: Path, path: str, raw: b
 def test_S5_a_path_that_leads_nowhere_is_told_with_near_ones(tmp_path: Path, path: str, there_are: str):
     expected = f"Skill 'it' has no file {path!r}. {there_are}. Ask for one of them by its path as it stands."
     assert refusal(one(tmp_path, "", TREE), path) == expected
+
+
+def test_S5_a_path_from_the_root_is_none_of_a_skill_even_where_it_leads_to_one(tmp_path: Path):
+    folder = a_skill(tmp_path, files=TREE)
+    skill = load_skills(tmp_path).skills["it"]
+    assert refusal(skill, str(folder / "LICENSE.txt")).startswith("Skill 'it' has no file ")
 
 
 def test_S5_a_skill_without_files_says_so_and_many_are_not_all_listed(tmp_path: Path):

@@ -88,6 +88,28 @@ def test_S5_settings_beside_one_that_is_no_yaml_stay_what_they_are(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("settings", "description", "metadata"),
+    [
+        ('description: "Finds \\d+ digits"', "Finds \\d+ digits", {}),
+        ("description: 'It' does", "'It' does", {}),
+        ("description: |\n\tOne.\n\tTwo.", "One.\nTwo.", {}),
+        ("description: a: b\ndescription: c", "a: b", {}),
+        ("description: a: b\nx: 1\nx: 2", "a: b", {"x": 1}),
+        ("description: It.\nx: a: b\ny: 99999999999999999999", "It.", {"x": "a: b", "y": "99999999999999999999"}),
+        ("description: It.\nx: a: b\ny: 1e999", "It.", {"x": "a: b", "y": "1e999"}),
+        ("description: It.\nx: [a: b\ny z: 1\nv:\n- 1.5", "It.", {"x": "[a: b y z: 1", "v": [1.5]}),
+    ],
+)
+def test_S5_what_is_no_yaml_is_read_a_setting_at_a_time(
+    tmp_path: Path, settings: str, description: str, metadata: Mapping[str, Json]
+):
+    a_skill(tmp_path, "it", f"---\n{settings}\n---\nYou.")
+    loaded = load_skills(tmp_path)
+    assert (loaded.skills["it"].description, loaded.skills["it"].metadata) == (description, metadata)
+    assert loaded.warnings
+
+
+@pytest.mark.parametrize(
     ("name", "warnings"),
     [
         ("plain", []),
@@ -178,6 +200,17 @@ def test_S5_settings_made_to_hurt_do_not_and_the_skill_loads(tmp_path: Path, set
     assert loaded.skills["it"].description.startswith("Does it.")
     assert loaded.warnings
     assert values_in(loaded.skills["it"].metadata) < 20_000
+    assert levels_of(loaded.skills["it"].metadata) <= 33
+
+
+def levels_of(value: Json) -> int:
+    match value:
+        case dict():
+            return 1 + max(map(levels_of, value.values()), default=0)
+        case list():
+            return 1 + max(map(levels_of, value), default=0)
+        case _:
+            return 0
 
 
 def values_in(value: Json) -> int:

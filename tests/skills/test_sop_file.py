@@ -124,6 +124,7 @@ def test_S7_a_condition_is_what_its_table_says(when: str, expected: Condition):
         ("\n    has: skill_data", 5, f'steps.0.when.has is "skill_data"; {UNDECLARED}'),
         ("\n    equals: tier", 5, 'steps.0.when.equals is "tier"; it is a table of paths, each with what it equals.'),
         ("\n    equals:\n      x: 1", 6, f'steps.0.when.equals.x is "x"; {UNDECLARED}'),
+        ("\n    equals:\n      x:\n      - 1", 6, f'steps.0.when.equals.x is "x"; {UNDECLARED}'),
         ("\n    equals: {tier: }", 5, "steps.0.when.equals.tier has no value; give it one, or take the line out."),
         ("\n    differs: [tier]", 5, 'steps.0.when.differs is ["tier"]; it is a list of two paths.'),
         ("\n    differs: tier", 5, 'steps.0.when.differs is "tier"; it is a list of two paths.'),
@@ -191,6 +192,16 @@ def test_S7_a_procedure_that_is_no_text_or_too_long_is_told():
         (3, "byte 8 is no UTF-8 (invalid start byte). Save the file as UTF-8."),
         (1, "it has more than 262144 bytes. Shorten it."),
     ]
+
+
+def test_S7_steps_without_an_id_do_not_have_the_same_one():
+    faults = read_sop(b"steps:\n- text: a\n- text: b", NEEDS).faults
+    assert [fault.text for fault in faults] == ["steps.0 has no id. Give it one.", "steps.1 has no id. Give it one."]
+
+
+def test_S7_rules_that_say_nothing_are_left_out():
+    read = read_sop(b"steps: [{id: a, text: b}]\nrules: ['', ' x ']\ntool_rules: []", NEEDS)
+    assert (read.sop.rules, read.sop.tool_rules) == ("- x", "")
 
 
 def test_S7_a_procedure_may_end_lines_as_it_likes():

@@ -13,7 +13,7 @@ from recto.errors import SettingsError
 
 SETTING = "RECTO_CORS_ORIGINS"
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
-METHODS = "GET, HEAD, POST, PATCH, DELETE"
+METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 ALLOWED = "Authorization, Content-Type, Last-Event-ID"
 EXPOSED = b"Retry-After, recto-task-id"
 VARY: Field = (b"vary", b"Origin")

@@ -26,7 +26,7 @@ from recto.api.problems import problem
 from recto.api.rate import Buckets, neighbourhood
 from recto.errors import SettingsError
 
-JSON, MULTIPART = "application/json", "multipart/form-data"
+JSON, MERGE, MULTIPART = "application/json", "application/merge-patch+json", "multipart/form-data"
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
@@ -144,7 +144,7 @@ class Gate:
         if origin is not None and (is_asking or method in WRITES) and not self._is_origin(origin, is_asking=is_asking):
             told = f"A page of {origin[:64]!r} may not post here; those of this machine and RECTO_CORS_ORIGINS may."
             return Refusal(status=403, code="wrong_origin", told=told)
-        kind, taken = headers.get("content-type", ""), self._media(request.scope["path"])
+        kind, taken = headers.get("content-type", ""), self._media(method, request.scope["path"])
         if method in WRITES and _has_body(headers) and kind.partition(";")[0].strip().lower() not in taken:
             told = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(taken)}."
             return Refusal(status=415, code="wrong_media", told=told)
@@ -208,7 +208,9 @@ class Gate:
         is_named = path in self._rules.open_paths or path.startswith(self._rules.open_prefixes)
         return is_named and request.scope["method"] in LOOKS
 
-    def _media(self, path: str) -> tuple[str, ...]:
+    def _media(self, method: str, path: str) -> tuple[str, ...]:
+        if method == "PATCH":
+            return (JSON, MERGE)
         return (JSON, MULTIPART) if path in self._rules.multipart_paths else (JSON,)
 
 

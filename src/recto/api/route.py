@@ -35,7 +35,7 @@ class Route:
     events, `text` is the media type of an answer that is neither. One that `is_open` needs no credentials.
     """
 
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     handler: Callable[..., Awaitable[Response]]
     tag: str

@@ -33,7 +33,7 @@ def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: st
                 still_open.pop(("reasoning", id), None)
             case {"type": "TOOL_CALL_END", "toolCallId": str(call)}:
                 still_open.pop(("call", call), None)
-            case {"type": "CUSTOM", "value": {"messageId": str(id)}}:
+            case {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": str(id)}}:
                 messages.pop(id, None)
             case _:
                 pass

@@ -15,6 +15,7 @@ from recto.skills.within import Unreadable, leads_out, read_within
 MOST_FILES = 500
 DEEPEST = 8
 READ_BYTES = 1_048_576
+# As much of a path as is compared with others.
 LONGEST_PATH = 1_024
 SHOWN = 20
 MADE = "__pycache__"
@@ -74,7 +75,7 @@ def is_offered(names: tuple[str, ...]) -> bool:
 
 def read_bundled(skill: Skill, path: str) -> bytes:
     """The bytes of a file of the skill's folder. Raises ToolError, which says what there is instead."""
-    names = PurePosixPath(path).parts if len(path) <= LONGEST_PATH else ()
+    names = PurePosixPath(path).parts
     if not names or names[0] == "/" or not is_offered(names):
         raise ToolError(_unknown(skill, path))
     file = skill.folder.joinpath(*names)

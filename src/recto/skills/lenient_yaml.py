@@ -185,7 +185,7 @@ def _by_setting(text: str, first_line: int) -> Lenient:
         if setting.name in values:
             continue
         found = _read(setting.text, setting.line)
-        if found is None or list(found.values) != [setting.name]:
+        if found is None:
             found = Values(values={setting.name: _plain(setting)}, lines={(setting.name,): setting.line})
             doubts.append(Fault(line=setting.line, text=AS_TEXT.format(name=setting.name)))
         values.update(found.values)

@@ -98,7 +98,7 @@ def _over(base: Written, variant: Written) -> Written:
         lines=_lines(below.lines, above.lines, above.values),
         names=_lines(below.names, above.names, above.values),
         faults=(*below.faults, *_moved(above.faults)),
-        unread=(*(place for place in below.unread if place[0] not in above.values), *above.unread),
+        unread=(*below.unread, *above.unread),
     )
     body, end_line = (variant.body, variant.end_line + VARIANT_LINES) if variant.body else (base.body, base.end_line)
     doubts = (*base.doubts, *_moved(variant.doubts))

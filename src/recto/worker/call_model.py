@@ -16,6 +16,7 @@ from recto.page.canonical import dump
 from recto.page.discard import discard_lost
 from recto.page.events import Event, encode_event
 from recto.page.quote import Quote
+from recto.page.ui_told import ui_events
 from recto.store.ports import CallBegun, CallEnded, Change, Purpose
 from recto.worker.account import seconds_between, tell
 from recto.worker.calls_in_text import CallsInText
@@ -163,7 +164,8 @@ async def _append(desk: Desk, call: _Call) -> None:
         usage=dump(desk.account.row()),
     )
     desk.failures = desk.too_long = 0
-    desk.problem, events = None, reply.close()
+    desk.problem = None
+    events = [*reply.close(), *ui_events(reply.id, "".join(reply.words), desk.agent.locale)]
     # A reply that is the run's last ends it in the same write: one commit less, and nothing between the two.
     match next_step((*desk.log, *change.entries), desk.state()):
         case Finished(outcome=outcome) if desk.agent.titles != "model":

@@ -30,20 +30,12 @@ class UserProfile:
 
     async def change(self, field: str, value: Json) -> None:
         """Keep a field, in the place of what it was; None forgets it."""
-        change = ProfileChange(fields={field: await self._over(field, value)}, check=self._check)
+        change = ProfileChange(fields={field: value}, replaces=True, check=self._check)
         try:
             await self.store.change_profile(self.owner, change, self.clock(), self.limit_bytes)
         except (Refused, WireError) as error:
             raise ToolError(f"{field} cannot be kept: {error}") from error
         self.changed()
-
-    async def _over(self, field: str, value: Json) -> Json:
-        """The value as a patch: what it no longer has is taken out of what is there."""
-        if not isinstance(value, Mapping):
-            return value
-        old = (await self.store.profile_fields(self.owner, (field,))).get(field)
-        gone = [name for name in old if name not in value] if isinstance(old, Mapping) else []
-        return {**value, **dict.fromkeys(gone, None)}
 
     def _check(self, fields: Mapping[str, Json]) -> None:
         problem = check_profile(fields, self.schema) if self.schema else None

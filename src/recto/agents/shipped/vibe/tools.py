@@ -191,7 +191,8 @@ async def draw_tarot(
     # By the call, so that one repeated after a crash draws the same cards.
     drawn_by = _seed(f"{context.thread}/{context.call}") if seed is None else seed
     kept = await _kept(context, "tarot")
-    last: Row = {**told_features(draw(spread, drawn_by).row(locale), locale), "question": question}
+    drawn = draw(spread, drawn_by).row(locale)
+    last: Row = {**{name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}, "question": question}
     if kept.get("last") != last:
         history: list[Json] = [*items(kept, "history"), _brief(last, context)]
         await _profile(context).keep("tarot", {"last": last, "history": history[-MOST_DRAWS:]})

@@ -1,0 +1,123 @@
+"""S1, S10: the shipped agent in both languages: its pages keep their budgets, whatever is known of a user."""
+
+from functools import cache
+
+import pytest
+
+from recto.agents.agent import Agent, Limits
+from recto.agents.agent_folder import Toolbox
+from recto.agents.folders import SHIPPED, load_agents, load_folder
+from recto.page import system_prompt
+from recto.page.canonical import Json
+from recto.page.prompt import render
+from recto.page.tokens import OFFLINE
+from recto.skills.known import Known
+from recto.skills.skill import Skill
+from recto.tools.load import tools_built_in, tools_of_agent, tools_of_folder
+from recto.tools.registry import Registry
+from recto.worker.staging import Stage, stage_of
+from tests.agents.vibe import BIRTH, KeptInMemory, at_work, call
+
+NAMES = ("vibe", "vibe-en")
+SKILLS = ("bazi", "career", "lifecoach", "tarot", "zodiac")
+CONTEXT: dict[str, Json] = {
+    "stage": "转行中，做了八年后端",
+    "industry": "互联网",
+    "goal": "半年内换到能长期做下去的方向。" * 20,
+    "concerns": ["迷茫", "转行", "裁员", "收入下降", "家人不理解"],
+    "notes": "最近睡得不好，周末会去爬山。" * 40,
+}
+FACTS: list[Json] = [f"第{number}件已经知道的事：喜欢安静，不喜欢临时改变计划。" for number in range(20)]
+
+
+@pytest.fixture(scope="module")
+def agents() -> dict[str, Agent]:
+    return {name: load_agents(None, Limits())[name] for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def tools() -> Registry:
+    return Registry(tools_of_folder(SHIPPED / "vibe"))
+
+
+@cache
+def user_of(locale: str) -> KeptInMemory:
+    """Somebody who has used all of it for a while: what the tools themselves have kept."""
+    user = KeptInMemory(profile={"birth_info": BIRTH})
+    call("compute_bazi", user, {"true_solar_time": True}, at_work(user, locale))
+    call("compute_zodiac", user, {}, at_work(user, locale))
+    for number in range(12):
+        call(
+            "draw_tarot", user, {"spread": "celtic_cross", "question": "？" * 100}, at_work(user, locale, f"c{number}")
+        )
+    call("save_life_context", user, CONTEXT, at_work(user, locale))
+    call("save_facts", user, {"facts": FACTS}, at_work(user, locale))
+    notes: Json = {"strengths": ["写作"] * 5, "plan": "先做两个小项目。" * 60, "next_steps": ["约谈三个人"] * 5}
+    call("save_career_notes", user, notes, at_work(user, locale))
+    return user
+
+
+def everything(skill: Skill, locale: str) -> Known:
+    """What the skill declares, of a user of whom all is known."""
+    user = user_of(locale)
+    declared = {path.split(".")[0] for path in skill.fields}
+    return Known(
+        profile={name: value for name, value in user.profile.items() if name in declared},
+        skill_data={skill.name: user.data[skill.name]} if skill.has_data else {},
+        scenario=skill.default_scenario,
+    )
+
+
+def staged(agent: Agent, skill: Skill | None, tools: Registry, known: Known | None = None) -> Stage:
+    return stage_of(agent, skill, known or Known(), None, Registry((*tools_of_agent(agent, {}), *tools.values())))
+
+
+def test_S10_both_agents_load_with_nothing_to_say_against_them():
+    built_in = Registry(tools_built_in())
+    box = Toolbox(built_in=built_in, of_folder=lambda folder: Registry(tools_of_folder(folder)))
+    loaded = load_folder(SHIPPED, Limits(), box)
+    assert [str(one) for one in (*loaded.problems, *loaded.warnings)] == []
+    assert [tuple(loaded[name].skills) for name in NAMES] == [SKILLS, SKILLS]
+    assert [loaded[name].locale for name in NAMES] == ["zh", "en"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_S1_the_page_to_choose_on_has_2000_tokens_at_most_with_its_directory(
+    agents: dict[str, Agent], tools: Registry, name: str
+):
+    agent = agents[name]
+    stage, offer = staged(agent, None, tools), agent.use_skill["select"]
+    prompt, directory = OFFLINE.count((render(stage.prompt, agent.locale), offer.description + offer.parameters))
+    assert offer.note == ""
+    assert prompt + directory <= 2_000
+    assert (stage.history, stage.budget) == (5, 2_000)
+    # Nothing of the user, no cases, no procedure, and no tool but the one that chooses.
+    assert (stage.prompt.data, stage.prompt.cases, stage.prompt.sop) == ((), (), "")
+    assert [one.name for one in stage.offers(Registry((*tools_of_agent(agent, {}), *tools.values())))] == ["use_skill"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("skill", SKILLS)
+def test_S1_an_experts_prompt_has_8000_tokens_at_most_with_everything_known(
+    agents: dict[str, Agent], tools: Registry, name: str, skill: str
+):
+    agent = agents[name]
+    found = agent.skills[skill]
+    stage = staged(agent, found, tools, everything(found, agent.locale))
+    told = system_prompt(stage.prompt, agent.locale, stage.budget, OFFLINE)
+    (tokens,) = OFFLINE.count((told.text,))
+    assert tokens <= 8_000
+    # Without anything taken out of it: the budget is no means to get there.
+    assert (told.changes, told.over) == ((), None)
+    assert tokens <= 6_000
+    assert stage.prompt.sop
+    assert stage.prompt.data
+    assert stage.prompt.cases or skill == "lifecoach" or name == "vibe-en"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_S5_every_tool_a_skill_names_is_there_and_every_tool_is_some_skills(
+    agents: dict[str, Agent], tools: Registry, name: str
+):
+    named = {tool for skill in agents[name].skills.values() for tool in skill.tools}
+    assert named == set(tools)

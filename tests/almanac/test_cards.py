@@ -1,0 +1,111 @@
+"""Cards of charts, draws and births (P14): whole, in both languages, from what a skill keeps."""
+
+from typing import cast
+
+import pytest
+
+from recto.almanac.bazi import bazi
+from recto.almanac.birth import read_birth
+from recto.almanac.cards import bazi_card, birth_card, birth_form_card, saved_card, tarot_card, zodiac_card
+from recto.almanac.tarot import draw
+from recto.almanac.telling import Row, at, items, said, told_bazi
+from recto.almanac.told import Locale
+from recto.almanac.zodiac import zodiac
+from recto.page.canonical import Json
+
+BIRTH = read_birth({"date": "1990-05-15", "time": "14:30", "place": "北京", "gender": "male"})
+
+
+def test_P14_the_card_of_four_pillars_is_a_table_of_them_with_what_was_noted():
+    assert bazi_card(told_bazi(bazi(BIRTH).row("zh"), "zh"), "zh") == {
+        "status": "success",
+        "title": "四柱八字 · 庚午 辛巳 庚辰 癸未",
+        "body": "出生时当地实行夏令时，钟表快60分钟，排盘已减去。\n仅供参考与自我反思。",
+        "fields": [
+            {"label": "日主", "value": "阳 庚 金"},
+            {"label": "强弱", "value": "身强（50分）"},
+            {"label": "格局", "value": "七杀格"},
+            {"label": "喜用", "value": "木、水、火"},
+            {"label": "流年", "value": "—"},
+        ],
+        "table": {
+            "columns": ["柱", "年柱", "月柱", "日柱", "时柱"],
+            "rows": [
+                ["干支", "庚午", "辛巳", "庚辰", "癸未"],
+                ["十神", "比肩", "劫财", "日主", "伤官"],
+                [
+                    "藏干",
+                    "丁 正官、己 正印",
+                    "丙 七杀、庚 比肩、戊 偏印",
+                    "戊 偏印、乙 正财、癸 伤官",
+                    "己 正印、丁 正官、乙 正财",
+                ],
+                ["纳音", "路旁土", "白蜡金", "白蜡金", "杨柳木"],
+            ],
+        },
+        "actions": [
+            {"label": "事业财运", "message": "看看我的事业与财运"},
+            {"label": "感情", "message": "看看我的感情"},
+            {"label": "今年", "message": "看看我今年的流年"},
+        ],
+    }
+
+
+def test_P14_the_card_of_a_sky_has_its_planets_and_says_which_go_back():
+    card = zodiac_card(zodiac(BIRTH).row("en"), "en")
+    assert (card["title"], card["body"]) == ("Birth chart", "For reflection only.")
+    assert [said(one, "label") for one in items(card, "fields")] == ["Sun", "Moon", "Rising", "Midheaven"]
+    assert at(card, "table", "columns") == ["Planet", "Position", "House", "Motion"]
+    rows = cast("list[list[Json]]", at(card, "table", "rows"))
+    assert [rows[0][0], rows[0][2:], rows[2][0], rows[2][2:]] == [
+        "Sun",
+        ["9", "direct"],
+        "Mercury",
+        ["8", "retrograde"],
+    ]
+    assert said(items(card, "actions")[0], "message") == "Tell me about my moon and my moods"
+
+
+def test_P14_the_card_of_a_draw_has_each_card_in_its_place():
+    assert tarot_card({**draw("single", 2).row("en"), "question": "What now?"}, "en") == {
+        "status": "success",
+        "title": "Tarot · Single card",
+        "body": "For reflection only.",
+        "fields": [{"label": "Question", "value": "What now?"}, {"label": "Seed", "value": "2"}],
+        "table": {
+            "columns": ["Position", "Card", "Lies", "Keywords"],
+            "rows": [
+                [said(card, name) for name in ("position", "card", "orientation", "keywords")] for card in drawn()
+            ],
+        },
+    }
+
+
+def drawn() -> list[Row]:
+    return [card.row("en") for card in draw("single", 2).cards]
+
+
+def test_P14_a_birth_is_shown_as_it_was_saved_and_asked_for_with_examples():
+    assert birth_card({"date": "1990-05-15", "gender": "female", "calendar": "lunar"}, "zh")["fields"] == [
+        {"label": "出生日期", "value": "1990-05-15"},
+        {"label": "性别", "value": "女"},
+        {"label": "历法", "value": "农历"},
+    ]
+    assert birth_form_card({"date": "1990-05-15"}, "en")["fields"] == [
+        {"label": "Date of birth", "value": "1990-05-15"},
+        {"label": "Time of birth", "value": "Such as 14:30; leave it out if unknown"},
+        {"label": "Place of birth", "value": "City, such as Beijing"},
+        {"label": "Gender", "value": "male or female, for the luck cycles"},
+    ]
+
+
+@pytest.mark.parametrize(("locale", "title"), [("zh", "已保存"), ("en", "Saved")])
+def test_P14_what_was_saved_is_listed(locale: Locale, title: str):
+    assert saved_card(["迷茫"], locale) == {"status": "success", "title": title, "items": ["迷茫"]}
+
+
+@pytest.mark.parametrize("kept", [{}, {"pillars": None, "planets": "x", "cards": {}, "notes": 1, "strength": []}])
+def test_P14_a_card_of_what_is_no_chart_has_dashes(kept: dict[str, Json]):
+    assert at(bazi_card(kept, "en"), "fields") is not None
+    assert said(items(zodiac_card(kept, "en"), "fields")[0], "value") == "—"
+    assert at(tarot_card(kept, "en"), "table", "rows") == []
