@@ -65,8 +65,8 @@ def main(arguments: Sequence[str]) -> None:
         loaded = (time.perf_counter() - started) * 1_000
         tools = Registry((*tools_of_agent(agent, {}), *tools_of_folder(Path(folder) / "many")))
         goals = [_goal("load the agent, once", loaded), *_measured(agent, tools, times)]
-    print(f"{SKILLS} skills, {CASES} cases in the one that is used; median of {times}, in milliseconds")  # noqa: T201 - what it is for
-    print("\n".join(map(str, goals)))  # noqa: T201 - what it is for
+    print(f"{SKILLS} skills, {CASES} cases in the one that is used; median of {times}, in milliseconds")
+    print("\n".join(map(str, goals)))
 
 
 def _write(folder: Path) -> None:

@@ -20,6 +20,7 @@ from recto.testing.process import ServerProcess
 from recto.tools.load import tools_built_in
 
 LIMITS = Limits(steps=3)
+SHIPPED_NAMES = ["chat", "docs", "vibe", "vibe-en"]
 PERSONA = "You are a gardener.\n\n# Rules\n\nWater in the morning. 早上浇水。"
 TOOLS = '''
 from recto.tools import tool
@@ -49,15 +50,16 @@ def an_agent(folder: Path, name: str, *, persona: str | None = None, tools: str 
 
 def test_C4_without_a_folder_there_are_the_shipped_agents():
     agents = load_agents(None, LIMITS)
-    assert list(agents) == ["chat", "docs"]
+    assert list(agents) == SHIPPED_NAMES
     assert agents["chat"] == replace(CHAT, limits=LIMITS, description=agents["chat"].description)
     assert all(agent.description for agent in agents.values())
     assert (agents.problems, agents.warnings) == ((), ())
 
 
-def test_D1_the_shipped_agents_take_documents_and_images():
+def test_D1_the_agents_for_files_take_documents_and_images():
     taken = FileInput(is_on=True)
-    assert [agent.file_input for agent in load_agents(None, LIMITS).values()] == [taken, taken]
+    agents = load_agents(None, LIMITS)
+    assert [agents[name].file_input for name in ("chat", "docs")] == [taken, taken]
 
 
 def test_D1_the_agent_for_documents_shows_every_setting_of_files_and_has_the_tools_for_them():
@@ -75,7 +77,7 @@ def test_C4_each_folder_is_an_agent_by_its_name_with_the_persona_of_its_file(tmp
     an_agent(tmp_path, "gardener", persona=f"\n{PERSONA}\n\n")
     an_agent(tmp_path, "baker", persona="You bake.")
     agents = load_agents(tmp_path, LIMITS)
-    assert list(agents) == ["chat", "docs", "baker", "gardener"]
+    assert list(agents) == [*SHIPPED_NAMES, "baker", "gardener"]
     assert agents["gardener"].name == "gardener"
     assert agents["gardener"].prompt.identity == PERSONA
     assert agents["gardener"].tools == CHAT.tools
@@ -100,7 +102,7 @@ def test_C4_a_folder_with_nothing_of_an_agent_is_reported_and_others_load(tmp_pa
     an_agent(tmp_path, "nothing")
     an_agent(tmp_path, "baker", persona="You bake.")
     loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == ["chat", "docs", "baker"]
+    assert list(loaded) == [*SHIPPED_NAMES, "baker"]
     assert list(loaded.broken) == ["nothing"]
     assert [str(problem) for problem in loaded.problems] == [
         f"{tmp_path / 'nothing'}: there is neither AGENT.md nor tools.py in it. "
@@ -118,7 +120,7 @@ def test_C4_a_folder_whose_name_is_none_is_reported(tmp_path: Path):
 def test_C4_a_broken_folder_named_as_the_built_in_agent_leaves_none_of_that_name(tmp_path: Path):
     an_agent(tmp_path, "chat", persona="---\nlocale: fr\n---\nYou are mine.")
     loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == list(loaded.folders) == ["docs"]
+    assert list(loaded) == list(loaded.folders) == SHIPPED_NAMES[1:]
     assert list(loaded.broken) == ["chat"]
 
 
@@ -132,15 +134,20 @@ def test_C4_where_each_agent_is_can_be_told(tmp_path: Path):
 def test_C4_a_folder_named_as_the_built_in_agent_takes_its_place(tmp_path: Path):
     an_agent(tmp_path, "chat", persona="You are mine.")
     agents = load_agents(tmp_path, LIMITS)
-    assert list(agents) == ["chat", "docs"]
+    assert list(agents) == SHIPPED_NAMES
     assert agents["chat"].prompt.identity == "You are mine."
+
+
+def test_S9_a_folder_named_as_a_shipped_agent_takes_the_place_of_its_other_languages_too(tmp_path: Path):
+    an_agent(tmp_path, "vibe", persona="You are mine.")
+    assert list(load_agents(tmp_path, LIMITS)) == ["chat", "docs", "vibe"]
 
 
 def test_C4_files_and_hidden_folders_are_no_agents(tmp_path: Path):
     (tmp_path / "README.md").write_text("x")
     for name in (".git", "__pycache__", "_drafts"):
         an_agent(tmp_path, name, persona="x")
-    assert list(load_agents(tmp_path, LIMITS)) == ["chat", "docs"]
+    assert list(load_agents(tmp_path, LIMITS)) == SHIPPED_NAMES
 
 
 def test_C4_a_folder_that_cannot_be_read_says_so(tmp_path: Path):

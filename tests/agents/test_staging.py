@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import Agent, Limits
-from recto.agents.agent_folder import Toolbox
+from recto.agents.agent_folder import Toolbox, lint
 from recto.agents.folders import Loaded, load_folder
 from recto.page.canonical import load_object
 from tests.flow.skilled import write_guide
@@ -33,7 +33,8 @@ def problems(agents: Path) -> list[str]:
 
 
 def warnings(found: Loaded, agents: Path) -> list[str]:
-    return [str(warning).removeprefix(f"{agents}/") for warning in found.warnings]
+    linted = [one for name in found for one in lint(found[name], found.folders[name], TOOLBOX)]
+    return [str(warning).removeprefix(f"{agents}/") for warning in (*found.warnings, *linted)]
 
 
 def guide(agents: Path, more: str = "") -> Agent:

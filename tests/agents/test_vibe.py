@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from recto.agents.agent import Agent, Limits
-from recto.agents.agent_folder import Toolbox
+from recto.agents.agent_folder import Toolbox, lint
 from recto.agents.folders import SHIPPED, load_agents, load_folder
 from recto.page import system_prompt
 from recto.page.canonical import Json
@@ -76,7 +76,8 @@ def test_S10_both_agents_load_with_nothing_to_say_against_them():
     built_in = Registry(tools_built_in())
     box = Toolbox(built_in=built_in, of_folder=lambda folder: Registry(tools_of_folder(folder)))
     loaded = load_folder(SHIPPED, Limits(), box)
-    assert [str(one) for one in (*loaded.problems, *loaded.warnings)] == []
+    linted = [one for name in NAMES for one in lint(loaded[name], loaded.folders[name], box)]
+    assert [str(one) for one in (*loaded.problems, *loaded.warnings, *linted)] == []
     assert [tuple(loaded[name].skills) for name in NAMES] == [SKILLS, SKILLS]
     assert [loaded[name].locale for name in NAMES] == ["zh", "en"]
 

@@ -67,7 +67,12 @@ def scripted_server(folder: Path, settings: Mapping[str, str] | None = None) -> 
         return Answer(text=PLAIN.text, hold=held, hold_after=4)
 
     with ModelServer(script) as model:
-        known = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_API_KEYS": KEYS}
+        known = {
+            "RECTO_MODEL": "compatible:x",
+            "RECTO_MODEL_URL": model.url,
+            "RECTO_API_KEYS": KEYS,
+            "RECTO_AGENT": "chat",
+        }
         with ServerProcess.serve(folder, {**known, **(settings or {})}) as server:
             yield Scripted(url=server.url, model=model, go=go, answers=answers)
         go.set()

@@ -212,6 +212,12 @@ async def test_C2_a_page_of_elsewhere_changes_nothing_on_this_machine(method: st
     assert (answer.status, answer.json["code"]) == (403, "wrong_origin")
 
 
+async def test_S6_a_patch_may_come_as_what_it_is_and_nothing_else_may():
+    sent = {"content_type": "application/merge-patch+json", "content_length": "9"}
+    assert (await ask(gate(), "PATCH", "/who", **sent)).status == 200
+    assert (await ask(gate(), "POST", "/who", **sent)).status == 415
+
+
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
 async def test_P9_forms_are_only_taken_where_files_are(method: str):
     form = {"content_type": "multipart/form-data; boundary=x", "content_length": "9"}

@@ -19,7 +19,9 @@ Content = Mapping[str, Mapping[str, Json]]
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    with ServerProcess.serve(tmp_path_factory.mktemp("described"), {"RECTO_MODEL": "demo"}) as server:
+    with ServerProcess.serve(
+        tmp_path_factory.mktemp("described"), {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}
+    ) as server:
         yield server.url
 
 

@@ -88,7 +88,7 @@ class Fuzzed:
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
     free = dict.fromkeys(("RECTO_USER_RUNS", "RECTO_USER_REQUESTS", "RECTO_THREAD_QUEUE", "RECTO_QUEUE"), "0")
-    known = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_OPERATORS": "alice"}
+    known = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_OPERATORS": "alice", "RECTO_AGENT": "chat"}
     with ServerProcess.serve(tmp_path_factory.mktemp("fuzzed"), {**known, **free}) as server:
         methods = generated(request(server.url, "GET", "/openapi.json").json)
         with requests.Session() as session:

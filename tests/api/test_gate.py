@@ -17,7 +17,7 @@ KEYS = f"anna:{ANNA},bert:{BERT},anna:{LOOKER}:read"
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    with ServerProcess.serve(tmp_path_factory.mktemp("gate"), {"RECTO_MODEL": "demo"}) as server:
+    with ServerProcess.serve(tmp_path_factory.mktemp("gate"), {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}) as server:
         yield server.url
 
 
@@ -79,7 +79,7 @@ def test_a_tool_of_the_client_with_a_name_of_its_own_is_taken(url: str):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    environment = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_HOST": "0.0.0.0"}
+    environment = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_HOST": "0.0.0.0", "RECTO_AGENT": "chat"}
     with ServerProcess.serve(tmp_path_factory.mktemp("shared"), environment, token=None) as server:
         yield server.url.replace("0.0.0.0", "127.0.0.1")
 
@@ -104,7 +104,7 @@ def test_C3_health_and_the_description_need_no_credential(url: str, path: str):
 def test_C2_a_server_that_is_told_no_token_makes_one_and_keeps_it(tmp_path: Path):
     tokens: list[str] = []
     for _ in range(2):
-        with ServerProcess.serve(tmp_path, {"RECTO_MODEL": "demo"}, token=None) as server:
+        with ServerProcess.serve(tmp_path, {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}, token=None) as server:
             tokens.append((tmp_path / "token").read_text().strip())
             assert request(server.url, "GET", f"{RUNS}/x", token=tokens[-1]).status == 404
             assert request(server.url, "GET", f"{RUNS}/x").status == 401

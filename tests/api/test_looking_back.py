@@ -35,7 +35,7 @@ class Talk:
 
 @pytest.fixture(scope="module")
 def talk(tmp_path_factory: pytest.TempPathFactory) -> Generator[Talk]:
-    with ServerProcess.serve(tmp_path_factory.mktemp("talk"), {"RECTO_MODEL": "demo"}) as server:
+    with ServerProcess.serve(tmp_path_factory.mktemp("talk"), {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}) as server:
         body = ask(WORDS)
         run(server.url, body)
         yield Talk(url=server.url, thread=str(body["threadId"]), run=str(body["runId"]))

@@ -36,7 +36,7 @@ BY_NAME = {rule.name: rule for rule in RULES}
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """A server with the demo model."""
-    with ServerProcess.serve(tmp_path_factory.mktemp("demo"), {"RECTO_MODEL": "demo"}) as server:
+    with ServerProcess.serve(tmp_path_factory.mktemp("demo"), {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}) as server:
         yield server.url
 
 

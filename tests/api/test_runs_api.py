@@ -42,7 +42,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """A server with the demo model."""
-    with ServerProcess.serve(tmp_path_factory.mktemp("demo"), {"RECTO_MODEL": "demo"}) as server:
+    with ServerProcess.serve(tmp_path_factory.mktemp("demo"), {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}) as server:
         yield server.url
 
 

@@ -77,7 +77,7 @@ class Uploading:
 
 @contextmanager
 def uploading(data: Path, **settings: str) -> Generator[Uploading]:
-    with ServerProcess.serve(data, {"RECTO_MODEL": "demo", **settings}) as server:
+    with ServerProcess.serve(data, {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat", **settings}) as server:
         yield Uploading(server=server, data=data)
 
 

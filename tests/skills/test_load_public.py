@@ -14,7 +14,7 @@ from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, told
 LAUGHS = "\n".join(
     ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [f"a{n}: &a{n} [{f'*a{n - 1}, ' * 10}]" for n in range(1, 12)]
 )
-CHAIN = "\n".join(["a0: &a0 [x]", *[f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 400)]])
+CHAIN = "\n".join(["a0: &a0 [x]", *[f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 100)]])
 
 
 def public(folder: Path, name: str) -> Skill:

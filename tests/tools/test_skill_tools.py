@@ -54,7 +54,11 @@ TOOLS = Registry(tools_of_skills([a_skill("a.md")]))
 SKILLS = Skills(files=FILES)
 
 
-async def called(name: str, skills: Skills | None = SKILLS, **arguments: Json) -> ToolResult:
+async def called(name: str, **arguments: Json) -> ToolResult:
+    return await called_with(SKILLS, name, arguments)
+
+
+async def called_with(skills: Skills | None, name: str, arguments: dict[str, Json]) -> ToolResult:
     context = ToolContext(
         owner="ann", thread="t", run="r", call="c", now=datetime(2026, 1, 1, tzinfo=UTC), skills=skills
     )
@@ -99,7 +103,7 @@ async def test_S3_a_bad_call_changes_nothing(arguments: dict[str, Json]):
 
 @pytest.mark.parametrize(("name", "arguments"), [("use_skill", {"skill": "x"}), ("read_skill_file", {"path": "a"})])
 async def test_S3_without_skills_there_is_nothing_to_take_up(name: str, arguments: dict[str, Json]):
-    assert words(await called(name, None, **arguments)) == "This agent has no skills. Answer without one."
+    assert words(await called_with(None, name, arguments)) == "This agent has no skills. Answer without one."
 
 
 async def test_S5_a_file_is_read_whole_where_it_is_short():

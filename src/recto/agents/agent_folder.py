@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -100,9 +100,7 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
     warnings = [Problem(file=file, line=fault.line, text=fault.text) for fault in doubts(agent, document)]
     if not has_file:
         warnings = [Problem(file=folder, line=None, text=f"there is no {FILE} in it: {NO_PERSONA}")]
-    known = _tools_known(folder, table, tools) if tools else None
-    warnings += [*stage.warnings, *_stage_warnings(agent, file, known)]
-    return Read(agent=agent, broken_skills=stage.broken_skills, warnings=tuple(warnings))
+    return Read(agent=agent, broken_skills=stage.broken_skills, warnings=(*warnings, *stage.warnings))
 
 
 def _over(first: Document, variant: Document, locale: str | None) -> Document:
@@ -117,15 +115,12 @@ def _staged(agent: Agent, stage: Staged) -> Agent:
     return replace(agent, skills=stage.skills, profile_schema=stage.profile_schema, field_titles=stage.field_titles)
 
 
-def _tools_known(folder: Path, table: AgentTable, tools: Toolbox) -> Sequence[str]:
-    reading = with_reading(table.tools, file_input(table.file_input).takes_documents)
-    return (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
-
-
-def _stage_warnings(agent: Agent, file: Path, tools: Collection[str] | None) -> Iterator[Problem]:
-    for skill, text in stage_doubts(agent, tools):
-        where = agent.skills[skill].folder / "SKILL.md" if skill else file
-        yield Problem(file=where, line=None, text=text)
+def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[Problem]:
+    """What of an agent's skills is hardly meant. Tokens are counted for it: it is for who asks, not for each start."""
+    reading = with_reading(agent.tools, agent.file_input.takes_documents)
+    known = (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
+    for skill, text in stage_doubts(agent, known):
+        yield Problem(file=agent.skills[skill].folder / "SKILL.md" if skill else folder / FILE, line=None, text=text)
 
 
 def _beginning(file: Path) -> bytes:

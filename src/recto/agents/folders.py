@@ -52,7 +52,9 @@ def load_agents(folder: Path | None, limits: Limits, tools: Toolbox | None = Non
     if folder is None:
         return shipped
     own = load_folder(folder, limits, tools)
-    kept = [name for name in shipped if name not in own.broken]
+    taken = {*own.broken, *[path.name for path in own.folders.values()]}
+    # With an agent of ours go those it is in other languages.
+    kept = [name for name in shipped if shipped.folders[name].name not in taken]
     return Loaded(
         agents={**{name: shipped[name] for name in kept}, **own.agents},
         folders={**{name: shipped.folders[name] for name in kept}, **own.folders},

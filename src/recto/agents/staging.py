@@ -95,8 +95,8 @@ def _title(schema: Mapping[str, Json]) -> str:
     return title if isinstance(title, str) else ""
 
 
-def stage_doubts(agent: Agent, tools: Collection[str] | None) -> Iterator[tuple[str | None, str]]:
-    """What is allowed and yet hardly meant: of which skill, or None, and a text. Without `tools` none is looked at."""
+def stage_doubts(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str | None, str]]:
+    """What is allowed and yet hardly meant: of which skill, or None, and a text."""
     if not agent.skills:
         return
     for phase, offer in agent.use_skill.items():
@@ -112,8 +112,8 @@ def stage_doubts(agent: Agent, tools: Collection[str] | None) -> Iterator[tuple[
         yield from _skill_doubts(agent, skill, tools)
 
 
-def _skill_doubts(agent: Agent, skill: Skill, tools: Collection[str] | None) -> Iterator[tuple[str, str]]:
-    unknown = [name for name in skill.tools if tools is not None and name not in tools]
+def _skill_doubts(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:
+    unknown = [name for name in skill.tools if name not in tools]
     if unknown:
         told = f"this agent has no tool {', '.join(unknown)}, so the skill works without"
         yield skill.name, f"{told}. Put it into tools.py, or leave it out."

@@ -209,9 +209,8 @@ class Gate:
         return is_named and request.scope["method"] in LOOKS
 
     def _media(self, method: str, path: str) -> tuple[str, ...]:
-        if method == "PATCH":
-            return (JSON, MERGE)
-        return (JSON, MULTIPART) if path in self._rules.multipart_paths else (JSON,)
+        patches = (MERGE,) if method == "PATCH" else ()
+        return (JSON, *patches, *((MULTIPART,) if path in self._rules.multipart_paths else ()))
 
 
 def _has_body(headers: Headers) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection
 from contextlib import redirect_stdout
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import typer
 
 from recto.agents.agent import Agent, Limits
-from recto.agents.agent_folder import FILE, NAME, NAME_RULE, TOOLS_FILE, Toolbox
+from recto.agents.agent_folder import FILE, NAME, NAME_RULE, TOOLS_FILE, Toolbox, lint
 from recto.agents.doubts import persona_tokens
 from recto.agents.file_input import with_reading
 from recto.agents.folders import Loaded, load_folder
@@ -47,6 +48,8 @@ def check(
         with redirect_stdout(sys.stderr):
             tools = load_toolbox()
             loaded = load_folder(_of_agents(folder), Limits(), tools)
+            linted = [one for name in loaded for one in lint(loaded[name], loaded.folders[name], tools)]
+            loaded = replace(loaded, warnings=tuple(dict.fromkeys((*loaded.warnings, *linted))))
     except SettingsError as error:
         raise _refused("check", str(error)) from error
     rows = [_row(agent, loaded.folders[name], tools) for name, agent in loaded.items()]

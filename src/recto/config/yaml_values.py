@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol, TypeAlias, cast
 
 import yaml
@@ -45,29 +46,35 @@ class Values:
     unread: tuple[Place, ...] = ()
 
 
+# An agent in two languages reads most of its files twice.
+@lru_cache(maxsize=256)
 def read_yaml(text: str, *, first_line: int) -> Values:
     """The values of a mapping in YAML. Its lines are counted from `first_line`; `\\n` alone ends one."""
-    faults = tuple(_refused(text, first_line))
+    # Once for what is refused and for the values: the parser is what takes the time.
+    events: list[yaml.Event] = []
+    faults = tuple(_refused(text, first_line, events))
     if faults:
         return Values(faults=faults)
-    reading = _Reading(text=text, first_line=first_line)
-    root = cast("_Parser", yaml.SafeLoader(text)).get_single_node()
-    if root is None:
+    begun = [event for event in events[:3] if not isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent)]
+    root = begun[0]
+    if isinstance(root, yaml.StreamEndEvent):
         return Values()
-    if not isinstance(root, yaml.MappingNode):
+    if not isinstance(root, yaml.MappingStartEvent):
         line = _line(text, root.start_mark.index, first_line)
         return Values(faults=(Fault(line=line, text="settings are lines of `name: value`, and this is none."),))
-    values = reading.mapping(root, ())
+    reading = _Reading(text=text, first_line=first_line, events=iter(events[3:]))
+    values = reading.mapping(())
     faults, unread = tuple(reading.faults), tuple(reading.unread)
     return Values(values=values, lines=reading.lines, names=reading.names, faults=faults, unread=unread)
 
 
-def _refused(text: str, first_line: int) -> Iterator[Fault]:
-    """What is no YAML, or more of it than is taken. Nothing is built yet, so nothing can grow."""
+def _refused(text: str, first_line: int, events: list[yaml.Event]) -> Iterator[Fault]:
+    """What is no YAML, or more of it than is taken. Events are gathered; no value is built yet, so none can grow."""
     # It has not begun to read before all of the text is known to be printable.
     place = 0
     try:
         for event, place in _events(cast("_Parser", yaml.SafeLoader(text))):
+            events.append(event)
             if problem := _refusal(event):
                 yield Fault(line=_line(text, place, first_line), text=problem)
     except yaml.reader.ReaderError as error:
@@ -91,7 +98,6 @@ class _Parser(Protocol):
 
     def check_event(self) -> bool: ...
     def get_event(self) -> yaml.Event: ...
-    def get_single_node(self) -> yaml.Node | None: ...
 
 
 class _TooMuch(Exception):
@@ -121,47 +127,62 @@ def _refusal(event: yaml.Event) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """Nodes become values; where they stood, and what was wrong, is kept."""
+    """Events become values; where they stood, and what was wrong, is kept."""
 
     text: str
     first_line: int
+    events: Iterator[yaml.Event]
     lines: dict[Place, int] = field(default_factory=dict[Place, int])
     names: dict[Place, int] = field(default_factory=dict[Place, int])
     faults: list[Fault] = field(default_factory=list[Fault])
     unread: list[Place] = field(default_factory=list[Place])
 
-    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Json]:
+    def mapping(self, place: Place) -> dict[str, Json]:
         found: dict[str, Json] = {}
-        for name_node, value_node in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
-            line = self._line(name_node)
-            name = self._scalar(name_node) if isinstance(name_node, yaml.ScalarNode) else None
+        for event in iter(self._next, None):
+            line = self._line(event)
+            name = self._scalar(event) if isinstance(event, yaml.ScalarEvent) else self._skip(event)
             if not isinstance(name, str):
+                self._skip(next(self.events))
                 self.faults.append(Fault(line=line, text="a name is text; put this one in quotes."))
             elif name in found:
+                self._skip(next(self.events))
                 first = self.names[(*place, name)]
                 self.faults.append(Fault(line=line, text=f"{name[:SHOWN]} is given twice; it is in line {first} too."))
             else:
                 self.names[(*place, name)] = line
-                found[name] = self._value(value_node, (*place, name))
+                found[name] = self._value(next(self.events), (*place, name))
         return found
 
-    def _value(self, node: yaml.Node, place: Place) -> Json:
-        self.lines[place] = self._line(node)
-        match node:
-            case yaml.MappingNode():
-                return self.mapping(node, place)
-            case yaml.SequenceNode():
-                items = cast("list[yaml.Node]", node.value)
-                return [self._value(item, (*place, number)) for number, item in enumerate(items)]
+    def _next(self) -> yaml.Event | None:
+        """What comes next in a collection; None at its end."""
+        event = next(self.events)
+        return None if isinstance(event, yaml.CollectionEndEvent) else event
+
+    def _skip(self, event: yaml.Event) -> None:
+        """Pass by a value."""
+        depth = int(isinstance(event, yaml.CollectionStartEvent))
+        while depth:
+            event = next(self.events)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+
+    def _value(self, event: yaml.Event, place: Place) -> Json:
+        self.lines[place] = self._line(event)
+        match event:
+            case yaml.MappingStartEvent():
+                return self.mapping(place)
+            case yaml.SequenceStartEvent():
+                items = enumerate(iter(self._next, None))
+                return [self._value(item, (*place, number)) for number, item in items]
             case _:
                 known = len(self.faults)
-                value = self._scalar(cast("yaml.ScalarNode", node))
+                value = self._scalar(cast("yaml.ScalarEvent", event))
                 self.unread.extend([place] if len(self.faults) > known else [])
                 return value
 
-    def _scalar(self, node: yaml.ScalarNode) -> Json:
-        text = scrub(cast("str", node.value))
-        if node.style is not None:
+    def _scalar(self, event: yaml.ScalarEvent) -> Json:
+        text = scrub(cast("str", event.value))
+        if event.style is not None:
             return text
         if text in WORDS:
             return WORDS[text]
@@ -170,12 +191,12 @@ class _Reading:
         number = float(text)
         if math.isinf(number) or (WHOLE.fullmatch(text) and abs(number) >= LARGEST):
             fault = f"the number {text[:20]} is too large; put it in quotes if it is text."
-            self.faults.append(Fault(line=self._line(node), text=fault))
+            self.faults.append(Fault(line=self._line(event), text=fault))
             return 0
         return int(text) if WHOLE.fullmatch(text) else number
 
-    def _line(self, node: yaml.Node) -> int:
-        return _line(self.text, node.start_mark.index, self.first_line)
+    def _line(self, event: yaml.Event) -> int:
+        return _line(self.text, event.start_mark.index, self.first_line)
 
 
 def _line(text: str, index: int, first_line: int) -> int:
