@@ -12,7 +12,7 @@ ask() { # METHOD PATH [MORE OPTIONS OF CURL ...]
 }
 
 body() { # RUN MESSAGE WORDS: the input of a run
-    printf '{"protocolVersion": "1.0", "threadId": "%s", "runId": "%s-%s", "messages": [{"id": "%s", "role": "user", "content": "%s"}]}' \
+    printf '{"protocolVersion": "1.0", "threadId": "%s", "runId": "%s-%s", "messages": [{"id": "%s", "role": "user", "content": "%s"}], "forwardedProps": {"agent": "chat"}}' \
         "$thread" "$thread" "$1" "$2" "$3"
 }
 

@@ -34,7 +34,8 @@ def request(method: str, path: str, body: object = None, **headers: str) -> http
 def start(words: str) -> str:
     """Start a run in a new thread. Sent twice it is still one run, so a lost answer is no reason not to ask again."""
     message = {"id": str(uuid.uuid4()), "role": "user", "content": words}
-    body = {"threadId": str(uuid.uuid4()), "runId": str(uuid.uuid4()), "messages": [message], "protocolVersion": "1.0"}
+    ids = {"threadId": str(uuid.uuid4()), "runId": str(uuid.uuid4()), "protocolVersion": "1.0"}
+    body = {**ids, "messages": [message], "forwardedProps": {"agent": "chat"}}
     for _ in range(TRIES):
         try:
             return json.loads(request("POST", RUNS, body).read())["runId"]

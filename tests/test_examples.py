@@ -56,7 +56,7 @@ def output_of(*command: str, url: str = "") -> str:
 
 
 def test_every_example_has_a_test_here():
-    assert list(EXAMPLES) == ["01", "02", "03", "04", "05", "06", "07"]
+    assert list(EXAMPLES) == ["01", "02", "03", "04", "05", "06", "07", "08"]
     assert {path.name for path in AGENTS.iterdir()} == {"guest", "plain"}
 
 
@@ -120,6 +120,20 @@ def test_P3_P11_a_client_answers_a_call_of_its_own_tool_with_a_second_run(tmp_pa
     assert lines[1] == "the model calls current_time with {}"
     assert re.fullmatch(r"The time is \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.", lines[2])
     assert lines[3:] == ['second run: {"type": "success"}']
+
+
+@pytest.mark.full
+def test_S3_S10_a_client_with_a_form_answers_for_the_tool_and_the_chart_is_computed(tmp_path: Path):
+    with ServerProcess.serve(tmp_path, {}) as server:
+        said = output_of(sys.executable, str(EXAMPLES["08"]), url=server.url)
+    lines = said.splitlines()
+    assert lines[:4] == [
+        "skill: bazi need_info",
+        "the form is asked for 1 time(s)",
+        "card: Birth information saved",
+        "card: Four Pillars · 庚午 辛巳 庚辰 癸未",
+    ]
+    assert "- Pillars: Geng Wu (庚午), Xin Si (辛巳), Geng Chen (庚辰), Gui Wei (癸未)" in lines
 
 
 @pytest.mark.full

@@ -149,6 +149,11 @@ def test_C1_C2_C5_P5_a_new_user_who_follows_the_readme_gets_what_it_promises(doc
         token = (tmp_path / "recto-data" / "token").read_text(encoding="utf-8").strip()
         of_bert, own = request(user.url, "GET", THREAD, token=key), request(user.url, "GET", THREAD, token=token)
     demo, shop = asked
+    (chat,) = [events_in(output) for command, output in user.outputs.items() if "/api/v1/chat" in command]
+    called = [event["toolCallName"] for event in chat if event["type"] == "TOOL_CALL_START"]
+    assert called == ["use_skill", "collect_birth_info", "compute_bazi"]
+    (explained,) = [output for command, output in user.outputs.items() if "agents explain" in command]
+    assert "read    birth_info (known), skill_data.bazi (known)" in explained
     assert [event["content"] for event in demo if event["type"] == "TOOL_CALL_RESULT"] == ["84"]
     assert [event["toolCallName"] for event in shop if event["type"] == "TOOL_CALL_START"] == ["stock"]
     assert [event["content"] for event in shop if event["type"] == "TOOL_CALL_RESULT"] == ["3"]

@@ -228,8 +228,17 @@ def hello(folder: Path, **environment: str) -> str:
         return server.output
 
 
-def test_C1_hello_shows_a_first_run(tmp_path: Path):
+def test_C1_S3_hello_shows_a_first_run_that_takes_up_a_skill(tmp_path: Path):
     words = hello(tmp_path)
+    calls = [line.strip() for line in words.splitlines() if line.startswith("  calls ")]
+    assert calls == ["calls use_skill", "calls collect_birth_info", "calls compute_bazi"]
+    assert '{"status":"need_info","skill":"bazi"' in words
+    assert "庚午" in words
+    assert "The run is finished, and stored." in words
+
+
+def test_C1_hello_asks_another_agent_something_else(tmp_path: Path):
+    words = hello(tmp_path, RECTO_AGENT="chat")
     assert "What is 12 * 7, and what time is it?" in words
     assert "calls calculator" in words
     assert "answer 84" in words

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -77,13 +77,14 @@ class Scene:
     known: Known = Known()
     locale: str = "zh"
     tools: tuple[str, ...] = ()
+    schemas: Mapping[str, Json] = field(default_factory=lambda: SCHEMAS)
 
     def page(self, *messages: Json) -> bytes:
         skills = list(SKILLS.values())
         offer = use_skill_offer(skills, locale=self.locale, tokens=5_000, counter=OFFLINE, with_core=bool(self.skill))
         use_skill = {"name": "use_skill", "description": offer.description, "parameters": json.loads(offer.parameters)}
         names = (*TOOLS.get(self.skill, ()), *self.tools)
-        offers = [use_skill, *({"name": name, "parameters": SCHEMAS.get(name, {})} for name in names)]
+        offers = [use_skill, *({"name": name, "parameters": self.schemas.get(name, {})} for name in names)]
         tools = [{"type": "function", "function": one} for one in offers]
         system = {"role": "system", "content": self._system()}
         return json.dumps({"model": "demo", "messages": [system, *messages], "tools": tools}).encode()
@@ -218,6 +219,12 @@ def test_S3_a_birth_that_was_told_before_is_not_asked_for_again():
     before = (user("我1990-05-04出生"), {"role": "assistant", "content": "好的"})
     asked = user("帮我看看八字")
     assert calls(IN_BAZI, *before, asked, *NEED_INFO) == [("collect_birth_info", {"date": "1990-05-04"})]
+
+
+def test_S3_a_form_of_the_clients_is_left_to_ask():
+    form = replace(IN_BAZI, schemas={"collect_birth_info": {"properties": {}}})
+    assert calls(form, user("八字"), *NEED_INFO) == [("collect_birth_info", {})]
+    assert calls(replace(READY, schemas=form.schemas), user("继续")) == []
 
 
 def test_S3_what_a_form_still_lacks_is_asked_for():

@@ -54,7 +54,7 @@ def load_agents(folder: Path | None, limits: Limits, tools: Toolbox | None = Non
     own = load_folder(folder, limits, tools)
     taken = {*own.broken, *[path.name for path in own.folders.values()]}
     # With an agent of ours go those it is in other languages.
-    kept = [name for name in shipped if shipped.folders[name].name not in taken]
+    kept = [name for name in shipped if name in own or shipped.folders[name].name not in taken]
     return Loaded(
         agents={**{name: shipped[name] for name in kept}, **own.agents},
         folders={**{name: shipped.folders[name] for name in kept}, **own.folders},

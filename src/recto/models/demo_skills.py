@@ -190,7 +190,9 @@ def _steps(page: DemoPage) -> Iterator[DemoCall]:
     # Once a birth is known, a date is one only where the words say so.
     is_known, is_said = _has_birth(page), SPEAKS_OF_BIRTH.search(page.words)
     told = birth_in((page.words, *page.earlier) if not is_known else (page.words,) if is_said else ())
-    if COLLECT in page.offered and COLLECT not in done and told:
+    # One that takes no date is a form of the client's: it asks by itself.
+    is_form = "date" not in _properties(page, COLLECT) and _needs_birth(page)
+    if COLLECT in page.offered and COLLECT not in done and (told or is_form):
         known = _properties(page, COLLECT)
         yield _call(COLLECT, {name: one for name, one in told.items() if not known or name in known})
     for name in page.offered:
