@@ -7,6 +7,7 @@ import pytest
 
 from recto.agents.profile_schema import check_profile
 from recto.almanac.bazi import bazi
+from recto.almanac.bazi_words import ELEMENTS, STEMS, pinyin, word
 from recto.almanac.birth import read_birth
 from recto.almanac.tarot_deck import ARCANA, DECK
 from recto.almanac.zodiac import zodiac
@@ -17,7 +18,7 @@ from recto.page.canonical import dump
 from recto.skills.expert import Expertise, expert
 from recto.skills.known import Known
 from recto.skills.load import LoadedSkills, load_skills
-from tests.agents.vibe import BIRTH, LOCALES, VIBE, KeptInMemory, Locale, at_work, born, call, tools
+from tests.agents.vibe import BIRTH, LOCALES, NOW, VIBE, KeptInMemory, Locale, at_work, born, call, tools
 
 
 @cache
@@ -68,7 +69,16 @@ def test_S8_cases_are_linked_to_rules_of_scenarios_and_each_rule_has_one(locale:
 @cache
 def words_of_charts() -> frozenset[str]:
     births = [read_birth({"date": f"{1950 + n}-{n % 12 + 1}-{n % 28 + 1}", "time": f"{n % 24}:30"}) for n in range(60)]
-    return frozenset(word for birth in births for word in bazi(birth).features)
+    masters = [
+        (stem, ELEMENTS[place // 2], verdict) for place, stem in enumerate(STEMS) for verdict in ("身强", "身弱")
+    ]
+    chinese = {f"{verdict}{master}{element}" for stem, element, verdict in masters for master in (stem, "")}
+    english = {
+        " ".join(filter(None, (word(verdict, "en"), master, word(element, "en"))))
+        for stem, element, verdict in masters
+        for master in (pinyin(stem), "")
+    }
+    return frozenset({*(word for birth in births for word in bazi(birth).features), *chinese, *english})
 
 
 def words_of_data(skill: str, locale: Locale) -> frozenset[str]:
@@ -108,8 +118,10 @@ def test_S8_the_tags_of_cases_are_words_the_model_is_told_to_save(skill: str, lo
 @pytest.mark.parametrize(
     ("skill", "scenario", "tool", "found"),
     [
-        ("bazi", "basic_reading", "compute_bazi", ["bazi_strong_metal", "bazi_missing_element"]),
-        ("bazi", "career_wealth", "compute_bazi", ["bazi_killing_food", "bazi_officer_resource"]),
+        ("bazi", "basic_reading", "compute_bazi", ["bazi_strong_metal", "bazi_fire_metal"]),
+        ("bazi", "career_wealth", "compute_bazi", ["bazi_killing_resource", "bazi_officer_resource"]),
+        ("bazi", "relationship", "compute_bazi", ["bazi_hurting_officer", "bazi_spouse_palace"]),
+        ("bazi", "yearly_luck", "compute_bazi", ["bazi_luck_rhythm", "bazi_missing_element"]),
         ("zodiac", "natal_overview", "compute_zodiac", ["zodiac_earth_sun", "zodiac_rising"]),
         ("zodiac", "emotion", "compute_zodiac", ["zodiac_earth_moon", "zodiac_earth_sun"]),
         ("tarot", "daily_card", "draw_tarot", ["tarot_wands_pentacles", "tarot_reversed"]),
@@ -134,6 +146,45 @@ def test_S7_a_birth_that_changed_asks_for_a_new_chart():
         for profile, data in (({}, {}), (user.profile, {}), (changed, user.data), (user.profile, user.data))
     ]
     assert [step.id for step in steps if step] == ["collect", "compute", "compute", "ready"]
+
+
+@pytest.mark.parametrize(
+    ("skill", "month", "locale", "step"),
+    [
+        ("bazi", "2026-05", "zh", "ready"),
+        ("bazi", "2026-06", "zh", "compute"),
+        ("bazi", "2026-05", "en", "compute"),
+        ("zodiac", "2026-06", "zh", "ready"),
+        ("zodiac", "2026-05", "en", "compute"),
+    ],
+)
+def test_S7_a_chart_of_another_month_or_language_is_computed_anew(skill: str, month: str, locale: Locale, step: str):
+    user = born()
+    call(f"compute_{skill}", user)
+    known = Known(profile=user.profile, skill_data={skill: user.data[skill]}, month=month, locale=locale)
+    due = expert(skills(locale).skills[skill], known, Expertise(locale=locale)).step
+    assert due is not None
+    assert due.id == step
+    now = NOW.replace(month=int(month[-2:]))
+    status = call(f"compute_{skill}", user, {}, at_work(user, locale, now=now)).at("status")
+    assert status == ("reused" if step == "ready" else "computed")
+
+
+@pytest.mark.parametrize("skill", ["bazi", "zodiac"])
+@pytest.mark.parametrize(("locale", "told"), [("zh", "不再追问，也不再弹表单"), ("en", "do not ask again")])
+def test_S7_who_would_rather_not_tell_their_birth_is_not_pressed(skill: str, locale: Locale, told: str):
+    step = expert(skills(locale).skills[skill], Known(), Expertise(locale=locale)).step
+    assert step is not None
+    assert (step.id, told in step.text, "declined" in step.text) == ("collect", True, True)
+
+
+def test_S10_what_is_noted_of_a_chart_is_on_the_page_and_what_it_was_made_of_is_not():
+    user = KeptInMemory(profile={"birth_info": {"date": "1990-05-15", "place": "我家"}})
+    call("compute_bazi", user)
+    made = expert(skills("zh").skills["bazi"], Known(profile=user.profile, skill_data=user.data), Expertise())
+    page = "\n".join(datum.text for datum in made.prompt.data)
+    assert "出生地未识别" in page
+    assert [word for word in ("features", "options", "2026-05") if word in page] == []
 
 
 @pytest.mark.parametrize("name", ["profile.yaml", "profile.en.yaml"])

@@ -88,7 +88,7 @@ def test_S10_summer_time_is_taken_off_the_clock_and_said() -> None:
     assert summer.pillars.hour is not None
     assert summer.pillars.hour.branch == "午"
     assert any("夏令时" in str(note) for note in rows(summer, "notes"))
-    winter = chart("1988-12-01", "13:30")
+    winter = chart("1988-12-01", "13:30", place="北京")
     assert winter.pillars.hour is not None
     assert winter.pillars.hour.branch == "未"
     assert not rows(winter, "notes")[:-1]
@@ -220,6 +220,35 @@ def test_S10_without_a_time_there_is_no_hour_and_the_notes_say_what_is_open() ->
     told = " ".join(str(note) for note in rows(untimed, "notes"))
     assert all(part in told for part in ("没有时柱", "当天交节", "未作真太阳时校正", "起运时间约有两个月"))
     assert "交节" not in " ".join(str(note) for note in rows(chart("2024-02-06"), "notes"))
+
+
+@pytest.mark.parametrize(
+    ("where", "zh", "en"),
+    [
+        ({}, "未提供出生地名或时区，按 Asia/Shanghai 的时间计算", "Neither a place of birth nor a time zone was given"),
+        ({"place": "月球"}, "出生地未识别，按 Asia/Shanghai 的时间计算", "The place of birth is not recognised"),
+    ],
+)
+def test_S10_a_chart_in_chinese_time_that_nobody_told_says_so(where: dict[str, Json], zh: str, en: str) -> None:
+    assumed = chart("1995-07-10", "07:30", gender="男", **where)
+    assert [str(note)[: len(zh)] for note in rows(assumed, "notes")] == [zh]
+    assert en in str(assumed.row("en")["notes"])
+    assert not rows(chart("1995-07-10", "07:30", gender="男", place="北京"), "notes")
+    assert not rows(chart("1995-07-10", "07:30", gender="男", timezone="Asia/Tokyo", **where), "notes")
+
+
+def test_S10_an_hour_the_clock_showed_twice_or_never_is_said() -> None:
+    twice = chart("1990-09-16", "01:30", place="北京", gender="男")
+    assert rows(twice, "notes")[1:] == [
+        "当天钟表拨回60分钟，01:30 出现过两次：按第一次（拨回前）计算；若是第二次，时柱可能不同，请确认。"
+    ]
+    assert "so 01:30 came twice: it is taken to be the first" in str(twice.row("en")["notes"])
+    assert twice.clock == datetime(1990, 9, 16, 0, 30)
+    never = chart("1990-04-15", "02:30", place="北京", gender="男")
+    assert "没有 02:30 这一时刻" in str(rows(never, "notes"))
+    assert "there was no 02:30" in str(never.row("en")["notes"])
+    untimed = chart("1990-09-16", place="北京", gender="男")
+    assert "两次" not in str(rows(untimed, "notes"))
 
 
 def test_S10_what_is_asked_here_goes_before_what_the_birth_asks() -> None:

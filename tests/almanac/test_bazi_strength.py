@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import date, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tyme4py.sixtycycle import HeavenStem, SixtyCycle  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
 from recto.almanac.bazi import BaziChart, bazi
 from recto.almanac.bazi_strength import METHOD, WEIGHTS, element_weights, visible_counts
+from recto.almanac.bazi_structure import structure_of
 from recto.almanac.bazi_words import ELEMENTS, word
 from recto.almanac.birth import read_birth
 from recto.almanac.luck import Luck
+from recto.almanac.pillars import Pillar, Pillars, pillar_from
 from recto.page.canonical import Json
 
 MOMENTS = st.datetimes(min_value=datetime(1600, 1, 2), max_value=datetime(2200, 12, 30))
@@ -85,13 +89,70 @@ def test_S10_strength_is_whole_and_says_what_the_score_says(moment: datetime, ti
         ("1893-12-26", "辰时", "七杀格"),  # 丁 in 子, whose 癸 stands over the year
         ("1983-02-15", "20:00", "建禄格"),  # 甲 in 寅, whose 甲 is shown
         ("1990-03-15", "10:30", "七杀格"),  # 己 in 卯
-        ("2024-03-11", "12:00", "羊刃格"),  # 甲 in 卯
+        ("2024-03-11", "12:00", "月刃格"),  # 甲 in 卯
         ("1904-08-22", "子时", "偏财格"),  # 戊 in 申, which shows its 壬 and not its 庚
         ("1983-02-16", "12:00", "月劫格"),  # 乙 in 寅, whose 甲 is shown
     ],
 )
 def test_S10_the_structure_is_that_of_the_month(day: str, hour: str, structure: str) -> None:
     assert chart(day, hour).structure == structure
+
+
+# The ten stems by their places in the twelve branches, as every book of the art has them.
+BY_BRANCH = {
+    "建禄格": "甲寅 乙卯 丙巳 丁午 戊巳 己午 庚申 辛酉 壬亥 癸子",
+    "月刃格": "甲卯 丙午 戊午 庚酉 壬子",
+    "月劫格": "乙寅 丁巳 辛申 癸亥",
+}
+
+
+def pillars_in(master: str, branch: str, *shown: str) -> Pillars:
+    """A chart with a day master in a month; the stems of year and hour are as shown, else the master's own."""
+    stem = HeavenStem.from_name(master)
+    names = [a + b for a, b in zip("甲乙丙丁戊己庚辛壬癸" * 6, "子丑寅卯辰巳午未申酉戌亥" * 5, strict=True)]
+
+    def pillar(sign: str, place: int) -> Pillar:
+        return pillar_from(SixtyCycle.from_name(next(name for name in names if name[place] == sign)), stem)
+
+    year, hour = (pillar(sign, 0) for sign in (*shown, master, master)[:2])
+    month = replace(pillar(branch, 1), stem=master)
+    return Pillars(year=year, month=month, day=pillar(master, 0), hour=hour)
+
+
+@pytest.mark.parametrize("master", "甲乙丙丁戊己庚辛壬癸")
+@pytest.mark.parametrize("branch", "子丑寅卯辰巳午未申酉戌亥")
+def test_S10_a_master_is_at_home_at_its_height_or_robbed_in_its_own_months_only(master: str, branch: str) -> None:
+    found = structure_of(pillars_in(master, branch))
+    named = {name for name, pairs in BY_BRANCH.items() if master + branch in pairs.split()}
+    assert {found} & set(BY_BRANCH) == named
+    mixed = master in "戊己" and branch in "辰戌丑未"
+    assert (found == "杂气格") == mixed
+    assert word(found, "en").endswith(" structure")
+
+
+@pytest.mark.parametrize(
+    ("master", "branch", "shown", "structure"),
+    [
+        ("戊", "辰", "乙", "正官格"),  # 辰 hides 戊, 乙 and 癸
+        ("戊", "辰", "癸", "正财格"),
+        ("戊", "辰", "乙癸", "正官格"),
+        ("戊", "辰", "戊", "杂气格"),
+        ("己", "丑", "辛", "食神格"),  # 丑 hides 己, 癸 and 辛
+        ("己", "戌", "戊", "杂气格"),
+        ("甲", "寅", "丙", "建禄格"),
+        ("己", "巳", "己", "正印格"),
+    ],
+)
+def test_S10_earth_in_a_month_of_earth_goes_by_another_stem_that_shows(
+    master: str, branch: str, shown: str, structure: str
+) -> None:
+    assert structure_of(pillars_in(master, branch, *shown)) == structure
+
+
+def test_S10_ages_are_said_to_be_nominal() -> None:
+    found = luck("1983-02-15", "20:00", "女")
+    assert found.row("zh", None)["ages_are"] == "虚岁（出生当年为一岁）"
+    assert found.row("en", None)["ages_are"] == "nominal (the year of birth counts as one)"
 
 
 # Published in the tests of tyme4j by 6tail: how long until the first cycle, and its first day.

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.almanac.birth import normalise, read_birth
-from recto.almanac.birth_words import read_date, read_time
+from recto.almanac.birth import corrected, normalise, read_birth, read_gender
+from recto.almanac.birth_words import ToldDate, read_date, read_time
 from recto.errors import ToolError
 from recto.page.canonical import Json
 
@@ -26,10 +26,82 @@ from recto.page.canonical import Json
         "19900515",
         "１９９０年五月十五日",
         " 1990-5-15 ",
+        "1990 5 15",
+        "一九九〇年五月十五日",
+        "一九九○年五月十五",
     ],
 )
 def test_S10_a_date_is_read_however_it_is_written(text: str) -> None:
-    assert read_date(text) == (1990, 5, 15)
+    assert read_date(text) == ToldDate(year=1990, month=5, day=15)
+
+
+@pytest.mark.parametrize(
+    ("text", "iso", "leap"),
+    [
+        ("1990年腊月廿三", "1990-12-23", False),
+        ("1990年臘月廿三", "1990-12-23", False),
+        ("1990年冬月初十", "1990-11-10", False),
+        ("1990年正月十五", "1990-01-15", False),
+        ("1990年四月廿一", "1990-04-21", False),
+        ("1990年二月卅", "1990-02-30", False),
+        ("1990年4月初5", "1990-04-05", False),
+        ("一九九〇年五月初一", "1990-05-01", False),
+        ("农历1990年四月二十一", "1990-04-21", False),
+        ("農曆1990年4月21日", "1990-04-21", False),
+        ("1990年阴历二月三十日", "1990-02-30", False),
+        ("1990-04-21（农历）", "1990-04-21", False),
+        ("Lunar 1990-04-21", "1990-04-21", False),
+        ("1990/4/21, Chinese calendar", "1990-04-21", False),
+        ("1990年闰五月初一", "1990-05-01", True),
+        ("1990年閏5月1日", "1990-05-01", True),
+        ("农历一九九〇年闰五月十五", "1990-05-15", True),
+        ("1990-05-01 (leap month)", "1990-05-01", True),
+    ],
+)
+def test_S10_words_that_only_a_lunar_date_has_make_it_one(text: str, iso: str, leap: bool) -> None:
+    told = read_date(text)
+    assert (told.iso, told.calendar, told.leap_month) == (iso, "lunar", leap)
+    info: dict[str, Json] = {"date": iso, "calendar": "lunar", **({"leap_month": True} if leap else {})}
+    assert normalise({"date": text}) == info
+    assert read_birth({"date": text}) == read_birth(info)
+
+
+@pytest.mark.parametrize(
+    "text", ["公历1990年5月15日", "1990年5月15日（阳历）", "Gregorian 1990-05-15", "國曆1990年5月15日"]
+)
+def test_S10_a_date_may_say_that_it_is_solar(text: str) -> None:
+    assert read_date(text) == ToldDate(year=1990, month=5, day=15, calendar="solar")
+    assert normalise({"date": text}) == {"date": "1990-05-15"}
+
+
+@given(st.dates(date(1600, 1, 1), date(2200, 12, 31)), st.booleans())
+def test_S10_numbers_say_the_same_in_chinese_and_the_days_of_a_lunar_month_have_names(day: date, lunar: bool) -> None:
+    ones = "〇一二三四五六七八九"
+    tens = ("初", "十", "廿", "卅") if lunar else ("", "十", "二十", "三十")
+    year = "".join(ones[int(digit)] for digit in str(day.year))
+    month = f"{'十' if day.month >= 10 else ''}{ones[day.month % 10] if day.month % 10 else ''}"
+    named = f"{tens[day.day // 10]}{ones[day.day % 10] if day.day % 10 else ''}"
+    named = "初十" if lunar and named == "十" else named
+    told = read_date(f"{year}年{month}月{named}")
+    # From the eleventh to the nineteenth a lunar day is named as a solar one.
+    assert told.calendar == ("lunar" if lunar and not 11 <= day.day <= 19 else None)
+    assert told.iso == day.isoformat()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("庚午年四月廿一", "by stem and branch, which come again every sixty years. Ask for the year as a number"),
+        ("公历1990年腊月廿三", "of two calendars by its words. Ask which it is"),
+        ("农历1990年四月廿一（公历1990年5月15日）", "of two calendars by its words. Ask which it is"),
+        ("1990年四月初十一", "a lunar one as 农历1990年四月廿一"),
+        ("1990闰年五月初一", "cannot be read"),
+        ("1990年闰月初一", "cannot be read"),
+    ],
+)
+def test_S10_a_date_that_could_be_of_several_years_or_calendars_is_asked_back(text: str, says: str) -> None:
+    with pytest.raises(ToolError, match=says):
+        read_date(text)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +234,12 @@ def test_S10_a_lunar_date_becomes_the_published_solar_one(lunar: str, leap: bool
         ({"date": "1990-04-31", "calendar": "lunar"}, "in the lunar calendar"),
         ({"date": "1990-04-01", "calendar": "lunar", "leap_month": True}, "its leap month is 5"),
         ({"date": "1991-04-01", "calendar": "lunar", "leap_month": True}, "it has no leap month"),
+        ({"date": "1990年腊月廿三", "calendar": "solar"}, "a lunar one by its words, but `calendar` is solar. Ask"),
+        ({"date": "公历1990年5月15日", "calendar": "农历"}, "a solar one by its words, but `calendar` is lunar. Ask"),
+        ({"date": "1990年闰五月初一", "leap_month": False}, "by its words, but `leap_month` is false. Ask"),
+        ({"date": "1990-05-01", "calendar": "solar", "leap_month": True}, "only a lunar month can be a leap month"),
+        ({"date": "公历1990年5月1日", "leap_month": True}, "only a lunar month can be a leap month"),
+        ({"date": "1990年闰四月初一"}, "its leap month is 5"),
         ({"date": "1990-05-15", "gender": "x"}, "male, female"),
         ({"date": "1990-05-15", "calendar": "maya"}, "solar, lunar"),
         ({"date": "1990-05-15", "late_zi": "never"}, "next_day, same_day"),
@@ -172,6 +250,10 @@ def test_S10_a_lunar_date_becomes_the_published_solar_one(lunar: str, leap: bool
         ({"date": "1990-05-15", "latitude": float("nan"), "longitude": 1}, "from -90 to 90"),
         ({"date": "1990-05-15", "timezone": "Mars/Base"}, "no time zone 'Mars/Base'"),
         ({"date": "1990-05-15", "timezone": "../etc"}, "no time zone"),
+        ({"date": "1990-05-15", "timezone": "localtime"}, "no time zone 'localtime'"),
+        ({"date": "1990-05-15", "timezone": "Factory"}, "no time zone 'Factory'"),
+        ({"date": "1990-05-15", "timezone": "posixrules"}, "no time zone 'posixrules'"),
+        ({"date": "1990-05-15", "timezone": "right/Asia/Shanghai"}, "no time zone 'right/Asia/Shanghai'"),
         ({"date": "1990-05-15", "place": "Smallville, Kansas"}, "Give `timezone`"),
         ({"date": "1990-05-15", "place": "美国斯普林菲尔德"}, "Give `timezone`"),
         ({"date": "1990-05-15", "latitude": 48.4, "longitude": 10}, "time zone of these coordinates"),
@@ -196,6 +278,101 @@ def test_S10_a_future_birth_and_a_zone_of_ones_own_are_taken() -> None:
 def test_S10_an_unknown_chinese_town_is_in_china_but_has_no_coordinates() -> None:
     birth = read_birth({"date": "1990-12-15", "place": "湖南省某某县"})
     assert (birth.zone_name, birth.latitude) == ("Asia/Shanghai", None)
+
+
+@pytest.mark.parametrize(
+    ("where", "assumed"),
+    [
+        ({}, True),
+        ({"place": "月球"}, True),
+        ({"latitude": 39.9, "longitude": 116.4}, True),
+        ({"place": "北京"}, False),
+        ({"place": "湖南省某某县"}, False),
+        ({"place": "某村", "timezone": "Asia/Shanghai"}, False),
+    ],
+)
+def test_S10_a_zone_that_nobody_told_is_marked_as_assumed(where: dict[str, Json], assumed: bool) -> None:
+    birth = read_birth({"date": "1990-12-15", **where})
+    assert (birth.zone_name, birth.zone_assumed) == ("Asia/Shanghai", assumed)
+
+
+@pytest.mark.parametrize(
+    ("day", "hour", "minutes"),
+    [("1990-09-16", "01:30", -60), ("1990-04-15", "02:30", 60), ("1990-09-16", "02:30", 0), ("1992-09-16", "01:30", 0)],
+)
+def test_S10_a_time_the_clock_showed_twice_or_never_is_known(day: str, hour: str, minutes: int) -> None:
+    # China's clocks went back at 02:00 on 16 September 1990, and on at 02:00 on 15 April (tzdata: rule PRC).
+    assert read_birth({"date": day, "time": hour, "place": "北京"}).clock_turned == timedelta(minutes=minutes)
+
+
+def test_S10_a_gender_can_be_read_by_itself() -> None:
+    assert [read_gender(text) for text in ("男", "Female", "女的", "")] == ["male", "female", "female", None]
+    with pytest.raises(ToolError, match=r"gender 'other' is not known\. Give one of: male, female."):
+        read_gender("Other")
+
+
+SOLAR: dict[str, Json] = {"date": "1990-05-15", "time": "14:30", "gender": "male"}
+LUNAR: dict[str, Json] = {"date": "1990-04-21", "calendar": "lunar"}
+LEAP: dict[str, Json] = {"date": "2020-04-10", "calendar": "lunar", "leap_month": True}
+ABROAD: dict[str, Json] = {
+    "date": "1990-05-15",
+    "place": "Ulm-Wiblingen",
+    "latitude": 48.4,
+    "longitude": 10.0,
+    "timezone": "Europe/Berlin",
+}
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "becomes"),
+    [
+        ({}, {"date": "1990年四月廿一"}, LUNAR),
+        (SOLAR, {"time": "下午3点"}, {**SOLAR, "time": "15:00"}),
+        (SOLAR, {"date": "1990-05-16"}, {**SOLAR, "date": "1990-05-16"}),
+        (SOLAR, {"date": "1990年四月廿一"}, {**SOLAR, **LUNAR}),
+        ({**SOLAR, "calendar": "solar"}, {"date": "1990年四月廿一"}, {**SOLAR, **LUNAR}),
+        (SOLAR, {"calendar": "lunar"}, {**SOLAR, "calendar": "lunar"}),
+        (SOLAR, {"time": "", "gender": None}, {"date": "1990-05-15", "gender": "male"}),
+        (LUNAR, {"date": "1990-04-22"}, {**LUNAR, "date": "1990-04-22"}),
+        (LUNAR, {"date": "1990年四月廿二"}, {**LUNAR, "date": "1990-04-22"}),
+        (LUNAR, {"date": "公历1990年5月15日"}, {"date": "1990-05-15"}),
+        (LUNAR, {"date": "1990-05-15", "calendar": "solar"}, {"date": "1990-05-15"}),
+        (LUNAR, {"calendar": ""}, {"date": "1990-04-21"}),
+        (LEAP, {"date": "2020年4月10日"}, LEAP),
+        (LEAP, {"date": "2020-04-11"}, {**LEAP, "date": "2020-04-11"}),
+        (LEAP, {"date": "2020-05-11"}, {"date": "2020-05-11", "calendar": "lunar"}),
+        (LEAP, {"date": "2021-04-11"}, {"date": "2021-04-11", "calendar": "lunar"}),
+        (LEAP, {"date": "2023年闰二月初一"}, {"date": "2023-02-01", "calendar": "lunar", "leap_month": True}),
+        (LEAP, {"date": "公历2020年4月11日"}, {"date": "2020-04-11"}),
+        (LEAP, {"calendar": "solar"}, {"date": "2020-04-10"}),
+        (LEAP, {"leap_month": False}, {"date": "2020-04-10", "calendar": "lunar"}),
+        ({"date": "2020-04-10"}, {"leap_month": True}, LEAP),
+        ({"date": "abcdef"}, {"date": "1990-05-15"}, {"date": "1990-05-15"}),
+        (ABROAD, {"place": "北京"}, {"date": "1990-05-15", "place": "北京"}),
+        (ABROAD, {"place": ""}, {"date": "1990-05-15"}),
+        (ABROAD, {"place": " Ulm-Wiblingen "}, ABROAD),
+        (ABROAD, {"date": "1990-05-16"}, {**ABROAD, "date": "1990-05-16"}),
+        (
+            ABROAD,
+            {"place": "某村", "timezone": "UTC"},
+            {"date": "1990-05-15", "place": "某村", "timezone": "UTC"},
+        ),
+    ],
+)
+def test_S10_a_correction_changes_what_it_says_and_what_went_by_that(
+    known: dict[str, Json], told: dict[str, Json], becomes: dict[str, Json]
+) -> None:
+    assert normalise(corrected(known, told)) == becomes
+
+
+def test_S10_without_a_date_its_calendar_and_leap_month_are_forgotten_too() -> None:
+    assert corrected({**LEAP, "gender": "male"}, {"date": ""}) == {"date": "", "gender": "male"}
+
+
+@pytest.mark.parametrize("told", [{"date": "someday"}, {"calendar": "maya"}, {"date": 5}, {"place": 5}])
+def test_S10_a_correction_that_cannot_be_read_is_refused_in_words(told: dict[str, Json]) -> None:
+    with pytest.raises(ToolError, match=r"Give"):
+        corrected(SOLAR, told)
 
 
 def test_S10_the_form_that_is_kept_has_one_spelling_and_nothing_filled_in() -> None:

@@ -6,7 +6,15 @@ import pytest
 
 from recto.almanac.bazi import bazi
 from recto.almanac.birth import read_birth
-from recto.almanac.cards import bazi_card, birth_card, birth_form_card, saved_card, tarot_card, zodiac_card
+from recto.almanac.cards import (
+    bazi_card,
+    birth_card,
+    birth_form_card,
+    forgotten_card,
+    saved_card,
+    tarot_card,
+    zodiac_card,
+)
 from recto.almanac.tarot import draw
 from recto.almanac.telling import Row, at, items, said, told_bazi
 from recto.almanac.told import Locale
@@ -91,6 +99,17 @@ def test_P14_a_birth_is_shown_as_it_was_saved_and_asked_for_with_examples():
         {"label": "性别", "value": "女"},
         {"label": "历法", "value": "农历"},
     ]
+    abroad: dict[str, Json] = {"latitude": 48.1, "longitude": 17.1, "timezone": "Europe/Bratislava"}
+    whole = {"date": "2020-04-10", "calendar": "lunar", "leap_month": True, **abroad, "true_solar_time": True}
+    assert birth_card(whole, "en")["fields"] == [
+        {"label": "Date of birth", "value": "2020-04-10"},
+        {"label": "Calendar", "value": "Chinese lunar"},
+        {"label": "Leap month", "value": "yes"},
+        {"label": "Latitude", "value": "48.1"},
+        {"label": "Longitude", "value": "17.1"},
+        {"label": "Time zone", "value": "Europe/Bratislava"},
+        {"label": "True solar time", "value": "yes"},
+    ]
     assert birth_form_card({"date": "1990-05-15"}, "en")["fields"] == [
         {"label": "Date of birth", "value": "1990-05-15"},
         {"label": "Time of birth", "value": "Such as 14:30; leave it out if unknown"},
@@ -102,6 +121,18 @@ def test_P14_a_birth_is_shown_as_it_was_saved_and_asked_for_with_examples():
 @pytest.mark.parametrize(("locale", "title"), [("zh", "已保存"), ("en", "Saved")])
 def test_P14_what_was_saved_is_listed(locale: Locale, title: str):
     assert saved_card(["迷茫"], locale) == {"status": "success", "title": title, "items": ["迷茫"]}
+
+
+@pytest.mark.parametrize(
+    ("lines", "items"), [(["养了一只猫"], ["养了一只猫"]), ([], ["出生信息，以及由它排出的命盘和星盘"])]
+)
+def test_P14_what_was_forgotten_is_listed(lines: list[str], items: list[str]):
+    assert forgotten_card(lines, "zh") == {"status": "success", "title": "已删除", "items": items}
+
+
+def test_P14_what_is_noted_and_what_is_lacking_stand_on_the_card():
+    noted: dict[str, Json] = {"notes": ["a"], "untold": ["b"]}
+    assert [bazi_card(noted, "en")["body"], zodiac_card(noted, "en")["body"]] == ["a\nb\nFor reflection only."] * 2
 
 
 @pytest.mark.parametrize("kept", [{}, {"pillars": None, "planets": "x", "cards": {}, "notes": 1, "strength": []}])

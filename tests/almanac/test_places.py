@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.almanac.places import find_place, is_abroad
+from recto.almanac.places import find_place, home_zone, is_abroad
 
 CAPITALS = (
     "北京 天津 上海 重庆 石家庄 太原 呼和浩特 沈阳 长春 哈尔滨 南京 杭州 合肥 福州 南昌 济南 郑州 "
@@ -60,6 +60,17 @@ def table() -> list[dict[str, str]]:
         ("美国加州洛杉矶", "洛杉矶"),
         ("法国巴黎", "巴黎"),
         ("Ho Chi Minh City", "胡志明市"),
+        ("伯克利", "伯克利"),
+        ("美国硅谷", "硅谷"),
+        ("布拉迪斯拉发", "布拉迪斯拉发"),
+        ("纽约法拉盛", "法拉盛"),
+        ("奥克兰", "奥克兰"),
+        ("美国加州奥克兰", "屋仑"),
+        ("美国圣地亚哥", "圣迭戈"),
+        ("Cambridge", "剑桥"),
+        ("Cambridge, MA", "坎布里奇"),
+        ("London, Ontario, Canada", "安大略省伦敦"),
+        ("Richmond, BC", "列治文"),
     ],
 )
 def test_S10_a_place_is_found_by_the_name_it_is_given(said: str, name: str) -> None:
@@ -69,7 +80,7 @@ def test_S10_a_place_is_found_by_the_name_it_is_given(said: str, name: str) -> N
 
 
 @pytest.mark.parametrize(
-    "said", ["", "  ", "朝阳区", "Paris, Texas", "Cambridge, MA", "纽约客", "Chinatown", "德国巴黎"]
+    "said", ["", "  ", "朝阳区", "Paris, Texas", "Cambridge, Ohio", "纽约客", "Chinatown", "德国巴黎", "Richmond"]
 )
 def test_S10_a_place_that_is_not_in_the_table_is_not_guessed(said: str) -> None:
     assert find_place(said) is None
@@ -84,17 +95,39 @@ def test_S10_a_place_that_is_not_in_the_table_is_not_guessed(said: str) -> None:
         ("湖南某县", False),
         ("内蒙古某旗", False),
         ("法国某村", True),
+        ("斯洛伐克某村", True),
+        ("黑山县", False),
+        ("巴林左旗", False),
+        ("Chinatown", True),
     ],
 )
 def test_S10_a_place_beyond_the_table_is_abroad_by_its_country_or_language(said: str, abroad: bool) -> None:
     assert is_abroad(said) is abroad
 
 
+@pytest.mark.parametrize(
+    ("said", "zone"),
+    [
+        ("湖南省某某县", "Asia/Shanghai"),
+        ("中国台湾某乡", "Asia/Taipei"),
+        ("中国某地", "Asia/Shanghai"),
+        ("Somewhere, Hunan", "Asia/Shanghai"),
+        ("Somewhere, Taiwan", "Asia/Taipei"),
+        ("Small Town, PRC", "Asia/Shanghai"),
+        ("某某村", None),
+        ("Chinatown", None),
+        ("", None),
+    ],
+)
+def test_S10_the_province_or_the_country_tells_the_zone_of_a_small_place(said: str, zone: str | None) -> None:
+    assert home_zone(said) == zone
+
+
 def test_S10_the_table_has_all_capitals_and_hundreds_of_cities_with_zones_that_exist() -> None:
     rows = table()
     assert set(CAPITALS.split()) <= {row["chinese"].split("|")[0] for row in rows}
     assert sum(row["regions_chinese"].startswith("中国") for row in rows) >= 184
-    assert sum(not row["regions_chinese"].startswith("中国") for row in rows) >= 150
+    assert sum(not row["regions_chinese"].startswith("中国") for row in rows) >= 380
     assert {ZoneInfo(zone).key for zone in {row["zone"] for row in rows}}
 
 

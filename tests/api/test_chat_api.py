@@ -1,5 +1,6 @@
 """Chat (P16): words in, events out, by the way every run goes; what a client has of the past is not read."""
 
+from base64 import b64encode
 from collections.abc import AsyncIterator, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,16 +8,20 @@ from typing import cast
 
 import pytest
 
+from recto.agents.agent import CHAT as CHAT_AGENT
+from recto.agents.file_input import FileInput
 from recto.api import chat
+from recto.api.bodies import MAX_BYTES
 from recto.ids import new_id
 from recto.page import Text, UserMessage
 from recto.page.canonical import Json, dump, load, load_object
-from recto.page.refuse import LONG_WORDS, UUID
+from recto.page.messages import Data, File
+from recto.page.refuse import HAS_DATA, LONG_WORDS, NOT_SIGNED, UUID
 from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import Admission, Admitted
 from recto.testing.client import Reply, Sent, parse_events, request
 from recto.testing.process import ServerProcess
-from tests.api.local_api import LocalApi, assert_problem, local_api
+from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER
 
 CHAT = "/api/v1/chat"
@@ -61,18 +66,27 @@ PAST: list[Json] = [
     {"role": "user", "content": "last"},
     {"role": "assistant", "content": "never"},
 ]
-PARTS: list[Json] = [{"type": "text", "text": "a"}, {"type": "image", "source": {}}, {"type": "text", "text": "b"}]
+PARTS: list[Json] = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 
 
-SAID: list[tuple[Json, str]] = [
-    ({"message": "hi"}, "hi"),
-    ({"message": " hi\n", "messages": PAST}, " hi\n"),
-    ({"message": "hi", "messages": "what we do not read"}, "hi"),
-    ({"message": " \n", "messages": PAST}, "last"),
-    ({"message": None, "messages": PAST}, "last"),
-    ({"messages": PAST}, "last"),
-    ({"messages": [*PAST, {"role": "user", "content": PARTS}]}, "a\nb"),
-    ({"message": "x" * 10_000}, "x" * 10_000),
+def a_user(content: Json) -> Json:
+    return {"role": "user", "content": content}
+
+
+def deep(levels: int) -> bytes:
+    """A request whose message has a part that is nested so deep, as text: not all of it can be written as a value."""
+    return b'{"messages": [{"role": "user", "content": [{"type": "x", "y": %b1%b}]}]}' % (b"[" * levels, b"]" * levels)
+
+
+SAID: list[tuple[Json, list[str]]] = [
+    ({"message": "hi"}, ["hi"]),
+    ({"message": " hi\n", "messages": PAST}, [" hi\n"]),
+    ({"message": "hi", "messages": "what we do not read"}, ["hi"]),
+    ({"message": " \n", "messages": PAST}, ["last"]),
+    ({"message": None, "messages": PAST}, ["last"]),
+    ({"messages": PAST}, ["last"]),
+    ({"messages": [*PAST, a_user(PARTS)]}, ["a", "b"]),
+    ({"message": "x" * 10_000}, ["x" * 10_000]),
 ]
 
 
@@ -80,7 +94,7 @@ async def test_P16_the_message_wins_then_the_last_of_the_user(door: Door):
     for body, words in SAID:
         run = await door.run_of(body)
         assert [message.role for message in run.messages] == ["user"]
-        assert words_of(run) == [words], body
+        assert words_of(run) == words, body
 
 
 async def test_P16_without_a_conversation_a_new_one_begins_and_ids_are_new_each_time(door: Door):
@@ -111,12 +125,14 @@ REFUSED: list[tuple[object, str]] = [
     ({"messages": []}, "send the user's words as `message`"),
     ({"messages": [{"role": "assistant", "content": "x"}]}, "send the user's words as `message`"),
     ({"messages": [{"role": "user"}]}, "send the user's words as `message`"),
-    ({"messages": [{"role": "user", "content": [PARTS[1]]}]}, "send the user's words as `message`"),
+    ({"messages": [a_user([])]}, "send the user's words as `message`"),
+    ({"messages": [a_user([{"type": "text", "text": " "}, {"type": "text"}])]}, "send the user's words as `message`"),
     ({"message": 7}, "message: must be a string, is a number"),
     ({"messages": {}}, "messages: must be an array, is an object"),
     ({"messages": ["x"]}, "messages[0]: must be an object, is a string"),
     ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content: must be an array, is a number"),
-    ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content[0].text"),
+    (deep(300), "messages[0].content: is nested too deep to be stored"),
+    (deep(200), "body: is nested more than 128 deep"),
     ({"message": "x", "skill": 7}, "skill: must be a string, is a number"),
     ({"message": "x", "voice_mode": []}, "voice_mode: must be a string, is an array"),
     ({"message": "x", "conversation_id": 7}, "conversation_id: must be a string, is a number"),
@@ -135,10 +151,100 @@ async def test_P16_what_cannot_be_a_message_is_refused_in_words_that_say_what_to
     assert door.admitted == []
 
 
-async def test_P2_a_body_too_large_is_refused(door: Door):
-    body = dump({"message": "hi"}).ljust(262_145)
-    assert_problem(await door.api.ask("POST", CHAT, body), 413, "exceeds size limit")
-    await door.run_of(body[:-1])
+def named(answer: Answer) -> tuple[Json, Json]:
+    """The field that is wrong, and what is told of it first."""
+    return answer.rows("errors")[0]["field"], answer.json["detail"]
+
+
+WRONG_FIELDS: list[tuple[dict[str, Json], str]] = [
+    ({"message": "x", "skill": "none"}, "skill"),
+    ({"message": "x", "skill": "a\0"}, "skill"),
+    ({"message": "x", "voice_mode": "none"}, "voice_mode"),
+    ({"message": "a\0b"}, "message"),
+    ({"messages": [*PAST, a_user("a\0b")]}, "messages[4].content"),
+    ({"messages": [*PAST, a_user([{"type": "text", "text": 7}])]}, "messages[4].content[0].text"),
+    ({"messages": [a_user([{"type": "image_url", "image_url": {}}])]}, "messages[0].content[0].type"),
+    ({"messages": [*PAST, a_user([{"type": "image", "source": {}}])]}, "messages[4].content[0].source.type"),
+]
+
+
+async def test_P16_a_refusal_names_the_field_as_the_client_sent_it(door: Door):
+    skilled = replace(CHAT_AGENT, name="vibe", voices={"warm": "Be warm."})
+    door.api.app.state.backend = replace(door.api.backend, agents={"vibe": skilled})
+    for body, field_name in WRONG_FIELDS:
+        answer = await door.api.ask("POST", CHAT, body)
+        assert answer.status == 422
+        where, detail = named(answer)
+        assert (where, str(detail).partition(": ")[0]) == (field_name, field_name)
+    for body, where in (
+        ({"message": "x" * 10_001}, "message"),
+        ({"messages": [a_user("x" * 10_001)]}, "messages[0].content"),
+    ):
+        assert named(await door.api.ask("POST", CHAT, body)) == (where, LONG_WORDS)
+
+
+async def test_P16_a_history_that_is_not_read_may_be_long_and_is_not_stored(door: Door):
+    past: list[Json] = [{"role": "assistant", "content": "never " * 50_000}, a_user("last")]
+    for body in ({"message": "hi", "messages": past}, {"messages": past}):
+        await door.run_of(body)
+        assert len(door.admitted[-1].input) < 500
+
+
+async def test_P16_a_body_may_have_8_mebibytes_and_the_parts_of_a_message_what_a_run_may(door: Door):
+    body = dump({"message": "hi"}).ljust(8 * 1024 * 1024)
+    await door.run_of(body)
+    assert_problem(await door.api.ask("POST", CHAT, body + b" "), 413, "Request body exceeds size limit")
+    part = {"type": "text", "text": "", "more": "x" * MAX_BYTES}
+    answer = await door.api.ask("POST", CHAT, {"messages": [a_user([*PARTS, part])]})
+    assert_problem(answer, 413, "The parts of the message exceed 262,144 bytes. Upload files, and name the urls")
+
+
+# Files
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89" + bytes(100)
+ANY = FileInput(is_on=True)
+
+
+async def a_picture(door: Door, owner: str = "ann", allowed: FileInput = ANY) -> str:
+    """The url of a picture somebody uploaded, for an agent that takes such files."""
+    agent = replace(CHAT_AGENT, name="vibe", file_input=allowed)
+    door.api.app.state.backend = backend = replace(door.api.backend, agents={"vibe": agent})
+    file = File(kind="image", name="a.png", mime_type="image/png", source=Data(base64=b64encode(PNG).decode()))
+    one = await backend.files.take_inline(owner, file, ANY)
+    return backend.signer.url(one.id, one.name, NOW.replace(year=NOW.year + 1))
+
+
+def shown(url: str) -> list[Json]:
+    return [{"type": "text", "text": "What is it?"}, {"type": "image", "source": {"type": "url", "value": url}}]
+
+
+async def test_P16_pictures_of_the_last_message_go_with_it_as_in_any_run(door: Door):
+    url = await a_picture(door)
+    for parts in (shown(url), shown(url)[1:], [{"type": "binary", "mimeType": "image/png", "url": url}]):
+        run = await door.run_of({"messages": [*PAST, a_user(parts)]})
+        (user,) = run.messages
+        assert isinstance(user, UserMessage)
+        assert [type(part).__name__ for part in user.parts] == (["Text", "File"] if len(parts) == 2 else ["File"])
+        # By its attachment, with no signature (P10).
+        assert b"recto-attachment:" in door.admitted[-1].input
+        assert url.encode() not in door.admitted[-1].input
+        assert [ref.name for ref in door.admitted[-1].files] == ["a.png"]
+
+
+async def test_P2_a_picture_that_is_not_signed_not_theirs_or_not_taken_is_refused_where_it_stands(door: Door):
+    theirs, mine = await a_picture(door, "bob"), await a_picture(door)
+    for url in (theirs, f"{mine}0", "https://elsewhere.example/a.png"):
+        answer = await door.api.ask("POST", CHAT, {"messages": [*PAST, a_user(shown(url))]})
+        assert named(answer) == ("messages[4].content[1]", NOT_SIGNED)
+    data: Json = {"type": "binary", "mimeType": "image/png", "url": mine, "data": "AA=="}
+    answer = await door.api.ask("POST", CHAT, {"messages": [a_user([data])]})
+    assert named(answer) == ("messages[0].content[0].data", HAS_DATA)
+    for allowed in (replace(ANY, images=False), replace(ANY, max_files=0), FileInput()):
+        await a_picture(door, allowed=allowed)
+        answer = await door.api.ask("POST", CHAT, {"messages": [a_user(shown(mine))]})
+        assert answer.status == 422
+        assert str(named(answer)[0]).startswith("messages[0].content")
+    assert door.admitted == []
 
 
 # Over real HTTP

@@ -13,6 +13,7 @@ from recto.agents.agent import CHAT
 from recto.api import me, profile
 from recto.api.bodies import MAX_BYTES
 from recto.page.canonical import Json, dump, load
+from recto.store.profiles import ProfileChange
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 
 PROFILE = "/api/v1/profile"
@@ -22,6 +23,11 @@ EMPTY: dict[str, Json] = {"tier": "free", "profile": {}, "skillData": {}, "updat
 BIRTH: Json = {"type": "object", "properties": {"date": {"type": "string"}, "calendar": {"enum": ["solar", "lunar"]}}}
 SCHEMA = dump({"properties": {"birth_info": BIRTH}, "required": ["birth_info"]}).decode()
 AGENTS = {"vibe": replace(CHAT, name="vibe", profile_schema=SCHEMA), "free": replace(CHAT, name="free")}
+
+
+def keeping(skill: str, data: Json) -> ProfileChange:
+    """What a skill keeps, in the place of what it has."""
+    return ProfileChange(skill_data={skill: data}, replaces=True)
 
 
 @pytest.fixture
@@ -70,8 +76,8 @@ async def test_S6_a_profile_is_changed_by_a_merge_patch_and_told_as_it_is(api: L
 
 
 async def test_S6_what_skills_keep_is_set_and_forgotten_by_name(api: LocalApi):
-    await api.store.keep_skill_data("ann", "bazi", {"pillars": ["庚午"]}, NOW, 999)
-    await api.store.keep_skill_data("ann", "tarot", ["sun"], NOW, 999)
+    await api.store.change_profile("ann", keeping("bazi", {"pillars": ["庚午"]}), NOW, 999)
+    await api.store.change_profile("ann", keeping("tarot", ["sun"]), NOW, 999)
     assert (await told(api))["skillData"] == {"bazi": {"pillars": ["庚午"]}, "tarot": ["sun"]}
     answer = await patch(api, {"skill_data": {"bazi": {"score": 1}, "tarot": None, "career": {"plan": "rest"}}})
     assert answer.json["skillData"] == {"bazi": {"pillars": ["庚午"], "score": 1}, "career": {"plan": "rest"}}

@@ -52,7 +52,7 @@ steps:
   - {id: collect, title: 收集, when: {missing: birth_info}, text: 调用 collect_birth_info。}
   - id: compute
     title: 排盘
-    when: {any: [{missing: skill_data.chart}, {differs: [birth_info, skill_data.chart.birth_info]}]}
+    when: {any: [{missing: skill_data.chart}, {differs: [birth_info, skill_data.chart.of.birth_info]}]}
     text: 调用 compute_chart。
   - {id: ready, title: 解读, text: 解读命盘。}
 rules: 不说吉凶。
@@ -86,25 +86,29 @@ NOTES = "---\nname: notes\ndescription: 记录生活。\nprofile_fields: [life_c
 TOOLS = '''
 """Tools of the agent."""
 
+import asyncio
+
 from recto.tools import ToolContext, ToolError, tool
 
 
-@tool(safe_to_repeat=True, by_client=True)
+@tool(safe_to_repeat=True, by_client=True, in_order=True)
 async def collect_birth_info(context: ToolContext, date: str = "") -> dict[str, object]:
     """Ask for the date of birth, or keep it."""
     if not date:
         return {"status": "need_input"}
+    # As long as it takes to ask somebody else whether there is such a date.
+    await asyncio.sleep(0.05)
     await context.profile.change("birth_info", {"date": date})
     return {"status": "saved", "date": date, "ui_hints": {"title": "Saved", "body": date}}
 
 
-@tool(safe_to_repeat=True)
+@tool(safe_to_repeat=True, in_order=True)
 async def compute_chart(context: ToolContext) -> dict[str, object]:
     """Compute the chart."""
     info = (await context.profile.fields("birth_info")).get("birth_info")
     if not info:
         raise ToolError("Nothing is known of the birth. Call collect_birth_info.")
-    await context.profile.keep("chart", {"element": "木", "birth_info": info, "tier": context.tier})
+    await context.profile.keep("chart", {"element": "木", "of": {"birth_info": info}, "tier": context.tier})
     return {"element": "木", "locale": context.locale}
 
 

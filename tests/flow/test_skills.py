@@ -9,7 +9,7 @@ from recto.ids import new_id
 from recto.page import RolledBack, SkillChanged, Undone, view
 from recto.page.canonical import Json, dump
 from recto.testing.model_server import Answer
-from tests.flow.files import ANN, BOB, FileWorld, Talk, a_run
+from tests.flow.files import ANN, BOB, FileWorld, Talk, Turn, a_run
 from tests.flow.skilled import PROFILE, calling, keep, result_of, system_of, tools_of, use, write_guide
 
 pytestmark = pytest.mark.full
@@ -47,7 +47,7 @@ EXPERT = """\
 
 先想后做。
 
-- 当前技能是 chart，不要再次激活它。
+- 当前技能是 chart，不要再次激活它；只有当用户要的是它的另一个场景时，才用那个 scenario 再调用一次 use_skill。
 - 用户的问题属于另一个技能：调用 use_skill 切换到那个技能。
 - 用户想结束，或话题与本技能无关：调用 use_skill，skill 填 core，离开本技能。"""
 BORN = {"birth_info": {"date": "1990-05-15"}}
@@ -150,8 +150,18 @@ def test_S7_data_that_a_tool_keeps_is_in_the_next_page_and_the_next_step_is_anot
     assert "调用 compute_chart。" in system_of(world.say(talk, "再看", WELL).pages[0])
 
 
+def test_S7_calls_of_one_reply_that_depend_on_each_other_act_in_their_order(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "帮我排盘", use("chart"), WELL)
+    collect = calling("collect_birth_info", "c1", date="1990-05-15").calls
+    both = Answer(calls=(*collect, *calling("compute_chart", "c2").calls))
+    turn = world.say(talk, "生于1990-05-15", both, WELL)
+    assert [result_of(turn.events, place).get("status") for place in (0, 1)] == ["saved", None]
+    assert result_of(turn.events, 1)["element"] == "木"
+
+
 def test_S8_the_best_cases_stand_in_the_prompt(world: FileWorld):
-    keep(world, {**BORN, "skill_data": {"chart": {"element": "木", "state": "旺", "birth_info": BORN["birth_info"]}}})
+    keep(world, {**BORN, "skill_data": {"chart": {"element": "木", "state": "旺", "of": BORN}}})
     basic = system_of(world.say(a_talk(), "看盘", use("chart", "basic"), WELL).pages[1])
     assert "## 相关案例\n### 甲例\n木旺宜静。\n\n### 乙例\n感情里的木。\n" in basic
     love = system_of(world.say(a_talk(), "看感情", use("chart", "love"), WELL).pages[1])
@@ -174,6 +184,31 @@ def test_S5_a_plain_public_skill_works_and_its_files_are_read_on_demand(world: F
 def test_S3_a_tool_of_another_skill_cannot_be_called(world: FileWorld):
     turn = world.say(a_talk(), "Hm", calling("compute_chart"), WELL)
     assert str(turn.pages[1][-1]["content"]).startswith("There is no tool 'compute_chart'.")
+
+
+def test_S3_of_two_skills_taken_up_in_one_reply_the_later_is_on(world: FileWorld):
+    for first, second, title in (("chart", "mend", "# Mending"), ("mend", "chart", "# 命盘")):
+        both = Answer(calls=(*use(first, id="c1").calls, *use(second, id="c2").calls))
+        assert system_of(world.say(a_talk(), "都要", both, WELL).pages[1]).startswith(title)
+
+
+def test_S3_a_skill_and_what_it_needs_in_one_reply_are_both_in_the_next_page(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "帮我排盘", use("chart"), WELL)
+    for number in range(5):
+        born = f"1990-05-1{number}"
+        calls = (
+            *use("chart", "love", id=f"a{number}").calls,
+            *calling("collect_birth_info", f"b{number}", date=born).calls,
+        )
+        page = world.say(talk, born, Answer(calls=calls), WELL).pages[1]
+        assert f"- date: {born}" in system_of(page)
+
+
+def test_S3_a_skill_taken_up_again_is_told_as_json(world: FileWorld):
+    answers = [use("chart", id="c1"), use("mend", id="c2"), use("chart", id="c3"), WELL]
+    turn = world.say(a_talk(), "排盘", *answers)
+    assert [result_of(turn.events, place)["skill"] for place in range(3)] == ["chart", "mend", "chart"]
 
 
 # Which skill
@@ -305,7 +340,11 @@ def test_S3_a_client_with_a_form_answers_in_the_place_of_the_tool_and_what_it_sa
     assert isinstance(user, list)
     body = {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}
     turn = world.play(talk, body, WELL)
-    assert result_of(turn.events)["status"] == "saved"
+    assert '"status":"saved"' in str(turn.pages[0][-1]["content"])
+    # The client has the message it sent; what is new to it is how the result may be shown.
+    shown = [sent.event["value"] for sent in turn.events if sent.event["type"] == "CUSTOM"]
+    assert len(shown) == 1
+    assert not [sent for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
     assert "1990-05-15" in system_of(turn.pages[0])
     assert "调用 compute_chart。" in system_of(turn.pages[0])
     assert world.ask("GET", PROFILE).json["profile"] == BORN
@@ -323,6 +362,42 @@ def test_S3_what_a_form_may_not_say_is_told_to_the_model(world: FileWorld):
     turn = world.play(talk, {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}, WELL)
     assert "date" in str(turn.pages[0][-1]["content"])
     assert world.ask("GET", PROFILE).json["profile"] == {}
+
+
+def test_S3_a_form_filled_in_while_no_skill_is_on_is_kept_too(world: FileWorld):
+    talk = a_talk()
+    asked = world.say(talk, "你好", calling("collect_birth_info", id="form-3"), tools=[FORM])
+    assert tools_of(asked, 0) == ["use_skill", "hello", "collect_birth_info"]
+    turn = world.play(talk, answered(talk, asked, "form-3", '{"date": "1990-05-15"}'), WELL)
+    assert '"status":"saved"' in str(turn.pages[0][-1]["content"])
+    assert world.ask("GET", PROFILE).json["profile"] == BORN
+
+
+def test_S3_a_form_nobody_filled_in_keeps_no_other_client_waiting(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-4"), tools=[FORM])
+    # The next client has no form: the tool acts by itself.
+    turn = world.say(talk, "1990-05-15", calling("collect_birth_info", id="form-5", date="1990-05-15"), WELL)
+    assert turn.last["outcome"] == {"type": "success"}
+    assert world.ask("GET", PROFILE).json["profile"] == BORN
+
+
+def test_S11_a_run_that_brings_an_answer_goes_on_in_the_voice_of_its_turn(world: FileWorld):
+    talk = a_talk()
+    props: Json = {"voice_mode": "direct"}
+    asked = world.say(
+        talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-6"), tools=[FORM], forwardedProps=props
+    )
+    turn = world.play(talk, answered(talk, asked, "form-6", '{"date": "1990-05-15"}'), WELL)
+    assert "## 语气\n直接。" in system_of(turn.pages[0])
+
+
+def answered(talk: Talk, asked: Turn, call: str, content: str) -> dict[str, Json]:
+    """The run that brings a client's answer."""
+    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": call, "content": content}
+    user = asked.body["messages"]
+    assert isinstance(user, list)
+    return {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}
 
 
 # In English, and without native tools

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.models.demo_birth import birth_in, without_dates
+from recto.models.demo_birth import birth_in, correction_in, without_dates
 
 KEYS = ("date", "time", "place", "gender", "calendar")
 
@@ -25,7 +25,11 @@ KEYS = ("date", "time", "place", "gender", "calendar")
         ("1990-05-04，谢谢", "1990-05-04||||"),
         ("1990-05-04, Thanks", "1990-05-04||||"),
         ("in May, May 4, 1990 in Augsburg", "1990-05-04||Augsburg||"),
-        ("1990-13-45", "||||"),
+        ("1990-13-45，北京", "1990-13-45||北京||"),
+        ("1990年四月廿一农历，晚上11点半，成都，女", "1990年四月廿一|晚上11点半|成都|female|lunar"),
+        ("1990年农历4月21日 男", "1990年4月21|||male|lunar"),
+        ("2023年闰二月初五 子时 上海 女", "2023年闰二月初五|子时|上海|female|"),
+        ("一九九〇年腊月初八，早上十点，呼和浩特", "一九九〇年腊月初八|早上十点|呼和浩特||"),
         ("1990-05-041", "||||"),
         ("8:30 in Beijing, female", "||||"),
         ("hello", "||||"),
@@ -39,6 +43,27 @@ def test_S10_a_birth_is_found_in_words(words: str, found: str):
 def test_S10_of_several_texts_the_first_with_a_date_tells_it_all():
     assert birth_in(["hello", "1990-05-04", "1991-06-05 08:30"]) == {"date": "1990-05-04"}
     assert birth_in([]) == {}
+    assert birth_in(["hello", "1990-05-04", "1991-06-05"], refused=["1990-05-04"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("我不是在北京出生，是在上海出生的", {"place": "上海"}),
+        ("我其实是晚上8点出生的", {"time": "晚上8点"}),
+        ("Actually I was born in New York", {"place": "New York"}),
+        ("1991-05-04 08:30 布拉格 男", {"date": "1991-05-04", "time": "08:30", "place": "布拉格", "gender": "male"}),
+        ("生日说错了，是公历1991-05-04", {"date": "1991-05-04", "calendar": "solar"}),
+        ("I'm male, sorry", {"gender": "male"}),
+        ("说错了，我出生于1991-05-04", {"date": "1991-05-04"}),
+        ("我出生在哪里比较好", {}),
+        ("我的时辰适合搬家吗", {}),
+        ("2026-11-06适合搬家吗", {}),
+        ("有一点累，晚上8点睡", {}),
+    ],
+)
+def test_S7_what_is_put_right_of_a_birth_is_found(words: str, found: dict[str, str]):
+    assert correction_in(words) == found
 
 
 def test_dates_are_no_arithmetic_and_all_else_stays():

@@ -35,9 +35,9 @@ values = st.recursive(
         ({"cards": [{"card": "Death", "position": "past", "orientation": "upright"}]}, ["Cards: past: Death"]),
         ({"spread": "three", "spread_name": "Past, present, future"}, ["Spread: Past, present, future"]),
         ({"last": {"spread": {"name": "Three cards"}}, "history": {"cards": ["old"]}}, ["Spread: Three cards"]),
-        ({"features": ["土", "Earth", "x"]}, ["Features: Earth, x"]),
-        ({"features": ["土"]}, ["Features: 土"]),
-        ({"ui_hints": {"sun": "no"}, "birth_info": {"moon": "no"}, "strength": ""}, []),
+        ({"notes": ["没有时柱。", "按正午推算。"]}, ["Notes: 没有时柱。按正午推算。"]),
+        ({"stage": "employed", "concerns": "lost, anxious"}, ["Stage: employed", "Concerns: lost, anxious"]),
+        ({"features": ["Earth"], "of": {"sun": "no", "notes": ["no"]}, "strength": ""}, []),
         (["sun"], []),
         (None, []),
     ],
@@ -72,8 +72,8 @@ def test_lines_are_read_as_the_tables_they_stand_for():
 
 
 def test_data_without_a_known_fact_is_read_out_as_it_begins():
-    lines = tell_data("- mood: good\n- plan:\n  - step: rest\n" + "- long: " + "x" * 500, "en")
-    assert lines[:3] == ["mood: good", "plan:", "step: rest"]
+    lines = tell_data("- mood: good\n- day:\n  - step: rest\n" + "- long: " + "x" * 500, "en")
+    assert lines[:3] == ["mood: good", "day:", "step: rest"]
     assert len(lines[3]) == LINE_SHOWN + 3
 
 

@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.models.demo_skills import ASK, LEFT, READS_OUT
+from recto.models.demo_told import ASK, ENTERED, FORGOTTEN, LEFT, READS_OUT, REFUSED
 from recto.models.demo_words import reply_to
 from recto.page.canonical import Json
 from recto.page.prompt import render
@@ -18,6 +19,7 @@ from recto.skills.directory import use_skill_offer
 from recto.skills.expert import Expertise, expert
 from recto.skills.known import Known
 from recto.skills.skill import Skill
+from recto.skills.sop import Missing, Sop, SopStep
 from tests.models.test_demo import called, result, user
 
 BAZI = Skill(
@@ -37,22 +39,38 @@ BAZI = Skill(
 )
 ZODIAC = replace(BAZI, name="zodiac", description="Birth charts", compute_tool="compute_zodiac", triggers=("星盘",))
 TAROT = Skill(name="tarot", description="塔罗", title="塔罗", identity="x", folder=Path(), has_data=True)
-CAREER = replace(TAROT, name="career", description="Planning and interviews at work", has_data=False)
-DENTIST = replace(CAREER, name="dentist", description="Bright healthy polished molars", triggers=("tooth ache",))
+DENTIST = replace(
+    TAROT, name="dentist", description="Bright healthy polished molars", has_data=False, triggers=("tooth ache",)
+)
+CAREER = replace(
+    DENTIST,
+    name="career",
+    description="Planning and interviews at work",
+    triggers=(),
+    fields=("life_context",),
+    sop=Sop(
+        steps=(
+            SopStep(id="a", title="了解", text="用 save_life_context 保存", when=Missing(path="life_context")),
+            SopStep(id="b", title="跟进", text="按所问推进"),
+        ),
+        rules="- 1. 不用 save_life_context 保存猜测",
+    ),
+)
 SKILLS = {skill.name: skill for skill in (BAZI, ZODIAC, TAROT, CAREER, DENTIST)}
 TOOLS = {
     "bazi": ("collect_birth_info", "compute_bazi"),
     "zodiac": ("collect_birth_info", "compute_zodiac"),
     "tarot": ("draw_tarot",),
+    "career": ("save_life_context",),
 }
 BIRTH: dict[str, Json] = {"date": "1990-05-04", "time": "08:30", "place": "北京", "gender": "female"}
 CHART: dict[str, Json] = {
     "pillars": {"year": {"pillar": "庚午", "stem": "庚"}, "day": {"pillar": "己巳", "stem": "己"}, "hour": None},
     "day_master": {"stem": "己", "element": "土"},
     "strength": {"verdict": "身强", "score": 60},
+    "notes": ["出生地未提供"],
     "features": ["日主己土", "Ji Earth day master"],
-    "birth_info": BIRTH,
-    "ui_hints": {"title": "不念这个"},
+    "of": {"birth_info": BIRTH, "notes": "不念这个"},
 }
 DRAW: dict[str, Json] = {
     "spread": "three",
@@ -63,9 +81,21 @@ DRAW: dict[str, Json] = {
 }
 SCHEMAS: Mapping[str, Json] = {
     "collect_birth_info": {"properties": {name: {"type": "string"} for name in ("date", "time", "place", "gender")}},
+    "save_life_context": {
+        "properties": {
+            "stage": {
+                "anyOf": [{"type": "string"}],
+                "description": "Where they stand, such as 间隔年 or between jobs.",
+            },
+            "industry": {"type": "string"},
+            "goal": {"type": "string"},
+            "concerns": {"anyOf": [{"type": "array", "items": {"enum": ["社恐", "shyness"]}}, {"type": "null"}]},
+            "notes": {"type": "string"},
+        }
+    },
     "draw_tarot": {"properties": {"spread": {"enum": ["one", "three", "cross"]}}},
 }
-CHART_READ = f"{READS_OUT['zh']}\n- 四柱：庚午、己巳\n- 日主：己、土\n- 强弱：身强\n- 特征：日主己土"
+CHART_READ = f"{READS_OUT['zh']}\n- 四柱：庚午、己巳\n- 日主：己、土\n- 强弱：身强\n- 备注：出生地未提供"
 CARDS_READ = f"{READS_OUT['zh']}\n- 牌阵：three\n- 牌：过去：愚者、现在：女祭司（逆位）"
 
 
@@ -78,6 +108,7 @@ class Scene:
     locale: str = "zh"
     tools: tuple[str, ...] = ()
     schemas: Mapping[str, Json] = field(default_factory=lambda: SCHEMAS)
+    skills: tuple[Skill, ...] = ()
 
     def page(self, *messages: Json) -> bytes:
         skills = list(SKILLS.values())
@@ -92,7 +123,8 @@ class Scene:
     def _system(self) -> str:
         if not self.skill:
             return "# Vibe\n\n你是 Vibe。"
-        return render(expert(SKILLS[self.skill], self.known, Expertise(locale=self.locale)).prompt, self.locale)
+        skill = next((one for one in self.skills if one.name == self.skill), SKILLS[self.skill])
+        return render(expert(skill, self.known, Expertise(locale=self.locale)).prompt, self.locale)
 
 
 SELECT = Scene()
@@ -225,6 +257,7 @@ def test_S3_a_form_of_the_clients_is_left_to_ask():
     form = replace(IN_BAZI, schemas={"collect_birth_info": {"properties": {}}})
     assert calls(form, user("八字"), *NEED_INFO) == [("collect_birth_info", {})]
     assert calls(replace(READY, schemas=form.schemas), user("继续")) == []
+    assert calls(replace(READY, schemas=form.schemas), user("删除我的出生信息")) == []
 
 
 def test_S3_what_a_form_still_lacks_is_asked_for():
@@ -251,6 +284,74 @@ def test_S7_a_chart_of_another_birth_is_computed_anew():
     assert calls(READY, corrected, *SAVED) == [("compute_bazi", {})]
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("我的出生地说错了，是乌鲁木齐", {"place": "乌鲁木齐"}),
+        ("出生时间记错了，应该是晚上十一点半", {"time": "晚上十一点半"}),
+        ("更正一下，我是男的", {"gender": "male"}),
+        ("My birthplace is wrong, it is Urumqi", {"place": "Urumqi"}),
+    ],
+)
+def test_S7_a_correction_without_a_date_is_passed_on_alone_and_computed_anew(words: str, told: Json):
+    assert calls(READY, user(words)) == [("collect_birth_info", told)]
+    saved = done("collect_birth_info", {"status": "saved", "birth_info": BIRTH}, told, "b")
+    assert calls(READY, user(words), *saved) == [("compute_bazi", {})]
+    assert calls(IN_BAZI, user(words)) == []
+
+
+@pytest.mark.parametrize("words", ["我女朋友出生在上海，怎么样", "My wife was born in Paris", "她是1991-05-04出生的"])
+def test_S7_the_birth_of_somebody_else_corrects_nothing(words: str):
+    assert calls(READY, user(words)) == []
+
+
+def test_S7_whether_a_chart_is_due_is_told_by_the_marked_step_alone():
+    steps = (
+        SopStep(id="compute", title="排盘", text="调用 compute_bazi", when=Missing(path="birth_info.lucky")),
+        SopStep(id="ready", title="解读", text="不要再调用 compute_bazi"),
+    )
+    skill = replace(BAZI, sop=Sop(steps=steps))
+    assert calls(replace(READY, skills=(skill,)), user("继续")) == [("compute_bazi", {})]
+    known = replace(KNOWN, profile={"birth_info": {**BIRTH, "lucky": "8"}})
+    assert text(replace(READY, skills=(skill,), known=known), user("继续")) == CHART_READ
+
+
+@pytest.mark.parametrize(("words", "language"), [("我不想说", "zh"), ("不告诉你", "zh"), ("I'd rather not", "en")])
+def test_S3_who_refuses_is_not_asked_again_until_they_ask_for_the_skill(words: str, language: Literal["zh", "en"]):
+    before = (user("八字"), {"role": "assistant", "content": ASK["zh"]}, user(words))
+    refused = text(IN_BAZI, *before)
+    assert refused.startswith(REFUSED[language].partition("{")[0])
+    assert "tarot" in refused
+    assert "career" in refused
+    assert "zodiac" not in refused
+    assert text(IN_BAZI, *before, user("然后呢")) == text(IN_BAZI, user("八字"), user("我不想说"))
+    assert text(IN_BAZI, *before, user("那还是看看八字吧")) == ASK["zh"]
+    assert calls(IN_BAZI, *before, user("好吧，1990-05-04")) == [("collect_birth_info", {"date": "1990-05-04"})]
+
+
+def test_S3_a_form_that_was_declined_is_not_shown_again():
+    form = replace(IN_BAZI, schemas={"collect_birth_info": {"properties": {}}})
+    declined = (user("八字"), *done("collect_birth_info", {"status": "declined"}, {}, "d"))
+    refused = text(form, *declined)
+    assert refused.startswith(REFUSED["zh"].partition("{")[0])
+    assert text(form, *declined, {"role": "assistant", "content": refused}, user("继续")) == refused
+
+
+def test_S3_a_date_that_was_refused_is_not_sent_again():
+    sent = {"date": "1500-01-01"}
+    failed = (user("八字 1500-01-01"), called("collect_birth_info", json.dumps(sent), "f"), result("Too early.", "f"))
+    assert calls(IN_BAZI, *failed, user("八字 1990-13-45")) == [("collect_birth_info", {"date": "1990-13-45"})]
+    assert text(IN_BAZI, user("我1990-05-04出生"), *failed, user("然后呢")) == ASK["zh"]
+
+
+def test_S6_a_birth_is_forgotten_when_asked_and_not_taken_from_earlier_words_again():
+    asked = user("请删除我的出生信息")
+    assert calls(READY, asked) == [("collect_birth_info", {"date": ""})]
+    forgotten = (asked, *done("collect_birth_info", {"status": "forgotten"}, {"date": ""}, "x"))
+    assert text(READY, *forgotten) == text(IN_BAZI, *forgotten) == FORGOTTEN["zh"]
+    assert text(IN_BAZI, user("我1990-05-04出生"), *forgotten, user("八字")) == ASK["zh"]
+
+
 def test_S10_tarot_draws_three_cards_and_reads_them_out_and_draws_again_only_when_asked():
     scene = Scene(skill="tarot")
     activated = done("use_skill", {"status": "activated", "skill": "tarot"}, {"skill": "tarot"}, "a")
@@ -260,13 +361,20 @@ def test_S10_tarot_draws_three_cards_and_reads_them_out_and_draws_again_only_whe
     assert text(kept, user("塔罗"), *activated, *drawn) == CARDS_READ
     assert text(kept, user("继续")) == CARDS_READ
     assert calls(kept, user("再抽一次")) == [("draw_tarot", {"spread": "three"})]
+    assert text(kept, user("不抽了")) == CARDS_READ
+
+
+def test_S4_a_wish_for_the_skill_at_work_wins_over_what_the_question_is_about():
+    kept = Scene(skill="tarot", known=Known(skill_data={"tarot": {"last": DRAW}}))
+    assert calls(kept, user("再抽一次：我该不该换工作")) == [("draw_tarot", {"spread": "three"})]
+    assert calls(kept, user("draw again: should I change my job?")) == [("draw_tarot", {"spread": "three"})]
+    assert calls(kept, user("不抽了，我该不该换工作")) == [("use_skill", {"skill": "career"})]
 
 
 def test_S10_a_skill_with_nothing_to_compute_says_that_a_real_model_would_answer():
-    activated = done("use_skill", {"status": "activated", "skill": "career"}, {"skill": "career"})
-    told = text(Scene(skill="career"), user("我想跳槽"), *activated)
-    assert "演示模型" in told
-    assert "career" in told
+    activated = done("use_skill", {"status": "activated", "skill": "dentist"}, {"skill": "dentist"})
+    told = text(Scene(skill="dentist"), user("tooth ache"), *activated)
+    assert told == ENTERED["en"].format(skill="dentist")
 
 
 @pytest.mark.parametrize(

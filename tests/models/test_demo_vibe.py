@@ -70,3 +70,30 @@ def test_S10_all_in_one_message_and_cards_in_english(url: str):
     calls, answers, said = talk.say("A tarot reading, please")
     assert (calls, len(str(answers[-1]["cards"])) > 0) == (["use_skill", "draw_tarot"], True)
     assert "demo model" in said
+
+
+def test_S3_S7_who_refuses_is_left_alone_and_lunar_words_and_corrections_are_taken(url: str):
+    talk = Talk(url=url)
+    assert request(url, "PATCH", "/api/v1/profile", {"birth_info": None}).status == 200
+    talk.say("帮我看看八字")
+    calls, _, said = talk.say("我不想说")
+    assert (calls, "我不再问" in said) == ([], True)
+    calls, answers, _ = talk.say("1990年四月廿一农历，晚上11点半，成都，女")
+    assert (calls, answers[0]["status"]) == (["collect_birth_info", "compute_bazi"], "saved")
+    calls, answers, _ = talk.say("我的出生地说错了，是乌鲁木齐")
+    assert (calls, answers[0]["status"]) == (["collect_birth_info", "compute_bazi"], "saved")
+    assert "乌鲁木齐" in str(answers[0]["birth_info"])
+
+
+def test_S10_lives_are_saved_and_read_out_and_cards_stay_cards(url: str):
+    talk = Talk(url=url)
+    talk.say("给我抽张塔罗牌")
+    assert talk.say("再抽一次：我该不该换工作")[0] == ["draw_tarot"]
+    calls, answers, said = talk.say("我在互联网做产品经理，在职，想转行")
+    assert (calls, answers[-1]["status"]) == (["use_skill", "save_life_context"], "saved")
+    for fact in ("处境：在职", "行业与职位：互联网 产品经理", "目标：转行", "真正的模型"):
+        assert fact in said
+    calls, answers, said = talk.say("最近很焦虑睡不着")
+    assert (calls, answers[-1]["status"]) == (["use_skill", "save_life_context"], "saved")
+    assert "困扰：转行、焦虑、睡不着" in said
+    assert talk.say("继续") == ([], [], said)

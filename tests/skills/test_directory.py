@@ -61,7 +61,7 @@ ZH = """\
 边界情况：
 - 多个技能都适合：选更具体的那个。
 - 没有适合的技能：不要调用，自己回答。
-- 已经在这个技能里：不要再次调用，继续即可。
+- 已经在这个技能里：不要再次调用，继续即可；用户要它的另一个场景时，才用那个 scenario 再调用。
 - scenario 只能是该技能列出的场景；拿不准就省略。
 
 技能目录：
@@ -78,7 +78,7 @@ Examples:
 Edge cases:
 - Several skills fit: take the more specific one.
 - No skill fits: do not call, answer yourself.
-- Already in that skill: do not call again, just go on.
+- Already in that skill: do not call again, just go on; only another of its scenarios is worth a call.
 - The user is done, or has left the topic: skill=core leaves the current skill.
 - scenario is one that the skill lists; leave it out when in doubt.
 

@@ -18,7 +18,12 @@ from recto.skills.sop import Equals, Sop, SopStep, next_sop_step
 from tests.page.counters import WordCounter
 
 BIRTH: Json = {"date": "1990-05-15", "place": "北京"}
-CHART: Json = {"birth_info": BIRTH, "day_master": "庚", "features": ["身强", "正官"], "ui_hints": {"title": "命盘卡片"}}
+CHART: Json = {
+    "of": {"birth_info": BIRTH, "by": "no tag"},
+    "day_master": "庚",
+    "features": ["身强", "正官"],
+    "ui_hints": {"title": "命盘卡片"},
+}
 NOTHING = Known()
 BORN = Known(profile={"birth_info": BIRTH})
 CHARTED = Known(profile={"birth_info": BIRTH}, skill_data={"bazi": CHART})
@@ -93,16 +98,12 @@ READY_ZH = """\
 - place: 北京
 
 ### 命盘数据
-- birth_info:
-  - date: 1990-05-15
-  - place: 北京
 - day_master: 庚
-- features: 身强, 正官
 
 ## 工具调用规则
 - 一次只调用一个工具。
 
-- 当前技能是 bazi，不要再次激活它。
+- 当前技能是 bazi，不要再次激活它；只有当用户要的是它的另一个场景时，才用那个 scenario 再调用一次 use_skill。
 - 用户的问题属于另一个技能：调用 use_skill 切换到那个技能。
 - 用户想结束，或话题与本技能无关：调用 use_skill，skill 填 core，离开本技能。"""
 COLLECT_EN = """\
@@ -124,7 +125,8 @@ The user's birth information is not known yet. Collect it with collect_birth_inf
 said; do not ask for it again. Until it is there, compute nothing, interpret nothing and guess nothing.
 
 ## Tool rules
-- You are in the skill bazi: do not activate it again.
+- You are in the skill bazi: do not activate it again, unless the user wants another of its scenarios; \
+then call use_skill with that scenario.
 - The question belongs to another skill: switch to that one with use_skill.
 - The user is done, or has left the topic: leave with use_skill, skill core.
 
@@ -138,7 +140,8 @@ PLAIN_EN = """\
 You are plain.
 
 ## Tool rules
-- You are in the skill plain: do not activate it again.
+- You are in the skill plain: do not activate it again, unless the user wants another of its scenarios; \
+then call use_skill with that scenario.
 - The question belongs to another skill: switch to that one with use_skill.
 - The user is done, or has left the topic: leave with use_skill, skill core."""
 
@@ -418,3 +421,15 @@ def test_S9_equal_facts_make_equal_experts():
     assert expert(BAZI, CHARTED, EN) == expert(BAZI, CHARTED, EN)
     assert sop is not None
     assert next_sop_step(sop, CHARTED) == expert(BAZI, CHARTED, EN).step
+
+
+def test_S6_what_was_made_of_a_birth_that_is_not_known_any_more_is_not_shown_and_finds_no_case():
+    forgotten = expert(BAZI, Known(skill_data={"bazi": CHART}), Expertise())
+    assert (forgotten.prompt.data, forgotten.cases) == ((), ())
+    assert forgotten.step is not None
+    assert forgotten.step.id == "collect"
+
+
+def test_S8_what_a_chart_was_made_of_is_no_feature():
+    assert "no tag" not in features(CHARTED)
+    assert {"身强", "正官", "庚"} <= set(features(CHARTED))

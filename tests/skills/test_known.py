@@ -144,3 +144,9 @@ def test_S9_a_value_deeper_than_any_stack_is_no_trouble():
 
 def test_S8_the_words_of_a_value_are_its_texts_and_numbers_in_order():
     assert list(words_in({"a": " 庚 ", "b": [1, True, None, {"c": 2.5}], "d": " "})) == ["庚", "1", "2.5"]
+
+
+def test_S7_the_present_month_and_the_language_are_known_whatever_is_declared():
+    known = Known(profile={"month": "no field"}, month="2026-05", locale="en")
+    assert (known.at("month"), known.at("locale"), known.at("tier")) == ("2026-05", "en", "free")
+    assert Known().at("month") is None

@@ -1,8 +1,9 @@
 """S1, S6: what a run looks up of its user, counted as queries; and what a stage offers."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import cast
 
@@ -10,16 +11,18 @@ import pytest
 from prometheus_client import CollectorRegistry
 from sqlalchemy import Connection
 
-from recto.agents.agent import Agent, Limits
+from recto.agents.agent import Agent, Limits, Sampling
 from recto.agents.folders import load_folder
 from recto.engine.hub import Hub
 from recto.engine.ports import Signal
+from recto.errors import LeaseLost
 from recto.ids import new_id
 from recto.models.choose import choose_model
+from recto.page import ToolMessage, UserMessage, View
 from recto.page.canonical import Json, dump
 from recto.store.database import Result, Work
 from recto.store.migrate import migrate
-from recto.store.ports import Admission
+from recto.store.ports import Admission, StoredRun
 from recto.store.profiles import ProfileChange
 from recto.store.sqlite import SqliteDatabase
 from recto.store.statement import driver
@@ -30,8 +33,10 @@ from recto.testing.model_server import Answer, ModelServer
 from recto.tools.load import tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
 from recto.worker.loop import work
+from recto.worker.sampled import sampled
 from recto.worker.shelf import Shelf
-from recto.worker.workshop import Workshop
+from recto.worker.staging import offered
+from recto.worker.workshop import Point, Workshop
 from tests.flow.skilled import calling, use, write_guide
 from tests.stored_runs import OWNER, WHO, now
 
@@ -109,6 +114,12 @@ async def a_shop(
 
 async def turn(shop: Workshop, words: str, props: Json = None, thread: str = "") -> str:
     """A whole turn. Returns its thread."""
+    run = await admitted(shop, words, props, thread)
+    assert await work(shop, run, Signal())
+    return run.thread
+
+
+async def admitted(shop: Workshop, words: str, props: Json = None, thread: str = "") -> StoredRun:
     body = ask(words, thread=thread) | {"forwardedProps": props or {}}
     admission = Admission(
         id=new_id(),
@@ -120,9 +131,7 @@ async def turn(shop: Workshop, words: str, props: Json = None, thread: str = "")
         response_id=new_id(),
         created=now(),
     )
-    run = (await shop.store.admit(admission, WHO)).run
-    assert await work(shop, run, Signal())
-    return str(body["threadId"])
+    return (await shop.store.admit(admission, WHO)).run
 
 
 async def asked_in(folder: Path, guide: tuple[Agent, Path], *answers: Answer, props: Json = None) -> list[str]:
@@ -172,3 +181,66 @@ async def test_S2_all_of_history_is_legal(tmp_path: Path, guide: tuple[Agent, Pa
                 await turn(shop, f"第{number}句", thread=thread)
             messages = cast("Sequence[Json]", model.requests[-1].page["messages"])
             assert len(messages) == 1 + 2 * 8 + 1
+
+
+def registry(guide: tuple[Agent, Path]) -> Registry:
+    agent, own = guide
+    return Registry((*tools_of_agent(agent, {}), *tools_of_folder(own)))
+
+
+def test_S3_tools_of_a_skill_are_for_it_alone_and_the_one_that_chooses_is_for_all(guide: tuple[Agent, Path]):
+    agent, _ = guide
+    tools = registry(guide)
+    assert offered(agent, None, tools) == {"use_skill", "hello"}
+    assert offered(agent, agent.skills["mend"], tools) >= {"use_skill", "read_skill_file", "hello"}
+    # Whatever a skill of somebody else's names.
+    greedy = replace(agent.skills["mend"], tools=("use_skill", "read_skill_file", "hello"))
+    other = replace(agent, skills={**agent.skills, "mend": greedy})
+    assert offered(other, None, tools) == {"use_skill"}
+    assert offered(other, agent.skills["notes"], tools) == {"use_skill"}
+    assert offered(other, greedy, tools) == {"use_skill", "read_skill_file", "hello"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "has_acted", "asked"),
+    [
+        ("compute_chart", False, "auto"),
+        ("hello", False, "hello"),
+        ("hello", True, "auto"),
+        ("required", False, "required"),
+        ("none", True, "none"),
+        (None, False, None),
+    ],
+)
+def test_C4_a_tool_is_asked_for_only_where_it_is_offered(
+    guide: tuple[Agent, Path], choice: str | None, has_acted: bool, asked: str | None
+):
+    agent, _ = guide
+    said = (UserMessage(id="u", parts=()), *((ToolMessage(id="t", tool_call_id="c", parts=()),) if has_acted else ()))
+    offers = registry(guide).offers(["hello"])
+    asking = replace(agent, sampling=Sampling(tool_choice=choice))
+    assert sampled(asking, View(entries=said), offers).tool_choice == asked
+
+
+async def test_S3_X4_a_reply_taken_over_after_it_took_up_another_skill_has_the_tools_it_was_asked_with(
+    tmp_path: Path, guide: tuple[Agent, Path]
+):
+    both = Answer(calls=(*use("notes", id="c1").calls, *calling("compute_chart", "c2").calls))
+    with ModelServer([both, Answer(text="Well.")]) as model:
+        async with a_shop(tmp_path, guide, model) as (shop, _):
+            lost = replace(shop, reached=_dies_after_one_tool())
+            run = await admitted(lost, "帮我排盘", {"skill": "chart"})
+            with pytest.raises(LeaseLost):
+                await work(lost, run, Signal())
+            (again,) = await shop.store.claim(WHO, now() + timedelta(hours=1), 1)
+            assert await work(shop, again, Signal())
+            messages = cast("Sequence[dict[str, Json]]", model.requests[1].page["messages"])
+            assert '"element":"木"' in str([one["content"] for one in messages if one["role"] == "tool"])
+
+
+def _dies_after_one_tool() -> Callable[[Point], None]:
+    def reached(point: Point) -> None:
+        if point == "tool_ended":
+            raise LeaseLost(run="this", fence=1)
+
+    return reached

@@ -15,6 +15,7 @@ from recto.agents.fold_table import with_table
 from recto.agents.settings import check_settings, check_tools, file_input, summary_settings
 from recto.agents.staging import SKILL_TOOLS, SKILLS, Staged, read_stage, stage_doubts, with_phases
 from recto.agents.tables import AgentTable, LimitsTable
+from recto.config.checked import told
 from recto.config.frontmatter import LONGEST, Document, read_document
 from recto.config.problem import Fault, Problem
 from recto.config.yaml_values import Values
@@ -28,6 +29,9 @@ VARIANTS = ("en", "zh")
 NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_-]{0,63}")
 NAME_RULE = "an agent's name has 1 to 64 letters, digits, - or _, all ASCII, and does not begin with _"
 CHOICES = ("auto", "none", "required")
+NO_FIRST = (
+    f"there is no {FILE} beside it, and this says only what differs from that. Write {FILE}, or rename this to it."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,29 +82,62 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
     """One agent's folder as a value, in its own language or another, with all that is wrong with it."""
     file = folder / (variant_of(FILE, locale) if locale else FILE)
     try:
-        has_file, has_tools = file.exists(), (folder / TOOLS_FILE).exists()
-        document = read_document(_beginning(file)) if has_file else Document()
-        document = _over(read_document(_beginning(folder / FILE)), document, locale) if locale else document
+        has_file, document = file.exists(), _document(file, locale)
     except OSError as error:
         text = f"it cannot be read ({error.strerror}). Put that right, or take it away."
         return Read(agent=CHAT, problems=(Problem(file=file, line=None, text=text),))
-    if not (has_file or has_tools or (folder / SKILLS).is_dir()):
-        text = f"there is neither {FILE} nor {TOOLS_FILE} in it. Write one, or begin its name with _ to leave it out."
-        return Read(agent=CHAT, problems=(Problem(file=folder, line=None, text=text),))
+    if missing := _missing(folder, locale):
+        return Read(agent=CHAT, problems=(missing,))
     table, faults = check_settings(document.settings, folder.name)
+    faults = (*faults, *(_locale_faults(document, locale) if locale else ()))
     problems = [Problem(file=file, line=fault.line, text=fault.text) for fault in sorted(faults, key=_line)]
-    if not NAME.fullmatch(folder.name):
-        problems.append(Problem(file=folder, line=None, text=f"{NAME_RULE}. Rename the folder."))
+    name = f"{folder.name}-{locale}" if locale else folder.name
+    problems += _name_problems(folder, name)
     stage = read_stage(folder, table.locale)
-    problems += (*stage.problems, *(_tool_problems(folder, document, table, tools) if tools else ()))
+    problems += (*stage.problems, *(_tool_problems(file, document, table, tools) if tools else ()))
     if problems:
         return Read(agent=CHAT, problems=tuple(problems), broken_skills=stage.broken_skills)
-    name = f"{folder.name}-{locale}" if locale else folder.name
     agent = with_phases(_staged(_agent(name, document.body, table, limits), stage), table)
     warnings = [Problem(file=file, line=fault.line, text=fault.text) for fault in doubts(agent, document)]
     if not has_file:
         warnings = [Problem(file=folder, line=None, text=f"there is no {FILE} in it: {NO_PERSONA}")]
     return Read(agent=agent, broken_skills=stage.broken_skills, warnings=(*warnings, *stage.warnings))
+
+
+def _document(file: Path, locale: str | None) -> Document:
+    """What is written in a file; of a variant, over what is in the agent's own."""
+    document = read_document(_beginning(file)) if file.exists() else Document()
+    first = file.with_name(FILE)
+    return _over(read_document(_beginning(first)), document, locale) if locale and first.exists() else document
+
+
+def _missing(folder: Path, locale: str | None) -> Problem | None:
+    """What a folder has to have and has not."""
+    if (folder / FILE).exists():
+        return None
+    variants = [folder / variant_of(FILE, one) for one in ((locale,) if locale else VARIANTS)]
+    written = [file for file in variants if file.exists()]
+    has_more = (folder / TOOLS_FILE).exists() or (folder / SKILLS).is_dir()
+    if written and (locale or not has_more):
+        return Problem(file=written[0], line=None, text=NO_FIRST)
+    text = f"there is neither {FILE} nor {TOOLS_FILE} in it. Write one, or begin its name with _ to leave it out."
+    return None if has_more else Problem(file=folder, line=None, text=text)
+
+
+def _locale_faults(document: Document, locale: str) -> Iterator[Fault]:
+    """A variant's language is in its name. What is no language at all is told elsewhere."""
+    given = document.settings.values.get("locale")
+    if given in VARIANTS and given != locale:
+        allowed = f"the file's name says {locale}. Take the line out or rename the file"
+        yield told(document.settings, ("locale",), given, allowed)
+
+
+def _name_problems(folder: Path, name: str) -> Iterator[Problem]:
+    if not NAME.fullmatch(folder.name):
+        yield Problem(file=folder, line=None, text=f"{NAME_RULE}. Rename the folder.")
+    elif not NAME.fullmatch(name):
+        text = f"in another language it would be {name}, but {NAME_RULE}. Shorten the folder's name."
+        yield Problem(file=folder, line=None, text=text)
 
 
 def _over(first: Document, variant: Document, locale: str | None) -> Document:
@@ -133,9 +170,9 @@ def _line(fault: Fault) -> int:
     return fault.line
 
 
-def _tool_problems(folder: Path, document: Document, table: AgentTable, tools: Toolbox) -> Iterator[Problem]:
+def _tool_problems(file: Path, document: Document, table: AgentTable, tools: Toolbox) -> Iterator[Problem]:
     """Tools that do not exist, cannot be loaded, or have a name twice."""
-    file, found = folder / FILE, document.settings
+    folder, found = file.parent, document.settings
     for fault in check_tools(found, table, tools.built_in):
         yield Problem(file=file, line=fault.line, text=fault.text)
     try:

@@ -44,7 +44,7 @@ class Loaded(Mapping[str, Agent]):
 
 
 def load_agents(folder: Path | None, limits: Limits, tools: Toolbox | None = None) -> Loaded:
-    """The shipped agents and those of a folder; one of the same name takes its place, a broken one too.
+    """The shipped agents and those of a folder; one of the same name takes the place of ours, a broken one too.
 
     An agent's own `limits` stand over those given. Without a toolbox nobody looks whether tools exist.
     """
@@ -52,9 +52,9 @@ def load_agents(folder: Path | None, limits: Limits, tools: Toolbox | None = Non
     if folder is None:
         return shipped
     own = load_folder(folder, limits, tools)
-    taken = {*own.broken, *[path.name for path in own.folders.values()]}
     # With an agent of ours go those it is in other languages.
-    kept = [name for name in shipped if name in own or shipped.folders[name].name not in taken]
+    taken = {*own.broken, *[path.name for path in own.folders.values()]}
+    kept = [name for name in shipped if name in own or taken.isdisjoint((name, shipped.folders[name].name))]
     return Loaded(
         agents={**{name: shipped[name] for name in kept}, **own.agents},
         folders={**{name: shipped.folders[name] for name in kept}, **own.folders},

@@ -26,6 +26,7 @@ from recto.skills.skill import Skill
 SKILLS, PROFILE = "skills", "profile"
 # Tools that come with skills, so that nobody else may be called so.
 SKILL_TOOLS = ("use_skill", "read_skill_file")
+TOO_LONG = f"it has more than {LONGEST} bytes. Shorten it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +74,13 @@ def _read_profile(folder: Path, locale: str) -> Staged:
         return Staged()
     try:
         with file.open("rb") as stream:
-            text = stream.read(LONGEST).decode("utf-8").replace("\r\n", "\n")
+            raw = stream.read(LONGEST + 1)
+        text = raw.decode("utf-8").replace("\r\n", "\n") if len(raw) <= LONGEST else ""
     except (OSError, UnicodeDecodeError) as error:
         text = f"it cannot be read ({error}). Save it as UTF-8, or take it away."
         return Staged(problems=(Problem(file=file, line=None, text=text),))
+    if len(raw) > LONGEST:
+        return Staged(problems=(Problem(file=file, line=None, text=TOO_LONG),))
     found = read_yaml(text, first_line=1)
     faults = found.faults or tuple(schema_faults(found.values, found, ()))
     if faults:
@@ -108,8 +112,18 @@ def stage_doubts(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str | N
             None,
             f"phases.select.budget is {agent.select.budget}, but the persona has {lean} tokens and is never cut.",
         )
+    yield from _choice_doubts(agent)
     for skill in agent.skills.values():
         yield from _skill_doubts(agent, skill, tools)
+
+
+def _choice_doubts(agent: Agent) -> Iterator[tuple[None, str]]:
+    """A tool of some skills is not offered in every page. Tools told of in words are never chosen so."""
+    choice = agent.sampling.tool_choice
+    having = [skill.name for skill in agent.skills.values() if choice in skill.tools]
+    if having and agent.tool_calling == "native":
+        told = f"tool_choice is {choice}, which only {', '.join(having)} may call, so no other page asks for it"
+        yield None, f"{told}. Choose a tool that no skill names, or leave it out."
 
 
 def _skill_doubts(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:

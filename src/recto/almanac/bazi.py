@@ -4,40 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 
+from recto.almanac.bazi_features import paired
+from recto.almanac.bazi_notes import notes_of
 from recto.almanac.bazi_strength import Strength, strength_of, strength_row, visible_counts
-from recto.almanac.bazi_words import BRANCHES, PEERS, PLACES, pinyin, word
+from recto.almanac.bazi_structure import structure_of
+from recto.almanac.bazi_words import BRANCHES, PLACES, pinyin, word
 from recto.almanac.birth import NOON, Birth, LateZi
 from recto.almanac.luck import YANG_STEMS, Luck, luck_of
-from recto.almanac.pillars import BEIJING, Pillar, Pillars, pillar_from, pillars_of, sixty_cycle_at, stem_of
+from recto.almanac.pillars import Pillar, Pillars, pillar_from, pillars_of, sixty_cycle_at, stem_of
 from recto.almanac.solar_time import SolarTime, solar_time
 from recto.almanac.told import Locale, Told
 from recto.page.canonical import Json
 
 ANIMALS = dict(zip(BRANCHES, "鼠牛虎兔龙蛇马羊猴鸡狗猪", strict=True))
-BLADES = "卯午酉子"
 LATE_ZI_WORDS = {
     "next_day": Told(zh="23点起换日柱", en="the day's pillar turns at 23:00"),
     "same_day": Told(zh="零点换日柱，晚子时日柱不变", en="the day's pillar turns at midnight"),
 }
-NO_TIME = Told(
-    zh="出生时间未知：没有时柱，其余按当天正午推算；若生于23点后，日柱可能不同。",
-    en="The time of birth is not known: there is no hour pillar, the rest is of noon; after 23:00 the day may differ.",
-)
-TERM_DAY = Told(
-    zh="出生当天交节，月柱（或年柱）取决于出生时间，请确认时间。",
-    en="A solar term begins on the day of birth: the month (or year) pillar depends on the time. Ask for it.",
-)
-NO_SUN = Told(zh="没有出生时间，未作真太阳时校正。", en="Without a time nothing is corrected to true solar time.")
-NO_GENDER = Told(
-    zh="性别未知：大运的顺逆无法确定，未排大运。",
-    en="The gender is not known: which way the luck cycles run cannot be told, so there are none.",
-)
-ABOUT_LUCK = Told(
-    zh="出生时间未知：起运时间约有两个月的出入。",
-    en="The time of birth is not known: the start of the luck cycles may be two months off.",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,55 +107,14 @@ def bazi(
         luck=luck_of(birth.moment, pillars, birth.gender) if birth.gender else None,
         today=today,
         this_year=_year_pillar(today, pillars) if today else None,
-        notes=tuple(_notes(birth, by_sun)),
+        notes=tuple(notes_of(birth, by_sun)),
     )
-
-
-def structure_of(pillars: Pillars) -> str:
-    """The structure by the month: its main hidden stem if a stem shows it, else another that shows, else the main one.
-
-    Where that is the master's own element, the structure is named by how the month carries the master.
-    """
-    hidden = pillars.month.hidden
-    shown = {pillar.stem for pillar in pillars.all if pillar is not pillars.day}
-    seen = [one for one in hidden if one.stem in shown and (one is hidden[0] or one.ten_god not in PEERS)]
-    god = (seen or hidden)[0].ten_god
-    if god == PEERS[0]:
-        return "建禄格"
-    if god == PEERS[1]:
-        return "羊刃格" if pillars.day.stem in YANG_STEMS and pillars.month.branch in BLADES else "月劫格"
-    return f"{god}格"
 
 
 def _year_pillar(today: date, pillars: Pillars) -> YearPillar:
     month = sixty_cycle_at(datetime.combine(today, NOON)).get_sixty_cycle_day().get_sixty_cycle_month()
     year = month.get_sixty_cycle_year()
     return YearPillar(year=year.get_year(), pillar=pillar_from(year.get_sixty_cycle(), stem_of(pillars.day)))
-
-
-def _notes(birth: Birth, by_sun: bool) -> Iterator[Told]:
-    ahead = int(birth.summer_time.total_seconds() // 60)
-    if ahead:
-        yield Told(
-            zh=f"出生时当地实行夏令时，钟表快{ahead}分钟，排盘已减去。",
-            en=f"Summer time was in force: the clock was {ahead} minutes ahead, which has been taken off.",
-        )
-    if not birth.has_time:
-        yield NO_TIME
-        if _begins_a_term(birth):
-            yield TERM_DAY
-    if by_sun and not birth.has_time:
-        yield NO_SUN
-    if birth.gender is None:
-        yield NO_GENDER
-    elif not birth.has_time:
-        yield ABOUT_LUCK
-
-
-def _begins_a_term(birth: Birth) -> bool:
-    morning = datetime.combine(birth.local.date(), time(), tzinfo=birth.zone).astimezone(BEIJING)
-    months = (sixty_cycle_at(moment).get_month() for moment in (morning, morning + timedelta(days=1)))
-    return next(months).get_name() != next(months).get_name()
 
 
 def _elements_row(chart: BaziChart, locale: Locale) -> dict[str, Json]:
@@ -213,7 +157,9 @@ def _chinese_features(chart: BaziChart) -> Iterator[str]:
     day = chart.pillars.day
     yield from (f"日主{day.stem}{day.element}", f"{day.stem}{day.element}", day.stem, day.element)
     yield from (chart.strength.verdict, chart.structure, *_gods(chart))
+    yield from (pair.zh for pair in paired(chart.pillars, chart.strength, _gods(chart)))
     yield from (f"缺{element}" for element in chart.missing)
+    yield from ("五行有缺",) if chart.missing else ()
     yield from (f"喜{element}" for element in chart.strength.favourable)
     yield f"属{ANIMALS[chart.pillars.year.branch]}"
 
@@ -223,7 +169,9 @@ def _english_features(chart: BaziChart) -> Iterator[str]:
     yield f"{pinyin(day.stem)} {word(day.element, 'en')} day master"
     yield from (f"{word(chart.strength.verdict, 'en')} day master", word(chart.structure, "en"))
     yield from (word(god, "en") for god in _gods(chart))
+    yield from (pair.en for pair in paired(chart.pillars, chart.strength, _gods(chart)))
     yield from (f"Lacks {word(element, 'en')}" for element in chart.missing)
+    yield from ("Lacks an element",) if chart.missing else ()
 
 
 def _gods(chart: BaziChart) -> list[str]:

@@ -1,23 +1,39 @@
-"""Dates and times as people write them, in digits, Chinese and English. Refuses a time that could mean two."""
+"""Dates and times as people write them, in digits, Chinese and English. Refuses what could mean two."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from datetime import time
+from typing import Literal
 
 from recto.errors import ToolError
+
+Calendar = Literal["solar", "lunar"]
 
 UNKNOWN_TIMES = frozenset({"", "unknown", "none", "n/a", "?", "未知", "不详", "不知道", "不清楚", "不记得", "时辰不详"})
 BRANCHES = "子丑寅卯辰巳午未申酉戌亥"
 MONTHS, LONGEST_MONTH, HOURS, MINUTES, HALF_DAY = 12, 31, 24, 60, 12
 
-_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
+_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0, "两": 2}
 _TENS = {"初": 0, "十": 10, "廿": 20, "卅": 30}
-_MONTH_NAMES = {"正月": "1月", "冬月": "11月", "腊月": "12月"}
-_NUMERAL = re.compile("[〇零一二两三四五六七八九十初廿卅]+")
+_MONTH_NAMES = {"正月": "1月", "元月": "1月", "冬月": "11月", "腊月": "12月"}
+_NUMERAL = re.compile("[〇○零一二两三四五六七八九十初廿卅]+")
+_ONES = "[一二三四五六七八九]"
+_TENS_NUMERAL = re.compile(f"初(?:{_ONES}|十)?|{_ONES}?十{_ONES}?|[廿卅]{_ONES}?")
+_ONE_SCRIPT = str.maketrans("時點農陰陽曆歷閏臘號舊國", "时点农阴阳历历闰腊号旧国")
 
-_DATE = re.compile(r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*[日号]?")
+_LUNAR_NAME = r"农历|阴历|旧历|夏历|\blunar(?:\s+calendar)?\b|\bchinese\s+calendar\b"
+_SOLAR_NAME = r"公历|阳历|新历|西历|国历|\b(?:solar|gregorian)(?:\s+calendar)?\b"
+# 闰年 is a year with a leap month, or one with a leap day: it says nothing of the month.
+_LEAP_NAME = r"闰月|闰(?!年)|\bleap\s+month\b"
+# Words that no solar date has.
+_LUNAR = re.compile(rf"{_LUNAR_NAME}|{_LEAP_NAME}|正月|冬月|腊月|[初廿卅]")
+_SOLAR, _LEAP = re.compile(_SOLAR_NAME), re.compile(_LEAP_NAME)
+_BESIDE = re.compile(rf"{_LUNAR_NAME}|{_SOLAR_NAME}|{_LEAP_NAME}|[(),:\[\]【】、。]")
+_CYCLE_YEAR = re.compile(rf"[甲乙丙丁戊己庚辛壬癸][{BRANCHES}]")
+_DATE = re.compile(r"(\d{4})(?:\s*[-/.年]\s*|\s+)(\d{1,2})(?:\s*[-/.月]\s*|\s+)(\d{1,2})\s*[日号]?")
 _COMPACT_DATE = re.compile(r"(\d{4})(\d{2})(\d{2})")
 
 _MORNING = ("凌晨", "清晨", "早上", "早晨", "上午", "am", "a.m.")
@@ -32,22 +48,39 @@ _CLOCK = re.compile(rf"(?P<before>{_PARTS})?(?P<hour>\d{{1,2}})(?P<mark>[:点时
 _DOUBLE_HOUR = re.compile(rf"(?P<late>[早晚夜]?)(?P<branch>[{BRANCHES}])时")
 
 
-def read_date(text: str) -> tuple[int, int, int]:
-    """Year, month and day of 1990-05-15, 1990/5/15, 19900515, 1990年5月15日 or 1990年四月廿一."""
-    plain = _plain(text)
+@dataclass(frozen=True, kw_only=True)
+class ToldDate:
+    """A date as it was told. `calendar` is None where its words could be of either."""
+
+    year: int
+    month: int
+    day: int
+    calendar: Calendar | None = None
+    leap_month: bool = False
+
+    @property
+    def iso(self) -> str:
+        """Year, month and day in digits, whichever calendar they are of."""
+        return f"{self.year:04}-{self.month:02}-{self.day:02}"
+
+
+def read_date(text: str) -> ToldDate:
+    """The date of 1990-05-15, 1990/5/15, 19900515, 1990年5月15日, 一九九〇年腊月廿三 or 农历1990年闰五月初一."""
+    words = _one_script(text)
+    calendar = _calendar_of(words, text)
+    plain = _in_digits(_BESIDE.sub(" ", words)).strip()
     found = _DATE.fullmatch(plain) or _COMPACT_DATE.fullmatch(plain)
     if found is None:
-        problem = f"The birth date {text!r} cannot be read." if text else "The birth date is missing."
-        raise ToolError(f"{problem} Give `date` as year, month and day, such as 1990-05-15 or 1990年5月15日.")
+        raise _no_date(words, text)
     year, month, day = (int(part) for part in found.groups())
     if not 1 <= month <= MONTHS or not 1 <= day <= LONGEST_MONTH:
         raise ToolError(f"There is no day {day} of a month {month}. Give `date` as year, month, day: 1990-05-15.")
-    return year, month, day
+    return ToldDate(year=year, month=month, day=day, calendar=calendar, leap_month=bool(_LEAP.search(words)))
 
 
 def read_time(text: str) -> time | None:
     """The time of 14:30, 14点30分, 下午2点半, 2:30 PM or 辰时 (its middle); None where it is said to be unknown."""
-    plain = _plain(text).replace(" ", "")
+    plain = _in_digits(_one_script(text)).replace(" ", "")
     if plain in UNKNOWN_TIMES:
         return None
     if found := _DOUBLE_HOUR.fullmatch(plain):
@@ -65,18 +98,41 @@ def read_time(text: str) -> time | None:
     return time(hour, minute, second)
 
 
-def _plain(text: str) -> str:
-    """One width, lower case, Chinese numerals as digits."""
-    plain = unicodedata.normalize("NFKC", text).strip().lower().replace("時", "时").replace("點", "点")
+def _one_script(text: str) -> str:
+    """One width, lower case, simplified where a date or a time is told by it."""
+    return unicodedata.normalize("NFKC", text).strip().lower().translate(_ONE_SCRIPT)
+
+
+def _calendar_of(words: str, text: str) -> Calendar | None:
+    lunar, solar = bool(_LUNAR.search(words)), bool(_SOLAR.search(words))
+    if lunar and solar:
+        problem = f"The birth date {text!r} is of two calendars by its words."
+        raise ToolError(f"{problem} Ask which it is, and give one date: 公历1990年5月15日 or 农历1990年四月廿一.")
+    return "lunar" if lunar else "solar" if solar else None
+
+
+def _no_date(words: str, text: str) -> ToolError:
+    if _CYCLE_YEAR.search(words):
+        problem = f"The birth date {text!r} names its year by stem and branch, which come again every sixty years."
+        return ToolError(f"{problem} Ask for the year as a number, and give the date as 农历1990年四月廿一.")
+    problem = f"The birth date {text!r} cannot be read." if text else "The birth date is missing."
+    how = "such as 1990-05-15 or 1990年5月15日; a lunar one as 农历1990年四月廿一"
+    return ToolError(f"{problem} Give `date` as year, month and day, {how}.")
+
+
+def _in_digits(words: str) -> str:
+    """Chinese numerals, and months that have names, as digits."""
     for name, number in _MONTH_NAMES.items():
-        plain = plain.replace(name, number)
-    return _NUMERAL.sub(lambda found: _number(found[0]), plain)
+        words = words.replace(name, number)
+    return _NUMERAL.sub(lambda found: _number(found[0]), words)
 
 
 def _number(numeral: str) -> str:
-    """二十三 and 廿三 are 23, 初五 is 5, 一九九〇 is 1990."""
+    """二十三 and 廿三 are 23, 初五 is 5, 一九九〇 is 1990; what is no number, such as 初十一, stays as it is."""
     if not any(digit in _TENS for digit in numeral):
         return "".join(str(_DIGITS[digit]) for digit in numeral)
+    if not _TENS_NUMERAL.fullmatch(numeral):
+        return numeral
     total = 0
     for digit in numeral:
         if digit == "十" and 0 < total < HALF_DAY:

@@ -47,6 +47,10 @@ LABELS: Mapping[str, Told] = {
     "gender": Told(zh="性别", en="Gender"),
     "calendar": Told(zh="历法", en="Calendar"),
     "leap_month": Told(zh="闰月", en="Leap month"),
+    "latitude": Told(zh="纬度", en="Latitude"),
+    "longitude": Told(zh="经度", en="Longitude"),
+    "timezone": Told(zh="时区", en="Time zone"),
+    "true_solar_time": Told(zh="真太阳时", en="True solar time"),
     "male": Told(zh="男", en="male"),
     "female": Told(zh="女", en="female"),
     "solar": Told(zh="公历", en="Gregorian"),
@@ -61,6 +65,8 @@ FORM: Sequence[tuple[str, str, Sequence[str]]] = (
     ("calendar", "select", ("solar", "lunar")),
     ("leap_month", "checkbox", ()),
 )
+# What a saved birth is shown by, where it was given.
+SHOWN = (*(name for name, _, _ in FORM), "latitude", "longitude", "timezone", "true_solar_time")
 REQUIRED = ("date",)
 EXPECTED = ("date", "time", "place", "gender")
 HOW: Mapping[str, Told] = {
@@ -70,8 +76,14 @@ HOW: Mapping[str, Told] = {
     "gender": Told(zh="男或女，排大运用", en="male or female, for the luck cycles"),
 }
 ASKED = Told(zh="请告诉我你的出生信息", en="Please tell me about your birth")
-WHY = Told(zh="只用于排盘，可以随时修改或删除。", en="It is used for your chart only; change or delete it any time.")
+WHY = Told(
+    zh="只用于排盘；以后想修改或删除，说一声就行。",
+    en="It is used for your charts only. To change or delete it later, just say so.",
+)
 KNOWN_BIRTH = Told(zh="出生信息已保存", en="Birth information saved")
+FORGOTTEN = Told(zh="已删除", en="Deleted")
+FORGOTTEN_BIRTH = Told(zh="出生信息，以及由它排出的命盘和星盘", en="Birth information, and the charts made of it")
+YES = Told(zh="是", en="yes")
 SAVED = Told(zh="已保存", en="Saved")
 FOR_REFLECTION = Told(zh="仅供参考与自我反思。", en="For reflection only.")
 SCORE = Told(zh="{verdict}（{score}分）", en="{verdict} ({score} of 100)")
@@ -100,7 +112,7 @@ def bazi_card(chart: Mapping[str, Json], locale: Locale) -> Row:
     return {
         "status": "success",
         "title": f"{label('bazi', locale)} · {said(chart, 'bazi')}",
-        "body": _body(chart, "notes", locale),
+        "body": _body(chart, locale),
         "fields": labelled(facts, locale),
         "table": {
             "columns": [label(name, locale) for name in ("place_of", *PLACES)],
@@ -118,7 +130,7 @@ def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> Row:
     return {
         "status": "success",
         "title": label("zodiac", locale),
-        "body": _body(chart, "untold", locale),
+        "body": _body(chart, locale),
         "fields": labelled({name: said(chart, name) for name in ("sun", "moon", "rising", "midheaven")}, locale),
         "table": {
             "columns": [label(name, locale) for name in ("planet", "position", "house", "motion")],
@@ -162,14 +174,19 @@ def birth_form_card(known: Mapping[str, Json], locale: Locale) -> Row:
 
 def birth_card(info: Mapping[str, Json], locale: Locale) -> Row:
     """A birth as it was saved."""
-    facts = {name: _chosen(info.get(name), locale) for name, kind, _ in FORM if kind != "checkbox"}
-    known = {name: value for name, value in facts.items() if value is not None}
+    known = {name: _chosen(info[name], locale) for name in SHOWN if info.get(name) not in (None, False)}
     return {"status": "success", "title": KNOWN_BIRTH.in_locale(locale), "fields": labelled(known, locale)}
 
 
 def saved_card(lines: Sequence[str], locale: Locale) -> Row:
     """Some lines that were saved."""
     return {"status": "success", "title": SAVED.in_locale(locale), "items": list(lines)}
+
+
+def forgotten_card(lines: Sequence[str], locale: Locale) -> Row:
+    """Some lines that were forgotten; without any it was a birth."""
+    told = list(lines) or [FORGOTTEN_BIRTH.in_locale(locale)]
+    return {"status": "success", "title": FORGOTTEN.in_locale(locale), "items": [*told]}
 
 
 def label(name: str, locale: Locale) -> str:
@@ -196,6 +213,8 @@ def _form_field(name: str, kind: str, choices: Sequence[str], known: Mapping[str
 
 
 def _chosen(value: Json, locale: Locale) -> Json:
+    if value is True:
+        return YES.in_locale(locale)
     return label(value, locale) if isinstance(value, str) else value
 
 
@@ -204,8 +223,10 @@ def _planet(planet: Json, locale: Locale) -> list[Json]:
     return [*(said(planet, name) for name in ("planet", "position", "house")), label(motion, locale)]
 
 
-def _body(chart: Mapping[str, Json], notes: str, locale: Locale) -> str:
-    return "\n".join((*map(said, items(chart, notes)), FOR_REFLECTION.in_locale(locale)))
+def _body(chart: Mapping[str, Json], locale: Locale) -> str:
+    """What was noted of a chart, and what it lacks."""
+    notes = (*items(chart, "notes"), *items(chart, "untold"))
+    return "\n".join((*map(said, notes), FOR_REFLECTION.in_locale(locale)))
 
 
 def _buttons(buttons: Sequence[tuple[Told, Told]], locale: Locale) -> list[Json]:

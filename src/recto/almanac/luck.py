@@ -12,11 +12,12 @@ from datetime import date, datetime
 from recto.almanac.bazi_words import word
 from recto.almanac.birth import Gender
 from recto.almanac.pillars import BEIJING, Pillar, Pillars, pillar_from, solar_time_at, stem_of
-from recto.almanac.told import Locale
+from recto.almanac.told import Locale, Told
 from recto.page.canonical import Json
 
 CYCLES, CYCLE_YEARS = 8, 10
 YANG_STEMS = "甲丙戊庚壬"
+AGES = Told(zh="虚岁（出生当年为一岁）", en="nominal (the year of birth counts as one)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,7 @@ class Luck:
             "direction": word(self.direction, locale),
             "starts_after": after,
             "starts_on": self.starts.isoformat(),
+            "ages_are": AGES.in_locale(locale),
             "cycles": [cycle.row(locale, cycle is now) for cycle in self.cycles],
         }
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-HOME = "中国"
-HOME_NAMES = ("中华人民共和国", "中国", "people's republic of china", "china", "prc")
+HOME, HOME_ZONE = "中国", "Asia/Shanghai"
+HOME_NAMES, ENGLISH_HOME_NAMES = ("中华人民共和国", "中国"), ("china", "prc")
 # What may follow the name of a province, or of a state.
 _REGION_END = re.compile("(?:维吾尔|壮族|回族)?自治区|特别行政区|省|市|州")
 # What may follow the name of a city: its rank, or a part of it. A bare 区 is a part of some other city: 朝阳区.
@@ -61,13 +61,28 @@ def find_place(name: str) -> Place | None:
 
 def is_abroad(name: str) -> bool:
     """Whether a place that is not in the table is plainly outside China: by its country, or its language."""
-    plain = _plain(name)
-    if any(home in plain for home in HOME_NAMES):
+    if home_zone(name):
         return False
+    plain = _plain(name)
     if _CHINESE.search(plain):
-        return any(plain.startswith(region) for row in _rows() if not row.at_home for region in row.regions)
-    words = f" {_words(plain)} "
-    return not any(f" {region} " in words for row in _rows() if row.at_home for region in row.english_regions)
+        return any(plain.startswith(row.regions) for row in _rows() if not row.at_home)
+    return True
+
+
+def home_zone(name: str) -> str | None:
+    """The zone of a place in China that is not in the table, by the province or the country it names; else None."""
+    plain = _plain(name)
+    if _CHINESE.search(plain):
+        text = _SEPARATORS.sub("", plain)
+        country = next((home for home in HOME_NAMES if text.startswith(home)), "")
+        lies_in = [row for row in _rows() if row.at_home and text.removeprefix(country).startswith(row.regions[1:])]
+    else:
+        words = f" {_words(plain)} "
+        country = next((home for home in ENGLISH_HOME_NAMES if f" {home} " in words), "")
+        lies_in = [
+            row for row in _rows() if row.at_home and any(f" {name} " in words for name in row.english_regions[1:])
+        ]
+    return lies_in[0].place.zone if lies_in else HOME_ZONE if country else None
 
 
 def _plain(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from typing import TypeAlias
 
 from recto.almanac.told import Locale, Told
@@ -42,6 +43,13 @@ def told_features(chart: Row, locale: Locale) -> Row:
     return {**chart, "features": kept}
 
 
+def brief_draw(drawn: Mapping[str, Json], day: date) -> Row:
+    """A draw in a line or two, for a list of those before."""
+    cards = ", ".join(f"{said(card, 'card')} {said(card, 'orientation')}" for card in items(drawn, "cards"))
+    facts = {name: drawn.get(name) for name in ("spread", "seed", "question")}
+    return {"day": day.isoformat(), **facts, "cards": cards}
+
+
 def at(value: Json, *path: str) -> Json:
     """What stands at a path of keys; None where nothing does."""
     for step in path:
@@ -61,6 +69,11 @@ def said(value: Json, *path: str) -> str:
     return NONE if found is None or found == "" else str(found)
 
 
+def lines(values: Mapping[str, Json]) -> list[str]:
+    """Every value in words, those of a list a line each."""
+    return [line for value in values.values() for line in map(said, items(value) or (value,))]
+
+
 def _pillar(pillar: Json, between: str) -> Row | None:
     if pillar is None:
         return None
@@ -72,7 +85,7 @@ def _luck(chart: Row, locale: Locale) -> Row | None:
     luck = at(chart, "luck")
     if luck is None:
         return None
-    facts: Row = {name: at(luck, name) for name in ("direction", "starts_after", "starts_on")}
+    facts: Row = {name: at(luck, name) for name in ("direction", "starts_after", "starts_on", "ages_are")}
     return {**facts, "cycles": [_cycle(cycle, locale) for cycle in items(luck, "cycles")]}
 
 

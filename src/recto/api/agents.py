@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.agents.agent import Agent
-from recto.agents.file_input import OLD_READING
 from recto.api.backend import Backend, backend_of, json_answer
 from recto.api.route import Route
 from recto.page.canonical import Json
@@ -19,7 +18,8 @@ EXAMPLE: dict[str, Json] = {
     "default": True,
     "locale": "en",
     "toolCalling": "native",
-    "tools": ["calculator", "current_time"],
+    "tools": ["calculator", "collect_birth_info", "current_time"],
+    "clientTools": ["collect_birth_info"],
     "skills": [
         {"name": "bazi", "description": "Reads the eight characters of a birth.", "scenarios": ["basic_reading"]}
     ],
@@ -36,7 +36,7 @@ class SkillShape(BaseModel):
 
 
 class AgentShape(BaseModel):
-    """An agent, as whoever may talk to it sees it."""
+    """An agent, as whoever may talk to it sees it. `clientTools` are those of its tools a client may answer for."""
 
     name: str
     description: str
@@ -44,6 +44,7 @@ class AgentShape(BaseModel):
     locale: str
     toolCalling: str  # noqa: N815 - the name it has in JSON
     tools: list[str]
+    clientTools: list[str]  # noqa: N815 - the name it has in JSON
     skills: list[SkillShape]
     voices: list[str]
 
@@ -61,13 +62,15 @@ async def get_agents(request: Request) -> Response:
 
 
 def _row(backend: Backend, agent: Agent) -> Json:
+    offered = backend.offered.get(agent.name, frozenset())
     return {
         "name": agent.name,
         "description": agent.description,
         "default": agent.name == backend.agent,
         "locale": agent.locale,
         "toolCalling": agent.tool_calling,
-        "tools": sorted(backend.tool_names.get(agent.name, frozenset()) - {OLD_READING}),
+        "tools": sorted(offered),
+        "clientTools": sorted(offered - backend.tool_names.get(agent.name, frozenset())),
         "skills": [_skill(skill) for skill in agent.skills.values()],
         "voices": list(agent.voices),
     }

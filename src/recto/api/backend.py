@@ -36,9 +36,10 @@ class User:
 class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
 
-    `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools. `operators` are
-    the users who may look at how the whole server does. `uploading` counts the uploads at work in this process;
-    `outbound` fetches what urls of others stand for; `profile_bytes` is how much may be kept of a user.
+    `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools, `offered` those
+    its models are offered, also where a client may answer for them. `operators` are the users who may look at how the
+    whole server does. `uploading` counts the uploads at work in this process; `outbound` fetches what urls of others
+    stand for; `profile_bytes` is how much may be kept of a user.
     """
 
     store: Store
@@ -57,6 +58,7 @@ class Backend:
     operators: frozenset[str] = frozenset({LOCAL})
     workspaces: Path | None = None
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)
     outbound: Outbound = field(default_factory=Outbound)

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.backend import backend_of
-from recto.api.bodies import read_body
+from recto.api.bodies import MAX_BYTES, read_body
 from recto.api.route import Route
 from recto.api.runs import admit_run
 from recto.api.shapes import THREAD
-from recto.errors import WireError
+from recto.errors import Refused, TooLarge, WireError
 from recto.page.canonical import Json, dump, load
 from recto.page.refuse import UUID
 from recto.page.wire.fields import Object, as_object, kind_of, objects
 
 CHAT = "/api/v1/chat"
+# Clients send all that was ever said; what the run is given of it keeps the limits of any run.
+MOST_BYTES = 8 * 1024 * 1024
 # Those of a request that a run is asked for by name.
 WISHES = ("skill", "voice_mode")
 NO_WORDS = "there is none; send the user's words as `message`, or as the last user message of `messages`"
-EXAMPLE: Json = {"message": "What is 12*7?", "conversation_id": THREAD}
+LONG_MESSAGE = f"The parts of the message exceed {MAX_BYTES:,} bytes. Upload files, and name the urls they get."
+TOO_DEEP = "is nested too deep to be stored; make it flatter"
+# What the run calls what the user says, and what the user wishes.
+CONTENT, PROPS = "messages[0].content", "forwardedProps."
+EXAMPLE: Json = {"message": "Read my bazi: I was born on 1990-05-15 at 14:30 in Beijing.", "conversation_id": THREAD}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What the user says now, as words or as parts of AG-UI, and the field of the request it is in."""
+
+    content: str | Sequence[Object]
+    where: str
 
 
 class ChatMessage(BaseModel):
@@ -31,7 +46,9 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     role: str
-    content: str | list[dict[str, object]] | None = Field(default=None, description="Words, or parts of AG-UI.")
+    content: str | list[dict[str, object]] | None = Field(
+        default=None, description="Words, or parts of AG-UI: texts, and files as `POST /api/v1/agent/runs` takes them."
+    )
 
 
 class ChatBody(BaseModel):
@@ -51,43 +68,67 @@ class ChatBody(BaseModel):
 async def chat(request: Request) -> Response:
     """Say something in a conversation, or begin one: the answer is the events of the run.
 
-    The past is in the server's log; `messages` is only looked at for the user's last words. Each request is a run of
+    The past is in the server's log; `messages` is only looked at for what the user said last. Each request is a run of
     its own, so one whose answer was lost is not to be sent again blindly: `POST /api/v1/agent/runs` has ids for that.
     """
-    body = await read_body(request)
+    body = await read_body(request, MOST_BYTES, "Request body")
     new_id = backend_of(request).new_id
     try:
         asked = as_object(load(body), "body")
     except ValueError as error:
         raise WireError(where="body", problem=f"is no JSON: {error}") from error
-    words = _words(asked)
+    said = _said(asked)
     run: dict[str, Json] = {
         "threadId": _thread(asked) or new_id(),
         "runId": new_id(),
-        "messages": [{"id": new_id(), "role": "user", "content": words}],
+        "messages": [{"id": new_id(), "role": "user", "content": said.content}],
         "forwardedProps": {name: wish for name in WISHES if (wish := _text(asked, name, name).strip())},
     }
-    return await admit_run(request, dump(run), streams=True)
+    try:
+        return await admit_run(request, dump(run), streams=True)
+    except WireError as error:
+        raise WireError(where=_as_sent(error.where, said), problem=error.problem) from error
+    except Refused as error:
+        raise Refused(str(error), where=_as_sent(error.where, said)) from error
 
 
-def _words(asked: Object) -> str:
+def _said(asked: Object) -> Said:
     """What the user says now."""
-    words = _text(asked, "message", "message")
-    if not words.strip() and (listed := asked.get("messages")) is not None:
-        users = [(where, item) for where, item in objects(listed, "messages") if item.get("role") == "user"]
-        words = _content(users[-1][1], f"{users[-1][0]}.content") if users else ""
-    if not words.strip():
+    said = Said(content=_text(asked, "message", "message"), where="message")
+    if _is_empty(said.content) and (listed := asked.get("messages")) is not None:
+        users = [(place, item) for place, item in objects(listed, "messages") if item.get("role") == "user"]
+        said = _content(users[-1][1], f"{users[-1][0]}.content") if users else said
+    if _is_empty(said.content):
         raise WireError(where="message", problem=NO_WORDS)
-    return words
+    return said
 
 
-def _content(message: Object, where: str) -> str:
-    """The words of a message: a string, or the texts of its parts."""
+def _content(message: Object, where: str) -> Said:
+    """What a message says: a string, or parts, as they are; whether they are good ones is asked of the run."""
     content = message.get("content")
     if content is None or isinstance(content, str):
-        return content or ""
-    texts = [(place, part) for place, part in objects(content, where) if part.get("type") == "text"]
-    return "\n".join([_text(part, "text", f"{place}.text") for place, part in texts])
+        return Said(content=content or "", where=where)
+    parts = [part for _, part in objects(content, where)]
+    try:
+        size = len(dump(parts))
+    except WireError as error:
+        raise WireError(where=where, problem=TOO_DEEP) from error
+    if size > MAX_BYTES:
+        raise TooLarge(LONG_MESSAGE)
+    return Said(content=parts, where=where)
+
+
+def _is_empty(content: str | Sequence[Object]) -> bool:
+    if isinstance(content, str):
+        return not content.strip()
+    return all(part.get("type") == "text" and not str(part.get("text") or "").strip() for part in content)
+
+
+def _as_sent(where: str, said: Said) -> str:
+    """The name that a field of the run has in the request it was made of."""
+    if where == "messages":
+        return said.where
+    return said.where + where.removeprefix(CONTENT) if where.startswith(CONTENT) else where.removeprefix(PROPS)
 
 
 def _thread(asked: Object) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from starlette.responses import Response
 from recto.agents.profile_schema import check_profile
 from recto.api.audit import audit
 from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.bodies import NUL, read_body
+from recto.api.bodies import NUL, NUL_ESCAPE, read_body
 from recto.api.problems import problem
 from recto.api.route import Route
 from recto.api.shapes_profile import (
@@ -31,9 +32,16 @@ from recto.store.profiles import ProfileChange, StoredProfile
 from recto.tools.schema_cost import size
 
 PROFILE, TIER = "/api/v1/profile", "/api/v1/users/{user}/tier"
+MERGE_MEDIA = "application/merge-patch+json"
 # How deep a body may be nested.
 DEEPEST = 32
-USER_CHARACTERS = 256
+# The strings and numbers of a JSON text; whole numbers of so many digits may have more than 64 bits.
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*')
+MANY_DIGITS = re.compile(rb"[0-9]{19}")
+LEAST, MOST = -(2**63), 2**64 - 1
+SHOWN = 64
+HAS_NUL = "{text!r} holds the character U+0000, which cannot be stored; take it out"
+TOO_BIG = "the whole number {number} has more than 64 bits and would be kept as another; send it as a string"
 SKILL_DATA = "skill_data"
 NOT_YOURS = "Only an operator of this server may give users a tier. Operators are named in RECTO_OPERATORS."
 AgentName = Annotated[str | None, Query(description="Whose schema a change has to keep; by default, the server's.")]
@@ -70,8 +78,6 @@ async def set_tier(request: Request, user: UserName) -> Response:
     if user_of(request).name not in backend.operators:
         audit(request, "not_an_operator", status=403)
         return problem(403, "not_an_operator", NOT_YOURS)
-    if not 0 < len(user) <= USER_CHARACTERS or NUL in user:
-        raise WireError(where="user", problem=f"must be a name of 1 to {USER_CHARACTERS} characters without U+0000")
     tier = (await _object(request)).get("tier")
     await backend.store.set_tier(user, tier if isinstance(tier, str) else "", backend.clock())
     return json_answer({"user": user, "tier": tier})
@@ -93,7 +99,7 @@ def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json
 
 
 async def _object(request: Request) -> Mapping[str, Json]:
-    """The object a body holds, of which nothing is too deep to be stored."""
+    """The object a body holds, of which nothing is too deep to be stored, and all is stored as it was sent."""
     body = await read_body(request, what="Request body")
     try:
         value = load(body)
@@ -103,7 +109,19 @@ async def _object(request: Request) -> Mapping[str, Json]:
         raise WireError(where="body", problem="must be a JSON object")
     if size(value)[1] > DEEPEST:
         raise WireError(where="body", problem=f"is nested more than {DEEPEST} deep; make it flatter")
+    if NUL_ESCAPE in body or MANY_DIGITS.search(body):
+        for token in TOKEN.findall(body):
+            _check_token(token)
     return value
+
+
+def _check_token(token: bytes) -> None:
+    """Refuse a string with U+0000, and a whole number that JSON is read as a fraction for."""
+    if token.startswith(b'"'):
+        if NUL_ESCAPE in token and NUL in (text := str(load(token))):
+            raise WireError(where="body", problem=HAS_NUL.format(text=text[:SHOWN]))
+    elif token.lstrip(b"-").isdigit() and not LEAST <= int(token) <= MOST:
+        raise WireError(where="body", problem=TOO_BIG.format(number=token[:SHOWN].decode()))
 
 
 def _row(profile: StoredProfile) -> Json:
@@ -131,6 +149,7 @@ ROUTES = (
         handler=change_profile,
         tag="profile",
         body=ProfileBody,
+        more_media=(MERGE_MEDIA,),
         answer=ProfileShape,
         refusals=(413, 415, 422),
         examples={"body": PROFILE_BODY, "answer": PROFILE_EXAMPLE},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
@@ -31,8 +31,9 @@ STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"r
 class Route:
     """One method of one path. `refusals` are the statuses it may refuse with, beside those any route may.
 
-    `body` is what it takes, as `media`; `answer` what it gives with `status`; `streams` says that it can answer with
-    events, `text` is the media type of an answer that is neither. One that `is_open` needs no credentials.
+    `body` is what it takes, as `media` or one of `more_media`; `answer` what it gives with `status`; `streams` says
+    that it can answer with events, `text` is the media type of an answer that is neither. One that `is_open` needs no
+    credentials.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -43,6 +44,7 @@ class Route:
     status: int = 200
     body: type[BaseModel] | None = None
     media: str = JSON_MEDIA
+    more_media: tuple[str, ...] = ()
     refusals: tuple[int, ...] = ()
     streams: bool = False
     is_open: bool = False
@@ -103,8 +105,9 @@ def _body(route: Route) -> dict[str, object]:
     security: dict[str, object] = {"security": []} if route.is_open else {}
     if route.body is None:
         return security
-    shown = {"schema": _schema(route.body), **_example(route.examples.get("body"))}
-    return {**security, "requestBody": {"required": True, "content": {route.media: shown}}}
+    content: dict[str, object] = {media: {"schema": _schema(route.body)} for media in (route.media, *route.more_media)}
+    content[route.media] = {"schema": _schema(route.body), **_example(route.examples.get("body"))}
+    return {**security, "requestBody": {"required": True, "content": content}}
 
 
 @cache
@@ -128,3 +131,26 @@ def _inlined(schema: Json, parts: Mapping[str, Json]) -> Json:
 
 def _example(value: Json) -> dict[str, object]:
     return {} if value is None else {"example": value}
+
+
+def with_examples(description: dict[str, Json], routes: Sequence[Route]) -> dict[str, Json]:
+    """A description with its examples whole: FastAPI leaves nulls out, and null is what forgets, or is answered."""
+    for route in routes:
+        for steps, example in _places(route):
+            description = _with(description, ("paths", route.path, route.method.lower(), *steps, "example"), example)
+    return description
+
+
+def _places(route: Route) -> Iterator[tuple[tuple[str, ...], Json]]:
+    """The examples of a route, each with where it stands in what describes it."""
+    if (body := route.examples.get("body")) is not None:
+        yield ("requestBody", "content", route.media), body
+    if (answer := route.examples.get("answer")) is not None:
+        yield ("responses", str(route.status), "content", JSON_MEDIA), answer
+
+
+def _with(value: Json, steps: Sequence[str], leaf: Json) -> dict[str, Json]:
+    """An object with another value at the end of these steps. It is not changed."""
+    known: Mapping[str, Json] = value if isinstance(value, Mapping) else {}
+    first, *rest = steps
+    return {**known, first: _with(known.get(first), rest, leaf) if rest else leaf}

@@ -32,7 +32,7 @@ from recto.api.bodies import (
 from recto.api.route import Route
 from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
 from recto.api.signed import signs, urls_of
-from recto.api.skill_wishes import check_skill_wishes, has_skill_wishes
+from recto.api.skill_wishes import check_skill_wishes, has_skill_wishes, needs_active
 from recto.api.streams import Teller, stream, stream_again, stream_new, teller, wants_stream
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.page.attachment import files_in
@@ -107,8 +107,16 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
     name = name or backend.agent
     check_tools(run_input, backend.tool_names.get(name, ()))
     agent = backend.agents.get(name, CHAT)
-    check_skill_wishes(agent, wishes)
+    active = await _active_skill(backend, owner, run_input) if needs_active(wishes) else None
+    check_skill_wishes(agent, wishes, active)
     return agent
+
+
+async def _active_skill(backend: Backend, owner: str, run_input: RunInput) -> str | None:
+    try:
+        return (await backend.store.get_thread(owner, run_input.thread.lower())).skill
+    except NotFound:
+        return None
 
 
 async def _check_thread(backend: Backend, owner: str, run_input: RunInput) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import cache
+from typing import cast
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -28,8 +30,9 @@ from recto.api.auth import Doorman
 from recto.api.docs_page import describe, get_description, get_docs
 from recto.api.gate import Gate, GateRules
 from recto.api.problems import refuse, refuse_fields, refuse_http
-from recto.api.route import add
+from recto.api.route import add, with_examples
 from recto.errors import RectoError
+from recto.page.canonical import Json
 
 ROUTES = (
     *runs.ROUTES,
@@ -59,7 +62,8 @@ def make_api(
     api.add_middleware(Gate, doorman=doorman, rules=rules)
     for route in ROUTES:
         add(api, route)
-    api.openapi = describe(api)
+    described = describe(api)
+    api.openapi = cache(lambda: with_examples(cast("dict[str, Json]", described()), ROUTES))
     api.add_route("/openapi.json", get_description)
     api.add_route("/docs", get_docs)
     return api

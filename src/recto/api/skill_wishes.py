@@ -12,19 +12,26 @@ from recto.skills.skill import CORE
 SHOWN = 64
 
 
+def needs_active(wishes: Wishes) -> bool:
+    """Whether it matters which skill the thread is in."""
+    return wishes.scenario is not None and wishes.skill is None
+
+
 def has_skill_wishes(wishes: Wishes) -> bool:
     """Whether anything is wished that only the agent knows to be there."""
     return wishes.skill not in (None, CORE) or wishes.scenario is not None or wishes.voice_mode is not None
 
 
-def check_skill_wishes(agent: Agent, wishes: Wishes) -> None:
-    """Refuse a skill, a scenario or a voice that the agent does not have. Who has no voices is asked for none."""
+def check_skill_wishes(agent: Agent, wishes: Wishes, active: str | None) -> None:
+    """Refuse a skill, a scenario or a voice that the agent does not have. Who has no voices is asked for none.
+
+    A scenario is one of the skill that is asked for, or of the `active` one.
+    """
     if wishes.skill is not None:
         _known(wishes.skill, (*agent.skills, CORE), "skill")
-    skill = agent.skills.get(wishes.skill or "")
-    chosen = (skill,) if skill else tuple(agent.skills.values())
-    if wishes.scenario is not None and agent.skills and wishes.skill != CORE:
-        _known(wishes.scenario, dict.fromkeys(one.name for skill in chosen for one in skill.scenarios), "scenario")
+    skill = agent.skills.get(wishes.skill or active or "")
+    if wishes.scenario is not None and agent.skills:
+        _known(wishes.scenario, [one.name for one in skill.scenarios] if skill else (), "scenario")
     if wishes.voice_mode is not None and agent.voices:
         _known(wishes.voice_mode, agent.voices, "voice_mode")
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 SQLITE, DATABASE = "sqlite:///", "recto.db"
 FAILED, WRONG_USE = 1, 2
 OTHERS = 0o077
-Tier = Annotated[str, typer.Argument(metavar="TIER", help="1 to 32 of a-z, 0-9, `_` and `-`; by default, `free`.")]
+TIER = "1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`."
+Tier = Annotated[str, typer.Argument(metavar="TIER", help=TIER)]
 
 user = typer.Typer(
     name="user",

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,7 +20,12 @@ from recto.cli.server_settings import ServerSettings, load_settings
 from recto.config.checked import nearest
 from recto.errors import RectoError, SettingsError
 from recto.page.canonical import Json, dump
-from recto.page.prompt import SystemPrompt, system_prompt
+from recto.page.facts import Facts
+from recto.page.fit import Target, WireName
+from recto.page.front import system_text
+from recto.page.galley import set_tool
+from recto.page.manifest import Part
+from recto.page.prompt import Change, SystemPrompt
 from recto.page.tokens import OFFLINE
 from recto.skills.known import FREE_TIER, SKILL_DATA, Known
 from recto.skills.skill import CORE, Skill
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 
 FAILED, WRONG_USE = 1, 2
 NOBODY = "nobody: name one with --user to see what is kept of them"
+OF_SKILL = "scenarios are those of a skill. Name the skill with --skill"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +52,15 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Explained:
-    """A stage as it would be: its prompt within its budget, the tools with their tokens, what was read of whom."""
+    """A stage as it would be: its prompt within its budget, the tools with their tokens, what was read of whom.
+
+    Where tools are told of in words (P11), the prompt has them and their tokens.
+    """
 
     agent: Agent
     stage: Stage
     told: SystemPrompt
-    tools: dict[str, int]
+    tools: tuple[Part, ...]
     read: dict[str, bool]
     user: str | None
 
@@ -58,6 +68,17 @@ class Explained:
     def tokens(self) -> int:
         """Those of the prompt."""
         return OFFLINE.count((self.told.text,))[0]
+
+    @property
+    def tool_tokens(self) -> dict[str, int]:
+        """Those of each tool beside the prompt."""
+        in_words = self.agent.tool_calling == "prompt"
+        return {tool.source: 0 if in_words else tool.tokens_after for tool in self.tools}
+
+    @property
+    def changes(self) -> tuple[Change | Part, ...]:
+        """What is told shorter than it might be."""
+        return (*self.told.changes, *[tool for tool in self.tools if tool.decision == "cut"])
 
 
 def explain(
@@ -98,15 +119,22 @@ async def _explained(settings: ServerSettings, asked: Asked) -> Explained:
     skill = _skill(agent, asked)
     if asked.voice is not None and asked.voice not in agent.voices:
         raise _unknown("--voice", asked.voice, agent.voices)
-    known = await _known(settings, skill, asked) if skill else Known()
+    known = await _known(settings, skill, asked, agent.locale) if skill else Known()
     stage = stage_of(agent, skill, known, asked.voice, tools)
-    offers = stage.offers(tools)
-    counts = OFFLINE.count([offer.name + offer.description + offer.parameters for offer in offers])
+    facts = Facts(
+        log=(),
+        target=Target(wire=_wire(agent.model or settings.model)),
+        prompt=stage.prompt,
+        budget=stage.budget,
+        tools=stage.offers(tools),
+        tool_calling=agent.tool_calling,
+        locale=agent.locale,
+    )
     return Explained(
         agent=agent,
         stage=stage,
-        told=system_prompt(stage.prompt, agent.locale, stage.budget, OFFLINE),
-        tools={offer.name: count for offer, count in zip(offers, counts, strict=True)},
+        told=system_text(facts),
+        tools=tuple([set_tool(offer, facts.target.wire, OFFLINE).part for offer in facts.tools]),
         read={path: known.at(path) is not None for path in _declared(skill)} if skill else {},
         user=asked.user,
     )
@@ -125,8 +153,14 @@ def _agent(settings: ServerSettings, name: str) -> tuple[Agent, Registry]:
     return loaded[name], Registry((*tools_of_agent(loaded[name], Registry(tools_built_in())), *own))
 
 
+def _wire(model: str) -> WireName:
+    return "anthropic" if model.startswith("anthropic:") else "openai"
+
+
 def _skill(agent: Agent, asked: Asked) -> Skill | None:
     if asked.skill in (None, CORE):
+        if asked.scenario is not None:
+            raise SettingsError(name="--scenario", value=asked.scenario, allowed=OF_SKILL)
         return None
     skill = agent.skills.get(asked.skill or "")
     if skill is None:
@@ -141,15 +175,17 @@ def _unknown(option: str, value: str, known: Collection[str]) -> SettingsError:
     return SettingsError(name=option, value=value, allowed=f"there is none{nearest(value, known)}")
 
 
-async def _known(settings: ServerSettings, skill: Skill, asked: Asked) -> Known:
-    from recto.worker.staging import know
+async def _known(settings: ServerSettings, skill: Skill, asked: Asked, locale: str) -> Known:
+    from recto.worker.staging import Asker, know
 
     if asked.user is None:
         chosen = skill.scenario(asked.scenario)
         return Known(scenario=chosen.name if chosen else None)
     async with opened_store(settings) as store:
         tier = (await store.whole_profile(asked.user)).tier or FREE_TIER
-        return await know(store, asked.user, skill, asked.scenario, tier)
+        month = f"{datetime.now().astimezone():%Y-%m}"
+        asker = Asker(owner=asked.user, tier=tier, month=month, locale=locale)
+        return await know(store, asker, skill, asked.scenario)
 
 
 def _declared(skill: Skill) -> tuple[str, ...]:
@@ -158,7 +194,7 @@ def _declared(skill: Skill) -> tuple[str, ...]:
 
 def _row(found: Explained) -> dict[str, Json]:
     stage = found.stage
-    changes = [{"what": one.source, "decision": one.decision, "reason": one.reason} for one in found.told.changes]
+    changes = [{"what": one.source, "decision": one.decision, "reason": one.reason} for one in found.changes]
     return {
         "agent": found.agent.name,
         "skill": stage.skill.name if stage.skill else None,
@@ -168,7 +204,7 @@ def _row(found: Explained) -> dict[str, Json]:
         "history": stage.history,
         "budget": stage.budget,
         "tokens": found.tokens,
-        "tools": dict(found.tools),
+        "tools": dict(found.tool_tokens),
         "read": dict(found.read),
         "changes": changes,
         "over": found.told.over,
@@ -181,14 +217,21 @@ def _lines(found: Explained) -> list[str]:
     history = "all messages" if stage.history is None else f"the newest {stage.history} messages"
     budget = "no budget" if stage.budget is None else f"a budget of {stage.budget}"
     read = ", ".join(f"{path} ({'known' if is_known else 'not known'})" for path, is_known in found.read.items())
+    tools = [f"{name} ({count})" if count else name for name, count in found.tool_tokens.items()]
     lines = [
         f"agent   {found.agent.name}; {stage.prompt.why or 'it has no skills'}",
         f"user    {found.user or NOBODY}",
         f"read    {read or 'nothing'}",
         f"history {history} before the current turn",
-        f"tokens  {found.tokens} of the system prompt, {budget}; {sum(found.tools.values())} of tools",
-        f"tools   {', '.join(f'{name} ({count})' for name, count in found.tools.items()) or 'none'}",
+        f"tokens  {found.tokens} of the system prompt, {budget}; {_of_tools(found)}",
+        f"tools   {', '.join(tools) or 'none'}",
     ]
-    lines += [f"{one.decision:<7} {one.source}: {one.reason}" for one in found.told.changes]
+    lines += [f"{one.decision:<7} {one.source}: {one.reason}" for one in found.changes]
     lines += [f"over    {found.told.over}"] if found.told.over else []
     return [*lines, "", found.told.text]
+
+
+def _of_tools(found: Explained) -> str:
+    if found.tools and found.agent.tool_calling == "prompt":
+        return "it tells of the tools too"
+    return f"{sum(found.tool_tokens.values())} of tools"

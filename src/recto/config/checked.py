@@ -69,7 +69,7 @@ def check(found: Values, form: Form[Root]) -> tuple[Root, tuple[Fault, ...]]:
         table = form.root.model_validate(found.values)
     except ValidationError as error:
         wrong = error.errors()
-        unsaid = (*empty, *found.unread)
+        unsaid = {*empty, *found.unread}
         faults += [_fault(found, details, form) for details in wrong if tuple(details["loc"]) not in unsaid]
         bad = {details["loc"][0] for details in wrong}
         table = form.root.model_validate({name: value for name, value in found.values.items() if name not in bad})

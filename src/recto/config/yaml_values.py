@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol, TypeAlias, cast
@@ -27,6 +28,7 @@ WORDS: Mapping[str, Json] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+END_OF_LINE = re.compile("\n")
 WHOLE = re.compile(r"[-+]?[0-9]+")
 DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 QUOTES = "text with `: `, ` #` or a sign at its start goes in quotes"
@@ -52,7 +54,8 @@ def read_yaml(text: str, *, first_line: int) -> Values:
     """The values of a mapping in YAML. Its lines are counted from `first_line`; `\\n` alone ends one."""
     # Once for what is refused and for the values: the parser is what takes the time.
     events: list[yaml.Event] = []
-    faults = tuple(_refused(text, first_line, events))
+    lines = _Lines(ends=tuple([end.start() for end in END_OF_LINE.finditer(text)]), first=first_line)
+    faults = tuple(_refused(text, lines, events))
     if faults:
         return Values(faults=faults)
     begun = [event for event in events[:3] if not isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent)]
@@ -60,15 +63,15 @@ def read_yaml(text: str, *, first_line: int) -> Values:
     if isinstance(root, yaml.StreamEndEvent):
         return Values()
     if not isinstance(root, yaml.MappingStartEvent):
-        line = _line(text, root.start_mark.index, first_line)
+        line = lines.at(root.start_mark.index)
         return Values(faults=(Fault(line=line, text="settings are lines of `name: value`, and this is none."),))
-    reading = _Reading(text=text, first_line=first_line, events=iter(events[3:]))
+    reading = _Reading(where=lines, events=iter(events[3:]))
     values = reading.mapping(())
     faults, unread = tuple(reading.faults), tuple(reading.unread)
     return Values(values=values, lines=reading.lines, names=reading.names, faults=faults, unread=unread)
 
 
-def _refused(text: str, first_line: int, events: list[yaml.Event]) -> Iterator[Fault]:
+def _refused(text: str, lines: _Lines, events: list[yaml.Event]) -> Iterator[Fault]:
     """What is no YAML, or more of it than is taken. Events are gathered; no value is built yet, so none can grow."""
     # It has not begun to read before all of the text is known to be printable.
     place = 0
@@ -76,21 +79,19 @@ def _refused(text: str, first_line: int, events: list[yaml.Event]) -> Iterator[F
         for event, place in _events(cast("_Parser", yaml.SafeLoader(text))):
             events.append(event)
             if problem := _refusal(event):
-                yield Fault(line=_line(text, place, first_line), text=problem)
+                yield Fault(line=lines.at(place), text=problem)
     except yaml.reader.ReaderError as error:
         problem = f"it is no YAML: the character U+{cast('int', error.character):04X} is not allowed here."
-        yield Fault(line=_line(text, error.position, first_line), text=problem)
+        yield Fault(line=lines.at(error.position), text=problem)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = ", ".join(filter(None, (error.context, error.problem)))
-        yield Fault(
-            line=_line(text, mark.index if mark else place, first_line), text=f"it is no YAML: {problem}; {QUOTES}."
-        )
+        yield Fault(line=lines.at(mark.index if mark else place), text=f"it is no YAML: {problem}; {QUOTES}.")
     except _TooMuch as error:
-        yield Fault(line=_line(text, place, first_line), text=str(error))
+        yield Fault(line=lines.at(place), text=str(error))
     # An escape beyond the last character, or a number of a version that is none.
     except (ValueError, OverflowError):
-        yield Fault(line=_line(text, place, first_line), text="it is no YAML: an escape or a number is too large.")
+        yield Fault(line=lines.at(place), text="it is no YAML: an escape or a number is too large.")
 
 
 class _Parser(Protocol):
@@ -129,8 +130,7 @@ def _refusal(event: yaml.Event) -> str | None:
 class _Reading:
     """Events become values; where they stood, and what was wrong, is kept."""
 
-    text: str
-    first_line: int
+    where: _Lines
     events: Iterator[yaml.Event]
     lines: dict[Place, int] = field(default_factory=dict[Place, int])
     names: dict[Place, int] = field(default_factory=dict[Place, int])
@@ -196,9 +196,16 @@ class _Reading:
         return int(text) if WHOLE.fullmatch(text) else number
 
     def _line(self, event: yaml.Event) -> int:
-        return _line(self.text, event.start_mark.index, self.first_line)
+        return self.where.at(event.start_mark.index)
 
 
-def _line(text: str, index: int, first_line: int) -> int:
-    """The line of a character. YAML itself counts more characters as ends of lines than editors do."""
-    return first_line + text.count("\n", 0, index)
+@dataclass(frozen=True, kw_only=True)
+class _Lines:
+    """Where lines end, and the number of the first. YAML itself takes more characters for ends than editors do."""
+
+    ends: Sequence[int]
+    first: int
+
+    def at(self, index: int) -> int:
+        """The line of a character."""
+        return self.first + bisect_left(self.ends, index)

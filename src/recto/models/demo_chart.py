@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from recto.models.demo_files import Language
-from recto.models.demo_page import CHINESE
 from recto.page.canonical import Json
+from recto.skills.known import MADE_OF
 
-FEATURES = "features"
 # What is told, in this order, by the names it may have.
 FACTS: Sequence[tuple[tuple[str, ...], Mapping[Language, str]]] = (
     (("pillars",), {"zh": "四柱", "en": "Pillars"}),
@@ -21,14 +20,24 @@ FACTS: Sequence[tuple[tuple[str, ...], Mapping[Language, str]]] = (
     (("rising", "ascendant"), {"zh": "上升", "en": "Rising"}),
     (("spread_name", "spread"), {"zh": "牌阵", "en": "Spread"}),
     (("cards", "draws"), {"zh": "牌", "en": "Cards"}),
-    ((FEATURES,), {"zh": "特征", "en": "Features"}),
+    (("stage",), {"zh": "处境", "en": "Stage"}),
+    (("industry",), {"zh": "行业与职位", "en": "Work"}),
+    (("goal",), {"zh": "目标", "en": "Goal"}),
+    (("concerns",), {"zh": "困扰", "en": "Concerns"}),
+    (("strengths",), {"zh": "优势", "en": "Strengths"}),
+    (("plan",), {"zh": "计划", "en": "Plan"}),
+    (("next_steps",), {"zh": "下一步", "en": "Next steps"}),
+    (("notes",), {"zh": "备注", "en": "Notes"}),
 )
-# What is no chart of the user's now: how it is shown, what it was made of, what was before.
-PASSED_OVER = frozenset({"ui_hints", "birth_info", "history"})
+LISTS = frozenset({"concerns", "strengths", "next_steps"})
+# What is no chart of the user's now: what it was made of, what was before.
+PASSED_OVER = frozenset({MADE_OF, "history"})
 NAMES = ("text", "card", "name", "title", "label", "pillar", "verdict", "sign", "value")
 REVERSED = {"zh": "（逆位）", "en": " (reversed)"}
 UPRIGHT = {"upright", "正位", ""}
 BETWEEN = {"zh": "、", "en": ", "}
+# Between whole sentences there is nothing to add.
+AFTER_STOP = re.compile("(?<=。)(?:、|, )")
 COLON = {"zh": "：", "en": ": "}
 DEEPEST, MOST_ITEMS, LINES_SHOWN, LINE_SHOWN = 5, 10, 8, 160
 LINE = re.compile(r"(?P<indent> *)- (?:(?P<key>[^:：;]{1,64}):(?: (?P<value>.*))?|(?P<item>.*))")
@@ -38,9 +47,10 @@ def tell_facts(chart: Json, language: Language) -> Iterator[str]:
     """The facts of a chart, a line each."""
     for names, label in FACTS:
         value = next((found for name in names if (found := _find(chart, name)) is not None), None)
-        text = _text(_in_language(value, language) if FEATURES in names else value, language)
-        if text:
-            yield _short(f"{label[language]}{COLON[language]}{text}")
+        # A system prompt has a short list in one line.
+        listed = value.split(", ") if isinstance(value, str) and LISTS.intersection(names) else value
+        if text := _text(listed, language):
+            yield _short(f"{label[language]}{COLON[language]}{AFTER_STOP.sub('', text)}")
 
 
 def tell_data(text: str, language: Language) -> Sequence[str]:
@@ -88,15 +98,6 @@ def _find(value: Json, name: str, deepest: int = DEEPEST) -> Json:
         return value[name]
     inner = (_find(one, name, deepest - 1) for key, one in value.items() if key not in PASSED_OVER)
     return next((found for found in inner if found is not None), None)
-
-
-def _in_language(value: Json, language: Language) -> Json:
-    """Of words in several languages, as a list or in one line, those in this one; all of them where there are none."""
-    words = value.split(", ") if isinstance(value, str) else value
-    if not isinstance(words, Sequence):
-        return value
-    own = [one for one in words if isinstance(one, str) and bool(CHINESE.search(one)) == (language == "zh")]
-    return own or words
 
 
 def _text(value: Json, language: Language) -> str:

@@ -32,7 +32,7 @@ class DemoReply:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A call of the current turn that was answered."""
+    """A call that was answered."""
 
     name: str
     arguments: Mapping[str, Json]
@@ -46,13 +46,17 @@ class Made:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPage:
-    """A page: the system's words, the user's now and before (newest first), tools by name, and the calls since."""
+    """A page: the system's words, the user's now and before (newest first), tools by name, and the calls since.
+
+    `before` are the calls of earlier turns, as far as the page still has them.
+    """
 
     rules: str = ""
     words: str = ""
     earlier: tuple[str, ...] = ()
     offered: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
     made: tuple[Made, ...] = ()
+    before: tuple[Made, ...] = ()
     documents: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -80,6 +84,7 @@ def read_page(page: Mapping[str, Json]) -> DemoPage:
         earlier=tuple(said[1:]),
         offered={text_of(tool.get("name")): tool for tool in tools},
         made=tuple(_made(messages[asked + 1 :])),
+        before=tuple(_made(messages[: max(asked, 0)])),
         documents=_documents(users, said[0]) if said else {},
     )
 

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from recto.models.demo_birth import SPEAKS_OF_BIRTH, without_dates
+from recto.models.demo_choice import USE_SKILL, in_skill, trick
 from recto.models.demo_files import READER, Language, tell_files, wants_files
 from recto.models.demo_page import DemoCall, DemoPage, DemoReply, Made, objects, read_page, text_of
-from recto.models.demo_skills import USE_SKILL, in_skill, is_of_skills, next_call, tell_skill, trick
+from recto.models.demo_skills import is_of_skills, next_call
+from recto.models.demo_told import tell_skill
 from recto.page.canonical import Json, dump, load_object
 from recto.page.summarise import INSTRUCTIONS
 

@@ -18,6 +18,7 @@ from recto.page.fold import fold
 from recto.page.front import Injected, front_of
 from recto.page.galley import Galley, Piece, kept, set_message, set_messages, set_tools
 from recto.page.growing import grow
+from recto.page.hints import unhint
 from recto.page.log import View, view
 from recto.page.manifest import Manifest, Note, Part
 from recto.page.messages import Message, remember, remember_last
@@ -54,6 +55,7 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     seen = view(facts.log)
     base, draft = _choose(facts, seen)
     draft = then(draft, repair(draft.messages))
+    draft = then(draft, unhint(draft.messages)) if facts.turn else draft
     draft = then(draft, guard(draft.messages))
     draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
     draft = then(draft, fit(draft.messages, facts.target))

@@ -23,6 +23,17 @@ def unchanged(messages: Sequence[Message]) -> Draft:
     return Draft(messages=tuple(messages), origins=range(len(messages)), notes={})
 
 
+def replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: Note) -> Draft:
+    """The conversation with some messages changed, by their places. One that is the same as before is not noted."""
+    differing = {place: message for place, message in changed.items() if message is not messages[place]}
+    if not differing:
+        return unchanged(messages)
+    shown = list(messages)
+    for place, message in differing.items():
+        shown[place] = message
+    return Draft(messages=tuple(shown), origins=range(len(shown)), notes=dict.fromkeys(differing, note))
+
+
 def then(first: Draft, second: Draft) -> Draft:
     """Both steps as one: the places of the result are those before the first."""
     if isinstance(first.origins, range):

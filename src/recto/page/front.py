@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from recto.page.compact import summary_message
 from recto.page.facts import Facts
+from recto.page.galley import set_tool
 from recto.page.log import View
 from recto.page.manifest import Kind, Part
 from recto.page.messages import Message, SystemMessage, remember
@@ -43,16 +44,29 @@ def front_of(facts: Facts, seen: View) -> tuple[Injected, ...]:
     return (*_prompt(facts), *_quote(facts), *_summary(facts, seen))
 
 
+def system_text(facts: Facts) -> SystemPrompt:
+    """The system prompt as a page has it: within its budget, with the tools where they are told of in words (P11)."""
+    told, tools = _told(facts)
+    return replace(told, text="\n\n".join(filter(None, (told.text, tools)))) if tools else told
+
+
 def _prompt(facts: Facts) -> Iterator[Injected]:
-    tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
-    told = _told(facts, tools)
-    text = "\n\n".join(filter(None, (told.text, tools)))
-    if not text:
+    told = system_text(facts)
+    if not told.text:
         return
-    changes = remember(told, _parts_taken)
     why = facts.prompt.why if facts.prompt else ""
     reason = "; ".join(filter(None, (PROMPT_REASON, why, told.over)))
-    yield Injected(message=_system(text, "system prompt"), kind="system", rule="S9", reason=reason, changes=changes)
+    message = _system(told.text, "system prompt")
+    changes = (*remember(told, _parts_taken), *_tools_taken(facts))
+    yield Injected(message=message, kind="system", rule="S9", reason=reason, changes=changes)
+
+
+def _tools_taken(facts: Facts) -> Iterator[Part]:
+    """What tools told of in words leave out. As a prompt's budget: what was taken, without bytes of its own."""
+    for tool in facts.tools if facts.tool_calling == "prompt" else ():
+        if tool.note:
+            part = remember(tool, set_tool, facts.target.wire, facts.counter).part
+            yield replace(part, tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
 
 
 def _parts_taken(told: SystemPrompt) -> tuple[Part, ...]:
@@ -72,14 +86,15 @@ def _parts_taken(told: SystemPrompt) -> tuple[Part, ...]:
     )
 
 
-def _told(facts: Facts, tools: str) -> SystemPrompt:
-    """The prompt within what the tools leave of its budget."""
+def _told(facts: Facts) -> tuple[SystemPrompt, str]:
+    """The prompt within what the tools leave of its budget, and the tools."""
+    tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
     prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
     if budget is None or not tools:
-        return system_prompt(prompt, facts.locale, budget, counter)
+        return system_prompt(prompt, facts.locale, budget, counter), tools
     told = system_prompt(prompt, facts.locale, max(0, budget - counter.count((tools,))[0] - JOINT), counter)
     tokens = counter.count((told.text + tools,))[0] + JOINT
-    return replace(told, over=OVER.format(tokens=tokens, budget=budget) if tokens > budget else None)
+    return replace(told, over=OVER.format(tokens=tokens, budget=budget) if tokens > budget else None), tools
 
 
 def _quote(facts: Facts) -> Iterator[Injected]:

@@ -31,6 +31,7 @@ SLACK = 8
 CUT_MARK = {"zh": "\n[... 已截断 ...]", "en": "\n[... cut ...]"}
 BEST_FIRST = "over the budget of {budget} tokens; cases go first"
 SHORTENED = "shortened to keep the budget of {budget} tokens"
+NOTHING_LEFT = "nothing of it fits into the budget of {budget} tokens"
 OVER = "{tokens} tokens, over the budget of {budget}: identity, SOP and tools are never cut"
 
 
@@ -148,11 +149,16 @@ def _with_shorter_data(
         short = cut_to(datum.text, max(0, before - excess - SLACK), CUT_MARK[language(locale)], counter)
         if short == datum.text:
             continue
-        after = _tokens(short, counter)
-        changes.append(Change(f"data {datum.title}", "cut", before, after, SHORTENED.format(budget=budget)))
-        data = (*prompt.data[:place], replace(datum, text=short), *prompt.data[place + 1 :])
-        prompt = replace(prompt, data=data)
+        changes.append(_shortened(datum, before, _tokens(short, counter), budget))
+        # A heading with nothing under it tells the model that there is nothing.
+        left = (replace(datum, text=short),) if short else ()
+        prompt = replace(prompt, data=(*prompt.data[:place], *left, *prompt.data[place + 1 :]))
     return prompt, changes
+
+
+def _shortened(datum: Datum, before: int, after: int, budget: int) -> Change:
+    decision, reason = ("cut", SHORTENED) if after else ("dropped", NOTHING_LEFT)
+    return Change(f"data {datum.title}", decision, before, after, reason.format(budget=budget))
 
 
 def _tokens(text: str, counter: TokenCounter) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from recto.page.draft import Draft, then, unchanged
+from recto.page.draft import Draft, replaced, then, unchanged
 from recto.page.facts import Facts, Turn
 from recto.page.fit import can_show
 from recto.page.growing import grow
@@ -54,7 +54,7 @@ SEEN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 def guard(messages: Sequence[Message]) -> Draft:
     """The conversation with tool results in which our own tags mean nothing (F3)."""
     forged = grow(messages, _find_forged)
-    return _replaced(messages, forged.shown, NEUTRALISED)
+    return replaced(messages, forged.shown, NEUTRALISED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
             changed[place] = remember_last(message, _reminded, turn, files, locale, pictures)
             if pictures != () and _unseen(files, pictures):
                 unpictured.append(place)
-    told = _replaced(messages, changed, PAST)
+    told = replaced(messages, changed, PAST)
     if current in told.notes:
         told = replace(told, notes={**told.notes, current: CURRENT})
     told = replace(told, notes={**told.notes, **{place: _unpictured(told.notes[place]) for place in unpictured}})
@@ -180,7 +180,7 @@ def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Fa
         if isinstance(message, ToolMessage):
             parts = tuple([_seen_part(part, message, facts) for part in message.parts])
             changed[place] = remember_last(message, _with_parts, parts)
-    return _replaced(messages, changed, SIGHT)
+    return replaced(messages, changed, SIGHT)
 
 
 def _seen_part(part: ToolPart, message: ToolMessage, facts: Facts) -> ToolPart:
@@ -207,16 +207,6 @@ def _find_filed(known: _Filed | None, messages: Sequence[Message]) -> _Filed:
     users = [place for place, one in numbered if isinstance(one, UserMessage) and _has_files(one)]
     tools = [place for place, one in numbered if isinstance(one, ToolMessage) and _has_files(one)]
     return _Filed(count=known.count + len(messages), users=(*known.users, *users), tools=(*known.tools, *tools))
-
-
-def _replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: Note) -> Draft:
-    differing = {place: message for place, message in changed.items() if message is not messages[place]}
-    if not differing:
-        return unchanged(messages)
-    shown = list(messages)
-    for place, message in differing.items():
-        shown[place] = message
-    return Draft(messages=tuple(shown), origins=range(len(shown)), notes=dict.fromkeys(differing, note))
 
 
 def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recto.page.canonical import Json, load_object
+from recto.page.canonical import Json, load_object, parts_of
 from recto.page.events import Event, UiTold
 from recto.page.ui_schema import DEFAULT_LOCALE, compile_ui
 
@@ -17,16 +17,34 @@ _MARK = f'"{HINTS}"'
 def ui_of(content: Json, locale: str = DEFAULT_LOCALE) -> dict[str, Json] | None:
     """The schema of what was said: JSON text that is an object with `ui_hints`, or AG-UI parts with such a text.
 
-    None where there are no hints. `locale` may be an agent's.
+    None where there are no hints, or all they have is empty. `locale` may be an agent's.
     """
     answer = hinted(_words(content))
-    return compile_ui(answer[HINTS], locale=LOCALES.get(locale, locale)) if answer else None
+    if answer is None or _is_empty(answer[HINTS]):
+        return None
+    return compile_ui(answer[HINTS], locale=LOCALES.get(locale, locale))
 
 
 def hinted(words: str) -> Mapping[str, Json] | None:
     """What a text says as data, if that has hints."""
     answer = load_object(words) if _MARK in words else None
     return answer if answer and HINTS in answer else None
+
+
+def _is_empty(hints: Json) -> bool:
+    """Whether there is nothing but nulls, blanks, and what holds no more. Without recursion: hints may be deep."""
+    waiting = [hints]
+    while waiting:
+        match waiting.pop():
+            case None:
+                pass
+            case str() as text if not text.strip():
+                pass
+            case dict() | list() as inner:
+                waiting += parts_of(inner)
+            case _:
+                return False
+    return True
 
 
 def ui_events(message_id: str, content: Json, locale: str) -> tuple[Event, ...]:

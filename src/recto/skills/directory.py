@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from recto.page.canonical import dump, verbatim
+from recto.page.canonical import dump
 from recto.page.input_files import one_line
 from recto.page.prompt import language
 from recto.page.reminder import Locale
 from recto.page.setting import ToolOffer
 from recto.page.tokens import TokenCounter
+from recto.page.wire.openai import encode_tool
 from recto.skills.skill import CORE, Scenario, Skill
 
 USE_SKILL = "use_skill"
@@ -25,7 +26,7 @@ ABOUT = {
 边界情况：
 - 多个技能都适合：选更具体的那个。
 - 没有适合的技能：不要调用，自己回答。
-- 已经在这个技能里：不要再次调用，继续即可。{leaving}
+- 已经在这个技能里：不要再次调用，继续即可；用户要它的另一个场景时，才用那个 scenario 再调用。{leaving}
 - scenario 只能是该技能列出的场景；拿不准就省略。
 
 {directory}""",
@@ -40,7 +41,7 @@ Examples:
 Edge cases:
 - Several skills fit: take the more specific one.
 - No skill fits: do not call, answer yourself.
-- Already in that skill: do not call again, just go on.{leaving}
+- Already in that skill: do not call again, just go on; only another of its scenarios is worth a call.{leaving}
 - scenario is one that the skill lists; leave it out when in doubt.
 
 {directory}""",
@@ -132,9 +133,8 @@ def _parameters(names: Sequence[str], wording: Locale) -> str:
 
 
 def _size(offer: ToolOffer, counter: TokenCounter) -> int:
-    """The tokens of an offer as it is sent, where a line break or a quote is two characters."""
-    sent = {"name": offer.name, "description": offer.description, "parameters": verbatim(offer.parameters)}
-    return counter.count((dump(sent).decode(),))[0]
+    """The tokens of an offer as a page counts it, in the format that frames it with more words."""
+    return counter.count((encode_tool(offer.name, offer.description, offer.parameters).decode(),))[0]
 
 
 def _fitting(skills: Sequence[Skill], tokens: int, size: Callable[[_Detail], int]) -> _Detail:

@@ -9,7 +9,7 @@ from recto.page.input_files import one_line
 from recto.page.prompt import Datum, Prompt, language
 from recto.page.reminder import Locale
 from recto.skills.cases import BEST, ScoredCase, best_cases
-from recto.skills.known import SKILL_DATA, UI_HINTS, Known, shown, told, words_in
+from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, UI_HINTS, Known, shown, told, without, words_in
 from recto.skills.skill import BIRTH_INFO, BundledFile, Skill
 from recto.skills.sop import AnyOf, Differs, Missing, Sop, SopStep, next_sop_step, sop_text
 
@@ -85,11 +85,12 @@ Do not collect or compute again, and make up nothing that the data does not say.
 }
 LEAVING = {
     "zh": """\
-- 当前技能是 {skill}，不要再次激活它。
+- 当前技能是 {skill}，不要再次激活它；只有当用户要的是它的另一个场景时，才用那个 scenario 再调用一次 use_skill。
 - 用户的问题属于另一个技能：调用 use_skill 切换到那个技能。
 - 用户想结束，或话题与本技能无关：调用 use_skill，skill 填 core，离开本技能。""",
     "en": """\
-- You are in the skill {skill}: do not activate it again.
+- You are in the skill {skill}: do not activate it again, unless the user wants another of its scenarios; \
+then call use_skill with that scenario.
 - The question belongs to another skill: switch to that one with use_skill.
 - The user is done, or has left the topic: leave with use_skill, skill core.""",
 }
@@ -124,8 +125,12 @@ class Expert:
 
 
 def expert(skill: Skill, known: Known, options: Expertise) -> Expert:
-    """The expert for what is known of the user. Without a scenario it is the skill's default one."""
+    """The expert for what is known of the user. Without a scenario it is the skill's default one.
+
+    What the skill has made of a birth that is not known any more is nothing that it knows.
+    """
     scenario = skill.scenario(known.scenario)
+    known = replace(known, skill_data={}) if missing_for(skill, known) else known
     known = replace(known, scenario=scenario.name) if scenario else known
     rule_ids = (scenario.name, *scenario.rule_ids) if scenario else ()
     cases = best_cases(skill.cases, features(known), rule_ids, options.max_cases)
@@ -149,7 +154,8 @@ def missing_for(skill: Skill, known: Known) -> tuple[str, ...]:
 
 def features(known: Known) -> tuple[str, ...]:
     """What is known of the user as single values, each once: those that may be tags of cases (S8)."""
-    words = words_in([shown(known.profile), shown(known.skill_data)])
+    own = [shown(without(data, MADE_OF)) for data in known.skill_data.values()]
+    words = words_in([shown(known.profile), *own])
     return tuple(dict.fromkeys(word for word in words if len(word) <= LONGEST_FEATURE))
 
 
@@ -157,7 +163,7 @@ def default_sop(skill: Skill, locale: str) -> Sop | None:
     """The procedure of a skill that brings none: collect, compute, answer (S7). One that needs nothing has none."""
     wording = language(locale)
     own = f"{SKILL_DATA}.{skill.name}"
-    outdated = AnyOf(of=(Missing(path=own), Differs(path=BIRTH_INFO, other=f"{own}.{BIRTH_INFO}")))
+    outdated = AnyOf(of=(Missing(path=own), Differs(path=BIRTH_INFO, other=f"{own}.{MADE_OF}.{BIRTH_INFO}")))
     steps: list[SopStep] = []
     if skill.requires_birth_info:
         how = (COLLECT_BY_TOOL if skill.collect_tool else COLLECT_BY_ASKING)[wording].format(tool=skill.collect_tool)
@@ -186,7 +192,8 @@ def _data(skill: Skill, known: Known, options: Expertise) -> Iterator[Datum]:
     own = (f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()
     for path in (*skill.fields, *own):
         is_within_another = any(path.startswith(f"{other}.") for other in skill.fields)
-        text = "" if is_within_another or UI_HINTS in path.split(".") else told(known.at(path))
+        value = without(known.at(path), MADE_OF, FEATURES) if path in own else known.at(path)
+        text = "" if is_within_another or UI_HINTS in path.split(".") else told(value)
         if text:
             yield Datum(title=_data_title(skill, path, options), text=text)
 

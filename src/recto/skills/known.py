@@ -11,6 +11,10 @@ from recto.page.reminder import neutralise
 
 FREE_TIER = "free"
 SKILL_DATA = "skill_data"
+# What is known whatever a skill declares.
+PLAIN = ("tier", "scenario", "month", "locale")
+# In a skill's own data: what it was made of, and the words that cases are found by. No model is shown either.
+MADE_OF, FEATURES = "of", "features"
 # What a tool keeps for the eyes of a client. No model is shown it.
 UI_HINTS = "ui_hints"
 # Tables and lists further in than this are not told.
@@ -21,28 +25,28 @@ LINE = 120
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What a skill may know: profile fields by name, its own data by its name, the user's tier, and the scenario."""
+    """What a skill may know: profile fields by name, its own data by its name, the user's tier, and the scenario.
+
+    `month` is the present one of the user's calendar (`2026-05`), `locale` the agent's language: what was made in
+    another is not of now, or not in these words.
+    """
 
     profile: Mapping[str, Json] = field(default_factory=dict[str, Json])
     skill_data: Mapping[str, Json] = field(default_factory=dict[str, Json])
     tier: str = FREE_TIER
     scenario: str | None = None
+    month: str | None = None
+    locale: str | None = None
 
     def at(self, path: str) -> Json:
-        """What stands at a dotted path: `birth_info.date`, `skill_data.bazi.pillars`, `tier`, `scenario`; else None.
+        """What stands at a dotted path: `birth_info.date`, `skill_data.bazi.pillars`, one of `PLAIN`; else None.
 
         What is empty is not known: `""`, `[]` and `{}` are None too.
         """
         name, *rest = path.split(".")
-        match name:
-            case "tier":
-                value: Json = self.tier
-            case "scenario":
-                value = self.scenario
-            case "skill_data":
-                value = self.skill_data
-            case _:
-                value = self.profile.get(name)
+        plain = {"tier": self.tier, "scenario": self.scenario, "month": self.month, "locale": self.locale}
+        fields: Mapping[str, Json] = {**self.profile, SKILL_DATA: self.skill_data, **plain}
+        value = fields.get(name)
         for step in rest:
             value = value.get(step) if isinstance(value, Mapping) else None
         return None if is_empty(value) else value
@@ -51,6 +55,11 @@ class Known:
 def is_empty(value: Json) -> bool:
     """Whether a value says nothing. Zero and false do say something."""
     return value is None or (isinstance(value, str | Mapping | Sequence) and not value)
+
+
+def without(value: Json, *names: str) -> Json:
+    """A table without some of its names; anything else as it is."""
+    return {name: one for name, one in value.items() if name not in names} if isinstance(value, Mapping) else value
 
 
 def words_in(value: Json) -> Iterator[str]:

@@ -12,13 +12,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from recto.config.checked import Form, Table, check, told
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values
-from recto.skills.known import SKILL_DATA
+from recto.skills.known import PLAIN, SKILL_DATA
 from recto.skills.skill import BIRTH_INFO, Scenario
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[^\s.]{1,64}){0,15}")
 # What is known without being declared.
-ALWAYS_KNOWN = ("tier", "scenario")
 NAMES_OR_TABLE = "it is a list of names, or a table of names, each with description and rule_ids"
 
 
@@ -31,7 +30,7 @@ def _tool(value: str) -> str:
 def _path(value: str) -> str:
     if not PATH.fullmatch(value):
         raise ValueError("it is a dotted path such as birth_info or life_context.career")
-    if value.partition(".")[0] in ALWAYS_KNOWN:
+    if value.partition(".")[0] in PLAIN:
         raise ValueError("that is always known. Take it out")
     return value
 
@@ -91,9 +90,9 @@ class Needs:
     has_data: bool = False
 
     def may_ask(self, path: str) -> bool:
-        """Whether a path leads to what is known: at or below a declared field, own data, the tier or the scenario."""
+        """Whether a path leads to what is known: at or below a declared field, own data, or what is always known."""
         own = (f"{SKILL_DATA}.{self.skill}",) if self.has_data else ()
-        return path in ALWAYS_KNOWN or any(is_at(path, field) for field in (*self.fields, *own))
+        return path in PLAIN or any(is_at(path, field) for field in (*self.fields, *own))
 
 
 def is_at(path: str, field: str) -> bool:

@@ -13,6 +13,7 @@ from recto.config.frontmatter import BOM, LONGEST
 from recto.config.problem import Fault
 from recto.config.yaml_values import Place, Values, read_yaml
 from recto.page.canonical import Json
+from recto.skills.known import PLAIN
 from recto.skills.skill_table import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
 
@@ -237,4 +238,4 @@ def _any(of: Sequence[Condition]) -> Condition:
 
 def _known(needs: Needs) -> str:
     own = [f"skill_data.{needs.skill}"] if needs.has_data else []
-    return f"Known: {', '.join([*needs.fields, *own, 'tier', 'scenario'])}"
+    return f"Known: {', '.join([*needs.fields, *own, *PLAIN])}"

@@ -39,11 +39,6 @@ class ProfiledStore:
         """
         return await self._database.write(partial(profiles.change, owner=owner, wish=change, now=now, most=limit_bytes))
 
-    async def keep_skill_data(self, owner: str, skill: str, data: Json, now: datetime, limit_bytes: int) -> None:
-        """Have a skill keep this of a user, in the place of what it has; None forgets it. It refuses as above."""
-        work = partial(profiles.keep, owner=owner, wish={skill: data}, now=now, most=limit_bytes)
-        await self._database.write(work)
-
     async def set_tier(self, owner: str, tier: str, now: datetime) -> None:
         """Give a user a tier. Runs admitted from now on have it. One that is none: WireError."""
         await self._database.write(partial(profiles.set_tier, owner=owner, tier=tier, now=now))

@@ -14,19 +14,22 @@ from typing import cast
 from sqlalchemy import Connection, Table, and_, bindparam, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from recto.errors import Refused, WireError
-from recto.page.canonical import Json, dump, load
+from recto.errors import LeaseLost, Refused, WireError
+from recto.page.canonical import Json, dump, load, scrub
 from recto.skills.known import FREE_TIER
-from recto.store.schema import PROFILE_FIELDS, PROFILES, SKILL_DATA, micros, moment
+from recto.store.ports import Lease
+from recto.store.runs import mine
+from recto.store.schema import PROFILE_FIELDS, PROFILES, RUNS, SKILL_DATA, micros, moment
 from recto.store.statement import Statement
 
-MOST_FIELDS, NAME_CHARACTERS, TIER_CHARACTERS = 64, 64, 32
+MOST_FIELDS, NAME_CHARACTERS, TIER_CHARACTERS, USER_CHARACTERS = 64, 64, 32, 256
 NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{NAME_CHARACTERS}}}")
 TIER = re.compile(rf"[a-z0-9_-]{{1,{TIER_CHARACTERS}}}")
 # What a skill knows under these names is no field of a profile.
 RESERVED = frozenset({"tier", "scenario", "skill_data"})
 NO_NAME = f"is no name; use 1 to {NAME_CHARACTERS} letters and digits of ASCII, `_` or `-`"
 TAKEN = "is no field of a profile; give yours another name"
+NO_USER = f"must be a name of 1 to {USER_CHARACTERS} characters of Unicode, without U+0000"
 NO_TIER = f"must be 1 to {TIER_CHARACTERS} lower-case letters and digits of ASCII, `_` or `-`"
 FULL = "The profile would have {size:,} bytes; it may have {most:,}. Keep less, or forget what is no longer needed."
 MANY = "The profile would have {many:,} {what}; it may have {most:,}. Forget one that is no longer needed."
@@ -50,13 +53,15 @@ class ProfileChange:
 
     What is named is merged into what is there, or with `replaces` takes its place, whole; None forgets it either way.
     `check` is shown the named fields as they would be, those that would be gone left out; what it raises is raised, and
-    nothing changes.
+    nothing changes. `lease` is that of the run it is written for: one that another worker has, or that was deleted with
+    its user, writes nothing (LeaseLost).
     """
 
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
     skill_data: Mapping[str, Json] = field(default_factory=dict[str, Json])
     replaces: bool = False
     check: Check | None = None
+    lease: Lease | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +109,13 @@ _mine = and_(SKILL_DATA.c.owner == bindparam("owner_is"), SKILL_DATA.c.skill == 
 FIND_DATA = Statement(select(SKILL_DATA.c.body).where(_mine))
 
 
+FIND_HELD = Statement(
+    select(RUNS.c.id).where(
+        RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running"
+    )
+)
+
+
 def fields_of(connection: Connection, owner: str, names: Sequence[str]) -> dict[str, Json]:
     """Those of these fields that are kept of a user."""
     columns = PROFILE_FIELDS.c
@@ -136,6 +148,8 @@ def change(connection: Connection, owner: str, wish: ProfileChange, now: datetim
     if not wish.fields and not wish.skill_data:
         return whole(connection, owner)
     TOUCH.count(connection, {"owner": owner, "tier": FREE_TIER, "updated": micros(now)})
+    if wish.lease and not FIND_HELD.rows(connection, mine(wish.lease)):
+        raise LeaseLost(run=wish.lease.run, fence=wish.lease.fence)
     before, old = _size(connection, owner), whole(connection, owner)
     combine = _replace if wish.replaces else merge
     fields, skills = combine(old.fields, wish.fields), combine(old.skill_data, wish.skill_data)
@@ -147,18 +161,10 @@ def change(connection: Connection, owner: str, wish: ProfileChange, now: datetim
     return whole(connection, owner)
 
 
-def keep(connection: Connection, owner: str, wish: Mapping[str, Json], now: datetime, most: int) -> None:
-    """Have skills keep this of a user, in the place of what they have; None forgets it."""
-    for name in wish:
-        check_name(name)
-    TOUCH.count(connection, {"owner": owner, "tier": FREE_TIER, "updated": micros(now)})
-    before = _size(connection, owner)
-    _write(connection, owner, SKILLS, wish, now)
-    _check_size(_size(connection, owner), before, most)
-
-
 def set_tier(connection: Connection, owner: str, tier: str, now: datetime) -> None:
-    """Give a user a tier."""
+    """Give a user a tier. The user may be one who never came."""
+    if not 0 < len(owner) <= USER_CHARACTERS or "\0" in owner or scrub(owner) != owner:
+        raise WireError(where="user", problem=NO_USER)
     if not TIER.fullmatch(tier):
         raise WireError(where="tier", problem=NO_TIER)
     SET_TIER.count(connection, {"owner": owner, "tier": tier, "updated": micros(now)})

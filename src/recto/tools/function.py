@@ -62,6 +62,7 @@ def tool_from(function: Function) -> Tool:
         origin=_origin(function),
         is_external=mark.external,
         by_client=mark.by_client,
+        in_order=mark.in_order,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar, overload
+from typing import ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 MARK = "__recto_tool__"
 P = ParamSpec("P")
@@ -20,36 +20,35 @@ class Mark:
     confirm: bool = False
     external: bool = False
     by_client: bool = False
+    in_order: bool = False
+
+
+class Marks(TypedDict, total=False):
+    """What `@tool` may be given."""
+
+    name: str
+    safe_to_repeat: bool
+    confirm: bool
+    external: bool
+    by_client: bool
+    in_order: bool
 
 
 @overload
 def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
+def tool(**marks: Unpack[Marks]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def tool(
-    *,
-    name: str | None = None,
-    safe_to_repeat: bool = False,
-    confirm: bool = False,
-    external: bool = False,
-    by_client: bool = False,
-) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def tool(
-    function: Callable[P, R] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    safe_to_repeat: bool = False,
-    confirm: bool = False,
-    external: bool = False,
-    by_client: bool = False,
+    function: Callable[P, R] | None = None, /, **marks: Unpack[Marks]
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a typed function as a tool: `@tool`, or `@tool(safe_to_repeat=True, confirm=True, name="search")`.
 
     `safe_to_repeat`: acting twice does no harm. `confirm`: a person has to agree before it acts. `external`: it acts
     elsewhere, where nobody knows our file ids, so it gets urls in their place. `by_client`: a client that has a tool of
-    this name, such as a form, answers in its place, and the function is called with that answer.
+    this name, such as a form, answers in its place, and the function is called with that answer. `in_order`: calls of
+    one reply that are to such tools act one after the other, because one may change what the next works on.
     """
-    mark = Mark(name=name, safe_to_repeat=safe_to_repeat, confirm=confirm, external=external, by_client=by_client)
+    mark = Mark(**marks)
 
     def marked(function: Callable[P, R]) -> Callable[P, R]:
         setattr(function, MARK, mark)

@@ -203,6 +203,7 @@ class Tool:
     agree before it acts. `origin` says to people where it is defined. Without `is_offered` old logs may call it, but it
     is in no list. `is_external`: it acts elsewhere, so file ids in its arguments become urls (F8). `by_client`: a
     client that has a tool of this name answers in its place; the tool then acts on that answer as its arguments.
+    `in_order`: of the calls of one reply, it waits for those before it that are so too.
     """
 
     offer: ToolOffer
@@ -213,6 +214,7 @@ class Tool:
     is_offered: bool = True
     is_external: bool = False
     by_client: bool = False
+    in_order: bool = False
 
     @property
     def name(self) -> str:

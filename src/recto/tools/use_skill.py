@@ -17,7 +17,7 @@ CORE = "core"
 NO_SKILLS = "This agent has no skills. Answer without one."
 
 
-@tool(safe_to_repeat=True)
+@tool(safe_to_repeat=True, in_order=True)
 async def use_skill(
     skill: Annotated[str, Field(description="The skill, as the directory names it.")],
     context: ToolContext,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recto.page import ToolCall
+from recto.page import AssistantMessage, ToolCall, View, view
 from recto.page.input_files import arguments_for
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.ports import Tell, Tool, ToolContext, ToolResult
@@ -13,6 +13,7 @@ from recto.tools.workspaces import workspace_of
 from recto.worker.desk import Desk
 from recto.worker.profile import UserProfile
 from recto.worker.skills_at_hand import SkillsOfRun
+from recto.worker.staging import offered, skill_of
 
 
 async def act(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
@@ -22,10 +23,18 @@ async def act(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> ToolRe
     return await call_tool(tools, _with_urls(desk, tools.get(call.name), call), context_of(desk, call, tell), bounds)
 
 
-async def tools_now(desk: Desk) -> Registry:
-    """The tools that may be called on the stage the thread is on. Hidden ones may be in any."""
-    stage = await desk.set_stage()
-    return Registry([tool for name, tool in desk.tools.items() if stage.allows(name) or not tool.is_offered])
+def tools_of_reply(desk: Desk) -> Registry:
+    """The tools that the newest reply was offered, whatever one of its calls has changed since. Hidden ones are always.
+
+    So a worker that takes the reply over after a crash finds the tools it was asked for.
+    """
+    seen = view(desk.log)
+    places = (
+        place for place in range(len(seen.entries) - 1, -1, -1) if isinstance(seen.entries[place], AssistantMessage)
+    )
+    before = View(entries=seen.entries[: next(places, len(seen.entries))])
+    names = offered(desk.agent, skill_of(desk.agent.skills, before.skill), desk.tools)
+    return Registry([tool for name, tool in desk.tools.items() if name in names or not tool.is_offered])
 
 
 def context_of(desk: Desk, call: ToolCall, tell: Tell) -> ToolContext:
@@ -36,7 +45,8 @@ def context_of(desk: Desk, call: ToolCall, tell: Tell) -> ToolContext:
         schema=desk.agent.profile_schema,
         clock=desk.shop.clock,
         limit_bytes=desk.shop.profile_bytes,
-        changed=desk.stages.clear,
+        changed=desk.forget_known,
+        lease=desk.lease,
     )
     return ToolContext(
         owner=desk.run.owner,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 
 from recto.page import Entry, ToolCall, ToolMessage, view
@@ -10,9 +11,10 @@ from recto.page.canonical import load_object
 from recto.page.enter import pending_calls
 from recto.page.events import Event
 from recto.page.messages import texts_of
-from recto.tools.ports import tell_nobody
-from recto.worker.acting import act, tools_now
-from recto.worker.answered import answered
+from recto.page.ui_told import ui_events
+from recto.tools.ports import ToolResult, tell_nobody
+from recto.tools.registry import Registry
+from recto.worker.acting import act
 from recto.worker.desk import Desk
 
 
@@ -27,7 +29,8 @@ async def with_answers(desk: Desk, entries: Sequence[Entry]) -> tuple[tuple[Entr
         call = calls.get(entry.tool_call_id) if isinstance(entry, ToolMessage) else None
         message = await _acted_on(desk, entry, call) if isinstance(entry, ToolMessage) and call else None
         settled.append(message or entry)
-        told += answered(message, desk.agent.locale) if message else ()
+        # Clients have the message they sent: they are told how what became of it may be shown, not the same again.
+        told += ui_events(message.id, "\n".join(texts_of(message)), desk.agent.locale) if message else ()
     return tuple(settled), told
 
 
@@ -36,5 +39,19 @@ async def _acted_on(desk: Desk, answer: ToolMessage, call: ToolCall) -> ToolMess
     tool, text = desk.tools.get(call.name), "\n".join(texts_of(answer))
     if tool is None or not tool.by_client or answer.error or load_object(text) is None:
         return None
-    result = await act(desk, replace(call, arguments=text), await tools_now(desk), tell_nobody)
-    return replace(answer, parts=result.parts, error=result.error)
+    # Whatever stage the thread is on: the call was made, and is waited for.
+    acting = act(desk, replace(call, arguments=text), Registry((tool,)), tell_nobody)
+    result = await _unless_stopped(desk, acting)
+    return replace(answer, parts=result.parts, error=result.error) if result else None
+
+
+async def _unless_stopped(desk: Desk, acting: Coroutine[object, object, ToolResult]) -> ToolResult | None:
+    """What the tool answers; None where the run is to end before: the answer is kept as it came."""
+    doing, cancelled = asyncio.create_task(acting), asyncio.create_task(desk.signal.cancelled.wait())
+    try:
+        await asyncio.wait((doing, cancelled), timeout=desk.seconds_left, return_when=asyncio.FIRST_COMPLETED)
+        return doing.result() if doing.done() else None
+    finally:
+        doing.cancel()
+        cancelled.cancel()
+        await asyncio.gather(doing, cancelled, return_exceptions=True)

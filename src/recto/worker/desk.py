@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from recto.agents.agent import Agent, Sampling
+from recto.agents.agent import Agent
 from recto.engine.ports import Signal
 from recto.models.ports import Model, Usage
 from recto.page import (
@@ -21,7 +21,6 @@ from recto.page import (
     ToolOffer,
     Turn,
     UserMessage,
-    View,
     view,
 )
 from recto.page.attachment import FileRef
@@ -33,18 +32,17 @@ from recto.page.reminder import Dataset
 from recto.page.wire.agui_input import RunInput
 from recto.skills.known import Known
 from recto.skills.skill import Skill
-from recto.store.ports import Change, StoredRun, Written
+from recto.store.ports import Change, Lease, StoredRun, Written
 from recto.tools.ports import FilesAtHand
 from recto.tools.registry import Registry
 from recto.worker.account import Account, charge
 from recto.worker.client_words import as_context, with_client_system
 from recto.worker.filing import NO_FILES, Filing, at_hand
 from recto.worker.recorder import Recorder
+from recto.worker.sampled import sampled
 from recto.worker.shelf import Volume
-from recto.worker.staging import Stage, know, skill_of, stage_of
+from recto.worker.staging import Asker, Stage, know, skill_of, stage_of
 from recto.worker.workshop import Workshop
-
-FREE = (None, "auto", "none")
 
 
 @dataclass(kw_only=True)
@@ -86,6 +84,7 @@ class Desk:
     quote: Quote | None = None
     is_quoted: bool = False
     stages: dict[tuple[str, str | None], Stage] = field(default_factory=dict[tuple[str, str | None], Stage])
+    changes: int = 0
     said: set[str] = field(default_factory=set[str])
     held: Change = Change()
     held_events: tuple[Event, ...] = ()
@@ -112,6 +111,11 @@ class Desk:
     def outcome(self) -> str | None:
         """How the run ended; None while it has not."""
         return self.recorder.outcome
+
+    @property
+    def lease(self) -> Lease:
+        """The right to write for the run."""
+        return Lease(run=self.run.id, thread=self.run.thread, fence=self.run.fence)
 
     @property
     def deadline(self) -> datetime:
@@ -147,12 +151,23 @@ class Desk:
     async def know(self, skill: Skill, scenario: str | None) -> Known:
         """What a skill may know of the run's user, looked up once."""
         place = (skill.name, scenario)
-        if place not in self.stages:
-            known = await know(self.shop.store, self.run.owner, skill, scenario, self.run.tier)
+        while place not in self.stages:
+            before = self.changes
+            month = f"{self.run.created.astimezone(self.zone):%Y-%m}"
+            asker = Asker(owner=self.run.owner, tier=self.run.tier, month=month, locale=self.agent.locale)
+            known = await know(self.shop.store, asker, skill, scenario)
+            if self.changes != before:
+                # A tool changed the profile meanwhile: what was read may be what it was before.
+                continue
             # Under the scenario it is committed as, too.
             stage = self._stage(skill, known)
             self.stages |= {place: stage, (skill.name, known.scenario): stage}
         return self.stages[place].known
+
+    def forget_known(self) -> None:
+        """The profile was changed: what was looked up of it is looked up again when it is needed."""
+        self.changes += 1
+        self.stages.clear()
 
     def _stage(self, skill: Skill | None, known: Known) -> Stage:
         return stage_of(self.agent, skill, known, wishes_of(self.input.props).voice_mode, self.tools)
@@ -160,7 +175,7 @@ class Desk:
     def facts(self, stage: Stage) -> Facts:
         """All that shapes the next page."""
         seen, model, agent, offers = view(self.log), self.model, self.agent, self.offers(stage)
-        is_native = agent.tool_calling == "native"
+        is_native, sampling = agent.tool_calling == "native", sampled(agent, seen, offers)
         user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
         turn = Turn(
             response_id=user.response_id if isinstance(user, UserMessage) else "",
@@ -184,7 +199,7 @@ class Desk:
             pictures=self.files.pictures,
             max_files=agent.file_input.max_files,
             locale=agent.locale,
-            options={**model.options_for(_asked(agent, seen), has_tools=is_native and bool(offers)), **agent.options},
+            options={**model.options_for(sampling, has_tools=is_native and bool(offers)), **agent.options},
             fold=agent.fold,
             now=self.shop.clock(),
             counter=self.shop.counter,
@@ -283,11 +298,3 @@ class Desk:
 
 def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:
     return tuple([replace(entry, seq=first + place) for place, entry in enumerate(entries)])
-
-
-def _asked(agent: Agent, seen: View) -> Sampling:
-    """How the model is asked now. Made to call a tool once in a turn, it may answer then."""
-    sampling = agent.sampling
-    if sampling.tool_choice in FREE or not any(message.role == "tool" for message in seen.messages[seen.turn_start :]):
-        return sampling
-    return replace(sampling, tool_choice="auto")

@@ -27,12 +27,13 @@ from recto.store.ports import Change
 from recto.tools.ports import Tell, ToolResult
 from recto.tools.registry import Registry
 from recto.tools.schema import check_arguments
-from recto.worker.acting import act, tools_now
+from recto.worker.acting import act, tools_of_reply
 from recto.worker.answered import answered
 from recto.worker.calls_in_text import UNREADABLE
 from recto.worker.desk import Desk
 from recto.worker.progress import Teller
 
+HINTS = '"ui_hints"'
 INTERRUPTED, CUT_OFF, NEEDS_CONSENT = "interrupted", "cut_off", "needs_consent"
 LOST = (
     "{name} was started and then interrupted; whether it finished is not known. "
@@ -51,10 +52,9 @@ async def run_tools(desk: Desk, step: RunTools) -> None:
     """Settle what was lost or cut off, start the rest, and wait for all of them."""
     settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
     settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
-    # Those of the page that the calls were asked on: another skill may be taken up by one of them.
-    tools = await tools_now(desk)
+    tools = tools_of_reply(desk)
     await _start(desk, step.start, settled)
-    acting = [asyncio.ensure_future(_act(desk, call, tools)) for call in step.start]
+    acting = _acting(desk, step.start, tools)
     try:
         await asyncio.gather(*acting)
     except asyncio.CancelledError:
@@ -103,7 +103,19 @@ async def _start(desk: Desk, calls: Sequence[ToolCall], settled: Sequence[tuple[
     desk.shop.reached("tools_started")
 
 
-async def _act(desk: Desk, call: ToolCall, tools: Registry) -> None:
+def _acting(desk: Desk, calls: Sequence[ToolCall], tools: Registry) -> list[asyncio.Task[None]]:
+    """All at once, but for those that act in order: each of them waits for the one before."""
+    acting, before = list[asyncio.Task[None]](), None
+    for call in calls:
+        waits = call.name in tools and tools[call.name].in_order
+        acting.append(asyncio.create_task(_act(desk, call, tools, before if waits else None)))
+        before = acting[-1] if waits else before
+    return acting
+
+
+async def _act(desk: Desk, call: ToolCall, tools: Registry, before: asyncio.Task[None] | None) -> None:
+    if before:
+        await asyncio.wait((before,))
     # Told again by another worker it has the same id, and so takes its place.
     teller = Teller(desk.recorder.mention, f"{call.id}-progress", desk.shop.clock)
     try:
@@ -166,12 +178,17 @@ def _with_notice(desk: Desk, call: ToolCall, result: ToolResult) -> ToolResult:
     count = sum(1 for parts in _earlier(seen.messages[seen.turn_start :], call) if _is_same(parts, result.parts)) + 1
     notice = REPEATED + REPEATED_MORE.format(count=count)
     match result.parts:
-        case _ if count == 1:
+        # Whoever shows it reads it as JSON; and what took up a skill did change something.
+        case _ if count == 1 or result.activates or _is_shown(result):
             return result
         case (*others, Text() as last):
             return replace(result, parts=(*others, replace(last, text=last.text + notice)))
         case parts:
             return replace(result, parts=(*parts, Text(text=notice.lstrip())))
+
+
+def _is_shown(result: ToolResult) -> bool:
+    return any(isinstance(part, Text) and HINTS in part.text for part in result.parts)
 
 
 def _earlier(turn: Sequence[Message], call: ToolCall) -> Iterator[tuple[ToolPart, ...]]:

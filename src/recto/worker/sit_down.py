@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from recto.agents.agent import CHAT, Agent
 from recto.engine.ports import Signal
-from recto.page import Entry, SkillChanged, ToolMessage, UserMessage, view
+from recto.page import Entry, SkillChanged, ToolMessage, UserMessage, View, view
 from recto.page.attachment import from_stored
 from recto.page.canonical import load, load_object
 from recto.page.discard import discard_lost
@@ -60,7 +60,6 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
         problem=run.error,
     )
     await _enter(desk)
-    await _go_on_with_turn(desk)
     await _gather(desk)
     shop.reached("entered")
     return desk
@@ -74,8 +73,11 @@ async def _enter(desk: Desk) -> None:
     # What an earlier worker told of its progress may have come before anything else was stored.
     events += [] if run.entered else [started]
     entering = _entering(desk)
-    desk.awaited = frozenset(call.name for call in pending_calls(view(desk.log), entering.own_tools))
     entries = () if run.entered else enter(desk.log, desk.input.messages, entering)
+    seen = view((*desk.log, *entries))
+    # A call that the user has spoken past waits for nobody: the tool is whoever's it is in this run.
+    desk.awaited = frozenset(call.name for call in pending_calls(seen, entering.own_tools))
+    await _go_on_with_turn(desk, seen)
     entries, told = await with_answers(desk, entries)
     entries = (*entries, *(() if run.entered else _asked_for(desk)))
     events += [*told, *[_expired(entry) for entry in entries if _is_expired(entry)]]
@@ -88,17 +90,17 @@ def _for_tier(agent: Agent, tier: str) -> Agent:
 
 
 def _asked_for(desk: Desk) -> Iterator[SkillChanged]:
-    """The skill a request asks for (S4). It wins over the thread's, and stands behind its user message."""
+    """The skill a request asks for (S4). It wins over the thread's, and stands behind its user message.
+
+    A scenario alone is one of the skill that is on; without such a skill it means nothing.
+    """
     wishes, now = wishes_of(desk.input.props), view(desk.log).skill
-    if wishes.skill is None and (wishes.scenario is None or now is None):
-        return
-    wanted = wishes.skill or (now.skill if now else None)
-    skill = desk.agent.skills.get(wanted or "")
-    scenario = skill.scenario(wishes.scenario) if skill else None
-    name = scenario.name if scenario else None
-    goes_on = now is not None and skill is not None and now.skill == skill.name and not wishes.scenario
-    if not goes_on and (skill or now):
-        at, id = desk.run.created, desk.shop.new_id()
+    skill = desk.agent.skills.get((wishes.skill or (now.skill if now else None)) or "")
+    scenario = next((one for one in skill.scenarios if one.name == wishes.scenario), None) if skill else None
+    is_other = wishes.skill is not None and (now.skill if now else None) != (skill.name if skill else None)
+    if is_other or scenario:
+        chosen = scenario or (skill.scenario(None) if skill else None)
+        name, at, id = chosen.name if chosen else None, desk.run.created, desk.shop.new_id()
         yield SkillChanged(id=id, time=at, skill=skill.name if skill else None, scenario=name)
 
 
@@ -111,12 +113,12 @@ def _input_of(run: StoredRun) -> RunInput:
     return replace(found, messages=from_stored(found.messages))
 
 
-async def _go_on_with_turn(desk: Desk) -> None:
+async def _go_on_with_turn(desk: Desk, seen: View) -> None:
     """A run that goes on with a turn has its time zone and its datasets: they are the turn's (F1).
 
     The file ids it was admitted with were never shown, so they are taken back.
     """
-    seen, store, thread = view(desk.log), desk.shop.store, desk.run.thread
+    store, thread = desk.shop.store, desk.run.thread
     user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
     opened = user.response_id if isinstance(user, UserMessage) else ""
     if opened in ("", desk.run.response_id):

@@ -54,9 +54,9 @@ def stage_of(agent: Agent, skill: Skill | None, known: Known, voice: str | None,
     phase = agent.execute if skill else agent.select
     if skill is None:
         lean = replace(prompt, why=WHY_SELECT)
-        return _stage(agent, phase, lean, _offered(agent, None, tools))
+        return _stage(agent, phase, lean, offered(agent, None, tools))
     found = expert(skill, known, expertise_of(agent, tone))
-    stage = _stage(agent, phase, replace(found.prompt, why=_why(skill, known, found)), _offered(agent, skill, tools))
+    stage = _stage(agent, phase, replace(found.prompt, why=_why(skill, known, found)), offered(agent, skill, tools))
     return replace(stage, skill=skill, scenario=known.scenario, known=known)
 
 
@@ -77,10 +77,12 @@ def _stage(agent: Agent, phase: Phase, prompt: Prompt, tools: frozenset[str]) ->
     )
 
 
-def _offered(agent: Agent, skill: Skill | None, tools: Registry) -> frozenset[str]:
+def offered(agent: Agent, skill: Skill | None, tools: Registry) -> frozenset[str]:
     """Those no skill names are for all; those of a skill are for it alone, and so is reading its files."""
-    named = {name for one in agent.skills.values() for name in one.tools}
-    mine = skill.tools if skill else ()
+    if not agent.skills:
+        return frozenset(tools)
+    named = {name for one in agent.skills.values() for name in one.tools} - {CHOOSES}
+    mine = [name for name in skill.tools if name != READS] if skill else []
     general = [name for name in tools if name not in named and name != READS]
     return frozenset((*general, *mine, *((READS,) if skill and skill.files else ())))
 
@@ -89,20 +91,32 @@ def _why(skill: Skill, known: Known, found: Expert) -> str:
     scenario = f", scenario {known.scenario}" if known.scenario else ""
     step = f"; next step {found.step.id}" if found.step else ""
     cases = ", ".join(f"{one.case.id} (score {one.score})" for one in found.cases)
-    return WHY_EXECUTE.format(skill=skill.name) + scenario + step + (f"; cases {cases}" if cases else "")
+    return WHY_EXECUTE.format(skill=skill.name) + scenario + step + (f"; best cases {cases}" if cases else "")
 
 
-async def know(store: Store, owner: str, skill: Skill, scenario: str | None, tier: str) -> Known:
+@dataclass(frozen=True, kw_only=True)
+class Asker:
+    """Whom a skill works for: a user, their tier, the month it is for them, and the language they are spoken to in."""
+
+    owner: str
+    tier: str
+    month: str
+    locale: str
+
+
+async def know(store: Store, asker: Asker, skill: Skill, scenario: str | None) -> Known:
     """What a skill declares of a user, and nothing else (S6): one query for the fields, one for its own data."""
     names = tuple(dict.fromkeys(path.split(".")[0] for path in skill.fields))
-    fields = await store.profile_fields(owner, names)
-    own = await store.skill_data(owner, skill.name) if skill.has_data else None
+    fields = await store.profile_fields(asker.owner, names)
+    own = await store.skill_data(asker.owner, skill.name) if skill.has_data else None
     chosen = skill.scenario(scenario)
     return Known(
         profile=fields,
         skill_data={skill.name: own} if own is not None else {},
-        tier=tier,
+        tier=asker.tier,
         scenario=chosen.name if chosen else None,
+        month=asker.month,
+        locale=asker.locale,
     )
 
 

@@ -9,17 +9,22 @@ from dataclasses import replace
 
 import pytest
 
-from recto.errors import Refused, WireError
+from recto.errors import LeaseLost, Refused, WireError
 from recto.page.canonical import Json
 from recto.store.profiles import MOST_FIELDS, ProfileChange, StoredProfile
 from recto.store.store import Store
-from recto.testing.store_suite.samples import NODE, START, admission, admit, at, expect, lease_of
+from recto.testing.store_suite.samples import NODE, START, admission, admit, at, begin, expect, lease_of
 
 LIMIT, TOGETHER = 262_144, 12
 BORN: Json = {"date": "1990-05-15", "place": "北京", "gender": "女"}
 CHART: Json = {"pillars": ["庚午", "辛巳"], "score": 1.5, "none": None, "odd": "\0😀"}
 NO_NAMES = ("", "a.b", "a b", "名", "x" * 65, "a\n", "a\0")
 TIME = "2026-03-01T12:00:00.123Z"
+
+
+def keeping(skill: str, data: Json) -> ProfileChange:
+    """What a skill keeps, in the place of what it has."""
+    return ProfileChange(skill_data={skill: data}, replaces=True)
 
 
 async def patch(store: Store, fields: Mapping[str, Json], owner: str = "ann", seconds: float = 0) -> StoredProfile:
@@ -54,6 +59,20 @@ class ProfileSuite:
         expect(await store.profile_fields("ann", ()), {})
         expect((await store.skill_data("ann", "bazi"), await store.skill_data("ann", "tarot")), ([CHART], None))
 
+    # S6, X4
+    async def test_a_run_that_is_not_held_any_more_keeps_nothing(self, store: Store) -> None:
+        lease = await begin(store, "r1")
+        held = replace(keeping("bazi", "first"), lease=lease)
+        await store.change_profile("ann", held, START, LIMIT)
+        for lost in (replace(lease, fence=lease.fence + 1), replace(lease, run="nobody's")):
+            with pytest.raises(LeaseLost):
+                await store.change_profile("ann", replace(keeping("bazi", "second"), lease=lost), START, LIMIT)
+        expect(await store.skill_data("ann", "bazi"), "first")
+        await store.delete_user("ann")
+        with pytest.raises(LeaseLost):
+            await store.change_profile("ann", held, START, LIMIT)
+        expect(await store.whole_profile("ann"), StoredProfile())
+
     # S6
     async def test_a_change_is_merged_and_null_forgets(self, store: Store) -> None:
         await patch(store, {"birth_info": BORN, "extracted": ["a", "b"], "life_context": {"work": {"at": "X"}}})
@@ -72,10 +91,10 @@ class ProfileSuite:
         expect(
             (await patch_data(store, {"bazi": {"b": {"c": None, "d": 3}}})).skill_data["bazi"], {"a": 1, "b": {"d": 3}}
         )
-        await store.keep_skill_data("ann", "bazi", CHART, at(9), LIMIT)
+        await store.change_profile("ann", keeping("bazi", CHART), at(9), LIMIT)
         expect(await store.skill_data("ann", "bazi"), CHART)
         expect((await store.whole_profile("ann")).updated, at(9))
-        await store.keep_skill_data("ann", "bazi", None, at(9), LIMIT)
+        await store.change_profile("ann", keeping("bazi", None), at(9), LIMIT)
         expect((await patch_data(store, {"tarot": None, "never": None})).skill_data, {})
 
     # S6
@@ -116,7 +135,7 @@ class ProfileSuite:
             with pytest.raises(WireError, match="is no name"):
                 await patch_data(store, {name: 1})
             with pytest.raises(WireError, match="is no name"):
-                await store.keep_skill_data("ann", name, 1, START, LIMIT)
+                await store.change_profile("ann", keeping(name, 1), START, LIMIT)
         expect(await store.whole_profile("ann"), StoredProfile())
 
     # S6
@@ -128,7 +147,7 @@ class ProfileSuite:
             with pytest.raises(Refused, match=f"it may have {most}. Keep less"):
                 await store.change_profile("ann", more, at(1), most)
         with pytest.raises(Refused, match="The profile would have 11 bytes; it may have 10"):
-            await store.keep_skill_data("ann", "b", "xy", at(1), most)
+            await store.change_profile("ann", keeping("b", "xy"), at(1), most)
         expect(await store.whole_profile("ann"), kept)
 
     # S6
@@ -147,7 +166,7 @@ class ProfileSuite:
         expect("one-more" in (await patch(store, {"f0": None, "one-more": 1})).fields, wanted=True)
         await patch_data(store, many)
         with pytest.raises(Refused, match="65 skills with data"):
-            await store.keep_skill_data("ann", "one-more", 1, START, LIMIT)
+            await store.change_profile("ann", keeping("one-more", 1), START, LIMIT)
 
     # S6
     async def test_changes_of_one_user_at_once_all_stay(self, store: Store) -> None:
@@ -179,13 +198,13 @@ class ProfileSuite:
         expect(await store.profile_fields("bob", ["birth_info"]), {})
         expect(await store.skill_data("bob", "bazi"), None)
         await patch(store, {"birth_info": {"date": "his"}}, "bob")
-        await store.keep_skill_data("bob", "bazi", "his", START, LIMIT)
+        await store.change_profile("bob", keeping("bazi", "his"), START, LIMIT)
         expect(await store.whole_profile("ann"), replace(mine, tier="pro"))
 
     async def test_a_profile_is_told_line_by_line_and_deleted_with_its_user(self, store: Store) -> None:
         for owner in ("ann", "bob"):
             await patch(store, {"extracted": [owner], "birth_info": BORN}, owner)
-            await store.keep_skill_data(owner, "bazi", CHART, START, LIMIT)
+            await store.change_profile(owner, keeping("bazi", CHART), START, LIMIT)
         await store.set_tier("ann", "pro", START)
         lines = [json.loads(line) async for line in store.export_user("ann")]
         told = [
@@ -226,7 +245,7 @@ class TierSuite:
     async def test_a_tier_outlives_changes_of_the_profile(self, store: Store) -> None:
         await store.set_tier("ann", "pro", START)
         expect((await patch(store, {"a": 1})).tier, "pro")
-        await store.keep_skill_data("ann", "bazi", 1, START, LIMIT)
+        await store.change_profile("ann", keeping("bazi", 1), START, LIMIT)
         expect((await store.whole_profile("ann")).tier, "pro")
 
     # S6

@@ -5,69 +5,75 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal, TypeAlias
+from datetime import date as day_of
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 
 from recto.almanac.bazi import bazi
-from recto.almanac.birth import normalise, read_birth
-from recto.almanac.birth_words import read_date
+from recto.almanac.birth import corrected, normalise, read_birth
 from recto.almanac.cards import (
     EXPECTED,
     bazi_card,
     birth_card,
     birth_fields,
     birth_form_card,
+    forgotten_card,
     saved_card,
     tarot_card,
     zodiac_card,
 )
+from recto.almanac.houses import HOUSE_SYSTEMS
+from recto.almanac.kept import is_withdrawal, merged, remembered, without_other_gender
 from recto.almanac.tarot import draw
-from recto.almanac.telling import Row, at, items, said, told_bazi, told_features
+from recto.almanac.telling import Row, at, brief_draw, items, lines, said, told_bazi, told_features
+from recto.almanac.told import Locale
 from recto.almanac.zodiac import zodiac
 from recto.page.canonical import Json
 from recto.page.prompt import language
+from recto.skills.known import FEATURES, MADE_OF
 from recto.tools import ToolContext, ToolError, tool
 from recto.tools.ports import ProfileAtHand
 
 BIRTH_INFO, LIFE_CONTEXT, EXTRACTED = "birth_info", "life_context", "extracted"
-# What goes by another field, and says nothing once that one is another.
-BELONGS = {"date": ("calendar", "leap_month"), "place": ("latitude", "longitude", "timezone")}
-MOST_DRAWS, MOST_FACTS = 10, 100
+# The skills that keep what was made of a birth.
+CHARTS = ("bazi", "zodiac")
+MOST_DRAWS = 10
 NO_BIRTH = "Nothing is known of the user's birth. Ask for it with collect_birth_info, then call this tool again."
+CORRECT = "Correct the birth information with collect_birth_info, then call this tool again."
+DECLINED = "The user would rather not say. Do not ask again, show no form again: say what can be done without it."
+FORGOTTEN = "The birth and the charts made of it are deleted. Tell the user so, and do not ask for it again unprompted."
 NO_PROFILE = "Nothing is kept of users here, so this tool cannot work. Tell the user so, and go on without it."
-NOTHING_GIVEN = "Nothing was given to save. Call the tool again with at least one of its arguments."
 
 Short: TypeAlias = Annotated[str, Field(max_length=100)]
 Text: TypeAlias = Annotated[str, Field(max_length=1_000)]
 Line: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
 Lines: TypeAlias = Annotated[list[Line], Field(max_length=20)]
+Made = TypeVar("Made")
 Spread: TypeAlias = Literal["single", "three", "relationship", "choice", "celtic_cross"]
 
-Date = Annotated[
-    Short | None, Field(description="Such as 1990-05-15 or 1990年5月15日; a lunar one needs calendar: lunar.")
-]
-Time = Annotated[
-    Short | None, Field(description="By the clock of the place, such as 14:30 or 下午2点半. Leave it out if unknown.")
-]
+Date = Annotated[Short | None, Field(description="Such as 1990-05-15, or as the user says it: 农历1990年四月廿一.")]
+Time = Annotated[Short | None, Field(description="By the clock of the place, such as 14:30 or 下午2点半, if known.")]
 Place = Annotated[Short | None, Field(description="City of birth, such as 北京 or Paris.")]
 Gender = Annotated[Short | None, Field(description="male or female. It decides which way luck cycles go.")]
-Calendar = Annotated[Short | None, Field(description="solar (default) or lunar, the Chinese calendar.")]
+Calendar = Annotated[Short | None, Field(description="solar or lunar (Chinese), if the date's words do not say.")]
 LeapMonth = Annotated[bool | None, Field(description="Whether a lunar date lies in a leap month.")]
 Latitude = Annotated[float | None, Field(description="Degrees, north is positive. Only where no city is known.")]
 Longitude = Annotated[float | None, Field(description="Degrees, east is positive. Only where no city is known.")]
 Timezone = Annotated[Short | None, Field(description="IANA name such as Europe/Paris. Left out: the place's.")]
 SolarTime = Annotated[bool | None, Field(description="Go by true solar time. Only if the user asks for it.")]
+Cancelled = Annotated[bool | None, Field(description="True where the user closed the form or would rather not say.")]
 Question = Annotated[Text | None, Field(description="The user's question, in an open sentence.")]
 Seed = Annotated[int | None, Field(ge=0, le=2**53 - 1, description="Only to repeat a draw; else leave it out.")]
 Concerns = Annotated[Lines | None, Field(description="All that troubles them now, a short word each.")]
-Facts = Annotated[Lines, Field(min_length=1, description="One sentence each.")]
+Facts = Annotated[Lines | None, Field(description="One sentence each.")]
+Forget = Annotated[Lines | None, Field(description="Remembered facts to forget, worded as they are remembered.")]
 
 
 # What is asked of the user
 
 
-@tool(safe_to_repeat=True, by_client=True)
+@tool(safe_to_repeat=True, by_client=True, in_order=True)
 async def collect_birth_info(
     context: ToolContext,
     *,
@@ -81,27 +87,33 @@ async def collect_birth_info(
     longitude: Longitude = None,
     timezone: Timezone = None,
     true_solar_time: SolarTime = None,
+    cancelled: Cancelled = None,
 ) -> Row:
     """Save what the user said of their birth, or ask for it: without arguments a form is shown. Pass on only what the
-    user said; what is known already need not be repeated, and an empty text forgets a field.
+    user said; what is known already need not be repeated, and an empty text forgets a field. An empty date and nothing
+    else forgets the birth, and the charts made of it.
     """
+    profile, locale = _profile(context), language(context.locale)
+    if cancelled:
+        return {"status": "declined", "note": DECLINED}
     when: Row = {"date": date, "time": time, "calendar": calendar, "leap_month": leap_month}
     where: Row = {"place": place, "latitude": latitude, "longitude": longitude, "timezone": timezone}
     who: Row = {"gender": gender, "true_solar_time": true_solar_time}
     given = {name: value for name, value in {**when, **where, **who}.items() if value is not None}
-    profile, locale = _profile(context), language(context.locale)
     known = await _field(profile, BIRTH_INFO)
-    wanted = _corrected(known, given)
+    if known and is_withdrawal(given):
+        return await _forget_birth(profile, locale)
+    wanted, left_out = without_other_gender(corrected(known, given))
     if not given or not wanted.get("date"):
         missing: list[Json] = [name for name in EXPECTED if not wanted.get(name)]
         fields, card = birth_fields(wanted, locale), birth_form_card(wanted, locale)
-        return {"status": "need_input", "missing": missing, "fields": fields, "ui_hints": card}
+        return {"status": "need_input", "missing": missing, **left_out, "fields": fields, "ui_hints": card}
     info = await asyncio.to_thread(normalise, wanted)
     await profile.change(BIRTH_INFO, info)
-    return {"status": "saved", "birth_info": info, "ui_hints": birth_card(info, locale)}
+    return {"status": "saved", "birth_info": info, **left_out, "ui_hints": birth_card(info, locale)}
 
 
-@tool(safe_to_repeat=True)
+@tool(safe_to_repeat=True, in_order=True)
 async def save_life_context(
     context: ToolContext,
     *,
@@ -116,48 +128,49 @@ async def save_life_context(
     """
     given: Row = {"stage": stage, "industry": industry, "goal": goal, "concerns": concerns, "notes": notes}
     profile = _profile(context)
-    saved = _merged(await _field(profile, LIFE_CONTEXT), given)
+    saved = merged(await _field(profile, LIFE_CONTEXT), given)
     await profile.change(LIFE_CONTEXT, saved or None)
     told = {name: saved[name] for name in given if name in saved}
-    return {"status": "saved", "life_context": saved, "ui_hints": _saved(told, context)}
+    return {"status": "saved", "life_context": saved, "ui_hints": saved_card(lines(told), language(context.locale))}
 
 
-@tool(safe_to_repeat=True)
-async def save_facts(context: ToolContext, facts: Facts) -> Row:
-    """Remember facts of the user's life that they told and want kept, beside those that are remembered already."""
-    profile = _profile(context)
+@tool(safe_to_repeat=True, in_order=True)
+async def save_facts(context: ToolContext, facts: Facts = None, forget: Forget = None) -> Row:
+    """Remember facts of the user's life that they told and want kept, beside those known already; or forget some."""
+    profile, locale = _profile(context), language(context.locale)
     known = (await profile.fields(EXTRACTED)).get(EXTRACTED)
-    before = items(known) or ([known] if known else [])
-    new = [fact for fact in dict.fromkeys(facts) if fact not in before]
-    kept: list[Json] = [*before, *new][-MOST_FACTS:]
-    await profile.change(EXTRACTED, kept)
-    return {"status": "saved", "facts": kept, "ui_hints": saved_card(facts, language(context.locale))}
+    kept, gone = remembered(known, facts or (), forget or ())
+    await profile.change(EXTRACTED, kept or None)
+    if facts:
+        return {"status": "saved", "facts": kept, "ui_hints": saved_card(facts, locale)}
+    card = forgotten_card([*map(said, gone)], locale) if gone else None
+    return {"status": "forgotten" if gone else "unchanged", "forgotten": gone, "facts": kept, "ui_hints": card}
 
 
 # What is computed and drawn
 
 
-@tool(safe_to_repeat=True)
+@tool(safe_to_repeat=True, in_order=True)
 async def compute_bazi(context: ToolContext, true_solar_time: SolarTime = None) -> Row:
     """Compute the Bazi chart (four pillars, ten gods, strength, luck cycles) of the user's birth information, and
-    keep it. A chart of the same birth information that is kept already is given again.
+    keep it. A chart of the same birth and this month that is kept already is given again.
     """
     info, kept = await _birth(context), await _kept(context, "bazi")
-    birth, locale = await asyncio.to_thread(read_birth, info), language(context.locale)
-    today = context.now.astimezone(context.zone).date()
+    birth, locale = await _made(lambda: read_birth(info)), language(context.locale)
+    today = _today(context)
     asked = _wish(kept, info, "true_solar_time") if true_solar_time is None else true_solar_time
     by_sun = asked if isinstance(asked, bool) else birth.true_solar_time
-    # The year's pillar and the current luck cycle change with time, so a chart is of a month.
-    options: Row = {"true_solar_time": by_sun, "month": f"{today:%Y-%m}", "locale": locale}
 
     def compute() -> Row:
         return told_bazi(bazi(birth, true_solar_time=by_sun, today=today).row(locale), locale)
 
-    status, chart = await _once(context, "bazi", {"birth_info": info, "options": options}, compute)
+    # The year's pillar and the current luck cycle change with time, so a chart is of a month.
+    of: Row = {"birth_info": info, "month": f"{today:%Y-%m}", "locale": locale, "options": {"true_solar_time": by_sun}}
+    status, chart = await _once(context, "bazi", of, compute)
     return {"status": status, **chart, "ui_hints": bazi_card(chart, locale)}
 
 
-@tool(safe_to_repeat=True)
+@tool(safe_to_repeat=True, in_order=True)
 async def compute_zodiac(
     context: ToolContext,
     house_system: Annotated[
@@ -168,19 +181,19 @@ async def compute_zodiac(
     it. A chart of the same birth information that is kept already is given again.
     """
     info, kept = await _birth(context), await _kept(context, "zodiac")
-    birth, locale = await asyncio.to_thread(read_birth, info), language(context.locale)
+    birth, locale = await _made(lambda: read_birth(info)), language(context.locale)
     asked = house_system or _wish(kept, info, "house_system")
-    system = asked if isinstance(asked, str) else "placidus"
+    system = asked if isinstance(asked, str) and asked in HOUSE_SYSTEMS else "placidus"
 
     def compute() -> Row:
         return told_features(zodiac(birth, house_system=system).row(locale), locale)
 
-    of: Row = {"birth_info": info, "options": {"house_system": system, "locale": locale}}
+    of: Row = {"birth_info": info, "locale": locale, "options": {"house_system": system}}
     status, chart = await _once(context, "zodiac", of, compute)
     return {"status": status, **chart, "ui_hints": zodiac_card(chart, locale)}
 
 
-@tool(safe_to_repeat=True)
+@tool(safe_to_repeat=True, in_order=True)
 async def draw_tarot(
     context: ToolContext, spread: Spread = "three", question: Question = None, seed: Seed = None
 ) -> Row:
@@ -194,12 +207,14 @@ async def draw_tarot(
     drawn = draw(spread, drawn_by).row(locale)
     last: Row = {**{name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}, "question": question}
     if kept.get("last") != last:
-        history: list[Json] = [*items(kept, "history"), _brief(last, context)]
-        await _profile(context).keep("tarot", {"last": last, "history": history[-MOST_DRAWS:]})
+        history: list[Json] = [*items(kept, "history"), brief_draw(last, _today(context))]
+        # Words of both languages: a draw may be read in another than it was made in.
+        data: Row = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: drawn[FEATURES]}
+        await _profile(context).keep("tarot", data)
     return {"status": "drawn", **last, "ui_hints": tarot_card(last, locale)}
 
 
-@tool(safe_to_repeat=True)
+@tool(safe_to_repeat=True, in_order=True)
 async def save_career_notes(
     context: ToolContext,
     strengths: Annotated[Lines | None, Field(description="A short phrase each.")] = None,
@@ -210,11 +225,10 @@ async def save_career_notes(
     rest stays; an empty text or list forgets it.
     """
     given: Row = {"strengths": strengths, "plan": plan, "next_steps": next_steps}
-    notes = _merged(await _kept(context, "career"), given)
+    notes = merged(await _kept(context, "career"), given)
     told = {name: value for name, value in notes.items() if name in given}
-    today = context.now.astimezone(context.zone).date().isoformat()
-    await _profile(context).keep("career", {**told, "updated": today} if told else None)
-    return {"status": "saved", **told, "ui_hints": _saved(told, context)}
+    await _profile(context).keep("career", {**told, "updated": _today(context).isoformat()} if told else None)
+    return {"status": "saved", **told, "ui_hints": saved_card(lines(told), language(context.locale))}
 
 
 # What is kept
@@ -243,43 +257,37 @@ async def _kept(context: ToolContext, skill: str) -> Mapping[str, Json]:
     return kept if isinstance(kept, Mapping) else {}
 
 
+async def _forget_birth(profile: ProfileAtHand, locale: Locale) -> Row:
+    """The charts first: where this breaks off, the birth is still there to say it again."""
+    for skill in CHARTS:
+        if await profile.skill_data(skill) is not None:
+            await profile.keep(skill, None)
+    await profile.change(BIRTH_INFO, None)
+    return {"status": "forgotten", "note": FORGOTTEN, "ui_hints": forgotten_card([], locale)}
+
+
 async def _once(context: ToolContext, skill: str, of: Row, compute: Callable[[], Row]) -> tuple[str, Row]:
-    """What is kept, where it is of the same; else it is computed and kept."""
+    """What is kept, where it is of the same; else it is computed and kept. What a model reads is given."""
     kept = await _kept(context, skill)
-    if all(kept.get(name) == value for name, value in of.items()):
-        return "reused", dict(kept)
-    chart = {**await asyncio.to_thread(compute), **of}
-    await _profile(context).keep(skill, chart)
-    return "computed", chart
+    is_same = kept.get(MADE_OF) == of
+    chart = kept if is_same else {**await _made(compute), MADE_OF: of}
+    if not is_same:
+        await _profile(context).keep(skill, chart)
+    read = {name: value for name, value in chart.items() if name not in (MADE_OF, FEATURES)}
+    return "reused" if is_same else "computed", read
+
+
+async def _made(make: Callable[[], Made]) -> Made:
+    """What is made of a birth, in a thread. Where it cannot be, the way to correct the birth is told."""
+    try:
+        return await asyncio.to_thread(make)
+    except ToolError as error:
+        raise ToolError(f"{error} {CORRECT}") from error
 
 
 def _wish(kept: Mapping[str, Json], info: Mapping[str, Json], name: str) -> Json:
     """What was asked for when the chart of this birth was computed: it stays so until somebody asks otherwise."""
-    return at(kept, "options", name) if kept.get(BIRTH_INFO) == info else None
-
-
-def _corrected(known: Mapping[str, Json], given: Mapping[str, Json]) -> Row:
-    stale = {name for field, names in BELONGS.items() if _is_other(field, known, given) for name in names}
-    return {**{name: value for name, value in known.items() if name not in stale}, **given}
-
-
-def _is_other(field: str, known: Mapping[str, Json], given: Mapping[str, Json]) -> bool:
-    before, now = known.get(field), given.get(field)
-    if not isinstance(now, str) or not isinstance(before, str) or not now or field != "date":
-        return field in given and before != now
-    return read_date(before) != read_date(now)
-
-
-def _merged(known: Mapping[str, Json], given: Mapping[str, Json]) -> Row:
-    if all(value is None for value in given.values()):
-        raise ToolError(NOTHING_GIVEN)
-    values = {**known, **{name: value for name, value in given.items() if value is not None}}
-    return {name: value for name, value in values.items() if value not in ("", [])}
-
-
-def _saved(values: Mapping[str, Json], context: ToolContext) -> Row:
-    lines = [line for value in values.values() for line in (map(said, items(value)) if items(value) else [said(value)])]
-    return saved_card(lines, language(context.locale))
+    return at(kept, MADE_OF, "options", name) if at(kept, MADE_OF, BIRTH_INFO) == info else None
 
 
 def _seed(text: str) -> int:
@@ -287,7 +295,5 @@ def _seed(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
 
-def _brief(drawn: Mapping[str, Json], context: ToolContext) -> Row:
-    cards = ", ".join(f"{said(card, 'card')} {said(card, 'orientation')}" for card in items(drawn, "cards"))
-    day = context.now.astimezone(context.zone).date().isoformat()
-    return {"day": day, **{name: drawn.get(name) for name in ("spread", "seed", "question")}, "cards": cards}
+def _today(context: ToolContext) -> day_of:
+    return context.now.astimezone(context.zone).date()
