@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,11 @@ import pytest
 
 from recto.agents.agent import CHAT
 from recto.api import me, profile
+from recto.api.auth import AuthSettings, Doorman
 from recto.api.bodies import MAX_BYTES
+from recto.api.gate import GateRules
+from recto.api.server import ROUTES, make_api
+from recto.api.shapes_profile import PROFILE_BODY
 from recto.page.canonical import Json, dump, load
 from recto.store.profiles import ProfileChange
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
@@ -166,6 +171,12 @@ NO_PATCHES: list[tuple[object, str, str]] = [
     (b"null", "body", "must be a JSON object"),
     (b"[" * 100_000, "body", "is no JSON"),
     (nested(33), "body", "is nested more than 32 deep; make it flatter"),
+    (b'{"a": 18446744073709551616}', "body", "the whole number 18446744073709551616 has more than 64 bits"),
+    (b'{"a": [{"b": -9223372036854775809}]}', "body", "would be kept as another; send it as a string"),
+    ({"a": [{"b": "x\0y"}]}, "body", r"'x\x00y' holds the character U+0000, which cannot be stored; take it out"),
+    ({"a": {"b\0": 1}}, "body", r"'b\x00' holds the character U+0000"),
+    ({"skill_data": {"bazi": ["\0"]}}, "body", "holds the character U+0000"),
+    (b'{"a": "\\\\\\u0000"}', "body", "holds the character U+0000"),
     ({"tier": "pro"}, "tier", "is no field of a profile; give yours another name"),
     ({"scenario": "x"}, "scenario", "is no field of a profile"),
     ({"": 1}, "''", "is no name; use 1 to 64 letters"),
@@ -188,6 +199,16 @@ async def test_S6_what_is_no_patch_is_refused_and_nothing_changes(api: LocalApi)
 
 async def test_S6_a_patch_as_deep_as_may_be_is_taken(api: LocalApi):
     assert (await patch(api, nested(32))).json["profile"] == nested(32)
+
+
+async def test_S6_numbers_and_strings_that_only_look_like_those_are_kept_as_they_are(api: LocalApi):
+    kept: dict[str, Json] = {
+        "most": 2**64 - 1,
+        "least": -(2**63),
+        "words": '18446744073709551616, "9" * 20, \\u0000 and \\',
+        "18446744073709551616": [1.5e300, 0.12345678901234567, -0.0],
+    }
+    assert (await patch(api, kept)).json["profile"] == kept == (await told(api))["profile"]
 
 
 @pytest.mark.full
@@ -240,7 +261,33 @@ async def test_S6_a_bad_wish_for_a_tier_is_refused(api: LocalApi):
         ("ann", b"{", "is no JSON"),
         ("ann", [], "must be a JSON object"),
         ("x" * 257, {"tier": "pro"}, "user: must be a name of 1 to 256"),
-        ("a\0", {"tier": "pro"}, "user: must be a name"),
+        ("a\0", {"tier": "pro"}, "user: must be a name of 1 to 256 characters of Unicode, without U+0000"),
     ]
     for user, body, words in wishes:
         assert_problem(await api.ask("PUT", f"/api/v1/users/{user}/tier", body, user="root"), 422, words)
+
+
+# As it is described
+
+
+def test_S6_a_patch_is_described_with_the_nulls_that_forget_and_in_both_media_types():
+    api = make_api(lambda _api: nullcontext(), Doorman(AuthSettings(token="x" * 40)), GateRules())
+    description = load(dump(api.openapi()))
+    content = at(description, "paths", PROFILE, "patch", "requestBody", "content")
+    assert at(content, "application/json", "example") == PROFILE_BODY
+    assert at(content, "application/merge-patch+json", "schema") == at(content, "application/json", "schema")
+    for route in ROUTES:
+        told_of = at(description, "paths", route.path, route.method.lower())
+        if "body" in route.examples:
+            assert at(told_of, "requestBody", "content", route.media, "example") == route.examples["body"]
+        if "answer" in route.examples:
+            answers = at(told_of, "responses", str(route.status), "content", "application/json")
+            assert at(answers, "example") == route.examples["answer"]
+            assert at(answers, "schema")
+
+
+def at(value: Json, *steps: str) -> Json:
+    for step in steps:
+        assert isinstance(value, dict), steps
+        value = value[step]
+    return value

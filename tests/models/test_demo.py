@@ -193,3 +193,12 @@ def test_it_is_a_model():
 def test_what_is_asked_of_it_changes_nothing():
     model = DemoModel()
     assert model.options_for(Sampling(temperature=0.5, max_tokens=9), has_tools=True) == model.options
+
+
+@pytest.mark.parametrize("words", ["Sing to me", "唱首歌"])
+def test_it_names_the_tricks_it_has_tools_for_and_no_others(words: str):
+    every, clock, none = (words_of(page(user(words), tools=tools)) for tools in (BOTH, ("current_time",), ()))
+    assert "12*7" in every
+    assert "12*7" not in clock
+    assert ("time is it" in clock) or ("现在几点" in clock)
+    assert not any(word in none for word in ("12*7", "time is it", "现在几点"))

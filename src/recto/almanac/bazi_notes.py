@@ -41,9 +41,9 @@ SUMMER_TIME = Told(
     en="Summer time was in force: the clock was {minutes} minutes ahead, which has been taken off.",
 )
 TWICE = Told(
-    zh="当天钟表拨回{minutes}分钟，{clock} 出现过两次：按第一次（拨回前）计算；若是第二次，时柱可能不同，请确认。",
+    zh="当天钟表拨回{minutes}分钟，{clock} 出现过两次：按第一次（拨回前）计算；请确认，若是第二次，时区请填 {zone}。",
     en="The clock was put back {minutes} minutes that day, so {clock} came twice: it is taken to be the first, before "
-    "that. If it was the second, the hour pillar may differ. Ask which.",
+    "that. Ask which; for the second give {zone} as the time zone.",
 )
 SKIPPED = Told(
     zh="当天钟表拨快{minutes}分钟，没有 {clock} 这一时刻：按拨快前的时间计算，请确认出生时间。",
@@ -59,7 +59,8 @@ def notes_of(birth: Birth, by_sun: bool) -> Iterator[Told]:
     if ahead := _minutes(birth.summer_time):
         yield _filled(SUMMER_TIME, minutes=ahead)
     if birth.has_time and (turned := _minutes(birth.clock_turned)):
-        yield _filled(TWICE if turned < 0 else SKIPPED, minutes=abs(turned), clock=f"{birth.local:%H:%M}")
+        clock, zone = f"{birth.local:%H:%M}", _zone_after(birth)
+        yield _filled(TWICE if turned < 0 else SKIPPED, minutes=abs(turned), clock=clock, zone=zone)
     if not birth.has_time:
         yield NO_TIME
         if _begins_a_term(birth):
@@ -78,6 +79,12 @@ def _filled(told: Told, **values: int | str) -> Told:
 
 def _minutes(time_apart: timedelta) -> int:
     return round(time_apart.total_seconds() / 60)
+
+
+def _zone_after(birth: Birth) -> str:
+    """The name of the zone that always has the time the clock was turned to. It counts hours west, and only whole ones."""
+    offset = birth.local.replace(tzinfo=birth.zone, fold=1).utcoffset() or timedelta()
+    return f"Etc/GMT{-round(offset.total_seconds() / 3600):+}"
 
 
 def _begins_a_term(birth: Birth) -> bool:

@@ -31,19 +31,26 @@ SUMMARY_MESSAGES = 6
 
 ABOUT = {
     "en": (
-        "I am Recto's demo model: no real model is set, so I only know three tricks: arithmetic, the time, "
-        "and showing how text files you attach begin. {more}"
-        'You said: "{words}". Try "what is 12*7?" or "what time is it?". '
+        "I am Recto's demo model: no real model is set, so I only know a few tricks. {can}"
+        'You said: "{words}". '
         "For a real model set RECTO_MODEL=openai:NAME with OPENAI_API_KEY, "
         "or RECTO_MODEL=compatible:NAME with RECTO_MODEL_URL, and start again."
     ),
     "zh": (
-        "我是 Recto 的演示模型：还没有设置真正的模型，所以我只会三件事："
-        "算术、看时间、展示你上传的文本文件的开头。{more}"
-        "你说的是：“{words}”。可以试试“算一下 12*7”或“现在几点”。"
+        "我是 Recto 的演示模型：还没有设置真正的模型，所以我只会几件小事。{can}"
+        "你说的是：“{words}”。"
         "要用真正的模型，请设置 RECTO_MODEL=openai:NAME 和 OPENAI_API_KEY，"
         "或 RECTO_MODEL=compatible:NAME 和 RECTO_MODEL_URL，然后重新启动。"
     ),
+}
+# What it can do with a tool, told only where it has the tool.
+CAN = {
+    CALCULATOR: {"en": 'I calculate: try "what is 12*7?". ', "zh": "我会算术，试试“算一下 12*7”。"},
+    CLOCK: {"en": 'I tell the time: try "what time is it?". ', "zh": "我会看时间，试试“现在几点”。"},
+    READER: {
+        "en": "I show how text files begin that you attach. ",
+        "zh": "你上传文本文件，我会展示它的开头。",
+    },
 }
 NOTHING = {"en": "nothing", "zh": "（没有文字）"}
 SUM_ANSWER = {"en": "{expression} = {result}.", "zh": "{expression} = {result}。"}
@@ -93,7 +100,8 @@ def _answer(page: DemoPage) -> str:
         told.append(tell_skill(page))
     texts = [*told, *failed]
     if not texts:
-        return ABOUT[language].format(words=_short(page.words) or NOTHING[language], more=trick(page))
+        can = "".join([*[told[language] for name, told in CAN.items() if name in page.offered], trick(page)])
+        return ABOUT[language].format(words=_short(page.words) or NOTHING[language], can=can)
     return ("" if language == "zh" else " ").join(texts)
 
 
