@@ -21,7 +21,7 @@ TESTS = house.modules_under(ROOT / "tests", base=ROOT)
 # They may only fall: one that is larger than needed, or not needed any more, fails too.
 EXCEPTIONS: dict[str, int] = {
     # A tool has a parameter for each of its arguments.
-    "parameters src/recto/agents/shipped/vibe/tools.py:collect_birth_info": 11,
+    "parameters src/recto/agents/shipped/vibe/tools.py:collect_birth_info": 12,
     # A command has a parameter for each of its options.
     "parameters src/recto/cli/commands.py:fold": 13,
     "parameters src/recto/cli/explain_agent.py:explain": 9,

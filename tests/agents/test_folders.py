@@ -143,6 +143,20 @@ def test_S9_a_folder_named_as_a_shipped_agent_takes_the_place_of_its_other_langu
     assert list(load_agents(tmp_path, LIMITS)) == ["chat", "docs", "vibe"]
 
 
+def test_S9_a_broken_folder_named_as_a_shipped_agent_in_another_language_leaves_none_of_that_name(tmp_path: Path):
+    an_agent(tmp_path, "vibe-en", persona="---\nlocale: fr\n---\nYou are mine.")
+    loaded = load_agents(tmp_path, LIMITS)
+    assert list(loaded) == list(loaded.folders) == ["chat", "docs", "vibe"]
+    assert list(loaded.broken) == ["vibe-en"]
+
+
+def test_S9_a_folder_named_as_a_shipped_agent_in_another_language_takes_its_place_alone(tmp_path: Path):
+    an_agent(tmp_path, "vibe-en", persona="You are mine.")
+    loaded = load_agents(tmp_path, LIMITS)
+    assert list(loaded) == SHIPPED_NAMES
+    assert loaded["vibe-en"].prompt.identity == "You are mine."
+
+
 def test_C4_files_and_hidden_folders_are_no_agents(tmp_path: Path):
     (tmp_path / "README.md").write_text("x")
     for name in (".git", "__pycache__", "_drafts"):

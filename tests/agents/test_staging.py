@@ -110,6 +110,85 @@ def test_S9_a_folder_of_the_name_of_a_variant_is_in_its_way(agents: Path):
     assert any("there is a folder guide-en too" in problem for problem in problems(agents))
 
 
+def variants(agents: Path, first: str, other: str, name: str = "AGENT.en.md") -> tuple[Loaded, list[str]]:
+    """An agent `it` without skills in two languages, and all that is said of it."""
+    (agents / "it").mkdir(parents=True)
+    for file, text in (("AGENT.md", first), (name, other)):
+        (agents / "it" / file).write_text(text, encoding="utf-8")
+    found = loaded(agents)
+    return found, [str(one).removeprefix(f"{agents}/it/") for one in (*found.problems, *found.warnings)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ("history: 0", "history is 0, so "),
+        ("tool_calling: prompt\ntool_choice: none", "tool_choice does nothing "),
+        ("budget: 64", "budget is 64, but "),
+        ("cases: 3", "cases does nothing without skills"),
+        ("file_input: {on: false, mode: always}", "file_input.mode does nothing "),
+        ("file_input: {on: false, urls: [a.org]}", "file_input.urls does nothing "),
+        ("file_input: {documents: false, mode: always}", "file_input.mode is always, but "),
+        ("quote: Ours.\nfile_input: {mode: always}", "quote stands where "),
+    ],
+)
+def test_S9_what_is_hardly_meant_is_told_of_the_file_that_says_it(tmp_path: Path, settings: str, line: str):
+    found, said = variants(tmp_path, f"---\n{settings}\n---\n{'Long. ' * 64}", "---\ndescription: x\n---\n")
+    assert list(found) == ["it", "it-en"]
+    (one,) = said
+    assert one.startswith("AGENT.md:")
+    assert line in one
+    found, said = variants(tmp_path / "other", "Long. " * 64, f"---\n{settings}\n---\n")
+    (one,) = said
+    assert one.startswith("AGENT.en.md:")
+    assert line in one
+
+
+def test_S9_what_is_hardly_meant_of_two_files_together_is_told_of_the_variant(tmp_path: Path):
+    found, said = variants(tmp_path, "---\ntool_choice: none\n---\nHi.", "---\ntool_calling: prompt\n---\n")
+    assert list(found) == ["it", "it-en"]
+    assert [one[:53] for one in said] == ["AGENT.en.md:2: tool_choice does nothing with tool_call"[:53]]
+
+
+def test_S9_a_variant_without_the_file_it_differs_from_says_so(tmp_path: Path):
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "AGENT.en.md").write_text("Hi.", encoding="utf-8")
+    missing = (
+        "it/AGENT.en.md: there is no AGENT.md beside it, and this says only what differs from that. "
+        "Write AGENT.md, or rename this to it."
+    )
+    assert (list(loaded(tmp_path)), problems(tmp_path)) == ([], [missing])
+    (tmp_path / "it" / "tools.py").write_text("", encoding="utf-8")
+    assert (list(loaded(tmp_path)), problems(tmp_path)) == (["it"], [missing])
+
+
+def test_S9_a_variant_whose_name_would_be_too_long_says_so(tmp_path: Path):
+    name = "a" * 62
+    for file in ("AGENT.md", "AGENT.en.md"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / file).write_text("Hi.", encoding="utf-8")
+    assert list(loaded(tmp_path)) == [name]
+    assert problems(tmp_path) == [
+        f"{name}: in another language it would be {name}-en, but an agent's name has 1 to 64 letters, digits, - or _, "
+        "all ASCII, and does not begin with _. Shorten the folder's name."
+    ]
+
+
+def test_S9_the_name_of_a_variant_says_its_language(tmp_path: Path):
+    found, said = variants(tmp_path, "Hi.", "---\nlocale: zh\n---\nHi.")
+    assert list(found) == ["it"]
+    assert said == ['AGENT.en.md:2: locale is "zh"; the file\'s name says en. Take the line out or rename the file.']
+    _, said = variants(tmp_path / "none", "Hi.", "---\nlocale: fr\n---\nHi.", "AGENT.zh.md")
+    assert said == ["AGENT.zh.md:2: locale is \"fr\"; it is 'zh' or 'en'."]
+    found, said = variants(tmp_path / "same", "Hi.", "---\nlocale: en\n---\nHi.")
+    assert (list(found), said) == (["it", "it-en"], [])
+
+
+def test_S9_a_tool_that_a_variant_names_wrongly_is_told_of_the_variant(tmp_path: Path):
+    _, said = variants(tmp_path, "Hi.", "---\ntools: [hammer]\n---\n")
+    assert [one[:34] for one in said] == ['AGENT.en.md:2: tools.0 is "hammer"']
+
+
 def test_S11_without_warm_the_first_voice_is_the_one(agents: Path):
     file = agents / "guide" / "AGENT.md"
     text = file.read_text(encoding="utf-8").replace("{warm: 温和。, direct: 直接。}", "{direct: 直接。, soft: 轻。}")
@@ -151,6 +230,27 @@ def test_S6_a_schema_that_is_none_is_told_with_its_line(agents: Path, text: str,
 def test_S6_a_schema_that_is_no_text_is_told(agents: Path):
     (agents / "guide" / "profile.yaml").write_bytes(b"\xff\xfe\xff")
     assert [one for one in problems(agents) if one.startswith("guide/profile.yaml: it cannot be read")]
+
+
+@pytest.mark.parametrize(("more", "is_read"), [(0, True), (1, False)])
+def test_S6_a_schema_that_is_too_long_is_told_and_not_cut(agents: Path, more: int, is_read: bool):
+    schema = b"type: object\n"
+    (agents / "guide" / "profile.yaml").write_bytes(schema + b"#" * (262_144 - len(schema) + more))
+    told = "guide/profile.yaml: it has more than 262144 bytes. Shorten it."
+    assert ("guide" in loaded(agents), told not in problems(agents)) == (is_read, is_read)
+
+
+@pytest.mark.parametrize(
+    ("choice", "having"), [("compute_chart", "chart"), ("look", "chart"), ("hello", ""), ("auto", "")]
+)
+def test_S3_lint_tells_of_a_choice_that_only_some_skills_have(agents: Path, choice: str, having: str):
+    told = (
+        f"guide/AGENT.md: tool_choice is {choice}, which only {having} may call, so no other page asks for it. "
+        "Choose a tool that no skill names, or leave it out."
+    )
+    assert (told in warnings(loaded(agents, f"tool_choice: {choice}"), agents)) == bool(having)
+    in_words = warnings(loaded(agents, f"tool_choice: {choice}\ntool_calling: prompt"), agents)
+    assert not [one for one in in_words if "may call" in one]
 
 
 def test_S5_lint_tells_what_is_hardly_meant(agents: Path):

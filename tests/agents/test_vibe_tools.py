@@ -277,6 +277,9 @@ def test_S8_ten_gods_of_luck_cycles_are_no_words_of_the_chart():
 
 def test_S10_a_house_system_there_is_not_is_refused():
     assert call("compute_zodiac", born(), {"house_system": "koch"}).error == INVALID_ARGUMENTS
+    user = born()
+    user.data["zodiac"] = {"of": {"birth_info": BIRTH, "options": {"house_system": "koch"}}}
+    assert call("compute_zodiac", user).at("house_system") == "placidus"
 
 
 # Cards

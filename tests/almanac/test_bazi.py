@@ -240,7 +240,8 @@ def test_S10_a_chart_in_chinese_time_that_nobody_told_says_so(where: dict[str, J
 def test_S10_an_hour_the_clock_showed_twice_or_never_is_said() -> None:
     twice = chart("1990-09-16", "01:30", place="北京", gender="男")
     assert rows(twice, "notes")[1:] == [
-        "当天钟表拨回60分钟，01:30 出现过两次：按第一次（拨回前）计算；请确认，若是第二次，时区请填 Etc/GMT-8。"
+        "当天钟表拨回60分钟，01:30 出现过两次：按第一次（拨回前）计算，请确认。",
+        "若是第二次，时区请填 Etc/GMT-8。",
     ]
     assert "so 01:30 came twice: it is taken to be the first" in str(twice.row("en")["notes"])
     assert twice.clock == datetime(1990, 9, 16, 0, 30)
@@ -248,6 +249,9 @@ def test_S10_an_hour_the_clock_showed_twice_or_never_is_said() -> None:
     assert (second.clock, rows(second, "notes")) == (datetime(1990, 9, 16, 1, 30), [])
     new_york = chart("2023-11-05", "01:30", place="New York", gender="男")
     assert "Etc/GMT+5" in str(rows(new_york, "notes"))
+    half_an_hour = chart("2024-04-07", "01:45", timezone="Australia/Lord_Howe", gender="男")
+    assert "拨回30分钟" in str(rows(half_an_hour, "notes"))
+    assert "Etc" not in str(rows(half_an_hour, "notes"))
     never = chart("1990-04-15", "02:30", place="北京", gender="男")
     assert "没有 02:30 这一时刻" in str(rows(never, "notes"))
     assert "there was no 02:30" in str(never.row("en")["notes"])

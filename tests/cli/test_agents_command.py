@@ -122,6 +122,7 @@ def test_C1_check_as_json_has_agents_problems_and_warnings():
             "description": "Bread.",
             "model": None,
             "tools": ["current_time", "calculator"],
+            "skills": [],
             "locale": "en",
             "tokens": 3,
         }

@@ -8,9 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from recto.cli.agents import agents
+from recto.page import Facts, Target, assemble
 from recto.page.canonical import load_object
+from recto.page.tokens import OFFLINE
 from recto.store.profiles import ProfileChange
 from recto.store.store import open_store
+from recto.tools.load import tools_of_folder
+from recto.tools.registry import Registry
 from tests.flow.skilled import write_guide
 
 WRONG_USE = 2
@@ -64,7 +68,7 @@ def test_S7_S8_in_a_skill_it_tells_the_step_the_cases_and_what_was_read_of_whom(
     asyncio.run(keep())
     lines, prompt = explained("--skill", "chart", "--scenario", "love", "--user", "ann", "--data", "data")
     assert lines[0] == (
-        "agent   guide; phase execute: skill chart, scenario love; next step ready; cases b (score 3), a (score 1)"
+        "agent   guide; phase execute: skill chart, scenario love; next step ready; best cases b (score 3), a (score 1)"
     )
     assert lines[1:3] == ["user    ann", "read    birth_info (known), skill_data.chart (known)"]
     assert "1990-05-15" in prompt
@@ -81,6 +85,31 @@ def test_C1_what_the_budget_took_is_told():
     lines, _ = explained("--skill", "chart", "--user", "ann", "--data", "data")
     assert [line for line in lines if line.startswith("dropped case b: over the budget of 60 tokens")]
     assert [line for line in lines if line.startswith("over    ")]
+
+
+def test_C1_tools_have_the_tokens_that_a_page_counts_for_them():
+    for model in ("openai:gpt", "anthropic:claude"):
+        write_guide(Path("agents"), more=f"model: {model}")
+        code, out, _ = run("guide", "--agents", "agents", "--skill", "mend", "--json")
+        tools, wire = (load_object(out) or {})["tools"], "anthropic" if model.startswith("anthropic") else "openai"
+        facts = Facts(
+            log=(), target=Target(wire=wire), tools=Registry(tools_of_folder(Path("agents/guide"))).offers(["hello"])
+        )
+        counted = {part.source: part.tokens_after for part in assemble(facts)[1].parts if part.kind == "tool"}
+        assert isinstance(tools, dict)
+        assert (code, tools["hello"]) == (0, counted["hello"])
+
+
+def test_P11_tools_told_of_in_words_are_in_the_prompt_and_its_budget():
+    write_guide(Path("agents"), more="tool_calling: prompt\ndirectory_tokens: 300\nphases: {select: {budget: 100}}")
+    lines, prompt = explained()
+    assert prompt.startswith("你是向导。")
+    assert "<!-- TOOLS_START -->\n- use_skill: " in prompt
+    tokens = OFFLINE.count((prompt.removesuffix("\n"),))[0]
+    assert f"tokens  {tokens} of the system prompt, a budget of 100; it tells of the tools too" in lines
+    assert "tools   use_skill, hello" in lines
+    assert [line for line in lines if line.startswith("cut     use_skill: 3 skills: only their names are told")]
+    assert [line for line in lines if line.startswith("over    ") and line.endswith("tools are never cut")]
 
 
 def test_C1_as_json_it_has_the_prompt_and_why():
@@ -101,6 +130,11 @@ def test_C1_as_json_it_has_the_prompt_and_why():
             ("guide", "--skill", "chart", "--scenario", "war"),
             "Setting --scenario is 'war'; there is none; Known: basic, love",
         ),
+        (
+            ("guide", "--scenario", "love"),
+            "Setting --scenario is 'love'; scenarios are those of a skill. Name the skill with --skill.",
+        ),
+        (("guide", "--skill", "core", "--scenario", "love"), "Name the skill with --skill."),
         (("guide", "--voice", "loud"), "Setting --voice is 'loud'; there is none; Known: direct, warm"),
         (("guide", "--skill", "chart", "--user", "ann", "--data", "nowhere"), "there is no database"),
     ],

@@ -141,6 +141,7 @@ LARGE = Prompt(
 ALL = 92
 FEWER = "over the budget of {} tokens; cases go first"
 SHORTER = "shortened to keep the budget of {} tokens"
+NOTHING = "nothing of it fits into the budget of {} tokens"
 REST = """I am an expert.
 
 ## Tone
@@ -201,20 +202,27 @@ def test_S1_the_mark_is_in_the_words_of_the_locale():
 
 
 def test_S1_data_before_the_last_is_shortened_only_when_that_is_not_enough():
-    # 30 without the last, which has nothing more to give: the one before it gives too.
-    assert [change.source for change in in_english(30).changes[2:]] == ["data Life"]
-    found = in_english(29)
-    assert found.text == f"{REST}## User data\n### Birth\n\n\n### Life\n{RULES}"
+    # 28 without the last, which has nothing more to give: the one before it gives too.
+    found = in_english(28)
+    assert found.text == f"{REST}## User data\n### Birth\n1990-01-01 12:00 here{RULES}"
+    assert found.changes[2:] == (Change("data Life", "dropped", 40, 0, NOTHING.format(28)),)
+    assert [change.source for change in in_english(27).changes[2:]] == ["data Life", "data Birth"]
+
+
+def test_S1_data_of_which_nothing_fits_leaves_no_heading_and_is_told_as_dropped():
+    found = in_english(27)
+    assert found.text == f"{REST.strip()}{RULES}"
     assert found.changes[2:] == (
-        Change("data Life", "cut", 40, 0, SHORTER.format(29)),
-        Change("data Birth", "cut", 3, 0, SHORTER.format(29)),
+        Change("data Life", "dropped", 40, 0, NOTHING.format(27)),
+        Change("data Birth", "dropped", 3, 0, NOTHING.format(27)),
     )
+    assert found.over is None
 
 
 def test_S1_a_budget_that_cannot_be_kept_is_told_and_identity_sop_and_rules_stay_whole():
     found = in_english(10)
-    assert found.text == f"{REST}## User data\n### Birth\n\n\n### Life\n{RULES}"
-    assert found.over == "27 tokens, over the budget of 10: identity, SOP and tools are never cut"
+    assert found.text == f"{REST.strip()}{RULES}"
+    assert found.over == "20 tokens, over the budget of 10: identity, SOP and tools are never cut"
 
 
 def test_S1_nothing_is_told_as_shortened_that_is_as_it_was():
@@ -280,9 +288,8 @@ def test_S1_cases_go_from_the_last_and_data_only_after_them(
     changes = system_prompt(prompt, locale, budget, counter).changes
     gone = [f"case {case.id}" for case in reversed(prompt.cases)]
     short = [f"data {datum.title}" for datum in reversed(prompt.data)]
-    decisions = [change.decision for change in changes]
-    dropped = decisions.count("dropped")
-    assert decisions == ["dropped"] * dropped + ["cut"] * (len(changes) - dropped)
+    dropped = len([change for change in changes if change.reason == FEWER.format(budget)])
+    assert {change.decision for change in changes[:dropped]} <= {"dropped"}
     assert [change.source for change in changes[:dropped]] == gone[:dropped]
     assert {change.source for change in changes[dropped:]} <= set(short)
     assert dropped in (len(prompt.cases), len(changes))
@@ -291,8 +298,8 @@ def test_S1_cases_go_from_the_last_and_data_only_after_them(
 @given(prompts, locales, budgets, counters)
 def test_S1_every_change_says_what_it_saved(prompt: Prompt, locale: str, budget: int, counter: TokenCounter):
     for change in system_prompt(prompt, locale, budget, counter).changes:
-        reason = FEWER if change.decision == "dropped" else SHORTER
-        assert change.reason == reason.format(budget)
+        of_data = SHORTER if change.decision == "cut" else NOTHING
+        assert change.reason == (of_data if change.source.startswith("data ") else FEWER).format(budget)
         if change.decision == "cut":
             assert change.tokens_after < change.tokens_before
         else:

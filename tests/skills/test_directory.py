@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import jsonschema_rs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.page.canonical import dump, verbatim
-from recto.page.setting import ToolOffer
+from recto.page import Facts, Target, ToolOffer, assemble
+from recto.page.fit import WireName
 from recto.page.tokens import OFFLINE, TokenCounter
 from recto.skills.directory import SHORTEST, use_skill_offer
 from recto.skills.skill import Scenario, Skill
@@ -37,8 +38,9 @@ def offer(
 
 
 def tokens_of(one: ToolOffer) -> int:
-    sent = {"name": one.name, "description": one.description, "parameters": verbatim(one.parameters)}
-    return OFFLINE.count((dump(sent).decode(),))[0]
+    """Those that a page counts for it."""
+    (tool,) = [part for part in assemble(Facts(log=(), tools=(one,)))[1].parts if part.kind == "tool"]
+    return tool.tokens_after
 
 
 def lines_of(one: ToolOffer) -> list[str]:
@@ -243,6 +245,13 @@ SKILLS = st.lists(
     min_size=1,
     max_size=12,
 )
+
+
+def test_S3_an_offer_keeps_its_tokens_in_every_format():
+    one = offer(MANY, 1_200)
+    for wire in get_args(WireName):
+        parts = assemble(Facts(log=(), target=Target(wire=wire), tools=(one,)))[1].parts
+        assert max(part.tokens_after for part in parts if part.kind == "tool") <= 1_200
 
 
 @settings(max_examples=50)

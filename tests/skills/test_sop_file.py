@@ -1,9 +1,11 @@
 """S7: sop.yaml: steps in order, each with the condition under which it is due, and what is said of each mistake."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
+from recto.config.yaml_values import read_yaml
 from recto.skills.skill_table import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
 from recto.skills.sop_file import read_sop
@@ -192,6 +194,24 @@ def test_S7_a_procedure_that_is_no_text_or_too_long_is_told():
         (3, "byte 8 is no UTF-8 (invalid start byte). Save the file as UTF-8."),
         (1, "it has more than 262144 bytes. Shorten it."),
     ]
+
+
+@pytest.mark.full
+def test_S7_a_line_is_found_without_counting_those_before_it_again():
+    lines, values = "\n" * 200_000, f"a: [{'1, ' * 4_000}]\n"
+    apart = seconds_of(lines) + seconds_of(values)
+    # With each value counted from the first line it takes four times as long.
+    assert seconds_of(lines + values) < 2 * apart + 0.2
+
+
+def seconds_of(text: str) -> float:
+    """The time of this process alone, the shorter of two."""
+    taken: list[float] = []
+    for line in (1, 2):
+        start = process_time()
+        read_yaml(text, first_line=line)
+        taken.append(process_time() - start)
+    return min(taken)
 
 
 def test_S7_steps_without_an_id_do_not_have_the_same_one():

@@ -41,10 +41,11 @@ SUMMER_TIME = Told(
     en="Summer time was in force: the clock was {minutes} minutes ahead, which has been taken off.",
 )
 TWICE = Told(
-    zh="当天钟表拨回{minutes}分钟，{clock} 出现过两次：按第一次（拨回前）计算；请确认，若是第二次，时区请填 {zone}。",
+    zh="当天钟表拨回{minutes}分钟，{clock} 出现过两次：按第一次（拨回前）计算，请确认。",
     en="The clock was put back {minutes} minutes that day, so {clock} came twice: it is taken to be the first, before "
-    "that. Ask which; for the second give {zone} as the time zone.",
+    "that. Ask which.",
 )
+SECOND = Told(zh="若是第二次，时区请填 {zone}。", en="If it was the second, give {zone} as the time zone.")
 SKIPPED = Told(
     zh="当天钟表拨快{minutes}分钟，没有 {clock} 这一时刻：按拨快前的时间计算，请确认出生时间。",
     en="The clock was put on {minutes} minutes that day, so there was no {clock}: it is taken to be by the clock as it "
@@ -59,8 +60,9 @@ def notes_of(birth: Birth, by_sun: bool) -> Iterator[Told]:
     if ahead := _minutes(birth.summer_time):
         yield _filled(SUMMER_TIME, minutes=ahead)
     if birth.has_time and (turned := _minutes(birth.clock_turned)):
-        clock, zone = f"{birth.local:%H:%M}", _zone_after(birth)
-        yield _filled(TWICE if turned < 0 else SKIPPED, minutes=abs(turned), clock=clock, zone=zone)
+        yield _filled(TWICE if turned < 0 else SKIPPED, minutes=abs(turned), clock=f"{birth.local:%H:%M}")
+        if turned < 0 and (zone := _zone_after(birth)):
+            yield _filled(SECOND, zone=zone)
     if not birth.has_time:
         yield NO_TIME
         if _begins_a_term(birth):
@@ -81,10 +83,11 @@ def _minutes(time_apart: timedelta) -> int:
     return round(time_apart.total_seconds() / 60)
 
 
-def _zone_after(birth: Birth) -> str:
-    """The name of the zone that always has the time the clock was turned to. It counts hours west, and only whole ones."""
+def _zone_after(birth: Birth) -> str | None:
+    """The zone that always has the time the clock was put back to. Only whole hours have one, named by hours west."""
     offset = birth.local.replace(tzinfo=birth.zone, fold=1).utcoffset() or timedelta()
-    return f"Etc/GMT{-round(offset.total_seconds() / 3600):+}"
+    hours, rest = divmod(offset, timedelta(hours=1))
+    return None if rest else f"Etc/GMT{-hours:+}"
 
 
 def _begins_a_term(birth: Birth) -> bool:
