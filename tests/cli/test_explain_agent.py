@@ -92,9 +92,8 @@ def test_C1_tools_have_the_tokens_that_a_page_counts_for_them():
         write_guide(Path("agents"), more=f"model: {model}")
         code, out, _ = run("guide", "--agents", "agents", "--skill", "mend", "--json")
         tools, wire = (load_object(out) or {})["tools"], "anthropic" if model.startswith("anthropic") else "openai"
-        facts = Facts(
-            log=(), target=Target(wire=wire), tools=Registry(tools_of_folder(Path("agents/guide"))).offers(["hello"])
-        )
+        offers = Registry(tools_of_folder(Path("agents/guide"))).offers(["hello"])
+        facts = Facts(log=(), target=Target(wire=wire), tools=offers)
         counted = {part.source: part.tokens_after for part in assemble(facts)[1].parts if part.kind == "tool"}
         assert isinstance(tools, dict)
         assert (code, tools["hello"]) == (0, counted["hello"])
@@ -108,8 +107,8 @@ def test_P11_tools_told_of_in_words_are_in_the_prompt_and_its_budget():
     tokens = OFFLINE.count((prompt.removesuffix("\n"),))[0]
     assert f"tokens  {tokens} of the system prompt, a budget of 100; it tells of the tools too" in lines
     assert "tools   use_skill, hello" in lines
-    assert [line for line in lines if line.startswith("cut     use_skill: 3 skills: only their names are told")]
-    assert [line for line in lines if line.startswith("over    ") and line.endswith("tools are never cut")]
+    assert [line for line in lines if line.startswith("cut     use_skill: 3 skills: triggers and scenarios left out")]
+    assert f"over    {tokens} tokens, over the budget of 100: identity, SOP and tools are never cut" in lines
 
 
 def test_C1_as_json_it_has_the_prompt_and_why():

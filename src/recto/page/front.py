@@ -46,8 +46,19 @@ def front_of(facts: Facts, seen: View) -> tuple[Injected, ...]:
 
 def system_text(facts: Facts) -> SystemPrompt:
     """The system prompt as a page has it: within its budget, with the tools where they are told of in words (P11)."""
-    told, tools = _told(facts)
-    return replace(told, text="\n\n".join(filter(None, (told.text, tools)))) if tools else told
+    prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
+    tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
+    if not tools:
+        return system_prompt(prompt, facts.locale, budget, counter)
+    room = None if budget is None else max(0, budget - counter.count((tools,))[0] - JOINT)
+    told = system_prompt(prompt, facts.locale, room, counter)
+    text = "\n\n".join(filter(None, (told.text, tools)))
+    return replace(told, text=text, over=None if budget is None else _over(text, budget, counter))
+
+
+def _over(text: str, budget: int, counter: TokenCounter) -> str | None:
+    tokens = counter.count((text,))[0]
+    return OVER.format(tokens=tokens, budget=budget) if tokens > budget else None
 
 
 def _prompt(facts: Facts) -> Iterator[Injected]:
@@ -84,17 +95,6 @@ def _parts_taken(told: SystemPrompt) -> tuple[Part, ...]:
         )
         for change in told.changes
     )
-
-
-def _told(facts: Facts) -> tuple[SystemPrompt, str]:
-    """The prompt within what the tools leave of its budget, and the tools."""
-    tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
-    prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
-    if budget is None or not tools:
-        return system_prompt(prompt, facts.locale, budget, counter), tools
-    told = system_prompt(prompt, facts.locale, max(0, budget - counter.count((tools,))[0] - JOINT), counter)
-    tokens = counter.count((told.text + tools,))[0] + JOINT
-    return replace(told, over=OVER.format(tokens=tokens, budget=budget) if tokens > budget else None), tools
 
 
 def _quote(facts: Facts) -> Iterator[Injected]:
