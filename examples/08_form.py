@@ -14,12 +14,12 @@ THREAD = str(uuid.uuid4())
 FORM = {
     "name": "collect_birth_info",
     "description": "Shows a form for date, time and place of birth.",
-    "parameters": {"type": "object", "properties": {}},
+    "parameters": {"type": "object"},
 }
 QUESTION = {"id": "m1", "role": "user", "content": "Read my bazi, please."}
 
 
-def run(*messages: object) -> list[dict[str, object]]:
+def run(*messages: object) -> list[dict[str, str]]:
     """Start a run and read its events to the end."""
     body = {"threadId": THREAD, "runId": str(uuid.uuid4()), "messages": messages, "tools": [FORM]}
     props = {"protocolVersion": "1.0", "forwardedProps": {"agent": "vibe-en"}}
@@ -30,28 +30,31 @@ def run(*messages: object) -> list[dict[str, object]]:
     return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
 
 
-def show(events: list[dict[str, object]]) -> list[str]:
-    """Print what people would see. Returns the calls that wait for an answer."""
-    pending: list[str] = []
+def show(events: list[dict[str, str]]) -> None:
+    """Print what people would see: the skill that is on, cards, words."""
     for event in events:
-        match event:
-            case {"type": "TOOL_CALL_RESULT", "content": str(content)} if '"skill"' in content:
-                print("skill:", json.loads(content)["skill"], json.loads(content)["status"])
-            case {"type": "CUSTOM", "name": "recto.ui", "value": {"uiSchema": {"root": {"children": [title, *_]}}}}:
-                print("card:", title["content"])
-            case {"type": "TEXT_MESSAGE_CONTENT", "delta": delta}:
-                print(delta, end="")
-            case {"type": "RUN_FINISHED", "outcome": {"pendingToolCallIds": [*calls]}}:
-                pending += calls
-            case _:
-                pass
-    return pending
+        if event["type"] == "TOOL_CALL_RESULT" and '"skill"' in event["content"]:
+            result = json.loads(event["content"])
+            print("skill:", result["skill"], result["status"])
+        elif event["type"] == "CUSTOM" and event["name"] == "recto.ui":
+            card = json.loads(json.dumps(event["value"]))["uiSchema"]["root"]
+            print("card:", card["children"][0]["content"])
+        elif event["type"] == "TEXT_MESSAGE_CONTENT":
+            print(event["delta"], end="")
+
+
+def waiting() -> list[str]:
+    """The ids of the calls that wait for this client."""
+    request = Request(f"{API}/threads/{THREAD}", headers={"authorization": f"Bearer {os.environ['RECTO_TOKEN']}"})
+    with urlopen(request) as answer:
+        return [call["id"] for call in json.loads(answer.read())["pendingCalls"]]
 
 
 # A page would show a form here; this one is filled already.
 filled = json.dumps({"date": "1990-05-15", "time": "14:30", "place": "Beijing", "gender": "male"})
-waiting = show(run(QUESTION))
-print(f"the form is asked for {len(waiting)} time(s)")
-answers = [{"id": str(uuid.uuid4()), "role": "tool", "toolCallId": call, "content": filled} for call in waiting]
+show(run(QUESTION))
+calls = waiting()
+print(f"the form is asked for {len(calls)} time(s)")
+answers = [{"id": str(uuid.uuid4()), "role": "tool", "toolCallId": call, "content": filled} for call in calls]
 show(run(QUESTION, *answers))
 print()

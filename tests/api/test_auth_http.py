@@ -28,7 +28,8 @@ def url() -> Generator[str]:
     door = Doorman(AuthSettings(token=TOKEN, api_keys=KEYS))
     inside = [Middleware(Gate, doorman=door, rules=GateRules())]
     app, port = Starlette(routes=[*ROUTES, Route("/broken", broken)], middleware=inside), free_port()
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="critical", ws="none"))
+    # Without a configuration of logs: it would be that of the whole process, and of the tests that come after.
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None, ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
     until = time.monotonic() + 20

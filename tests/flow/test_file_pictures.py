@@ -14,6 +14,8 @@ from tests.api.forms import file
 from tests.files.heads import PNG, SVG
 from tests.flow.files import WELL, FileWorld, Talk, Turn, a_run, part, rows, words
 
+pytestmark = pytest.mark.full
+
 WIRES = ("en-openai", "en-anthropic")
 REFUSED = failure(400, "Could not process image", code="invalid_request_error")
 BLIND = "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show."

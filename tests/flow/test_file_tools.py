@@ -16,10 +16,13 @@ from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.files.heads import JPEG, MP3, PNG
 from tests.flow.files import ANN, FileWorld, Talk, Turn, a_run, base64_of, inline, part, rows, words
+from tests.flow.world import wait_until
 
 NOTES, PLANS = file("notes.txt", b"Buy milk."), file("plans.md", b"# Plans\nRest.")
 # So that pieces of an answer come one by one.
 BETWEEN = 0.02
+
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +192,8 @@ def test_F5_a_long_text_comes_a_page_at_a_time(world: FileWorld):
     talk = Talk()
     text = "".join(f"line {number}\n" for number in range(100))
     r = with_files(world, talk, *world.upload(file("long.txt", text.encode())))
+    first = calling("read_files", {"ids": [f"{r}-0"], "limit": 1})
+    wait_until(lambda: "still being read" not in results_in(world.say(talk, "Go.", first))[0], "the end of the text")
     seen, offset = "", 0
     while offset < len(text):
         turn = world.say(talk, "On.", calling("read_files", {"ids": [f"{r}-0"], "offset": offset, "limit": 400}))

@@ -30,7 +30,7 @@ summary{cursor:pointer;padding:.3rem 0}b{display:inline-block;min-width:4.5rem}
 @media(prefers-color-scheme:dark){body{color:#eee;background:#181818}pre{background:#242424}h2{border-color:#444}}"""
 POLICY = "default-src 'none'; frame-ancestors 'none'; style-src 'sha256-{hash}'"
 SCHEME = "bearer"
-METHODS = ("get", "post", "patch", "delete")
+METHODS = ("get", "post", "put", "patch", "delete")
 NOT_OURS = {"$ref": "#/components/schemas/HTTPValidationError"}
 Paths: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Json]]]
 

@@ -18,7 +18,7 @@ RUN_BODY: Json = {
     "messages": [{"id": "msg-001", "role": "user", "content": "What is 12*7?"}],
     "tools": [],
     "context": [],
-    "forwardedProps": {},
+    "forwardedProps": {"agent": "chat"},
 }
 ACCEPTED: dict[str, Json] = {"taskId": TASK, "threadId": THREAD, "runId": "run-001", "created": TIME}
 RUN_EXAMPLE: Json = {

@@ -30,6 +30,8 @@ from tests.files.parsing.a_pool import (
     until,
 )
 
+pytestmark = pytest.mark.full
+
 SCANNING_CHILD = Path(__file__).with_name("a_scanning_child.py")
 SHORT = ParseLimits(seconds=0.2)
 LONG = ParseLimits(seconds=60)
@@ -82,7 +84,6 @@ async def test_D7_a_child_has_limits_of_its_own_and_nothing_of_our_environment(p
     assert list(Path(f"/proc/{child}/cwd").iterdir()) == []
 
 
-@pytest.mark.full
 @pytest.mark.asyncio(loop_scope="module")
 async def test_D7_a_document_that_takes_too_much_memory_is_refused_and_the_next_is_read(parsers: Parsers):
     little = ParseLimits(memory_bytes=256 * MEBIBYTE)
@@ -196,7 +197,6 @@ async def test_D7_what_a_child_started_ends_with_it(strange: Parsers, way: str, 
     assert len(texts) == 1
 
 
-@pytest.mark.full
 async def test_D7_a_child_goes_on_no_further_than_somebody_reads(tmp_path: Path):
     pool = bad_pool("counts", str(tmp_path / "count"))
     async with aclosing(pool.parse("a", Task(format="pdf", name="a"), in_pieces(b""))) as frames:
@@ -252,7 +252,6 @@ async def test_D7_a_program_that_is_not_there_is_told_of_in_words():
     )
 
 
-@pytest.mark.full
 async def test_D7_a_temporary_folder_that_was_tidied_away_is_made_anew():
     pool = Parsers(PoolSettings(sandbox="", documents=1))
     for _ in range(2):
@@ -263,7 +262,6 @@ async def test_D7_a_temporary_folder_that_was_tidied_away_is_made_anew():
     await pool.close()
 
 
-@pytest.mark.full
 async def test_D7_a_child_that_dies_while_it_is_idle_costs_no_document():
     pool = Parsers(PoolSettings(sandbox=""))
     assert await text_from(pool, "a.txt", b"hello") == "hello"
