@@ -17,51 +17,11 @@ from recto.agents.template import new_files
 from recto.errors import FileRefused
 from recto.files.addresses import check_url, read_url
 from tests.agents.test_agent_file import EVERYTHING
+from tests.agents.yaml_pieces import PIECES as YAML_PIECES
 
 TOOLBOX = Toolbox(built_in=("current_time", "calculator"), of_folder=lambda _: ())
 SOURCES = (EVERYTHING, new_files("it")["AGENT.md"])
-PIECES = (
-    *(
-        "---",
-        "\n",
-        "\r",
-        ": ",
-        "- ",
-        "{",
-        "}",
-        "[",
-        "]",
-        "&a",
-        "*a",
-        "!!x",
-        "|\n ",
-        ">",
-        "'",
-        '"',
-        "#",
-        "?",
-        "~",
-        "\t",
-        "...",
-    ),
-    *(
-        "\u2028",
-        "\x85",
-        "\0",
-        "\x7f",
-        "\ufeff",
-        "1e999",
-        "-0",
-        "0x1F",
-        "yes",
-        "null",
-        "2026-01-31",
-        "<<",
-        "\\ud800",
-        "%YAML 9.9",
-    ),
-    *("中文", "😀", *SETTINGS),
-)
+PIECES = (*YAML_PIECES, *SETTINGS)
 VALUES = st.sampled_from((*PIECES, "true", "3", "[]", "{}", "{a: b}", "[1, [2, {c: null}]]", "openai:x"))
 
 

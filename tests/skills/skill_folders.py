@@ -10,6 +10,7 @@ from recto.config.problem import Problem
 from recto.skills.load import LoadedSkills, load_skills
 from recto.skills.skill import Skill
 from recto.skills.skill_table import OWN
+from tests.agents.yaml_pieces import PIECES as YAML_PIECES
 
 Files = Mapping[str, str | bytes]
 
@@ -77,45 +78,21 @@ def broken(folder: Path, loaded: LoadedSkills, name: str = "it") -> list[str]:
 # Random folders
 
 PIECES = (
+    *YAML_PIECES,
     *(
-        "---",
-        "\n",
         "\n  ",
-        "\r",
-        ": ",
-        "- ",
-        "{",
-        "}",
-        "[",
-        "]",
-        "&a",
-        "*a",
-        "!!x",
-        "|\n ",
-        ">",
-        "'",
-        '"',
-        "#",
-        "?",
-        "~",
+        "中文",
+        "😀",
+        "true",
+        "3",
+        "[]",
+        "{a: b}",
+        "[a, [b, {c: null}]]",
+        "skill_data.it",
+        "birth_info",
+        "core",
+        "# A\n",
     ),
-    *(
-        "\t",
-        "...",
-        "\u2028",
-        "\x85",
-        "\0",
-        "\x7f",
-        "\ufeff",
-        "1e999",
-        "-0",
-        "yes",
-        "null",
-        "<<",
-        "\\ud800",
-        "%YAML 9.9",
-    ),
-    *("中文", "😀", "true", "3", "[]", "{a: b}", "[a, [b, {c: null}]]", "skill_data.it", "birth_info", "core", "# A\n"),
 )
 NAMES = (*OWN, "name", "description", "license", "metadata", "allowed-tools", "version", "model")
 SOP_NAMES = ("steps", "rules", "tool_rules", "- id", "  title", "  text", "  when", "missing", "has", "equals", "not")

@@ -9,7 +9,7 @@ import pytest
 from recto.page.canonical import Json
 from recto.skills.load import load_skills
 from recto.skills.skill import Skill
-from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, told
+from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, loaded_with, told
 
 LAUGHS = "\n".join(
     ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [f"a{n}: &a{n} [{f'*a{n - 1}, ' * 10}]" for n in range(1, 12)]
@@ -237,3 +237,16 @@ def test_S5_why_a_broken_file_has_no_description_is_told_too(tmp_path: Path):
     a_skill(tmp_path, "it", "---\ndescripton: Use when: asked\n---\nYou.")
     problems = broken(tmp_path, load_skills(tmp_path))
     assert [line.split(" ")[0] for line in problems] == ["it/SKILL.md:1:", "it/SKILL.md:2:"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "metadata: &x {a: 1}\nmetadata: {b: 1}",
+        "scenarios: &x {a: {description: x}}\nscenarios: {b: {description: y}}",
+        "triggers: &x [a]\ntriggers: [b, c, d]",
+    ],
+)
+def test_S5_of_a_name_that_is_there_twice_the_first_counts_and_the_skill_loads(tmp_path: Path, settings: str):
+    loaded = loaded_with(tmp_path, settings)
+    assert (list(loaded.skills), dict(loaded.broken)) == (["it"], {})

@@ -82,10 +82,11 @@ def _is_empty(values: Mapping[str, Json], place: Place, free: Collection[str]) -
     value: Json = values
     for step in place:
         match value, step:
-            case dict(), str():
+            case dict(), str() if step in value:
                 value = value[step]
-            case list(), int():
+            case list(), int() if step < len(value):
                 value = value[step]
+            # A name that stands there twice has the value of the first, and the lines of both.
             case _:
                 return False
     return value is None

@@ -54,7 +54,7 @@ def read_yaml(text: str, *, first_line: int) -> Values:
     """The values of a mapping in YAML. Its lines are counted from `first_line`; `\\n` alone ends one."""
     # Once for what is refused and for the values: the parser is what takes the time.
     events: list[yaml.Event] = []
-    lines = _Lines(ends=tuple([end.start() for end in END_OF_LINE.finditer(text)]), first=first_line)
+    lines = lines_of(text, first_line)
     faults = tuple(_refused(text, lines, events))
     if faults:
         return Values(faults=faults)
@@ -71,7 +71,7 @@ def read_yaml(text: str, *, first_line: int) -> Values:
     return Values(values=values, lines=reading.lines, names=reading.names, faults=faults, unread=unread)
 
 
-def _refused(text: str, lines: _Lines, events: list[yaml.Event]) -> Iterator[Fault]:
+def _refused(text: str, lines: Lines, events: list[yaml.Event]) -> Iterator[Fault]:
     """What is no YAML, or more of it than is taken. Events are gathered; no value is built yet, so none can grow."""
     # It has not begun to read before all of the text is known to be printable.
     place = 0
@@ -130,7 +130,7 @@ def _refusal(event: yaml.Event) -> str | None:
 class _Reading:
     """Events become values; where they stood, and what was wrong, is kept."""
 
-    where: _Lines
+    where: Lines
     events: Iterator[yaml.Event]
     lines: dict[Place, int] = field(default_factory=dict[Place, int])
     names: dict[Place, int] = field(default_factory=dict[Place, int])
@@ -181,26 +181,34 @@ class _Reading:
                 return value
 
     def _scalar(self, event: yaml.ScalarEvent) -> Json:
-        text = scrub(cast("str", event.value))
-        if event.style is not None:
-            return text
-        if text in WORDS:
-            return WORDS[text]
-        if not DECIMAL.fullmatch(text):
-            return text
-        number = float(text)
-        if math.isinf(number) or (WHOLE.fullmatch(text) and abs(number) >= LARGEST):
-            fault = f"the number {text[:20]} is too large; put it in quotes if it is text."
+        try:
+            return scalar(event)
+        except OverflowError:
+            fault = f"the number {cast('str', event.value)[:20]} is too large; put it in quotes if it is text."
             self.faults.append(Fault(line=self._line(event), text=fault))
             return 0
-        return int(text) if WHOLE.fullmatch(text) else number
 
     def _line(self, event: yaml.Event) -> int:
         return self.where.at(event.start_mark.index)
 
 
+def scalar(event: yaml.ScalarEvent) -> Json:
+    """A word, a number or a text. A number that is too large for one raises OverflowError."""
+    text = scrub(cast("str", event.value))
+    if event.style is not None:
+        return text
+    if text in WORDS:
+        return WORDS[text]
+    if not DECIMAL.fullmatch(text):
+        return text
+    number = float(text)
+    if math.isinf(number) or (WHOLE.fullmatch(text) and abs(number) >= LARGEST):
+        raise OverflowError
+    return int(text) if WHOLE.fullmatch(text) else number
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Lines:
+class Lines:
     """Where lines end, and the number of the first. YAML itself takes more characters for ends than editors do."""
 
     ends: Sequence[int]
@@ -209,3 +217,8 @@ class _Lines:
     def at(self, index: int) -> int:
         """The line of a character."""
         return self.first + bisect_left(self.ends, index)
+
+
+def lines_of(text: str, first: int) -> Lines:
+    """Where the lines of a text end."""
+    return Lines(ends=tuple([end.start() for end in END_OF_LINE.finditer(text)]), first=first)

@@ -5,7 +5,6 @@ Refuses to make anything but plain values of it, or more of them than a few thou
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import NamedTuple, Protocol, cast
 import yaml
 
 from recto.config.problem import Fault
-from recto.config.yaml_values import DECIMAL, DEEPEST, LARGEST, WHOLE, WORDS, Place, Values
+from recto.config.yaml_values import DEEPEST, Lines, Place, Values, lines_of, scalar
 from recto.page.canonical import Json, scrub
 
 MOST_VALUES = 10_000
@@ -41,7 +40,7 @@ def read_lenient(text: str, *, first_line: int) -> Lenient:
 def _read(text: str, first_line: int) -> Values | None:
     """The values of a mapping in YAML; None where it is none."""
     try:
-        reading = _Reading(text=text, first_line=first_line, parser=cast("_Parser", yaml.SafeLoader(text)))
+        reading = _Reading(where=lines_of(text, first_line), parser=cast("_Parser", yaml.SafeLoader(text)))
         values = reading.settings()
     # An escape beyond the last character is a ValueError or an OverflowError.
     except (yaml.YAMLError, _NotTaken, ValueError, OverflowError):
@@ -72,8 +71,7 @@ class _Named(NamedTuple):
 class _Reading:
     """Events become values. A value that is repeated counts as often as it stands there."""
 
-    text: str
-    first_line: int
+    where: Lines
     parser: _Parser
     size: int = 0
     deepest: int = 0
@@ -150,21 +148,15 @@ class _Reading:
             raise _NotTaken
 
     def _line(self, event: yaml.Event) -> int:
-        return self.first_line + self.text.count("\n", 0, event.start_mark.index)
+        return self.where.at(event.start_mark.index)
 
 
 def _scalar(event: yaml.ScalarEvent) -> Json:
-    text = scrub(cast("str", event.value))
-    if event.style is not None:
-        return text
-    if text in WORDS:
-        return WORDS[text]
-    if not DECIMAL.fullmatch(text):
-        return text
-    number = float(text)
-    if math.isinf(number) or (WHOLE.fullmatch(text) and abs(number) >= LARGEST):
-        return text
-    return int(text) if WHOLE.fullmatch(text) else number
+    """As elsewhere, but that a number too large for one is text."""
+    try:
+        return scalar(event)
+    except OverflowError:
+        return scrub(cast("str", event.value))
 
 
 class _Setting(NamedTuple):
