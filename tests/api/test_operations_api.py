@@ -226,6 +226,7 @@ def test_P8_where_no_price_is_known_none_is_told(tmp_path: Path):
 
 def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Path):
     kept = {"RECTO_EVENT_DAYS": "0.000001", "RECTO_CLEANING_SECONDS": "0.05", "RECTO_LOG_LEVEL": "info"}
+    kept |= {"RECTO_AGENT": "chat"}
     with ServerProcess.serve(tmp_path, kept) as server:
         body = ask("What is 12 * 7?")
         heard = run(server.url, body)

@@ -63,7 +63,7 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     assert {field.name for field in fields(ServerSettings)} - {"limits"} <= shown
     assert {f"limits.{field.name}" for field in fields(Limits)} <= shown
     assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY", "OPENAI_BASE_URL", "RECTO_MODEL_URL"} <= shown
-    assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", "agents: chat, docs"} <= {*lines}
+    assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", "agents: chat, docs, vibe, vibe-en"} <= {*lines}
     assert not list(tmp_path.iterdir())
 
 
@@ -119,7 +119,7 @@ def test_C2_check_tells_of_agents_that_cannot_work_and_lists_those_that_can(tmp_
     done = check(tmp_path, "--agents", "agents", RECTO_LOG_LEVEL=level)
     assert done.returncode == 0
     assert "bad/AGENT.md" in done.stderr
-    assert "agents: chat, docs, good" in done.stdout.splitlines()
+    assert "agents: chat, docs, vibe, vibe-en, good" in done.stdout.splitlines()
 
 
 # Starting again
