@@ -167,7 +167,10 @@ def all_of(terminal: int) -> bytes:
 @pytest.mark.full
 def test_C1_an_interrupt_ends_it_at_once_and_leaves_no_children():
     files = [DOCUMENTS / "long.pdf"] * 500
+    # Tests that run in the background ignore interrupts, and who is started by somebody who ignores them does so too.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen([*COMMAND, *files], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        signal.signal(signal.SIGINT, before)
         assert process.stdout
         assert process.stdout.read(5) == b"File:"
         children = descendants(process.pid)
