@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from recto.page.canonical import dump, load_object
+from recto.page.canonical import dump
 from recto.page.draft import Draft, replaced
 from recto.page.growing import grow
 from recto.page.manifest import Note
 from recto.page.messages import Message, Text, ToolMessage, ToolPart, remember
+from recto.page.ui_told import HINTS, hinted
 
-KEY = "ui_hints"
-MARK = f'"{KEY}"'
 UNHINTED = Note(decision="cut", rule="P14", reason="without its ui_hints, which are for clients; they get them all")
 
 
@@ -43,8 +42,8 @@ def _unhinted(message: ToolMessage) -> ToolMessage:
 
 def _plain(part: ToolPart) -> ToolPart:
     """A result that is an object is written without the key; one with words around it is left as it is."""
-    answer = load_object(part.text) if isinstance(part, Text) and MARK in part.text else None
-    if answer is None or KEY not in answer or not isinstance(part, Text):
+    answer = hinted(part.text) if isinstance(part, Text) else None
+    if answer is None or not isinstance(part, Text):
         return part
-    rest = {name: value for name, value in answer.items() if name != KEY}
+    rest = {name: value for name, value in answer.items() if name != HINTS}
     return replace(part, text=dump(rest).decode())

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from recto.page.input_files import one_line
 from recto.page.prompt import Datum, Prompt, language
 from recto.page.reminder import Locale
+from recto.page.ui_told import HINTS
 from recto.skills.cases import BEST, ScoredCase, best_cases
-from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, UI_HINTS, Known, shown, told, without, words_in
+from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, Known, shown, told, without, words_in
 from recto.skills.skill import BIRTH_INFO, BundledFile, Skill
 from recto.skills.sop import AnyOf, Differs, Missing, Sop, SopStep, next_sop_step, sop_text
 
@@ -193,7 +194,7 @@ def _data(skill: Skill, known: Known, options: Expertise) -> Iterator[Datum]:
     for path in (*skill.fields, *own):
         is_within_another = any(path.startswith(f"{other}.") for other in skill.fields)
         value = without(known.at(path), MADE_OF, FEATURES) if path in own else known.at(path)
-        text = "" if is_within_another or UI_HINTS in path.split(".") else told(value)
+        text = "" if is_within_another or HINTS in path.split(".") else told(value)
         if text:
             yield Datum(title=_data_title(skill, path, options), text=text)
 

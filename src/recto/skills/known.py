@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from recto.page.canonical import Json
 from recto.page.input_files import one_line
 from recto.page.reminder import neutralise
+from recto.page.ui_told import HINTS
 
 FREE_TIER = "free"
 SKILL_DATA = "skill_data"
@@ -15,8 +16,6 @@ SKILL_DATA = "skill_data"
 PLAIN = ("tier", "scenario", "month", "locale")
 # In a skill's own data: what it was made of, and the words that cases are found by. No model is shown either.
 MADE_OF, FEATURES = "of", "features"
-# What a tool keeps for the eyes of a client. No model is shown it.
-UI_HINTS = "ui_hints"
 # Tables and lists further in than this are not told.
 DEEPEST = 12
 # A list of plain things up to so many characters stands in one line.
@@ -86,7 +85,7 @@ def shown(value: Json, deepest: int = DEEPEST) -> Json:
             return one_line(value) or None
         case Mapping() if deepest:
             pairs = {one_line(key): shown(inner, deepest - 1) for key, inner in value.items()}
-            return {key: inner for key, inner in pairs.items() if key != UI_HINTS and inner is not None} or None
+            return {key: inner for key, inner in pairs.items() if key != HINTS and inner is not None} or None
         case Sequence() if deepest:
             return [inner for one in value if (inner := shown(one, deepest - 1)) is not None] or None
         case Mapping() | Sequence():

@@ -9,11 +9,11 @@ from pydantic import Field
 from recto.errors import ToolError
 from recto.page.canonical import Json, dump
 from recto.page.messages import Text
+from recto.skills.skill import CORE
 from recto.tools.mark import tool
 from recto.tools.ports import Activation, ToolContext, ToolResult
 
 ACTIVATED, NEED_INFO = "activated", "need_info"
-CORE = "core"
 NO_SKILLS = "This agent has no skills. Answer without one."
 
 

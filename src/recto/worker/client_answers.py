@@ -16,6 +16,7 @@ from recto.tools.ports import ToolResult, tell_nobody
 from recto.tools.registry import Registry
 from recto.worker.acting import act
 from recto.worker.desk import Desk
+from recto.worker.in_time import is_done_in_time
 
 
 async def with_answers(desk: Desk, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], list[Event]]:
@@ -47,11 +48,9 @@ async def _acted_on(desk: Desk, answer: ToolMessage, call: ToolCall) -> ToolMess
 
 async def _unless_stopped(desk: Desk, acting: Coroutine[object, object, ToolResult]) -> ToolResult | None:
     """What the tool answers; None where the run is to end before: the answer is kept as it came."""
-    doing, cancelled = asyncio.create_task(acting), asyncio.create_task(desk.signal.cancelled.wait())
+    doing = asyncio.create_task(acting)
     try:
-        await asyncio.wait((doing, cancelled), timeout=desk.seconds_left, return_when=asyncio.FIRST_COMPLETED)
-        return doing.result() if doing.done() else None
+        return doing.result() if await is_done_in_time(desk, doing) else None
     finally:
         doing.cancel()
-        cancelled.cancel()
-        await asyncio.gather(doing, cancelled, return_exceptions=True)
+        await asyncio.gather(doing, return_exceptions=True)

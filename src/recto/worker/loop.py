@@ -14,6 +14,7 @@ from recto.worker.account import seconds_between
 from recto.worker.call_model import call_model
 from recto.worker.desk import Desk
 from recto.worker.finish import finish, give_up, wait_for_client
+from recto.worker.in_time import is_done_in_time
 from recto.worker.name_thread import name_thread, wants_name
 from recto.worker.recorder import Recorder
 from recto.worker.run_tools import run_tools, send_back_bad_calls
@@ -92,17 +93,14 @@ async def _loop(desk: Desk) -> bool:
 
 async def _unless_stopped(desk: Desk, step: Coroutine[object, object, None]) -> None:
     """Do a step, unless the run is cancelled or its time is up: then it ends at once, and keeps what it has."""
-    doing = asyncio.ensure_future(step)
-    cancelled = asyncio.ensure_future(desk.signal.cancelled.wait())
+    doing = asyncio.create_task(step)
     try:
-        await asyncio.wait((doing, cancelled), timeout=desk.seconds_left, return_when=asyncio.FIRST_COMPLETED)
-        if not doing.done():
+        if not await is_done_in_time(desk, doing):
             desk.broken_off = True
             doing.cancel()
             await asyncio.wait((doing,))
         if not doing.cancelled():
             doing.result()
     finally:
-        cancelled.cancel()
         doing.cancel()
-        await asyncio.gather(doing, cancelled, return_exceptions=True)
+        await asyncio.gather(doing, return_exceptions=True)

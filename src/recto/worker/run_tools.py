@@ -23,6 +23,7 @@ from recto.page.events import Event
 from recto.page.input_files import arguments_for
 from recto.page.messages import ToolPart
 from recto.page.next_step import INVALID_ARGUMENTS
+from recto.page.ui_told import hinted
 from recto.store.ports import Change
 from recto.tools.ports import Tell, ToolResult
 from recto.tools.registry import Registry
@@ -33,7 +34,6 @@ from recto.worker.calls_in_text import UNREADABLE
 from recto.worker.desk import Desk
 from recto.worker.progress import Teller
 
-HINTS = '"ui_hints"'
 INTERRUPTED, CUT_OFF, NEEDS_CONSENT = "interrupted", "cut_off", "needs_consent"
 LOST = (
     "{name} was started and then interrupted; whether it finished is not known. "
@@ -188,7 +188,7 @@ def _with_notice(desk: Desk, call: ToolCall, result: ToolResult) -> ToolResult:
 
 
 def _is_shown(result: ToolResult) -> bool:
-    return any(isinstance(part, Text) and HINTS in part.text for part in result.parts)
+    return any(isinstance(part, Text) and hinted(part.text) for part in result.parts)
 
 
 def _earlier(turn: Sequence[Message], call: ToolCall) -> Iterator[tuple[ToolPart, ...]]:

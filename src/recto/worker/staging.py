@@ -24,25 +24,21 @@ WHY_EXECUTE = "phase execute: skill {skill}"
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """What pages are set for: who speaks, how much is shown, and what may be called. `tools` None: all there are."""
+    """What pages are set for: who speaks, how much is shown, and what may be called."""
 
     prompt: Prompt
     history: int | None
     budget: int | None
+    tools: frozenset[str]
     skill: Skill | None = None
     scenario: str | None = None
     known: Known = Known()
     choosing: ToolOffer | None = None
-    tools: frozenset[str] | None = None
 
     def offers(self, tools: Registry) -> tuple[ToolOffer, ...]:
         """What the model may call of an agent's tools. The one that chooses a skill has the agent's own words."""
-        names = [name for name in tools if self.allows(name) and name != CHOOSES]
+        names = [name for name in tools if name in self.tools and name != CHOOSES]
         return (*((self.choosing,) if self.choosing else ()), *tools.offers(names))
-
-    def allows(self, name: str) -> bool:
-        """Whether a tool may be called now."""
-        return self.tools is None or name in self.tools
 
 
 def stage_of(agent: Agent, skill: Skill | None, known: Known, voice: str | None, tools: Registry) -> Stage:
@@ -50,7 +46,7 @@ def stage_of(agent: Agent, skill: Skill | None, known: Known, voice: str | None,
     tone = agent.tone_of(voice)
     prompt = replace(agent.prompt, tone=tone) if tone != agent.prompt.tone else agent.prompt
     if not agent.skills:
-        return Stage(prompt=prompt, history=agent.history, budget=agent.budget)
+        return Stage(prompt=prompt, history=agent.history, budget=agent.budget, tools=frozenset(tools))
     phase = agent.execute if skill else agent.select
     if skill is None:
         lean = replace(prompt, why=WHY_SELECT)
