@@ -5,16 +5,18 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
 import pytest
 
+from tests.long_session import EACH_SESSION, Known
+
 pytestmark = pytest.mark.full
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-TRACE = Path(__file__).resolve().parents[2].parent / "shared" / "traces" / "pi_before-compaction.jsonl"
 READ = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
 COMMAND = "此命令返回内容已过时"
 SEARCH = "本次搜索结果已过时,故精简为占位符"
@@ -282,13 +284,16 @@ def test_R6_what_was_left_alone_is_logged_at_debug_level():
     assert lines[0] == "DEBUG left alone c0: the arguments of its call name no file"
 
 
-def test_a_real_pi_session_is_told_by_its_own_tools_and_folder():
-    said = run(str(TRACE)).stdout.decode()
-    assert said.startswith("A pi session, 990 messages: ")
-    assert "packages/coding-agent" in said
-    assert "2 compactions are ignored: the whole log is read." in said
-    folds = [row for row in folded_json(str(TRACE))["manifest"] if row["decision"] == "folded"]
-    assert {row["rule"] for row in folds} == {"R2", "R8"}
+@EACH_SESSION
+def test_a_long_session_is_told_by_its_own_tools_and_folder(known: Known, tmp_path: Path):
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(known.data)
+    said = run(str(file)).stdout.decode()
+    assert re.match(rf"A [\w -]+ session, {sum(known.roles.values())} messages: ", said, re.IGNORECASE)
+    assert known.root not in said
+    assert known.note in said
+    folds = Counter(row["rule"] for row in folded_json(str(file))["manifest"] if row["decision"] == "folded")
+    assert folds == known.folds
 
 
 @pytest.mark.parametrize("minutes", ["1e300", "inf", "nan", "-1"])

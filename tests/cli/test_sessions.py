@@ -1,6 +1,7 @@
 """Which files are conversations, how they are told apart, and what is said of those that are none."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -22,6 +23,7 @@ from recto.page.messages import (
     ToolMessage,
     UserMessage,
 )
+from tests.long_session import EACH_SESSION, Known
 
 EXPECTED = "Recto reads an array of messages, an object with `messages`, and session files of pi, Claude Code and Codex"
 HELLO = {"role": "user", "content": "hello"}
@@ -314,6 +316,22 @@ def refused_or_read(data: bytes) -> bool:
         return bool(read_session(data, source="any").messages)
     except NotAConversation as error:
         return str(error).startswith("any: ") and "\n" not in str(error)
+
+
+@EACH_SESSION
+def test_a_long_session_is_read_to_the_last_message(known: Known):
+    session = read_session(known.data, source=known.name)
+    results = [message for message in session.messages if isinstance(message, ToolMessage)]
+    replies = [message for message in session.messages if isinstance(message, AssistantMessage)]
+    calls = [call.id for reply in replies for call in reply.tool_calls]
+    assert Counter(message.role for message in session.messages) == known.roles
+    assert sum(result.error is not None for result in results) == known.errors
+    assert len(set(calls) - {result.tool_call_id for result in results}) == known.unanswered
+    assert (session.root, session.notes) == (known.root, (known.note,))
+    assert len(session.reported) > known.guesses
+    assert set(session.reported) <= {reply.id for reply in replies}
+    assert all(message.time is not None for message in session.messages)
+    assert len({message.id for message in session.messages}) == len(session.messages)
 
 
 @given(st.binary(max_size=200))

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,6 @@ from recto.page.messages import (
     UserMessage,
 )
 
-TRACES = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
 TOOLS = SessionTools(reads=("read",), path_args=("path",), terminal=("bash",), search=("grep", "find"))
 TIME = "2026-01-02T03:04:05.000Z"
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -243,24 +241,3 @@ def test_a_reply_that_was_broken_off_stays_and_reports_nothing():
     session = read(HEADER, entry("a1", None, role="assistant", content=[], stopReason="aborted", usage=usage))
     assert session.messages == (AssistantMessage(id="a1", time=AT),)
     assert session.reported == {}
-
-
-def test_a_real_session_is_read_to_the_last_message():
-    path = TRACES / "pi_before-compaction.jsonl"
-    session = read_session(path.read_bytes(), source=path.name)
-    by_role = {
-        role: [message for message in session.messages if message.role == role] for role in ("user", "assistant")
-    }
-    results = [message for message in session.messages if isinstance(message, ToolMessage)]
-    replies = [message for message in session.messages if isinstance(message, AssistantMessage)]
-    calls = [call.id for reply in replies for call in reply.tool_calls]
-    answered = {result.tool_call_id for result in results}
-    assert len(session.messages) == 484 + 448 + 55 + 3
-    assert (len(replies), len(results), len(by_role["user"])) == (484, 448, 55 + 3)
-    assert sum(result.error is not None for result in results) == 12
-    assert (len(calls), sum(call not in answered for call in calls)) == (454, 6)
-    assert session.root == "/Users/badlogic/workspaces/pi-mono"
-    assert session.notes == ("2 compactions are ignored: the whole log is read.",)
-    assert set(session.reported) <= {reply.id for reply in replies}
-    assert all(message.time is not None for message in session.messages)
-    assert len({message.id for message in session.messages}) == len(session.messages)

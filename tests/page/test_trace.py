@@ -1,4 +1,4 @@
-"""A real coding session, replayed call by call: no orphan, no gap, bodies the providers take, counts that come true."""
+"""Long coding sessions, replayed call by call: no orphan, no gap, bodies the providers take, counts that come true."""
 
 import re
 from collections import Counter
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -20,29 +19,29 @@ from recto.page.messages import AssistantMessage, Message, Text, ToolMessage
 from recto.page.paths import Project
 from recto.page.setting import Page
 from recto.page.tokens import Calibration
+from tests.long_session import EACH_SESSION, Known
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, lies, orphans, parse
 
 pytestmark = pytest.mark.full
 
-TRACE = Path(__file__).resolve().parents[2].parent / "shared" / "traces" / "pi_before-compaction.jsonl"
 MODEL = "claude-opus-4-5"
 WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
 WHOLE = FoldSettings(reads=None, terminal=None)
 
 
 @cache
-def session() -> Session:
-    assert TRACE.is_file(), f"The recorded session {TRACE} is missing. It is handed out with the project, not in it."
-    return read_session(TRACE.read_bytes(), source=TRACE.name)
+def session(known: Known) -> Session:
+    return read_session(known.data, source=known.name)
 
 
-def fold_settings() -> FoldSettings:
-    tools = session().tools
+def fold_settings(session: Session) -> FoldSettings:
+    tools = session.tools
+    reads = ReadRule(tools=tools.reads, path_args=tools.path_args) if tools.reads else None
     return FoldSettings(
-        reads=ReadRule(tools=tools.reads, path_args=tools.path_args),
+        reads=reads,
         terminal=AgeRule(tools=tools.terminal, keep=5, max_age=TERMINAL.max_age, placeholder=TERMINAL.placeholder),
-        project=Project(root=session().root),
+        project=Project(root=session.root),
     )
 
 
@@ -58,29 +57,18 @@ def calls(messages: Sequence[Message]) -> Iterator[tuple[AssistantMessage, tuple
             yield message, tuple(messages[:place])
 
 
-def test_the_session_is_the_one_we_know():
-    # 55 messages of the user, and 3 commands the user ran, which its agent told the model as the user's words.
-    roles = Counter(message.role for message in session().messages)
-    assert roles == {"assistant": 484, "tool": 448, "user": 55 + 3}
-    assert session().root == "/Users/badlogic/workspaces/pi-mono"
-    assert (session().tools.reads, session().tools.path_args, session().tools.terminal) == (
-        ("read",),
-        ("path",),
-        ("bash",),
-    )
-
-
+@EACH_SESSION
 @WIRES
-def test_R10_no_orphan_reaches_any_page_and_the_providers_types_take_them(wire: WireName):
-    fold, found = fold_settings(), list[str]()
-    views = [log for _, log in calls(session().messages)]
-    for number, log in enumerate((*views, session().messages)):
+def test_R10_no_orphan_reaches_any_page_and_the_providers_types_take_them(known: Known, wire: WireName):
+    messages, fold, found = session(known).messages, fold_settings(session(known)), list[str]()
+    views = [log for _, log in calls(messages)]
+    for number, log in enumerate((*views, messages)):
         page, manifest = set_page(log, wire, fold)
         body = parse(page)
         found += [*orphans(body, wire), *gaps(page, manifest)]
-        if number % 10 == 0 or log is session().messages:
+        if number % 10 == 0 or log is messages:
             found += [*lies(manifest, log), *breaches(body, wire)]
-    assert len(views) == 484
+    assert len(views) == known.roles["assistant"]
     assert found == []
 
 
@@ -91,24 +79,26 @@ def unanswered(messages: Sequence[Message]) -> Counter[str]:
     return Counter(message.id for message in asking for call in message.tool_calls if call.id not in answered)
 
 
+@EACH_SESSION
 @WIRES
-def test_R10_each_of_the_six_calls_that_never_got_a_result_is_told(wire: WireName):
-    _, manifest = set_page(session().messages, wire, fold_settings())
+def test_R10_each_of_the_calls_that_never_got_a_result_is_told(known: Known, wire: WireName):
+    messages = session(known).messages
+    _, manifest = set_page(messages, wire, fold_settings(session(known)))
     told: Counter[str] = Counter()
     for part in manifest.parts:
         lost = re.search(r"(\d+) of \d+ calls never got a result", part.reason)
         if lost and part.rule == "R10":
             told[part.source] += int(lost[1])
-    assert told == unanswered(session().messages)
-    assert told.total() == 6
+    assert told == unanswered(messages)
+    assert told.total() == known.unanswered
 
 
-def successes(tool: str) -> Iterator[tuple[Mapping[str, object], ToolMessage]]:
-    """Results of a tool that went well, each with the arguments of its call, told the plain way."""
+def successes(messages: Sequence[Message], tools: Sequence[str]) -> Iterator[tuple[Mapping[str, object], ToolMessage]]:
+    """Results of tools that went well, each with the arguments of its call, told the plain way."""
     asked: dict[str, Mapping[str, object]] = {}
-    for message in session().messages:
+    for message in messages:
         if isinstance(message, AssistantMessage):
-            named = [call for call in message.tool_calls if call.name == tool]
+            named = [call for call in message.tool_calls if call.name in tools]
             asked |= {call.id: load_object(call.arguments) or {} for call in named}
         elif isinstance(message, ToolMessage) and message.tool_call_id in asked and not failed(message):
             yield asked[message.tool_call_id], message
@@ -119,20 +109,22 @@ def failed(message: ToolMessage) -> bool:
     return message.error is not None or "".join(texts[:1]).lstrip().startswith("Error:")
 
 
+@EACH_SESSION
 @WIRES
-def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(wire: WireName):
-    _, manifest = set_page(session().messages, wire, fold_settings())
+def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(known: Known, wire: WireName):
+    read, messages, tools = session(known), session(known).messages, session(known).tools
+    _, manifest = set_page(messages, wire, fold_settings(read))
     receipts = list(manifest.receipts)
     folded = Counter(path for receipt in receipts if receipt.rule == "R2" for path in receipt.paths)
-    reads = Counter(str(arguments["path"]).removeprefix(f"{session().root}/") for arguments, _ in successes("read"))
+    paths = (str(arguments[tools.path_args[0]]) for arguments, _ in successes(messages, tools.reads))
+    reads = Counter(path.removeprefix(f"{read.root}/") for path in paths)
     assert folded == {path: count - 5 for path, count in reads.items() if count > 5}
-    assert folded.total() == 64
 
-    now = max(message.time for message in session().messages if message.time)
-    commands = [message for _, message in successes("bash")][:-5]
+    now = max(message.time for message in messages if message.time)
+    commands = [message for _, message in successes(messages, tools.terminal)][:-5]
     old = {message.id for message in commands if message.time and now - message.time > timedelta(minutes=15)}
     assert {receipt.message for receipt in receipts if receipt.rule == "R8"} == old
-    assert len(old) == 175
+    assert Counter(receipt.rule for receipt in receipts) == known.folds
     assert manifest.tokens_after < manifest.tokens_before * 0.75
 
 
@@ -145,14 +137,16 @@ class Guess:
     expected: int
 
 
-def guesses(wire: WireName) -> Iterator[Guess]:
-    """Every call but the first, up to the first compaction, where the real agent's page was cut and ours is not."""
+def guesses(session: Session, wire: WireName) -> Iterator[Guess]:
+    """Every call but the first, up to the first compaction, where the agent's own page was cut and ours is not."""
     last: Calibration | None = None
     target = Target(wire=wire, model=MODEL)
-    for answer, log in calls(session().messages):
-        reported = session().reported.get(answer.id)
-        if int(answer.id.removeprefix("m")) > first_compaction() or reported is None:
+    for answer, log in calls(session.messages):
+        reported = session.reported.get(answer.id)
+        if reported is None:
             continue
+        if last is not None and reported < last.reported / 2:
+            return
         page, manifest = assemble(Facts(log=log, target=target, fold=WHOLE, last=last))
         if last is not None:
             assert manifest.tokens.estimated
@@ -160,18 +154,13 @@ def guesses(wire: WireName) -> Iterator[Guess]:
         last = Calibration(digest=page.digest, counted=manifest.tokens_after, reported=reported)
 
 
-def first_compaction() -> int:
-    """The line of the session where its agent first cut its own page."""
-    lines = TRACE.read_bytes().splitlines()
-    return next(number for number, line in enumerate(lines, start=1) if b'"type":"compaction"' in line[:40])
-
-
+@EACH_SESSION
 @WIRES
-def test_an_estimate_is_nearer_to_what_the_provider_reports_than_the_bare_count(wire: WireName):
-    found = list(guesses(wire))
+def test_an_estimate_is_nearer_to_what_the_provider_reports_than_the_bare_count(known: Known, wire: WireName):
+    found = list(guesses(session(known), wire))
     calibrated = [abs(guess.expected - guess.reported) for guess in found]
     bare = [abs(guess.counted - guess.reported) for guess in found]
     relative = [error / guess.reported for error, guess in zip(calibrated, found, strict=True)]
-    assert len(found) == 170
+    assert len(found) == known.guesses
     assert sum(calibrated) / len(found) < sum(bare) / len(found)
     assert sum(relative) / len(found) < 0.10
