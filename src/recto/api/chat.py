@@ -72,7 +72,8 @@ async def chat(request: Request) -> Response:
     its own, so one whose answer was lost is not to be sent again blindly: `POST /api/v1/agent/runs` has ids for that.
     """
     body = await read_body(request, MOST_BYTES, "Request body")
-    new_id = backend_of(request).new_id
+    backend = backend_of(request)
+    new_id = backend.new_id
     try:
         asked = as_object(load(body), "body")
     except ValueError as error:
@@ -85,7 +86,7 @@ async def chat(request: Request) -> Response:
         "forwardedProps": {name: wish for name in WISHES if (wish := _text(asked, name, name).strip())},
     }
     try:
-        return await admit_run(request, dump(run), streams=True)
+        return await admit_run(request, dump(run), streams=True, fallback=backend.chat_agent)
     except WireError as error:
         raise WireError(where=_as_sent(error.where, said), problem=error.problem) from error
     except Refused as error:
