@@ -23,7 +23,7 @@ CHAT = "/api/v1/chat"
 # Clients send all that was ever said; what the run is given of it keeps the limits of any run.
 MOST_BYTES = 8 * 1024 * 1024
 # Those of a request that a run is asked for by name.
-WISHES = ("skill", "voice_mode")
+WISHES = ("skill", "voice_mode", "timezone")
 NO_WORDS = "there is none; send the user's words as `message`, or as the last user message of `messages`"
 LONG_MESSAGE = f"The parts of the message exceed {MAX_BYTES:,} bytes. Upload files, and name the urls they get."
 TOO_DEEP = "is nested too deep to be stored; make it flatter"
@@ -63,6 +63,7 @@ class ChatBody(BaseModel):
     )
     skill: str | None = Field(default=None, description="The skill to go on in; `core` for none.")
     voice_mode: str | None = Field(default=None, description="The tone of the answer.")
+    timezone: str | None = Field(default=None, description="Where the user is, such as `Asia/Shanghai`.")
 
 
 async def chat(request: Request) -> Response:

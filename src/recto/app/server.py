@@ -36,6 +36,7 @@ from recto.app.filing import (
     upload_rules,
 )
 from recto.cli.server_settings import ServerSettings
+from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
 from recto.engine.janitor import keep_clean
@@ -104,6 +105,7 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
     return {
         "agents": ", ".join(crew.agents),
         "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
+        "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
         "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in crew.tools.items()),
         "prices": f"of {prices.as_of}, in {prices.currency}",
     }
@@ -259,6 +261,7 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
         store=store,
         hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds)),
         cabinet=cabinet,
+        zone=zone_of_server(settings.timezone),
         workspaces=settings.workspaces_folder,
         workspace_bytes=settings.workspace_bytes,
         vision=settings.vision,

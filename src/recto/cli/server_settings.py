@@ -44,6 +44,7 @@ class ServerSettings:
     agents: Path | None = None
     agent: str | None = None
     model: str = "demo"
+    timezone: str | None = None
     database_url: str | None = None
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
     runs: int = 200
