@@ -147,6 +147,7 @@ async def local_api(folder: Path, routes: Sequence[Route]) -> AsyncGenerator[Loc
         files=Attachments(api.storage, store, FileSettings(), clock=lambda: NOW, new_id=new_id),
         signer=Signer([SigningKey(id="k1", secret=b"a secret of our tests")], lambda: BASE),
         agent="vibe",
+        chat_agent="vibe",
         agents={},
         admit=_refuse_admission,
         cancel=api.cancelled.append,

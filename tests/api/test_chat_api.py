@@ -109,9 +109,11 @@ async def test_P16_a_conversation_goes_on_under_its_id(door: Door):
     assert door.admitted[-1].thread == THREAD.lower()
 
 
-async def test_P16_skill_and_tone_are_wishes_of_the_run_and_all_else_is_ignored(door: Door):
+async def test_P1_P16_skill_tone_and_zone_are_wishes_of_the_run_and_all_else_is_ignored(door: Door):
     asked: dict[str, Json] = {"message": "hi", "skill": "core", "voice_mode": "warm", "agent": "x", "threadId": 7}
-    assert (await door.run_of(asked)).props == {"skill": "core", "voice_mode": "warm"}
+    asked |= {"timezone": "Asia/Shanghai"}
+    wishes = {"skill": "core", "voice_mode": "warm", "timezone": "Asia/Shanghai"}
+    assert (await door.run_of(asked)).props == wishes
     assert (await door.run_of({"message": "hi", "skill": " ", "voice_mode": None})).props == {}
 
 
@@ -135,6 +137,8 @@ REFUSED: list[tuple[object, str]] = [
     (deep(200), "body: is nested more than 128 deep"),
     ({"message": "x", "skill": 7}, "skill: must be a string, is a number"),
     ({"message": "x", "voice_mode": []}, "voice_mode: must be a string, is an array"),
+    ({"message": "x", "timezone": 8}, "timezone: must be a string, is a number"),
+    ({"message": "x", "timezone": "Beijing"}, "timezone: 'Beijing' is no time zone; name one such as Asia/Shanghai"),
     ({"message": "x", "conversation_id": 7}, "conversation_id: must be a string, is a number"),
     ({"message": "x", "conversation_id": "no"}, "conversation_id: must be a UUID, is 'no'"),
     ({"message": "x", "conversation_id": ""}, "conversation_id: must be a UUID, is ''"),

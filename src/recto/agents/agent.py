@@ -60,10 +60,11 @@ class Sampling:
 class Agent:
     """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request.
 
-    Without a `model` or a `window` it has the server's. `titles` says who names a thread. `client_system` lets a
-    client's system and developer messages speak as the system prompt; else they are context, with a user's authority.
-    `file_input` is what its users may attach, `quote` a text that all its pages carry (D2), `datasets` the ids of those
-    it brings along. `vision` says whether its model sees pictures; None leaves it to what is known of the model.
+    Without a `model`, a `window` or a `timezone` it has the server's. `titles` says who names a thread. `client_system`
+    lets a client's system and developer messages speak as the system prompt; else they are context, with a user's
+    authority. `file_input` is what its users may attach, `quote` a text that all its pages carry (D2), `datasets` the
+    ids of those it brings along. `vision` says whether its model sees pictures; None leaves it to what is known of the
+    model.
 
     With `skills` its pages are those of a phase (S1): `select` while a thread has no skill, then `execute`. The offer
     of `use_skill` has `directory_tokens`, an expert is shown `cases` at most. `voices` are texts of the tone section,
@@ -97,6 +98,7 @@ class Agent:
     field_titles: Mapping[str, str] = field(default_factory=dict[str, str])
     tiers: Mapping[str, Limits] = field(default_factory=dict[str, Limits])
     locale: str = "en"
+    timezone: str | None = None
     tool_calling: ToolCalling = "native"
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
     fold: FoldSettings = FoldSettings()

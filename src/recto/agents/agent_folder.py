@@ -238,6 +238,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         voice=table.voice if table.voice in table.voices else next(iter(table.voices), table.voice),
         tiers={name: _limits(limits, table.limits, more) for name, more in table.tiers.items()},
         locale=table.locale,
+        timezone=table.timezone,
         tool_calling=table.tool_calling,
         # What came from YAML has no other types.
         options=cast("Mapping[str, Json]", table.options),

@@ -12,6 +12,7 @@ from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, Effort, Tit
 from recto.agents.file_input import FileMode
 from recto.agents.fold_table import ByAge, Fold, Reads, on_or_off
 from recto.config.checked import ANY, Table
+from recto.config.zones import find_zone
 from recto.page.facts import ToolCalling
 from recto.page.input_files import ENDINGS
 
@@ -54,6 +55,11 @@ def _number_or_all(value: object) -> object:
 def _model(value: str) -> str:
     if not MODEL.fullmatch(value):
         raise ValueError("it is demo, openai:NAME, anthropic:NAME or compatible:NAME")
+    return value
+
+
+def _zone(value: str) -> str:
+    find_zone(value)
     return value
 
 
@@ -171,6 +177,7 @@ class AgentTable(Table):
     tone: str = ""
     rules: str = ""
     locale: Literal["zh", "en"] = "en"
+    timezone: Annotated[str, AfterValidator(_zone)] | None = None
     model: Annotated[str, AfterValidator(_model)] | None = None
     window: Count | None = None
     vision: bool | None = None

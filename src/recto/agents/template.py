@@ -32,6 +32,7 @@ description: What this agent is for, in one line.
 
 # Words
 # locale: en                   # or zh: headings and reminders the model sees
+# timezone: Asia/Shanghai      # whose days and hours count where a request names none; default: the server's
 # tone: Warm and brief.        # default: none, no such section; so for rules
 # rules: Calculate with the calculator, never in your head.
 # voices: {{warm: Warm and patient.}}   # tones a request may ask for by voice_mode; default: none

@@ -36,10 +36,10 @@ class User:
 class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
 
-    `agent` is the one a thread gets that names none; `tool_names` are those of each agent's own tools, `offered` those
-    its models are offered, also where a client may answer for them. `operators` are the users who may look at how the
-    whole server does. `uploading` counts the uploads at work in this process; `outbound` fetches what urls of others
-    stand for; `profile_bytes` is how much may be kept of a user.
+    `agent` is the one a thread gets that names none, `chat_agent` the one it gets on `/chat`; `tool_names` are those of
+    each agent's own tools, `offered` those its models are offered, also where a client may answer for them. `operators`
+    are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process;
+    `outbound` fetches what urls of others stand for; `profile_bytes` is how much may be kept of a user.
     """
 
     store: Store
@@ -47,6 +47,7 @@ class Backend:
     files: Attachments
     signer: Signer
     agent: str
+    chat_agent: str
     agents: Mapping[str, Agent]
     admit: Callable[[Admission], Awaitable[Admitted]]
     cancel: Callable[[str], None]

@@ -6,11 +6,11 @@ import hashlib
 import re
 from collections.abc import Collection, Mapping
 from datetime import tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 from starlette.requests import Request
 
+from recto.config.zones import find_zone
 from recto.errors import TooLarge, WireError
 from recto.page.attachment import without_copies
 from recto.page.canonical import Json, dump, load, load_object, parts_of
@@ -22,7 +22,6 @@ from recto.store.ports import StoredRun
 MAX_BYTES = 262_144
 # May be one of the roles that are not kept; whether it is one is looked at then.
 COPY = re.compile(rb'"(?:assistant|reasoning|activity)"|\\u')
-NO_ZONES = ("localtime", "Factory", "posixrules")
 # What is nested deeper cannot be written again, so the same input could not be told from another (P4).
 MAX_DEPTH = 128
 # Python refuses to read a number of thousands of digits; no event has one of more than a few.
@@ -125,13 +124,9 @@ def check_tools(found: RunInput, own: Collection[str]) -> None:
 def zone_of(name: str, where: str) -> tzinfo:
     """A time zone by its name."""
     try:
-        # Names that some systems have for whatever their own zone is.
-        if name in NO_ZONES:
-            raise ValueError(name)
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        problem = f"{name[:64]!r} is no time zone; name one such as Asia/Shanghai"
-        raise WireError(where=where, problem=problem) from error
+        return find_zone(name)
+    except ValueError as error:
+        raise WireError(where=where, problem=str(error)) from error
 
 
 def parse_after(text: str) -> int:

@@ -23,7 +23,7 @@ CHAT = "/api/v1/chat"
 # Clients send all that was ever said; what the run is given of it keeps the limits of any run.
 MOST_BYTES = 8 * 1024 * 1024
 # Those of a request that a run is asked for by name.
-WISHES = ("skill", "voice_mode")
+WISHES = ("skill", "voice_mode", "timezone")
 NO_WORDS = "there is none; send the user's words as `message`, or as the last user message of `messages`"
 LONG_MESSAGE = f"The parts of the message exceed {MAX_BYTES:,} bytes. Upload files, and name the urls they get."
 TOO_DEEP = "is nested too deep to be stored; make it flatter"
@@ -63,6 +63,7 @@ class ChatBody(BaseModel):
     )
     skill: str | None = Field(default=None, description="The skill to go on in; `core` for none.")
     voice_mode: str | None = Field(default=None, description="The tone of the answer.")
+    timezone: str | None = Field(default=None, description="Where the user is, such as `Asia/Shanghai`.")
 
 
 async def chat(request: Request) -> Response:
@@ -72,7 +73,8 @@ async def chat(request: Request) -> Response:
     its own, so one whose answer was lost is not to be sent again blindly: `POST /api/v1/agent/runs` has ids for that.
     """
     body = await read_body(request, MOST_BYTES, "Request body")
-    new_id = backend_of(request).new_id
+    backend = backend_of(request)
+    new_id = backend.new_id
     try:
         asked = as_object(load(body), "body")
     except ValueError as error:
@@ -85,7 +87,7 @@ async def chat(request: Request) -> Response:
         "forwardedProps": {name: wish for name in WISHES if (wish := _text(asked, name, name).strip())},
     }
     try:
-        return await admit_run(request, dump(run), streams=True)
+        return await admit_run(request, dump(run), streams=True, fallback=backend.chat_agent)
     except WireError as error:
         raise WireError(where=_as_sent(error.where, said), problem=error.problem) from error
     except Refused as error:

@@ -44,7 +44,9 @@ HAS_NUL = "{text!r} holds the character U+0000, which cannot be stored; take it 
 TOO_BIG = "the whole number {number} has more than 64 bits and would be kept as another; send it as a string"
 SKILL_DATA = "skill_data"
 NOT_YOURS = "Only an operator of this server may give users a tier. Operators are named in RECTO_OPERATORS."
-AgentName = Annotated[str | None, Query(description="Whose schema a change has to keep; by default, the server's.")]
+AgentName = Annotated[
+    str | None, Query(description="Whose schema a change keeps; by default, of who answers on /chat.")
+]
 UserName = Annotated[str, Path(description="The user's name.")]
 
 
@@ -91,7 +93,7 @@ def _check_agent(backend: Backend, agent: str | None) -> None:
 
 def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json]) -> None:
     """Refuse what an agent could not use (S6)."""
-    name = agent or backend.agent
+    name = agent or backend.chat_agent
     schema = backend.agents[name].profile_schema if name in backend.agents else None
     wrong = check_profile(fields, schema) if schema else None
     if wrong:

@@ -54,11 +54,15 @@ async def start_run(request: Request) -> Response:
     The same request again answers with the same run. `forwardedProps` may name `agent`, `timezone`, `multitask`
     (`enqueue`, `reject` or `interrupt`), `skill`, `scenario`, `voice_mode` and `datasets`.
     """
-    return await admit_run(request, await read_body(request), streams=wants_stream(request.headers.get("accept", "")))
+    streams = wants_stream(request.headers.get("accept", ""))
+    return await admit_run(request, await read_body(request), streams=streams, fallback=backend_of(request).agent)
 
 
-async def admit_run(request: Request, body: bytes, *, streams: bool) -> Response:
-    """Store the run of a RunAgentInput, or refuse it; answer with its events, or with what it goes by."""
+async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: str) -> Response:
+    """Store the run of a RunAgentInput, or refuse it; answer with its events, or with what it goes by.
+
+    `fallback` is the agent that answers where neither the run nor its thread names one.
+    """
     backend, owner = backend_of(request), user_of(request).name
     run_input = parse_input(body)
     wishes = wishes_of(run_input.props)
@@ -67,7 +71,7 @@ async def admit_run(request: Request, body: bytes, *, streams: bool) -> Response
         # It was taken before (P4): its files are not looked for, nor stored, once more.
         return _known(backend, again.run, told, streams=streams)
     try:
-        agent = await _check_wishes(backend, owner, run_input, wishes)
+        agent = await _check_wishes(backend, owner, run_input, wishes, fallback)
     except (WireError, Refused):
         # The same: what was there then may be gone.
         again = await backend.store.again(owner, run_input.run, digest)
@@ -76,7 +80,7 @@ async def admit_run(request: Request, body: bytes, *, streams: bool) -> Response
         return _known(backend, again.run, told, streams=streams)
     await _check_thread(backend, owner, run_input)
     attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input)
-    admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest)
+    admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest, fallback=fallback)
     try:
         if streams:
             return await _stream_run(backend, admission, told)
@@ -92,7 +96,7 @@ def _known(backend: Backend, run: StoredRun, told: Teller, *, streams: bool) -> 
     return json_answer(admitted_row(run), 202)
 
 
-async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes) -> Agent:
+async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes, fallback: str) -> Agent:
     """The agent that is to answer. Agents, skills, tools and datasets must be there."""
     if wishes.timezone is not None:
         zone_of(wishes.timezone, "forwardedProps.timezone")
@@ -104,7 +108,7 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
     is_particular = bool(run_input.tools) or any(files_in(run_input.messages)) or has_skill_wishes(wishes)
     if name is None and is_particular:
         name = await backend.store.thread_agent(owner, run_input.thread.lower())
-    name = name or backend.agent
+    name = name or fallback
     check_tools(run_input, backend.tool_names.get(name, ()))
     agent = backend.agents.get(name, CHAT)
     active = await _active_skill(backend, owner, run_input) if needs_active(wishes) else None
@@ -218,7 +222,6 @@ def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes
         owner=owner,
         thread=run_input.thread.lower(),
         agent=wishes.agent,
-        fallback=backend.agent,
         multitask=wishes.multitask,
         bounds=backend.bounds,
         input=attached.body,

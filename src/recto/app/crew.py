@@ -33,7 +33,7 @@ class Crew:
 
 
 def make_crew(settings: ServerSettings) -> Crew:
-    """Everybody who can work. One that cannot is left out and said to be, unless it is the one that answers first."""
+    """Everybody who can work. One that cannot is left out and said to be, unless it answers where nobody is named."""
     built_in, packages = Registry(tools_built_in()), tools_of_packages()
 
     @cache
@@ -42,10 +42,11 @@ def make_crew(settings: ServerSettings) -> Crew:
 
     loaded = load_agents(settings.agents, settings.limits, Toolbox(built_in=built_in, of_folder=of_folder))
     agents, models, left_out = _with_models(settings, loaded)
-    if settings.agent not in agents:
-        known = f"there is none that can work; known: {', '.join(agents)}"
-        why = "; ".join(map(str, loaded.broken.get(settings.agent, left_out.get(settings.agent, ()))))
-        raise SettingsError(name="agent", value=settings.agent, allowed=f"{known}. {why}".strip(". "))
+    for name in (settings.run_agent, settings.chat_agent):
+        if name not in agents:
+            known = f"there is none that can work; known: {', '.join(agents)}"
+            why = "; ".join(map(str, loaded.broken.get(name, left_out.get(name, ()))))
+            raise SettingsError(name="agent", value=name, allowed=f"{known}. {why}".strip(". "))
     tools = {
         name: Registry((*tools_of_agent(agent, built_in), *of_folder(loaded.folders[name]).values()))
         for name, agent in agents.items()

@@ -19,6 +19,7 @@ from recto.api.attachments import ATTACHMENTS
 from recto.api.auth import AuthSettings, Doorman
 from recto.api.auth_token import check_binding, is_loopback, local_token
 from recto.api.backend import Backend
+from recto.api.chat import CHAT
 from recto.api.gate import GateRules
 from recto.api.listen import listen
 from recto.api.server import make_api
@@ -35,6 +36,7 @@ from recto.app.filing import (
     upload_rules,
 )
 from recto.cli.server_settings import ServerSettings
+from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
 from recto.engine.janitor import keep_clean
@@ -102,6 +104,8 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
     crew, prices = make_crew(settings), load_prices(settings.prices)
     return {
         "agents": ", ".join(crew.agents),
+        "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
+        "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
         "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in crew.tools.items()),
         "prices": f"of {prices.as_of}, in {prices.currency}",
     }
@@ -229,7 +233,8 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
     return Backend(
         store=shop.store,
         hub=shop.hub,
-        agent=settings.agent,
+        agent=settings.run_agent,
+        chat_agent=settings.chat_agent,
         agents=shop.agents,
         tool_names={name: tools.own_names() for name, tools in shop.tools.items()},
         offered={name: frozenset(offer.name for offer in tools.offers(tools)) for name, tools in shop.tools.items()},
@@ -256,6 +261,7 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
         store=store,
         hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds)),
         cabinet=cabinet,
+        zone=zone_of_server(settings.timezone),
         workspaces=settings.workspaces_folder,
         workspace_bytes=settings.workspace_bytes,
         vision=settings.vision,

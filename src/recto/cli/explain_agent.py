@@ -18,6 +18,7 @@ from recto.cli import options
 from recto.cli.data import opened_store
 from recto.cli.server_settings import ServerSettings, load_settings
 from recto.config.checked import nearest
+from recto.config.zones import zone_of_server
 from recto.errors import RectoError, SettingsError
 from recto.page.canonical import Json, dump
 from recto.page.facts import Facts
@@ -119,7 +120,7 @@ async def _explained(settings: ServerSettings, asked: Asked) -> Explained:
     skill = _skill(agent, asked)
     if asked.voice is not None and asked.voice not in agent.voices:
         raise _unknown("--voice", asked.voice, agent.voices)
-    known = await _known(settings, skill, asked, agent.locale) if skill else Known()
+    known = await _known(settings, skill, asked, agent) if skill else Known()
     stage = stage_of(agent, skill, known, asked.voice, tools)
     facts = Facts(
         log=(),
@@ -175,7 +176,7 @@ def _unknown(option: str, value: str, known: Collection[str]) -> SettingsError:
     return SettingsError(name=option, value=value, allowed=f"there is none{nearest(value, known)}")
 
 
-async def _known(settings: ServerSettings, skill: Skill, asked: Asked, locale: str) -> Known:
+async def _known(settings: ServerSettings, skill: Skill, asked: Asked, agent: Agent) -> Known:
     from recto.worker.staging import Asker, know
 
     if asked.user is None:
@@ -183,8 +184,8 @@ async def _known(settings: ServerSettings, skill: Skill, asked: Asked, locale: s
         return Known(scenario=chosen.name if chosen else None)
     async with opened_store(settings) as store:
         tier = (await store.whole_profile(asked.user)).tier or FREE_TIER
-        month = f"{datetime.now().astimezone():%Y-%m}"
-        asker = Asker(owner=asked.user, tier=tier, month=month, locale=locale)
+        month = f"{datetime.now(zone_of_server(agent.timezone or settings.timezone)):%Y-%m}"
+        asker = Asker(owner=asked.user, tier=tier, month=month, locale=agent.locale)
         return await know(store, asker, skill, asked.scenario)
 
 

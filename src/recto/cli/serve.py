@@ -93,7 +93,7 @@ def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> C
             typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
         sys.stdout.flush()
         if hello and token:
-            say_hello(url, token, settings.agent)
+            say_hello(url, token, settings.chat_agent)
         elif hello:
             typer.echo("--hello needs the local token; set RECTO_TOKEN to have one beside API keys or JWT.")
 

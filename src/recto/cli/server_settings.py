@@ -42,8 +42,9 @@ class ServerSettings:
     port: int = 8787
     data: Path = Path("recto-data")
     agents: Path | None = None
-    agent: str = "vibe"
+    agent: str | None = None
     model: str = "demo"
+    timezone: str | None = None
     database_url: str | None = None
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
     runs: int = 200
@@ -124,6 +125,16 @@ class ServerSettings:
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
     limits: Limits = Limits()
+
+    @property
+    def run_agent(self) -> str:
+        """Who answers a run that names nobody, in a thread where nobody has answered (C4)."""
+        return self.agent or "chat"
+
+    @property
+    def chat_agent(self) -> str:
+        """The same, of what is said on `/chat`."""
+        return self.agent or "vibe"
 
     @property
     def files_folder(self) -> Path:

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from recto.config.zones import find_zone
+
 # A year and a century: more is a mistake, and a time beyond the calendar.
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -34,6 +36,11 @@ def _check_languages(text: str) -> str:
     return text
 
 
+def _check_zone(name: str) -> str:
+    find_zone(name)
+    return name
+
+
 class ServerTable(BaseModel):
     """What was said of the server, in a file, the environment or on the command line. None: nothing was."""
 
@@ -45,6 +52,7 @@ class ServerTable(BaseModel):
     agents: Path | None = None
     agent: Annotated[str, Field(min_length=1)] | None = None
     model: Annotated[str, Field(min_length=1)] | None = None
+    timezone: Annotated[str, AfterValidator(_check_zone)] | None = None
     database_url: str | None = None
     synchronous: Literal["NORMAL", "FULL"] | None = None
     runs: Annotated[int, Field(ge=0)] | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta, tzinfo
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
+from recto.config.zones import find_zone
 from recto.errors import ToolError
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
@@ -32,9 +32,8 @@ def current_time(
 
 def _zone(name: str) -> tzinfo:
     try:
-        return ZoneInfo(name)
-    # A folder such as "Asia" is an OSError, a path that leads out of the data a ValueError, anything else a KeyError.
-    except (KeyError, ValueError, OSError) as error:
+        return find_zone(name)
+    except ValueError as error:
         raise ToolError(f"There is no time zone {name!r}. Give an IANA name such as Asia/Shanghai or UTC.") from error
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import datetime, timedelta, tzinfo
 
 from recto.agents.agent import Agent
+from recto.config.zones import find_zone
 from recto.engine.ports import Signal
 from recto.models.ports import Model, Usage
 from recto.page import (
@@ -129,11 +129,9 @@ class Desk:
 
     @property
     def zone(self) -> tzinfo:
-        """The client's time zone; UTC where it named none we know."""
-        try:
-            return ZoneInfo(str(self.input.props.get("timezone") or "UTC"))
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            return UTC
+        """The turn's time zone (P1): the client's, else the agent's, else the server's."""
+        name = self.input.props.get("timezone") or self.agent.timezone
+        return find_zone(str(name)) if name else self.shop.zone
 
     @property
     def skill(self) -> Skill | None:

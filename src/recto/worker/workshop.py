@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -37,7 +37,8 @@ def pass_by(_point: Point) -> None:
 class Workshop:
     """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
 
-    `models` are those that agents ask for by name; the others have `model`. `cabinet` has the files, `workspaces` is
+    `models` are those that agents ask for by name; the others have `model`. `zone` is where it is that time, for turns
+    that are told no other. `cabinet` has the files, `workspaces` is
     the folder in which each thread has one, of `workspace_bytes` at most; a server may keep neither. `vision` says
     whether models see pictures, where it is not left to what is known of each; `profile_bytes` how much is kept of a
     user.
@@ -60,6 +61,7 @@ class Workshop:
     recorder: RecorderSettings = RecorderSettings()
     reached: Callable[[Point], None] = field(default=pass_by)
     cabinet: Cabinet | None = None
+    zone: tzinfo = UTC
     workspaces: Path | None = None
     workspace_bytes: int = WORKSPACE_BYTES
     vision: bool | None = None

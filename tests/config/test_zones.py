@@ -1,0 +1,57 @@
+"""Zones by name, and the machine's (P1)."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import TZPATH
+
+import pytest
+
+from recto.config.zones import find_zone, machine_zone
+
+SUMMER, WINTER = datetime(2026, 7, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "Asia", "../etc/passwd", "/etc/passwd", "", "\0", "localtime"])
+def test_P1_what_is_no_zone_or_another_on_each_machine_is_refused(name: str):
+    with pytest.raises(ValueError, match="is no time zone; name one such as Asia/Shanghai"):
+        find_zone(name)
+
+
+@pytest.mark.parametrize(
+    ("environment", "files", "found"),
+    [
+        pytest.param({"TZ": "Asia/Shanghai"}, {"timezone": "Europe/Paris\n"}, "Asia/Shanghai", id="TZ first"),
+        pytest.param({"TZ": ":Asia/Shanghai"}, {}, "Asia/Shanghai", id="with a colon"),
+        pytest.param({"TZ": "/usr/share/zoneinfo/Asia/Shanghai"}, {}, "Asia/Shanghai", id="as a path"),
+        pytest.param({}, {"timezone": "Europe/Paris\n"}, "Europe/Paris", id="by name"),
+        pytest.param({}, {"timezone": "# none\n", "localtime": b"no zone"}, str(datetime.now().astimezone().tzinfo)),
+        pytest.param({}, {}, str(datetime.now().astimezone().tzinfo), id="nothing known"),
+    ],
+)
+def test_P1_the_zone_of_the_machine_is_found_by_its_name(
+    environment: Mapping[str, str], files: Mapping[str, str | bytes], found: str, tmp_path: Path
+):
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert str(machine_zone(environment, tmp_path)) == found
+
+
+def test_P1_the_link_of_the_machine_names_its_zone_and_wins_over_an_old_name(tmp_path: Path):
+    folder = tmp_path / "share" / "zoneinfo" / "America"
+    folder.mkdir(parents=True)
+    (folder / "New_York").touch()
+    (tmp_path / "localtime").symlink_to(folder / "New_York")
+    (tmp_path / "timezone").write_text("Europe/Paris")
+    assert str(machine_zone({}, tmp_path)) == "America/New_York"
+
+
+@pytest.mark.skipif(not any((Path(folder) / "Europe/Paris").exists() for folder in TZPATH), reason="no zones here")
+def test_P1_a_copied_zone_has_no_name_and_yet_its_summer_time(tmp_path: Path):
+    file = next(path for folder in TZPATH if (path := Path(folder) / "Europe/Paris").exists())
+    (tmp_path / "localtime").write_bytes(file.read_bytes())
+    zone = machine_zone({}, tmp_path)
+    assert [moment.astimezone(zone).utcoffset() for moment in (SUMMER, WINTER)] == [
+        timedelta(hours=2),
+        timedelta(hours=1),
+    ]
