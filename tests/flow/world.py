@@ -49,6 +49,12 @@ class ServerHere:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
+    @property
+    def pid(self) -> int:
+        """The number the system gave it."""
+        assert self._server and self._server.pid
+        return self._server.pid
+
     def begin(self, environment: Mapping[str, str]) -> None:
         self._server = self._processes.Process(target=serve_here, args=(environment,))
         self._server.start()

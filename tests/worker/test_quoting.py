@@ -1,5 +1,6 @@
 """D2, D4, D5: what the quote of a run's pages holds: the documents of the thread, or the agent's own text."""
 
+import asyncio
 from dataclasses import dataclass, field, replace
 
 from recto.agents.agent import CHAT, Agent
@@ -28,7 +29,7 @@ class Counting(Growing):
 
 
 async def quote(agent: Agent, files: FilesAtHand | None) -> Quote | None:
-    return await quoted(agent, files, OFFLINE, tell_nobody)
+    return await quoted(agent, files, OFFLINE, tell_nobody, asyncio.Semaphore(1))
 
 
 async def text(agent: Agent, files: FilesAtHand | None) -> str:

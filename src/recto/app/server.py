@@ -272,7 +272,12 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
         agents=crew.agents,
         tools=crew.tools,
         prices=load_prices(settings.prices),
-        shelf=Shelf(store, ShelfSettings(threads=settings.shelf_threads, entries=settings.shelf_entries)),
+        shelf=Shelf(
+            store,
+            ShelfSettings(
+                threads=settings.shelf_threads, entries=settings.shelf_entries, bytes=settings.shelf_bytes
+            ),
+        ),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=random.random,

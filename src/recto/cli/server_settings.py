@@ -61,6 +61,7 @@ class ServerSettings:
     model_between_seconds: float = 60.0
     shelf_threads: int = 256
     shelf_entries: int = 100_000
+    shelf_bytes: int = 64 * 2**20
     database_connections: int = 10
     window: int = 128_000
     token: str | None = None

@@ -69,6 +69,7 @@ class ServerTable(BaseModel):
     model_between_seconds: Seconds | None = None
     shelf_threads: Count | None = None
     shelf_entries: Count | None = None
+    shelf_bytes: Count | None = None
     database_connections: Count | None = None
     window: Count | None = None
     token: Secret | None = None

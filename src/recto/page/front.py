@@ -22,6 +22,8 @@ PROMPT_REASON = "the system prompt"
 JOINT = 2
 QUOTE_REASON = "the documents of this conversation"
 SUMMARY_REASON = "stands for what was compacted"
+# A longer prompt is encoded for each page: many of them would take much memory.
+KEPT_CHARACTERS = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
         return
     why = facts.prompt.why if facts.prompt else ""
     reason = "; ".join(filter(None, (PROMPT_REASON, why, told.over)))
-    message = _system(told.text, "system prompt")
+    message = _system(told.text) if len(told.text) <= KEPT_CHARACTERS else _new_system(told.text)
     changes = (*remember(told, _parts_taken), *_tools_taken(facts))
     yield Injected(message=message, kind="system", rule="S9", reason=reason, changes=changes)
 
@@ -102,9 +104,8 @@ def _quote(facts: Facts) -> Iterator[Injected]:
     if quote is None:
         return
     before = quote.tokens_before if quote.cuts else None
-    message = _system(quote.text, "quote") if quote.text else None
     reason = quote.reason or QUOTE_REASON
-    yield Injected(message=message, kind="quote", rule="D2", reason=reason, tokens_before=before)
+    yield Injected(message=quote.message, kind="quote", rule="D2", reason=reason, tokens_before=before)
 
 
 def _set(facts: Facts) -> Quote | None:
@@ -129,7 +130,9 @@ def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: Token
     return quote_message(quote, budget=budget, counter=counter)
 
 
-@lru_cache(maxsize=256)
-def _system(text: str, source: str) -> SystemMessage:
-    # The same text is the same message, so that it is encoded and counted once.
-    return SystemMessage(id=source, text=text)
+def _new_system(text: str) -> SystemMessage:
+    return SystemMessage(id="system prompt", text=text)
+
+
+# The same text is the same message, so that it is encoded and counted once.
+_system = lru_cache(maxsize=256)(_new_system)

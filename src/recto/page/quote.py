@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import TypeAlias
 
 from recto.page.input_files import InputFile, one_line
-from recto.page.messages import Source
+from recto.page.messages import Source, SystemMessage
 from recto.page.reminder import OUR_TAGS, neutralise
 from recto.page.shorten import Try, is_cut, shortened, widest
 from recto.page.tokens import TokenCounter
@@ -67,6 +68,11 @@ class Quote:
     tokens_after: int
     cuts: tuple[Cut, ...] = ()
     reason: str = ""
+
+    @cached_property
+    def message(self) -> SystemMessage | None:
+        """The message itself: encoded and counted once for all pages that have this quote, and gone with it."""
+        return SystemMessage(id="quote", text=self.text) if self.text else None
 
 
 Quoted: TypeAlias = str | Sequence[ParsedDocument]

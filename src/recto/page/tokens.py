@@ -5,7 +5,7 @@ Our own counts are estimates and say so; only a provider's reported usage for th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -28,6 +28,8 @@ TOKENS_PER_MESSAGE = 4
 TOKENS_PER_FILE = 1_300
 # Texts up to this length are counted once for all messages that have them.
 SHORT = 200
+# A longer text is counted a part at a time: the tokenizer keeps up to eighty bytes of memory for each of its bytes.
+PART_CHARACTERS = 32_768
 # A first page is mostly system prompt and tools we may not have counted, so its ratio says nothing of text.
 RATIO_BOUNDS = (0.5, 2.0)
 
@@ -51,6 +53,11 @@ class OfflineCounter:
 
     def count(self, texts: Sequence[str]) -> Sequence[int]:
         """One count per text. Text that spells a control token is counted as the text it is."""
+        if any(len(text) > PART_CHARACTERS for text in texts):
+            return [sum(self._count((part,))[0] for part in _parts(text)) for text in texts]
+        return self._count(texts)
+
+    def _count(self, texts: Sequence[str]) -> Sequence[int]:
         tokenizer = _tokenizer(self.name)
         # The tokenizer leaves a UTF-8 copy inside each text that has more than ASCII, so it is given throwaway copies.
         clean = [text if text.isascii() else scrub(text).encode().decode() for text in texts]
@@ -62,6 +69,17 @@ class OfflineCounter:
             if CONTROL_MARK in text:
                 counts[index] = len(tokenizer.encode_ordinary(text))
         return counts
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text in parts that end where a word does, as far as there is a blank to tell it by."""
+    start = 0
+    while start < len(text):
+        end = start + PART_CHARACTERS
+        blank = text.rfind(" ", start + 1, end) if end < len(text) else -1
+        end = blank if blank > 0 else min(end, len(text))
+        yield text[start:end]
+        start = end
 
 
 @cache

@@ -70,7 +70,7 @@ async def _quoted(desk: Desk) -> Quote | None:
         # Documents may take long: that the run began, and what it was asked, is not held back for so long.
         await desk.settle()
     try:
-        return await quoted(desk.agent, files, desk.shop.counter, teller)
+        return await quoted(desk.agent, files, desk.shop.counter, teller, desk.shop.quoting)
     finally:
         teller.end()
 

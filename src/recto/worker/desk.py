@@ -281,7 +281,8 @@ class Desk:
         # Only what is committed is kept for the next run.
         born = self.run.thread_created
         if not self.files.has_bytes:
-            volume = Volume(entries=self.log, last=self.last, model=self.model.name, born=born)
+            quote = self.quote.text if self.quote else ""
+            volume = Volume(entries=self.log, last=self.last, model=self.model.name, born=born, quote=quote)
             self.shop.shelf.put(self.run.thread, volume)
         if written.cancel:
             self.signal.cancelled.set()

@@ -16,15 +16,18 @@ from recto.tools.documents import NO_TEXT, Unread, failure, read_each
 from recto.tools.ports import Document, FilesAtHand, Tell
 
 # How many characters are fetched for each token of the budget: first what words take, then what lines of dots do.
-# Whatever takes more of them is mostly blanks.
-CHARACTERS_PER_TOKEN = (8, 32, 128)
+# Whatever takes more of them is mostly blanks, and not worth the memory.
+CHARACTERS_PER_TOKEN = (8, 32)
 
 
-async def quoted(agent: Agent, files: FilesAtHand | None, counter: TokenCounter, tell: Tell) -> Quote | None:
+async def quoted(
+    agent: Agent, files: FilesAtHand | None, counter: TokenCounter, tell: Tell, gate: asyncio.Semaphore
+) -> Quote | None:
     """What the pages of a run carry before its history; None: nothing.
 
     Documents are waited for to their end: a page that says how long they are must not change within a turn. Tokens are
-    counted beside the loop, and of no more than may be shown: it takes a while.
+    counted beside the loop, and of no more than may be shown: it takes a while. Only as many quotes as the gate lets
+    through are in the making: each takes its text several times.
     """
     budget = agent.file_input.quote_tokens
     if agent.quote.strip():
@@ -32,14 +35,15 @@ async def quoted(agent: Agent, files: FilesAtHand | None, counter: TokenCounter,
     if files is None or agent.file_input.mode != "always":
         return None
     chosen = choose_documents(files.turns, agent.file_input.max_files)
-    extents = await read_each(chosen, _whole, files, tell)
-    quote: Quote | None = None
-    for share in CHARACTERS_PER_TOKEN:
-        most = common_length([_length(extent) for extent in extents], budget * share)
-        quote = await _set(await _fetched(chosen, most, files, tell), budget, counter)
-        if quote is None or quote.tokens_after >= FULL_ENOUGH * budget or most >= max(map(_length, extents)):
-            break
-    return quote
+    lengths = [_length(extent) for extent in await read_each(chosen, _whole, files, tell)]
+    async with gate:
+        quote: Quote | None = None
+        for share in CHARACTERS_PER_TOKEN:
+            most = common_length(lengths, budget * share)
+            quote = await _set(await _fetched(chosen, most, files, tell), budget, counter)
+            if quote is None or quote.tokens_after >= FULL_ENOUGH * budget or most >= max(lengths):
+                break
+        return quote
 
 
 async def _whole(document: Document) -> Extent:

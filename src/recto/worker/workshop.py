@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -28,6 +29,8 @@ Point: TypeAlias = Literal[
     "claimed", "entered", "call_begun", "delta", "replied", "tools_started", "tool_acted", "tool_ended", "ending"
 ]
 
+QUOTES_AT_ONCE = 2
+
 
 def pass_by(_point: Point) -> None:
     """Nobody watches."""
@@ -41,7 +44,7 @@ class Workshop:
     that are told no other. `cabinet` has the files, `workspaces` is
     the folder in which each thread has one, of `workspace_bytes` at most; a server may keep neither. `vision` says
     whether models see pictures, where it is not left to what is known of each; `profile_bytes` how much is kept of a
-    user.
+    user. `quoting` lets through as many as may make the quote of a page at a time.
     """
 
     store: Store
@@ -66,6 +69,7 @@ class Workshop:
     workspace_bytes: int = WORKSPACE_BYTES
     vision: bool | None = None
     profile_bytes: int = 262_144
+    quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUOTES_AT_ONCE))
 
     def model_of(self, agent: Agent) -> Model:
         """The model an agent works with."""
