@@ -131,6 +131,62 @@ def test_D6_a_damaged_text_is_read_but_for_what_is_damaged():
     assert decode((CHINESE * 2_000).encode("gb18030") + b"\xff") == CHINESE * 2_000 + "\ufffd"
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (CHINESE, "utf-8"),
+        (CHINESE, "gbk"),
+        (TABLE, "gbk"),
+        (TRADITIONAL, "big5"),
+        (JAPANESE, "cp932"),
+        (JAPANESE, "euc_jp"),
+        (KOREAN, "euc_kr"),
+    ],
+)
+def test_D6_a_bad_byte_and_a_torn_end_cost_no_more_than_their_place(text: str, encoding: str):
+    begun, rest = text[:8], text[8:]
+    assert decode(begun.encode(encoding) + b"\xff" + rest.encode(encoding)) == f"{begun}\ufffd{rest}"
+    whole = text.rstrip(".。\n")
+    assert decode(whole.encode(encoding)[:-1]) == whole[:-1] + "\ufffd"
+
+
+@pytest.mark.parametrize(("text", "encoding"), [(CHINESE, "gbk"), (TRADITIONAL, "big5"), (JAPANESE, "euc_jp")])
+def test_D6_after_a_byte_that_is_missing_a_line_goes_on_as_it_is(text: str, encoding: str):
+    whole = text * 20
+    data = whole.encode(encoding)
+    for place in range(500, 540):
+        found = decode(data[:place] + data[place + 1 :]) or ""
+        sound = alike(found, whole) + alike(found[::-1], whole[::-1])
+        assert sound >= len(whole) - 8
+
+
+def alike(one: str, other: str) -> int:
+    """How many characters are the same before one is not."""
+    return next((place for place, both in enumerate(zip(one, other, strict=False)) if len({*both}) > 1), len(one))
+
+
+def test_D6_a_line_is_not_mended_for_ever():
+    lost = CHINESE.encode("gbk")[:19] + b"\n"
+    data = CHINESE.encode("gbk") * 40_000 + lost * 2_000
+    found = decode(data) or ""
+    assert found.startswith(CHINESE)
+    assert found.count("\ufffd") == 2_000
+
+
+@pytest.mark.parametrize("length", range(6, 24))
+def test_D6_a_short_beginning_in_gbk_is_not_cyrillic(length: int):
+    found = decode(CHINESE.encode("gbk")[:length])
+    assert found == CHINESE[: length // 2] + "\ufffd" * (length % 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["naïve", "a naïve approach", "café", "Straße", "über", "façade", "El Niño", "Ångström", "it’s", "10 €", "100 £"],
+)
+def test_D6_a_word_of_europe_among_ascii_is_not_chinese(text: str):
+    assert decode(text.encode("cp1252")) == text
+
+
 def test_D6_a_stray_nul_does_not_stay_in_a_text():
     assert decode(b"a line of words\n" * 20 + b"\0") == "a line of words\n" * 20 + "\ufffd"
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from recto.files.parsing.alphabets import alphabet_of
+from recto.files.parsing.east_asian import ENCODINGS, LIKELY, SURE, UNREADABLE, east_asian, mended
 
 # Longer marks first: that of UTF-32 begins with that of UTF-16.
 MARKS = (
@@ -19,13 +20,13 @@ MARKS = (
 )
 # A PDF may be all ASCII, and yet nobody means its source.
 NO_TEXT = (b"%PDF-",)
-# Each is the largest of its family: cp932 is Shift-JIS with what Windows adds, cp949 is so for EUC-KR.
-LEGACY = ["gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1252"]
-# Only where those do not fit: what they write differs from cp1252 in a few letters.
-EUROPEAN = ["cp1250", "cp1254"]
+# Those of Europe; the others only where the first does not fit: what they write differs from it in a few letters.
+EUROPEAN = (("cp1252",), ("cp1250", "cp1254"))
 EUROPEAN_SHARE = 0.4
+FEW_LETTERS = 3
 # Enough to tell an encoding by; more only takes longer.
 SAMPLE_BYTES = 65_536
+WORD_BYTES = 20
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
 # Up to the last byte that is no part of a longer character in any of them.
 WHOLE = re.compile(rb".*[\x00-\x2f]", re.DOTALL)
@@ -34,13 +35,8 @@ FEW_WIDE = 6
 EVERYDAY_SHARE = 0.9
 GB_EVERYDAY = re.compile(rb"[\xa1-\xa9\xb0-\xd7][\xa1-\xfe]")
 BIG5_EVERYDAY = re.compile(rb"[\xa1-\xc6][\x40-\x7e\xa1-\xfe]")
-# A few words are too little for statistics; that they are made of everyday Chinese characters says more, though a few
-# of Korean look like them. The repetitions are possessive: what does not match costs linear time too.
+# So few are too little to tell letters by; that they are everyday Chinese, Japanese or Korean says more.
 FEW_BYTES = 24
-EVERYDAY = (
-    ("gb18030", re.compile(rb"(?:[\x00-\x7f]|[\xa1-\xa3\xb0-\xd7][\xa1-\xfe])++")),
-    ("big5", re.compile(rb"(?:[\x00-\x7f]|[\xa1-\xc6][\x40-\x7e\xa1-\xfe])++")),
-)
 DECLARED = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 DECLARED_WITHIN = 4_096
 NO_ENCODINGS = frozenset({"punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape"})
@@ -55,8 +51,11 @@ LETTERS = re.compile(
 CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 # A text may be damaged here and there; bytes that are none have more than one such place in a hundred.
 DAMAGED_SHARE = 0.01
+# Of a short text one such place is more, where the rest of what is not ASCII leaves no doubt.
+FEW_BAD = 3
+FEW_BAD_SHARE = 0.2
+FEWEST_GOOD = 2
 LETTERS_SHARE = 0.9
-UNREADABLE = "\ufffd"
 # Of a text in several encodings, at least so much of what is not ASCII is in lines of UTF-8.
 UTF8_SHARE = 0.5
 # What says in ASCII which signs follow.
@@ -128,8 +127,8 @@ def _strict(data: bytes, encoding: str) -> str | None:
 
 
 def _damaged(data: bytes, encoding: str) -> Iterator[str]:
-    text = data.decode(encoding, "replace")
-    if text.count(UNREADABLE) <= DAMAGED_SHARE * len(text):
+    text = mended(data, encoding) if encoding in ENCODINGS else data.decode(encoding, "replace")
+    if text.count(UNREADABLE) <= DAMAGED_SHARE * len(text) or _has_few_bad(text):
         yield text
 
 
@@ -177,7 +176,7 @@ def _mixed(data: bytes) -> Iterator[str]:
     encoding = _legacy(_sample(others))
     if encoding and next(_damaged(others, encoding), None) is not None:
         both = zip(lines, texts, strict=True)
-        yield "".join([line.decode(encoding, "replace") if text is None else text for line, text in both])
+        yield "".join([mended(line, encoding) if text is None else text for line, text in both])
 
 
 def _utf8_share(sample: bytes) -> float:
@@ -193,29 +192,46 @@ def _likeness(text: str) -> int:
 
 def _is_damaged_utf8(text: str) -> bool:
     """Whether most of what is not ASCII could be read: in another encoding next to nothing can."""
-    written = len(text) - len(text.encode("ascii", "ignore"))
-    return text.count(UNREADABLE) <= DAMAGED_SHARE * written
+    return text.count(UNREADABLE) <= DAMAGED_SHARE * _written(text) or _has_few_bad(text)
+
+
+def _has_few_bad(text: str) -> bool:
+    """Whether a short text is sound but for a place or two. One that breaks off within a character is sound."""
+    whole = text.rstrip(UNREADABLE)
+    bad, written = whole.count(UNREADABLE), _written(whole)
+    return written - bad >= FEWEST_GOOD and bad <= min(FEW_BAD, FEW_BAD_SHARE * written)
+
+
+def _written(text: str) -> int:
+    return len(text) - len(text.encode("ascii", "ignore"))
 
 
 def _sample(data: bytes) -> bytes:
-    """Some of the bytes from the first that is not ASCII, which begins a character; ASCII says nothing of the rest."""
+    """Some of the bytes from the word of the first that is not ASCII; what stands before says nothing of the rest."""
     found = NOT_ASCII.search(data)
-    start = found.start() if found else 0
+    start = max(0, found.start() - WORD_BYTES) if found else 0
     sample = data[start : start + SAMPLE_BYTES]
     is_torn = start + SAMPLE_BYTES < len(data)
     return whole[0] if is_torn and (whole := WHOLE.match(sample)) else sample
 
 
 def _legacy(sample: bytes) -> str | None:
-    everyday = next((encoding for encoding, letters in EVERYDAY if letters.fullmatch(sample)), None)
-    if everyday and len(NOT_ASCII.findall(sample)) <= FEW_BYTES:
-        return everyday
+    likely = east_asian(sample)
+    if likely.share >= SURE and len(NOT_ASCII.findall(sample)) <= FEW_BYTES:
+        return likely.encoding
     if encoding := alphabet_of(sample):
         return encoding
+    if likely.share >= LIKELY:
+        return likely.encoding
+    return _european(sample) if len(NOT_ASCII.findall(sample)) <= EUROPEAN_SHARE * len(sample) else None
+
+
+def _european(sample: bytes) -> str | None:
+    # A word or two are too little for statistics.
+    if len(NOT_ASCII.findall(sample)) <= FEW_LETTERS:
+        return "cp1252" if LETTERS.sub("", _strict(sample, "cp1252") or UNREADABLE).isascii() else None
 
     from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes a while to import
 
-    best = from_bytes(sample, cp_isolation=LEGACY).best()
-    if not best and len(NOT_ASCII.findall(sample)) <= EUROPEAN_SHARE * len(sample):
-        best = from_bytes(sample, cp_isolation=EUROPEAN).best()
-    return best.encoding if best else everyday
+    found = (from_bytes(sample, cp_isolation=list(known)).best() for known in EUROPEAN)
+    return next((best.encoding for best in found if best), None)
