@@ -454,7 +454,7 @@ async def test_P9_the_time_a_url_ends_is_told_as_the_url_has_it(api: LocalApi):
     api.app.state.backend = replace(api.backend, clock=lambda: NOW + timedelta(seconds=0.9))
     (entry,) = (await upload(api, NOTES)).rows("attachments")
     assert entry["expiresAt"] == "2026-05-15T12:00:00.000Z"
-    assert f"?expires={int(NOW.timestamp()) + 86_400}&" in str(entry["url"])
+    assert f"?signature={int(NOW.timestamp()) + 86_400}." in str(entry["url"])
 
 
 @pytest.mark.parametrize("id", ["x", "%00", "a" * 500, "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12"])

@@ -95,7 +95,7 @@ def test_R2_json_has_the_messages_in_openai_form_the_manifest_and_the_tokens():
             }
         ],
     }
-    assert output["tokens"] == {"before": 154, "after": 184}
+    assert output["tokens"] == {"before": 154, "after": 184, "folded": -30, "left_out": 0}
 
 
 def test_an_object_with_messages_and_an_array_are_read_alike():
@@ -108,9 +108,12 @@ def test_a_folded_conversation_folded_again_stays_as_it_is():
     assert folded_json("-", stdin=orjson.dumps(once["messages"]))["messages"] == once["messages"]
 
 
-def test_people_get_a_table_by_tool_and_file_with_reasons_and_sums():
+def test_R2_R10_people_get_a_table_by_tool_and_file_and_what_folding_saves_apart_from_repair():
     said = run(str(EXAMPLES / "session.json"), "--root", "/home/ada/shop").stdout.decode()
-    assert said.startswith("A conversation, 36 messages: 2,008 tokens before, 1,640 after (18 % less)\n")
+    assert said.startswith(
+        "A conversation, 36 messages: 2,008 tokens before, 1,640 after\n"
+        "Folding saves 356 (18 %), other steps leave out 12.\n"
+    )
     row = next(line for line in said.splitlines() if "R2: newer reads" in line)
     assert [cell.strip() for cell in row.strip("│").split("│")] == [
         "filesystem-read",
@@ -133,7 +136,8 @@ def test_all_lists_each_fold():
 def test_nothing_to_fold_is_said_in_words():
     said = run("-", stdin=b'[{"role": "user", "content": "hi"}]').stdout.decode()
     assert said == (
-        "A conversation, 1 messages: 5 tokens before, 5 after (0 % less)\n"
+        "A conversation, 1 messages: 5 tokens before, 5 after\n"
+        "Folding saves 0 (0 %), other steps leave out 0.\n"
         "Nothing to fold: no result is old enough to be stood for by a newer one.\n"
         "Tokens are estimates, counted with o200k_base.\n"
     )

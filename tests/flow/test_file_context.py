@@ -167,8 +167,7 @@ class Story:
         signer = self.world.signer
         urls = [signer.page_url(str(row["id"]), str(row["name"]), at) for row in said.attachments]
         template = {0: FILES, 3: INLINE_FILES}.get(number, "")
-        shown = [url.replace("&", "&amp;") for url in urls]
-        return template.format(intro=FILES_INTRO[self.locale], r=said.response_id, urls=shown)
+        return template.format(intro=FILES_INTRO[self.locale], r=said.response_id, urls=urls)
 
     def pictures(self, number: int) -> list[tuple[str, str]]:
         return {0: [("image/png", base64_of(PNG))], 3: [("image/gif", base64_of(GIF))]}.get(number, [])
@@ -315,7 +314,7 @@ def test_F4_the_prefix_of_file_ids_is_the_id_of_the_turns_first_answer(story: St
     assert stored.issuperset(map(str, ids))
 
 
-def test_P10_a_file_has_one_url_in_all_pages_of_a_day_and_it_can_be_read(story: Story):
+def test_P10_a_file_has_one_url_in_all_pages_of_a_day_and_it_can_be_read_as_it_is_written(story: Story):
     bodies = [made.page for said in story.said for made in said.turn.requests]
     found = [SHOWN_URL.findall(dump(page).decode()) for page in bodies]
     urls = {id: {url for page in found for one, url in page if one == id} for page in found for id, _ in page}
@@ -323,7 +322,7 @@ def test_P10_a_file_has_one_url_in_all_pages_of_a_day_and_it_can_be_read(story: 
     r = story.said[0].response_id
     for place, data in enumerate((FORGED.encode(), PNG, MP3, MP4)):
         for url in urls[f"{r}-{place}"]:
-            assert story.world.get(url.replace("&amp;", "&")).body == data
+            assert story.world.get(url).body == data
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -332,7 +331,7 @@ def test_F1_F2_a_message_of_files_only_is_the_tag_alone(world: FileWorld, wire: 
     (notes,) = world.upload(file("notes.txt", b"Buy milk."), agent=talk.agent)
     (page,) = world.say(talk, [part(notes)]).pages
     (later,) = world.say(talk, "And?").pages
-    r, url = world.users(talk.thread)[0].response_id, world.page_url(notes, talk.thread).replace("&", "&amp;")
+    r, url = world.users(talk.thread)[0].response_id, world.page_url(notes, talk.thread)
     block = f"<file>\n<id>{r}-0</id>\n<name>notes.txt</name>\n<type>document</type>\n<url>{url}</url>\n</file>"
     section = f"# Input Files\n{FILES_INTRO['en']}\n\n{block}"
     first = 1 if wire == "openai" else 0
@@ -346,7 +345,7 @@ def test_D2_a_model_that_cannot_see_is_told_so_wherever_there_is_an_image(world:
     (image,) = world.upload(file("photo.png", PNG), agent=talk.agent)
     world.say(talk, [words("What is it?"), part(image)])
     (page,) = world.say(talk, "Look again.").pages
-    r, url = world.users(talk.thread)[0].response_id, world.page_url(image, talk.thread).replace("&", "&amp;")
+    r, url = world.users(talk.thread)[0].response_id, world.page_url(image, talk.thread)
     block = f"<file>\n<id>{r}-0</id>\n<name>photo.png</name>\n<type>image</type>\n<url>{url}</url>\n</file>"
     section = f"# Input Files\n{FILES_INTRO[locale]}\n\n{block}\n{BLIND[locale]}"
     assert page[1] == {"role": "user", "content": f"{REMINDER.format(sections=section)}\n\nWhat is it?"}
@@ -381,7 +380,7 @@ def test_D2_a_provider_that_can_reach_us_gets_images_by_the_url_the_reminder_nam
     if wire == "anthropic":
         by_url = {"type": "image", "source": {"type": "url", "url": url}}
     text, shown_image = rows(page[0 if wire == "anthropic" else 1]["content"])
-    assert f"<url>{url.replace('&', '&amp;')}</url>" in str(text["text"])
+    assert f"<url>{url}</url>" in str(text["text"])
     assert unmarked(dict(shown_image)) == by_url
 
 

@@ -111,7 +111,7 @@ def test_F4_a_deleted_file_is_gone_from_pages_and_says_so_when_it_is_read(world:
         "# Plans\nRest.",
     ]
     shown = str(turn.pages[0][1]["content"])
-    kept = world.page_url(plans, talk.thread).replace("&", "&amp;")
+    kept = world.page_url(plans, talk.thread)
     assert shown == (
         "<system-reminder>\n# Input Files\nFiles available to the user in this turn:\n\n"
         f"<file>\n<id>{r}-0</id>\n<name>notes.txt</name>\n<type>document</type>\n</file>\n"
@@ -289,7 +289,7 @@ def test_P2_a_url_that_is_not_ours_or_not_valid_any_more_is_refused(world: FileW
         tampered,
         url.replace("notes.txt", "other.txt"),
         url.replace(world.url, "http://127.0.0.1:1"),
-        re.sub(r"expires=\d+", "expires=9999999999", url),
+        re.sub(r"signature=\d+", "signature=9999999999", url),
         str(expired(world, notes)["url"]),
         str(of_bob["url"]),
         str(gone["url"]),

@@ -20,7 +20,7 @@ from recto.page.canonical import Json, dump
 from recto.page.messages import Data, File, FileKind, Key, Source, Text, ToolMessage, Url, UserMessage
 from recto.page.wire.agui_input import decode_input
 
-URL = "https://recto.test/api/v1/agent/files/a1/a.pdf?expires=1&key=k&signature=s"
+URL = "https://recto.test/api/v1/agent/files/a1/a.pdf?signature=1.k.s"
 IMAGE_URL = URL.replace("a1", "b2")
 
 

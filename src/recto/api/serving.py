@@ -20,7 +20,7 @@ from recto.api.route import Route
 from recto.errors import NotFound
 from recto.files.names import content_disposition
 from recto.files.served import served_as
-from recto.files.signing import FILES
+from recto.files.signing import FILES, expiry
 from recto.page.attachment import Attachment
 
 # How long the storage's own url holds that a reader is sent on to.
@@ -120,7 +120,7 @@ async def _signed_for(backend: Backend, request: Request) -> Attachment:
 
 def _seconds_left(backend: Backend, request: Request) -> int:
     """How long the url of a request still holds."""
-    return max(0, int(request.query_params["expires"]) - int(backend.clock().timestamp()) - 1)
+    return max(0, expiry(request.query_params["signature"]) - int(backend.clock().timestamp()) - 1)
 
 
 def _headers(attachment: Attachment, seconds: int) -> dict[str, str]:

@@ -12,7 +12,7 @@ from recto.page.canonical import Json
 ATTACHMENT, DATASET = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12", "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e13"
 URL = (
     f"https://recto.example/api/v1/agent/files/{ATTACHMENT}/report.pdf"
-    "?expires=1778846400&key=k1&signature=kq3vT0m8Yx5Zr1Wc7Nf2Bd9LpQaJhUeS"
+    "?signature=1778846400.k1.kq3vT0m8Yx5Zr1Wc7Nf2Bd9LpQaJhUeS"
 )
 ATTACHMENT_EXAMPLE: Json = {
     "id": ATTACHMENT,

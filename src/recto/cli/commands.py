@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
@@ -137,8 +138,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _print_json(page: Page, manifest: Manifest) -> None:
-    before, after = tokens_of_messages(manifest)
     messages = (load_object(page.body) or {}).get("messages")
-    result = {"messages": messages, "manifest": manifest.rows(), "tokens": {"before": before, "after": after}}
+    result = {"messages": messages, "manifest": manifest.rows(), "tokens": asdict(tokens_of_messages(manifest))}
     sys.stdout.buffer.write(dump(result) + b"\n")
     sys.stdout.buffer.flush()

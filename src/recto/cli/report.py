@@ -40,10 +40,22 @@ class Line:
     after: int
 
 
-def tokens_of_messages(manifest: Manifest) -> tuple[int, int]:
-    """The tokens of the conversation before and after; the envelope around it is not the reader's."""
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """What a conversation costs before and after, what folding takes of that, and what the other steps leave out."""
+
+    before: int
+    after: int
+    folded: int
+    left_out: int
+
+
+def tokens_of_messages(manifest: Manifest) -> Tokens:
+    """The tokens of the conversation; the envelope around it is not the reader's."""
     messages = [part for part in manifest.parts if part.kind == "message"]
-    return sum(part.tokens_before for part in messages), sum(part.tokens_after for part in messages)
+    before, after = sum(part.tokens_before for part in messages), sum(part.tokens_after for part in messages)
+    folded = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
+    return Tokens(before=before, after=after, folded=folded, left_out=before - after - folded)
 
 
 def report(session: Session, manifest: Manifest, *, every: bool) -> RenderableType:
@@ -51,14 +63,17 @@ def report(session: Session, manifest: Manifest, *, every: bool) -> RenderableTy
     receipts = list(manifest.receipts)
     table = _each(receipts) if every else _by_file(receipts)
     body: RenderableType = table if receipts else Text(NOTHING)
-    return Group(Text(_first_line(session, manifest)), body, *[Text(line) for line in _last_lines(session, manifest)])
+    return Group(Text(_first_lines(session, manifest)), body, *[Text(line) for line in _last_lines(session, manifest)])
 
 
-def _first_line(session: Session, manifest: Manifest) -> str:
-    before, after = tokens_of_messages(manifest)
-    saved = f" ({100 * (before - after) / before:.0f} % less)" if before else ""
-    count = f"{len(session.messages):,} messages"
-    return f"{FORMATS[session.format]}, {count}: {before:,} tokens before, {after:,} after{saved}"
+def _first_lines(session: Session, manifest: Manifest) -> str:
+    tokens = tokens_of_messages(manifest)
+    share = f" ({100 * tokens.folded / tokens.before:.0f} %)" if tokens.before else ""
+    return (
+        f"{FORMATS[session.format]}, {len(session.messages):,} messages: "
+        f"{tokens.before:,} tokens before, {tokens.after:,} after\n"
+        f"Folding saves {tokens.folded:,}{share}, other steps leave out {tokens.left_out:,}."
+    )
 
 
 def lines(receipts: Sequence[Receipt]) -> Iterator[Line]:

@@ -272,3 +272,7 @@ class _Answer:
             # Whoever takes long over what they got is not the server's fault.
             self._is_reading = False
             self._deadline = self._loop.time() + self._between
+            if self._deadline < self._timer.when():
+                # The first byte had longer than the next one has.
+                self._timer.cancel()
+                self._timer = self._loop.call_at(self._deadline, self._look)
