@@ -5,6 +5,7 @@ RectoError
 ├── Refused          a request breaks a rule of the protocol, which has its own words for it
 ├── TooLarge         a body is larger than its limit
 ├── LimitReached     somebody asks for more than they may have at present
+├── ServerFull       all that there may be of something is in use
 ├── FileRefused      a file cannot be taken, or read
 ├── StorageDown      the storage of files cannot be used
 ├── CannotCarry      a wire format has no place for what it was asked to carry
@@ -59,6 +60,10 @@ class LimitReached(RectoError):
     def __init__(self, words: str, *, retry: float) -> None:
         super().__init__(words)
         self.retry = retry
+
+
+class ServerFull(RectoError):
+    """All that there may be of something is in use, whoever asks. Later there may be room."""
 
 
 class FileRefused(RectoError):

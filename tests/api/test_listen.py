@@ -101,7 +101,8 @@ def test_C1_what_kept_the_server_from_starting_is_told_and_the_port_is_not_blame
         yield
 
     with pytest.raises(kind, match=told):
-        listen(FastAPI(lifespan=failing), "127.0.0.1", 0, print)
+        api = FastAPI(lifespan=failing)
+        listen(api, configure(api, "127.0.0.1", 0), print)
 
 
 def test_C3_a_proxy_that_is_named_is_believed(tmp_path: Path):

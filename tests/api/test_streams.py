@@ -38,7 +38,8 @@ def channels() -> int:
 
 async def told_again(run: StoredRun, after: int) -> list[int]:
     """The numbers a reader is told who has everything up to `after`."""
-    pieces = [bytes(piece) async for piece in stream_again(run, BODIES, after, bytes).body_iterator if piece != ":\n\n"]  # pyright: ignore[reportArgumentType] - ours are bytes
+    response = stream_again(run, BODIES, after, bytes, ExitStack())
+    pieces = [bytes(piece) async for piece in response.body_iterator if piece != ":\n\n"]  # pyright: ignore[reportArgumentType] - ours are bytes
     return [int(number) for number in re.findall(rb"^id: (\d+)$", b"".join(pieces), re.MULTILINE)]
 
 

@@ -29,9 +29,9 @@ class Counted:
         self._store = store
         self.reads = 0
 
-    async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
+    async def events(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
         self.reads += 1
-        return await self._store.events(run, after, limit)
+        return await self._store.events(run, after, limit, size)
 
     async def knows(self, run: str) -> bool:
         return await self._store.knows(run)
@@ -105,6 +105,35 @@ async def test_P7_readers_that_keep_up_do_not_ask_the_store(tmp_path: Path):
             await air.say(END)
             assert await reader == story(50)
             assert air.counted.reads == before
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_P7_a_reader_is_given_no_more_at_once_than_it_may_cost(tmp_path: Path, is_late: bool):
+    async with on_air(tmp_path, HubSettings(bytes=1_000, look=0.01)) as air:
+        bodies = [*[encode_event(TextSaid(message="m", delta=str(at) * 300))[0] for at in range(9)], END]
+        with air.hub.writing(air.lease.run):
+            if is_late:
+                await air.say(*bodies)
+            stream = air.hub.follow(air.lease.run, 0, last=None)
+            if not is_late:
+                # It waits for what is published, all of it in one go.
+                asyncio.get_running_loop().call_later(0.05, lambda: asyncio.ensure_future(air.say(*bodies)))
+            async with asyncio.timeout(10):
+                pages = [events async for events in stream]
+    assert [event.body for events in pages for event in events] == bodies
+    assert [sum(len(event.body) for event in events[:-1]) for events in pages if len(events) > 1]
+    assert max(sum(len(event.body) for event in events[:-1]) for events in pages) < 1_000
+
+
+async def test_P7_an_event_larger_than_all_a_reader_may_cost_reaches_it(tmp_path: Path):
+    async with on_air(tmp_path, HubSettings(bytes=100, look=60)) as air:
+        large = [encode_event(TextSaid(message="m", delta=letter * 5_000))[0] for letter in "ab"]
+        with air.hub.writing(air.lease.run):
+            reader = air.reader()
+            await asyncio.sleep(0.05)
+            for one in (*large, END):
+                await air.say(one)
+            assert [event.body for event in await reader] == [*large, END]
 
 
 async def test_P7_a_late_reader_gets_from_the_store_what_memory_no_longer_has(tmp_path: Path):
@@ -279,7 +308,7 @@ class Fading:
     def __init__(self, kept: Sequence[StoredEvent]) -> None:
         self._kept = list(kept)
 
-    async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
+    async def events(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
         found, self._kept = self._kept, []
         return found
 

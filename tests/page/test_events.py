@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from recto.page.canonical import Json, dump, load_object
 from recto.page.events import (
+    MOST_SAID,
     ActivityTold,
     CallAnswered,
     CallClosed,
@@ -166,6 +167,14 @@ def test_P7_merging_twice_changes_nothing_and_no_two_neighbours_are_of_one_thing
     assert merge(merged) == merged
     things = [thing(event) for event in merged]
     assert not [one for one, next_one in pairwise(things) if one and one == next_one]
+
+
+def test_P7_what_is_said_at_once_is_told_in_events_of_a_bounded_size():
+    words = "abcde" * MOST_SAID
+    merged = merge([TextSaid(message="m", delta=words), TextSaid(message="m", delta="f")])
+    assert [len(event.delta) for event in merged if isinstance(event, TextSaid)] == [MOST_SAID] * 5 + [1]
+    assert said(merged) == said([TextSaid(message="m", delta=words + "f")])
+    assert merge(merged) == merged
 
 
 def test_P7_of_what_is_told_of_one_activity_in_a_row_the_last_is_kept():

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.agents.agent import Agent
+from recto.api.streams import OpenStreams
 from recto.api.uploads import UnderWay, UploadRules
 from recto.engine.hub import Hub
 from recto.files.attachments import Attachments
@@ -38,8 +39,9 @@ class Backend:
 
     `agent` is the one a thread gets that names none, `chat_agent` the one it gets on `/chat`; `tool_names` are those of
     each agent's own tools, `offered` those its models are offered, also where a client may answer for them. `operators`
-    are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process;
-    `outbound` fetches what urls of others stand for; `profile_bytes` is how much may be kept of a user.
+    are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
+    `streams` the readers of events; `outbound` fetches what urls of others stand for; `profile_bytes` is how much may
+    be kept of a user.
     """
 
     store: Store
@@ -62,6 +64,7 @@ class Backend:
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)
+    streams: OpenStreams = field(default_factory=OpenStreams)
     outbound: Outbound = field(default_factory=Outbound)
     profile_bytes: int = 262_144
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Annotated
 
@@ -91,9 +91,18 @@ async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: s
 
 
 def _known(backend: Backend, run: StoredRun, told: Teller, *, streams: bool) -> Response:
-    if streams:
-        return stream(backend.hub, run, 0, told)
-    return json_answer(admitted_row(run), 202)
+    if not streams:
+        return json_answer(admitted_row(run), 202)
+    with _streaming(backend, run.owner) as held:
+        return stream(backend.hub, run, 0, told, held.pop_all())
+
+
+@contextmanager
+def _streaming(backend: Backend, owner: str) -> Generator[ExitStack]:
+    """What a stream holds while it lasts; raises where there are too many. Whoever makes the stream takes it over."""
+    with ExitStack() as held:
+        held.enter_context(backend.streams.one_more(owner))
+        yield held
 
 
 async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes, fallback: str) -> Agent:
@@ -141,12 +150,12 @@ async def _check_datasets(backend: Backend, owner: str, wishes: Wishes) -> None:
 
 
 async def _stream_run(backend: Backend, admission: Admission, told: Teller) -> Response:
-    with ExitStack() as hearing:
-        listener = hearing.enter_context(backend.hub.listening(admission.id))
+    with _streaming(backend, admission.owner) as held:
+        listener = held.enter_context(backend.hub.listening(admission.id))
         admitted = await backend.admit(admission)
         if admitted.is_new:
-            return stream_new(backend.hub, hearing.pop_all(), listener, admitted.run, told)
-    return stream(backend.hub, admitted.run, 0, told)
+            return stream_new(backend.hub, held.pop_all(), listener, admitted.run, told)
+        return stream(backend.hub, admitted.run, 0, told, held.pop_all())
 
 
 async def get_run(request: Request, id: RunId) -> Response:
@@ -167,9 +176,10 @@ async def get_events(
     check_after(number, run)
     backend = backend_of(request)
     told = teller(protocol or protocol_of(run), signs(backend))
-    if run.status == "ended" and not await backend.store.has_events(run.id):
-        return stream_again(run, await _snapshot(backend, run), number, told)
-    return stream(backend.hub, run, number, told)
+    with _streaming(backend, run.owner) as held:
+        if run.status == "ended" and not await backend.store.has_events(run.id):
+            return stream_again(run, await _snapshot(backend, run), number, told, held.pop_all())
+        return stream(backend.hub, run, number, told, held.pop_all())
 
 
 async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:

@@ -21,8 +21,9 @@ from recto.api.auth_token import check_binding, is_loopback, local_token
 from recto.api.backend import Backend
 from recto.api.chat import CHAT
 from recto.api.gate import GateRules
-from recto.api.listen import listen
+from recto.api.listen import configure, listen
 from recto.api.server import make_api
+from recto.api.streams import OpenStreams
 from recto.app.crew import Crew, make_crew, model_of
 from recto.app.filing import (
     Address,
@@ -83,9 +84,9 @@ def serve(
             address.learn(settings, url)
             announce(url, token)
 
-        listen(
-            make_api(partial(_living, plan), doorman, rules), settings.host, settings.port, announced, settings.proxies
-        )
+        api = make_api(partial(_living, plan), doorman, rules)
+        config = configure(api, settings.host, settings.port, settings.proxies, settings.stall_seconds)
+        listen(api, config, announced)
     finally:
         folder.close()
 
@@ -247,6 +248,7 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
         files=cabinet.attachments,
         signer=cabinet.signer,
         uploads=upload_rules(settings),
+        streams=OpenStreams(settings.streams, settings.user_streams),
         outbound=make_outbound(settings),
         profile_bytes=settings.profile_bytes,
         workspaces=shop.workspaces,
@@ -259,7 +261,7 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
     settings, crew = plan.settings, plan.crew
     return Workshop(
         store=store,
-        hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds)),
+        hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds, bytes=settings.stream_bytes)),
         cabinet=cabinet,
         zone=zone_of_server(settings.timezone),
         workspaces=settings.workspaces_folder,

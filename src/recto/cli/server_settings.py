@@ -53,6 +53,9 @@ class ServerSettings:
     grace_seconds: float = 7.0
     event_seconds: float = 0.04
     heartbeat_seconds: float = 15.0
+    streams: int = 1_000
+    stream_bytes: int = 65_536
+    stall_seconds: float = 60.0
     event_characters: int = 8_192
     retry_seconds: float = 0.5
     retry_after_seconds: float = 60.0
@@ -77,6 +80,7 @@ class ServerSettings:
     cors_origins: str = ""
     operators: str = "local"
     user_runs: int = 200
+    user_streams: int = 200
     user_requests: int = 6_000
     user_tokens: int = 0
     thread_queue: int = 50

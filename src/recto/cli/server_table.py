@@ -61,6 +61,9 @@ class ServerTable(BaseModel):
     grace_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     event_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     heartbeat_seconds: Seconds | None = None
+    streams: Annotated[int, Field(ge=0)] | None = None
+    stream_bytes: Count | None = None
+    stall_seconds: Seconds | None = None
     event_characters: Count | None = None
     retry_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     retry_after_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -85,6 +88,7 @@ class ServerTable(BaseModel):
     cors_origins: str | None = None
     operators: str | None = None
     user_runs: Annotated[int, Field(ge=0)] | None = None
+    user_streams: Annotated[int, Field(ge=0)] | None = None
     user_requests: Annotated[int, Field(ge=0)] | None = None
     user_tokens: Annotated[int, Field(ge=0)] | None = None
     thread_queue: Annotated[int, Field(ge=0)] | None = None

@@ -1,6 +1,6 @@
 """How events reach readers, in one process. Readers are woken from memory; the store has what memory no longer has.
 
-A reader is a number: the last event it has. However slow it is, it costs one page of events and holds up nobody.
+A reader is a number: the last event it has. However slow it is, it costs one small page of events and holds up nobody.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from recto.store.ports import Events, StoredEvent
 class HubSettings:
     """How many of a run's newest events stay in memory, how many are read at once, and how often the store is asked.
 
-    `look` is for runs that another process works on; `heartbeat` is how long a stream may be silent.
+    `bytes` is what those in memory have at most, and those read at once, but for one event more. `look` is for runs
+    that another process works on; `heartbeat` is how long a stream may be silent.
     """
 
     tail: int = 64
     page: int = 256
+    bytes: int = 65_536
     look: float = 1.0
     heartbeat: float = 15.0
 
@@ -44,7 +46,8 @@ class Listener:
 class _Channel:
     """A run somebody reads or writes here: its newest events and its readers."""
 
-    tail: deque[StoredEvent]
+    tail: deque[StoredEvent] = field(default_factory=deque["StoredEvent"])
+    size: int = 0
     listeners: set[Listener] = field(default_factory=set["Listener"])
     writers: int = 0
 
@@ -78,7 +81,10 @@ class Hub:
             if channel.tail and channel.tail[-1].number + 1 != events[0].number:
                 # Something between was committed and never published: the store has it, the tail must not skip it.
                 channel.tail.clear()
+                channel.size = 0
             channel.tail.extend(events)
+            channel.size += sum([len(event.body) for event in events])
+            self._shorten(channel)
             self._ring(channel)
 
     @contextmanager
@@ -114,7 +120,7 @@ class Hub:
             found = await self._next(listener, after)
             if not found and last is not None:
                 # All that an ended run said is in the store, or was cleaned away and never comes.
-                found = await self._events.events(listener.run, after, self._settings.page)
+                found = await self._stored(listener.run, after)
                 if not found:
                     return
             if found:
@@ -145,10 +151,13 @@ class Hub:
             return list(islice(tail, max(0, after + 1 - tail[0].number), None))
         if not tail and not listener.ask:
             return ()
-        found = await self._events.events(listener.run, after, self._settings.page)
-        # A whole page may not have been all.
-        listener.ask = len(found) == self._settings.page or not channel.writers
+        found = await self._stored(listener.run, after)
+        # What was found may not have been all.
+        listener.ask = bool(found) or not channel.writers
         return found
+
+    async def _stored(self, run: str, after: int) -> Sequence[StoredEvent]:
+        return await self._events.events(run, after, self._settings.page, self._settings.bytes)
 
     def _tick(self) -> None:
         """Wake who has been silent for long, and who reads a run that is at work elsewhere: nobody else wakes them."""
@@ -167,7 +176,13 @@ class Hub:
         return asyncio.get_running_loop().time()
 
     def _channel(self, run: str) -> _Channel:
-        return self._channels.setdefault(run, _Channel(tail=deque(maxlen=self._settings.tail)))
+        return self._channels.setdefault(run, _Channel())
+
+    def _shorten(self, channel: _Channel) -> None:
+        most = self._settings
+        # The newest stays, whatever its size: readers tell by it that the store has more than they have.
+        while len(channel.tail) > 1 and (len(channel.tail) > most.tail or channel.size > most.bytes):
+            channel.size -= len(channel.tail.popleft().body)
 
     def _forget(self, run: str) -> None:
         channel = self._channels.get(run)

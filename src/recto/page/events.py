@@ -176,6 +176,8 @@ Event: TypeAlias = (
     | UiTold
     | MessagesSnapshot
 )
+# Whoever reads an event has to hold it.
+MOST_SAID = 8_192
 ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
 
 
@@ -185,7 +187,10 @@ def ends_run(body: bytes) -> bool:
 
 
 def merge(events: Sequence[Event]) -> list[Event]:
-    """The same story in fewer events: deltas of one thing that follow each other become one, activities the last."""
+    """The same story in fewer events: deltas of one thing that follow each other become one, activities the last.
+
+    One event says up to `MOST_SAID` characters.
+    """
     merged: list[Event] = []
     pieces: list[str] = []
     for event in events:
@@ -216,9 +221,10 @@ def _is_more_of(last: Event, event: TextSaid | ReasoningSaid | CallSaid) -> bool
 
 
 def _join(merged: list[Event], pieces: Sequence[str]) -> None:
-    last = merged[-1] if merged else None
-    if len(pieces) > 1 and isinstance(last, (TextSaid, ReasoningSaid, CallSaid)):
-        merged[-1] = replace(last, delta="".join(pieces))
+    last, words = merged[-1] if merged else None, "".join(pieces)
+    if not isinstance(last, (TextSaid, ReasoningSaid, CallSaid)) or (isinstance(last, CallSaid) and last.files):
+        return
+    merged[-1:] = [replace(last, delta=words[at : at + MOST_SAID]) for at in range(0, len(words) or 1, MOST_SAID)]
 
 
 def encode_event(event: Event) -> list[bytes]:

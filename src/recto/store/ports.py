@@ -256,8 +256,8 @@ class Runs(Protocol):
 class Events(Protocol):
     """Events of runs: what readers need of a store."""
 
-    async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
-        """Events of a run, from the one after `after`, in order."""
+    async def events(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
+        """Up to `limit` events of a run, from the one after `after`, in order; no more once they have `size` bytes."""
         ...
 
     async def knows(self, run: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, Integer, and_, bindparam, func, select
 
 from recto.page import Entry
 from recto.store.entries import decode_entry
@@ -20,12 +20,21 @@ _entries = select(LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
 _behind = _entries.where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
 LOG_AFTER = Statement(_behind)
 LOG_UP_TO = Statement(_behind.where(LOG.c.seq <= bindparam("last")))
-_events = select(EVENTS.c.number, EVENTS.c.body)
-EVENTS_AFTER = Statement(
-    _events.where(EVENTS.c.run == bindparam("this"), EVENTS.c.number > bindparam("after"))
-    .order_by(EVENTS.c.number)
-    .limit(bindparam("most"))
-)
+_is_after = and_(EVENTS.c.run == bindparam("this"), EVENTS.c.number > bindparam("after"))
+
+
+def _events_after() -> Statement:
+    """Bodies are looked up last, so that those left out are never read."""
+    sizes = select(EVENTS.c.number, func.length(EVENTS.c.body).label("size")).where(_is_after)
+    some = sizes.order_by(EVENTS.c.number).limit(bindparam("most")).subquery()
+    before = (func.sum(some.c.size).over(order_by=some.c.number) - some.c.size).label("before")
+    sums = select(some.c.number, before).subquery()
+    last = select(func.max(sums.c.number)).where(sums.c.before < bindparam("size", type_=Integer)).scalar_subquery()
+    found = select(EVENTS.c.number, EVENTS.c.body).where(_is_after, EVENTS.c.number <= last)
+    return Statement(found.order_by(EVENTS.c.number))
+
+
+EVENTS_AFTER = _events_after()
 HAS_EVENTS = Statement(select(EVENTS.c.number).where(EVENTS.c.run == bindparam("this")).limit(1))
 
 
@@ -39,9 +48,9 @@ def _decoded(found: Sequence[Sequence[object]]) -> tuple[Entry, ...]:
     return tuple([decode_entry(kind, body, id=id, seq=seq, time=moment(at)) for kind, body, id, seq, at in rows])
 
 
-def events_after(connection: Connection, run: str, number: int, limit: int) -> tuple[StoredEvent, ...]:
-    """Events of a run behind a number, in order."""
-    found = EVENTS_AFTER.rows(connection, {"this": run, "after": number, "most": limit})
+def events_after(connection: Connection, run: str, number: int, limit: int, size: int) -> tuple[StoredEvent, ...]:
+    """Events of a run behind a number, in order; no more once they have `size` bytes."""
+    found = EVENTS_AFTER.rows(connection, {"this": run, "after": number, "most": limit, "size": size})
     rows = cast("Sequence[tuple[int, bytes]]", found)
     return tuple([StoredEvent(number=found, body=body) for found, body in rows])
 

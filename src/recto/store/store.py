@@ -44,6 +44,9 @@ from recto.store.profiled import ProfiledStore
 from recto.store.sqlite import SqliteSettings
 from recto.store.threads import RunList, Stopped, StoredThread, ThreadList, ThreadsWish
 
+# The most that is read at once of a run's events, but for the last of them.
+EVENTS_BYTES = 2**20
+
 
 async def open_store(
     url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None
@@ -139,9 +142,9 @@ class Store(FiledStore, ProfiledStore):
         """The entries of a log behind a number, in order."""
         return await self._database.read(partial(reads.log_after, thread=thread, seq=seq))
 
-    async def events(self, run: str, after: int, limit: int) -> Sequence[StoredEvent]:
-        """Events of a run behind a number, in order."""
-        return await self._database.read(partial(reads.events_after, run=run, number=after, limit=limit))
+    async def events(self, run: str, after: int, limit: int, size: int = EVENTS_BYTES) -> Sequence[StoredEvent]:
+        """Events of a run behind a number, in order; no more once they have `size` bytes."""
+        return await self._database.read(partial(reads.events_after, run=run, number=after, limit=limit, size=size))
 
     async def calls(self, run: str) -> Sequence[StoredCall]:
         """The model calls of a run, in order, each as it was sent."""
