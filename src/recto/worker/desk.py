@@ -26,6 +26,7 @@ from recto.page import (
 from recto.page.attachment import FileRef
 from recto.page.call_files import refs_in
 from recto.page.events import Event
+from recto.page.messages import Runner
 from recto.page.quote import Quote
 from recto.page.refuse import wishes_of
 from recto.page.reminder import Dataset
@@ -217,6 +218,13 @@ class Desk:
     def client_tools(self) -> frozenset[str]:
         """The tools that are the client's to run."""
         return frozenset(tool.name for tool in self.input.tools) | self.awaited
+
+    def runner_of(self, name: str) -> Runner:
+        """Who is to run a call made now: the client those of tools it brought; what nobody has is ours to refuse."""
+        tool = self.tools.get(name)
+        if any(brought.name == name for brought in self.input.tools):
+            return "form" if tool and tool.by_client else "client"
+        return "client" if name in self.awaited and tool is None else "server"
 
     @property
     def own_tools(self) -> frozenset[str]:
