@@ -126,6 +126,7 @@ class Opaque:
 class ToolCall(Remembering):
     """A call the model asked for. `arguments` is the text the model wrote, verbatim, valid JSON or not.
 
+    `id` is unique in a thread; where what the provider called it is not, that is `provider_id`, and goes back to it.
     `runner` was settled when the call was made, whatever agent and tools a later run has. None: nobody wrote it down.
     """
 
@@ -135,6 +136,7 @@ class ToolCall(Remembering):
     encrypted_value: str | None = None
     state: Opaque | None = None
     runner: Runner | None = None
+    provider_id: str = ""
 
     def is_for_client(self, *, otherwise: bool) -> bool:
         """Whether the client is to answer it; `otherwise` is what counts where nobody wrote it down."""

@@ -54,6 +54,7 @@ async def call_model(desk: Desk) -> None:
         whole=theirs if desk.files.refs else frozenset(),
         files_of=desk.refs_in,
         runner_of=desk.runner_of,
+        call_id=desk.call_id,
     )
     text = CallsInText(iter(desk.shop.new_id, None))
     call = _Call(number=number, facts=facts, page=page, manifest=manifest, reply=reply, text=text, started=started)

@@ -37,9 +37,15 @@ def all_ours(_tool: str) -> Runner:
     return "server"
 
 
+def as_given(id: str) -> str:
+    """A thread in which every call has another id."""
+    return id
+
+
 @dataclass(kw_only=True)
 class _Call:
     id: str
+    provider_id: str
     name: str
     runner: Runner
     arguments: list[str] = field(default_factory=list[str])
@@ -51,7 +57,7 @@ class Reply:
 
     `told` are the starts and ends readers have heard of. Of the tools in `whole`, readers get the arguments once they
     are complete; `files_of` says, by the tool's name and the arguments, what files the ids in them stand for.
-    `runner_of` says by the tool's name who is to run a call.
+    `runner_of` says by the tool's name who is to run a call, `call_id` by the provider's id what it goes by.
     """
 
     id: str
@@ -59,6 +65,7 @@ class Reply:
     whole: frozenset[str] = frozenset()
     files_of: Callable[[str, str], tuple[FileRef, ...]] = no_files
     runner_of: Callable[[str], Runner] = all_ours
+    call_id: Callable[[str], str] = as_given
     words: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
     calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
@@ -92,8 +99,9 @@ class Reply:
                 self.thoughts.append(text)
                 thought = ReasoningSaid(message=self.reasoning_id, delta=text)
                 return [*self._begin(ReasoningStarted(message=self.reasoning_id)), thought]
-            case CallStarted(index=index, id=id, name=name):
-                self.calls[index] = _Call(id=id, name=name, runner=self.runner_of(name))
+            case CallStarted(index=index, id=given, name=name):
+                id = self.call_id(given)
+                self.calls[index] = _Call(id=id, provider_id=given, name=name, runner=self.runner_of(name))
                 return list(self._begin(CallOpened(call=id, name=name, message=self.id)))
             case CallDelta(index=index, arguments=arguments):
                 call = self.calls[index]
@@ -161,7 +169,14 @@ class Reply:
 
     def _call(self, index: int) -> ToolCall:
         call, state = self.calls[index], self.ended.call_state.get(index) if self.ended else None
-        return ToolCall(id=call.id, name=call.name, arguments="".join(call.arguments), state=state, runner=call.runner)
+        return ToolCall(
+            id=call.id,
+            name=call.name,
+            arguments="".join(call.arguments),
+            state=state,
+            runner=call.runner,
+            provider_id=call.provider_id if call.provider_id != call.id else "",
+        )
 
 
 def _end_of(start: Event) -> Event:
