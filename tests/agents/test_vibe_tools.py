@@ -1,5 +1,6 @@
 """The tools of vibe (S10) on a profile kept in memory: what they ask, compute, draw and keep, and what they refuse."""
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -304,6 +305,13 @@ def test_S10_another_call_draws_other_cards_and_ten_draws_are_remembered():
     history = cast("dict[str, list[dict[str, Json]]]", user.data["tarot"])["history"]
     assert [entry["seed"] for entry in history] == [answer.at("seed") for answer in drawn[2:]]
     assert history[-1]["day"] == "2026-05-14"
+
+
+def test_S10_models_that_number_their_calls_anew_in_every_reply_draw_other_cards_each_time():
+    contexts = [replace(at_work(KeptInMemory(), call="call_0"), message=f"m{n}") for n in range(12)]
+    drawn = [call("draw_tarot", KeptInMemory(), {"spread": "single"}, context) for context in (*contexts, contexts[0])]
+    assert len({str(answer.at("seed")) for answer in drawn}) == 12
+    assert drawn[0].at("cards") == drawn[-1].at("cards")
 
 
 def test_S10_a_seed_that_is_given_draws_its_cards_for_anybody():

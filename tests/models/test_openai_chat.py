@@ -102,12 +102,12 @@ def test_a_call_may_come_whole_in_one_chunk():
     assert calls_in(deltas) == [("a", "x", "{}")]
 
 
-def test_whole_calls_without_index_and_id_are_told_apart_and_numbered():
+def test_whole_calls_without_index_and_id_are_told_apart():
     whole: Json = {"function": {"name": "x", "arguments": '{"a":1}'}}
     assert calls_in(read(chunk(tool_calls=[whole, whole]), chunk(tool_calls=[whole]), chunk("stop"))) == [
-        ("call_0", "x", '{"a":1}'),
-        ("call_1", "x", '{"a":1}'),
-        ("call_2", "x", '{"a":1}'),
+        ("", "x", '{"a":1}'),
+        ("", "x", '{"a":1}'),
+        ("", "x", '{"a":1}'),
     ]
 
 
@@ -118,7 +118,7 @@ def test_whole_calls_that_all_claim_index_zero_are_told_apart():
         call(index=0, id="", function={"name": "z", "arguments": "{}"}),
         chunk("tool_calls"),
     )
-    assert calls_in(deltas) == [("a", "x", "{}"), ("b", "y", "{}"), ("call_2", "z", "{}")]
+    assert calls_in(deltas) == [("a", "x", "{}"), ("b", "y", "{}"), ("", "z", "{}")]
 
 
 def test_fragments_without_an_index_go_on_with_the_last_call():
@@ -128,7 +128,7 @@ def test_fragments_without_an_index_go_on_with_the_last_call():
     assert calls_in(deltas) == [("a", "x", "{}")]
 
 
-def test_ids_that_repeat_in_a_reply_are_made_unique():
+def test_ids_that_repeat_in_a_reply_are_told_as_they_came():
     function: Json = {"name": "x", "arguments": "{}"}
     deltas = read(
         call(index=0, id="a", function=function),
@@ -136,7 +136,7 @@ def test_ids_that_repeat_in_a_reply_are_made_unique():
         call(index=2, id="a", function=function),
         chunk("tool_calls"),
     )
-    assert [id for id, _, _ in calls_in(deltas)] == ["a", "a_2", "a_3"]
+    assert [id for id, _, _ in calls_in(deltas)] == ["a", "a", "a"]
 
 
 @pytest.mark.parametrize("names", [["get_", "time"], ["get_time", "get_time"], ["get", "get_time"], [None, "get_time"]])
@@ -150,7 +150,7 @@ def test_arguments_wait_for_a_name_that_comes_after_them():
     deltas = read(
         call(index=0, function={"arguments": "{}"}), call(index=0, function={"name": "x"}), chunk("tool_calls")
     )
-    assert calls_in(deltas) == [("call_0", "x", "{}")]
+    assert calls_in(deltas) == [("", "x", "{}")]
 
 
 def test_a_name_repeated_in_every_chunk_is_one_name():
@@ -182,7 +182,7 @@ def test_the_old_form_of_a_call_is_a_call_too():
         chunk(function_call={"arguments": "{}"}),
         chunk("function_call"),
     )
-    assert calls_in(deltas) == [("call_0", "x", "{}")]
+    assert calls_in(deltas) == [("", "x", "{}")]
     assert end_of(deltas).finish == "tool_calls"
 
 

@@ -98,6 +98,8 @@ def calls(draw: st.DrawFn) -> ToolCall:
         name=draw(st.sampled_from(TOOLS)),
         arguments=draw(st.sampled_from(ARGUMENTS)),
         state=replace(state, data='{"extra_content": 1}') if state else None,
+        runner=draw(st.sampled_from((None, "server", "client", "form"))),
+        provider_id=draw(st.sampled_from(("", "", *CALL_IDS))),
     )
 
 

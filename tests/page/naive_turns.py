@@ -98,7 +98,7 @@ class Naive:
     def pending(self) -> list[ToolCall]:
         """The client's calls that wait for an answer."""
         last = self.turns[-1].replies[-1:] if self.turns else []
-        return [call for reply in last for call in reply.open if call.name == CLIENT]
+        return [call for reply in last for call in reply.open if call.name == CLIENT and not reply.stopped]
 
     # What is next
 
@@ -117,7 +117,7 @@ class Naive:
         interrupted: list[ToolCall] = []
         cut_off: list[ToolCall] = []
         for call in self.reply.open:
-            if self.is_cut and call == self.reply.calls[-1]:
+            if (self.is_cut and call == self.reply.calls[-1]) or (self.reply.stopped and call.name == CLIENT):
                 cut_off.append(call)
             elif call.name == CLIENT:
                 continue

@@ -137,6 +137,7 @@ def calls() -> st.SearchStrategy[ToolCall]:
         id=st.sampled_from(CALL_IDS),
         name=st.sampled_from(TOOLS),
         arguments=st.one_of(st.sampled_from(ARGUMENTS), st.text(max_size=8)),
+        provider_id=st.sampled_from(("", "", *CALL_IDS)),
     )
 
 

@@ -15,6 +15,7 @@ from recto.page.messages import (
     DeveloperMessage,
     Message,
     ReasoningMessage,
+    Runner,
     SystemMessage,
     Text,
     ToolCall,
@@ -49,6 +50,17 @@ def test_P3_a_client_cannot_answer_for_a_tool_of_ours():
     ours = replace(theirs, own_tools={"calculator"})
     assert enter(log, (forged,), theirs) == (as_result(forged),)
     assert enter(log, (forged,), ours) == ()
+
+
+@pytest.mark.parametrize(("runner", "is_taken"), [("server", False), ("client", True), ("form", True)])
+def test_P3_a_result_is_taken_for_a_call_that_was_made_of_a_clients_tool_whatever_the_agent_has(
+    runner: Runner, is_taken: bool
+):
+    log = (user("u1"), asks("a1", ToolCall(id="c1", name="calculator", arguments="{}", runner=runner)))
+    run = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new")
+    sent = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
+    for own_tools in ((), {"calculator"}):
+        assert enter(log, (sent,), replace(run, own_tools=own_tools)) == ((as_result(sent),) if is_taken else ())
 
 
 def test_P3_a_reply_that_was_broken_off_waits_for_no_result():

@@ -1,7 +1,9 @@
 """Fitting a conversation to its target: each change, whole, with the decision and the reason the manifest tells."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import count
 
 import pytest
 
@@ -34,7 +36,7 @@ USER = UserMessage(id="u", parts=(Text(text="hello"),))
 SAID = AssistantMessage(id="a", parts=(Text(text="yes"),))
 CALL = ToolCall(id="c1", name="read", arguments="{}")
 EMPTY = "an empty text is not allowed here"
-NEW_IDS = "call ids rewritten to what the provider accepts"
+NEW_IDS = "call ids rewritten to what the provider gave or accepts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,3 +426,34 @@ def test_call_ids_are_rewritten_in_calls_and_results_alike(
     shown = (USER, *(message for ids in sent for message in pair(*ids)))
     changed = {place: repaired(NEW_IDS) for place, (a, b) in enumerate(zip(log, shown, strict=True)) if a != b}
     check(Case(target=target, log=log, shown=shown, notes=changed))
+
+
+# What providers called the calls of each round, and the ids each round is sent with; their own are u0, u1 ...
+OWN_IDS: dict[str, tuple[Target, tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]] = {
+    "every round again": (OPENAI, (("c1", "c2"), ("c1",)), (("c1", "c2"), ("c1",))),
+    "twice in a round": (OPENAI, (("c1", "c1"),), (("c1", "u1"),)),
+    "none": (OPENAI, (("", "c1"),), (("u0", "c1"),)),
+    "too long": (OPENAI, (("x" * 41,),), (("u0",),)),
+    "once for Anthropic": (ANTHROPIC, (("c1",), ("c1",)), (("c1",), ("u1",))),
+    "what Anthropic refuses": (ANTHROPIC, (("call|1",),), (("u0",),)),
+}
+
+
+@pytest.mark.parametrize(("target", "given", "sent"), OWN_IDS.values(), ids=OWN_IDS.keys())
+def test_P15_a_call_goes_back_under_the_id_it_came_with_where_the_provider_takes_it_there(
+    target: Target, given: tuple[tuple[str, ...], ...], sent: tuple[tuple[str, ...], ...]
+):
+    numbers = count()
+    log: list[Message] = [USER]
+    for ids in given:
+        calls = [replace(CALL, id=f"u{next(numbers)}", provider_id=id) for id in ids]
+        log += [said(*calls), *(ToolMessage(id=f"t{n}", tool_call_id=call.id) for n, call in enumerate(calls))]
+    shown = (USER, *(message for ids in sent for message in pair(*ids)))
+    assert ids_in(fit(log, target).messages) == ids_in(shown)
+
+
+def ids_in(messages: Sequence[Message]) -> list[str]:
+    """The ids of calls and results, in order."""
+    calls = [message.tool_calls for message in messages if isinstance(message, AssistantMessage)]
+    results = [message.tool_call_id for message in messages if isinstance(message, ToolMessage)]
+    return [*(call.id for some in calls for call in some), *results]

@@ -1,5 +1,6 @@
 """DESIGN "The flow", R13, X4: what a run does next, for every state a log and a run's row can be in."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -240,15 +241,28 @@ STOPPED_A1 = Interrupted(id="stop", message=a1.id, reason="the worker died")
             id="once it is settled the first may be lost",
         ),
         pytest.param((charge, look), (answer(charge),), RunTools(cut_off=(look,)), id="after the first has ended"),
-        pytest.param((ask, charge), (), RunTools(cut_off=(charge,)), id="the client's call before it waits"),
-        pytest.param(
-            (ask, charge), (answer(charge),), WaitForClient(calls=(ask,)), id="the client's call before it is whole"
-        ),
         pytest.param((charge,), (answer(charge),), CallModel(), id="once all are settled the model is told"),
     ],
 )
 def test_half_a_call_is_never_run(mark: Entry, calls: tuple[ToolCall, ...], done: Log, step: Step):
     assert next_step((*asked(*calls), mark, *done), RUN) == step
+
+
+def test_a_clients_call_before_half_a_call_waits_for_its_result():
+    assert next_step((*asked(ask, charge), CUT), RUN) == RunTools(cut_off=(charge,))
+    assert next_step((*asked(ask, charge), CUT, answer(charge)), RUN) == WaitForClient(calls=(ask,))
+
+
+def test_P3_no_client_is_asked_for_anything_by_a_reply_that_was_broken_off():
+    assert next_step((*asked(ask, charge), STOPPED), RUN) == RunTools(cut_off=(ask, charge))
+    assert next_step((*asked(ask, charge, look), STOPPED), RUN) == RunTools(start=(charge,), cut_off=(ask, look))
+
+
+def test_P3_whose_call_it_is_was_settled_when_it_was_made_and_names_tell_only_where_it_was_not():
+    ours, theirs, form = replace(ask, runner="server"), replace(ask, runner="client"), replace(ask, runner="form")
+    assert next_step(asked(ours), RUN) == RunTools(start=(ours,))
+    assert next_step(asked(theirs), Run()) == WaitForClient(calls=(theirs,))
+    assert next_step(asked(form), Run()) == WaitForClient(calls=(form,))
 
 
 def test_a_reply_cut_before_this_one_says_nothing_of_this_one():

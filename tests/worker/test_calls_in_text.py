@@ -171,7 +171,7 @@ async def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the
     for delta in deltas:
         reply.take(delta)
     (message,) = reply.entries(datetime(2026, 5, 14, tzinfo=UTC), "k")
-    call = ToolCall(id="c1", name="add", arguments='{"a": 1, "b": "x<y"}')
+    call = ToolCall(id="c1", name="add", arguments='{"a": 1, "b": "x<y"}', runner="server")
     assert isinstance(message, AssistantMessage)
     assert message.parts == (THOUGHT, Text(text="Let me add."), LATER, call)
     assert calls(deltas) == [(call.id, call.name, call.arguments)]

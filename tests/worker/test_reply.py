@@ -38,6 +38,11 @@ def played(*deltas: Delta) -> tuple[list[Event], list[Entry], Reply]:
     return told, reply.entries(NOW, "marker"), reply
 
 
+def a_call(id: str, name: str, arguments: str = "", state: Opaque | None = None) -> ToolCall:
+    """A call as the log has it."""
+    return ToolCall(id=id, name=name, arguments=arguments, state=state, runner="server")
+
+
 def message(*parts: Text | ToolCall | Opaque) -> AssistantMessage:
     return AssistantMessage(id="m", time=NOW, parts=parts)
 
@@ -89,14 +94,14 @@ def test_calls_at_once_stay_open_together_and_keep_the_order_of_their_index():
         CallClosed(call="c2"),
         CallClosed(call="c1"),
     ]
-    first, second = ToolCall(id="c1", name="note", arguments='{"a":1}'), ToolCall(id="c2", name="look", arguments="{}")
+    first, second = a_call("c1", "note", '{"a":1}'), a_call("c2", "look", "{}")
     assert entries == [message(Text(text="Two."), first, second)]
 
 
 def test_a_call_without_arguments_is_a_call():
     told, entries, _ = played(CallStarted(index=0, id="c", name="look"), Ended(finish="tool_calls"))
     assert told == [CallOpened(call="c", name="look", message="m"), CallClosed(call="c")]
-    assert entries == [message(ToolCall(id="c", name="look", arguments=""))]
+    assert entries == [message(a_call("c", "look"))]
 
 
 @pytest.mark.parametrize("finish", ["length", "refused", "filtered"])
@@ -111,21 +116,19 @@ def test_how_a_reply_ended_is_in_the_log_before_the_message_so_that_no_step_is_t
 
 def test_an_ordinary_end_leaves_no_marker():
     assert played(TextDelta(text="We"), Ended(finish="stop"))[1] == [message(Text(text="We"))]
-    assert played(CallStarted(index=0, id="c", name="x"), Ended(finish="tool_calls"))[1] == [
-        message(ToolCall(id="c", name="x", arguments=""))
-    ]
+    assert played(CallStarted(index=0, id="c", name="x"), Ended(finish="tool_calls"))[1] == [message(a_call("c", "x"))]
 
 
 def test_state_of_the_provider_goes_into_the_message_and_state_of_a_call_into_the_call():
     ended = Ended(finish="tool_calls", state=(STATE,), call_state={0: STATE})
     _, entries, _ = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"), ended)
-    assert entries == [message(STATE, Text(text="We"), ToolCall(id="c", name="x", arguments="", state=STATE))]
+    assert entries == [message(STATE, Text(text="We"), a_call("c", "x", state=STATE))]
 
 
 def test_a_reply_that_was_broken_off_is_kept_as_far_as_it_came():
     told, entries, reply = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"))
     assert told[-1] == CallClosed(call="c")
-    assert entries == [message(Text(text="We"), ToolCall(id="c", name="x", arguments=""))]
+    assert entries == [message(Text(text="We"), a_call("c", "x"))]
     assert not reply.is_empty
 
 

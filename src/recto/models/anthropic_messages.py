@@ -24,7 +24,6 @@ FINISHES: Mapping[str, Ending] = {
     "pause_turn": "length",
     "refusal": "refused",
 }
-GENERATED = "toolu_{number}"
 # What a kind of block says in each of its deltas, and the field of the block it adds to.
 WORDS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
@@ -35,7 +34,6 @@ class _Block:
 
     start: Mapping[str, Json]
     number: int = 0
-    id: str = ""
     said: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     @property
@@ -118,11 +116,8 @@ class MessagesReader:
         if not name:
             raise self._cut_off("a tool call in its reply has no name.")
         block.number = len(self._calls)
-        wanted = text_of(block.start.get("id")) or GENERATED.format(number=block.number)
-        taken = wanted in (call.id for call in self._calls)
-        block.id = f"{wanted}_{block.number}" if taken else wanted
         self._calls.append(block)
-        return CallStarted(index=block.number, id=block.id, name=name)
+        return CallStarted(index=block.number, id=text_of(block.start.get("id")), name=name)
 
     def _go_on(self, event: Mapping[str, Json]) -> Iterator[Delta]:
         block, delta = self._known(event), object_of(event.get("delta"))
@@ -171,7 +166,7 @@ class MessagesReader:
                 return Text(text=words) if words else None
             case "tool_use":
                 name, arguments = text_of(block.start.get("name")), block.words("input_json_delta")
-                return ToolCall(id=block.id, name=name, arguments=arguments)
+                return ToolCall(id=text_of(block.start.get("id")), name=name, arguments=arguments)
             case "thinking" if block.words("signature_delta"):
                 said = {"thinking": block.words("thinking_delta"), "signature": block.words("signature_delta")}
                 return self._state({**block.start, **said})

@@ -12,7 +12,6 @@ from recto.page.canonical import Json, dump, load_object
 from recto.page.wire.openai import WIRE
 
 OWN_FIELDS = ("id", "type", "function", "index")
-GENERATED = "call_{number}"
 Fragment = Mapping[str, Json]
 
 
@@ -40,7 +39,6 @@ class Calls:
     def __init__(self, *, model: str) -> None:
         self._model = model
         self._calls: list[_Call] = []
-        self._ids: set[str] = set()
 
     @property
     def any(self) -> bool:
@@ -104,20 +102,11 @@ class Calls:
             return
         if not call.started:
             call.started = True
-            yield CallStarted(index=call.number, id=self._unique(call), name=call.name)
+            yield CallStarted(index=call.number, id=call.id, name=call.name)
         for arguments in call.waiting:
             yield CallDelta(index=call.number, arguments=arguments)
         call.written += call.waiting
         call.waiting = []
-
-    def _unique(self, call: _Call) -> str:
-        wanted = call.id or GENERATED.format(number=call.number)
-        id, more = wanted, 1
-        while id in self._ids:
-            more += 1
-            id = f"{wanted}_{more}"
-        self._ids.add(id)
-        return id
 
 
 def _begins_another(fragment: Fragment, call: _Call, arguments: str) -> bool:

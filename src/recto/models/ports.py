@@ -30,7 +30,10 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, kw_only=True)
 class CallStarted:
-    """The model begins a tool call. `index` tells calls of one reply apart; `id` is unique within the reply."""
+    """The model begins a tool call. `index` tells calls of one reply apart.
+
+    `id` is the provider's: empty where it sends none, and not always another than that of an earlier call.
+    """
 
     index: int
     id: str

@@ -53,7 +53,10 @@ def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> t
 
 
 def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
-    """The client's calls of the last reply that have no result yet. One that was broken off asked for none."""
+    """The client's calls of the last reply that have no result yet. One that was broken off asked for none.
+
+    `own_tools` tell whose calls are that do not say it themselves.
+    """
     broken_off = {marker.message for marker in seen.markers if isinstance(marker, Interrupted)}
     answered: set[str] = set()
     for message in reversed(seen.messages):
@@ -62,7 +65,8 @@ def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall
         elif isinstance(message, UserMessage) or message.id in broken_off:
             break
         elif isinstance(message, AssistantMessage):
-            return tuple(call for call in message.tool_calls if call.id not in answered and call.name not in own_tools)
+            waiting = [call for call in message.tool_calls if call.id not in answered]
+            return tuple(call for call in waiting if call.is_for_client(otherwise=call.name not in own_tools))
     return ()
 
 

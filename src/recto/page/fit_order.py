@@ -22,7 +22,7 @@ from recto.page.messages import (
 
 BEFORE_USER = "before the first user message, where this provider's conversations begin"
 HOISTED = "instructions stand before the conversation"
-NEW_IDS = "call ids rewritten to what the provider accepts"
+NEW_IDS = "call ids rewritten to what the provider gave or accepts"
 # Characters of a call id and its length, as the providers check them.
 ID_RULES = {"openai": (re.compile(r".*", re.DOTALL), 40), "anthropic": (re.compile(r"[a-zA-Z0-9_-]*"), 64)}
 
@@ -50,6 +50,7 @@ def is_in_order(known: Order | None, messages: Sequence[Message], wire: str) -> 
         good = good and (has_user or wire != "anthropic")
         if message.role == "assistant":
             ids += [call.id for call in message.tool_calls]
+            good = good and not any(call.provider_id for call in message.tool_calls)
     good = good and _ids_are_good(ids, wire) and not (wire == "anthropic" and order.ids.intersection(ids))
     return Order(good=good, has_user=has_user, has_talk=has_talk, ids=order.ids.union(ids))
 
@@ -100,10 +101,13 @@ def _ids_are_good(ids: Sequence[str], wire: str) -> bool:
 
 
 def _new_ids(message: AssistantMessage, used: set[str], wire: str) -> Iterator[str]:
+    """What the provider called each of them, where it takes that; else their own ids; else others."""
+    taken = used if wire == "anthropic" else set[str]()
     for call in message.tool_calls:
-        good = _ids_are_good((call.id,), wire) and not (wire == "anthropic" and call.id in used)
-        new = call.id if good else _new_id(call.id, used)
+        wanted = [id for id in (call.provider_id, call.id) if id and id not in taken and _ids_are_good((id,), wire)]
+        new = wanted[0] if wanted else _new_id(call.id, used)
         used.add(new)
+        taken.add(new)
         yield new
 
 
@@ -117,7 +121,9 @@ def _with_call_ids(message: AssistantMessage, ids: tuple[str, ...]) -> Assistant
     if ids == tuple(call.id for call in message.tool_calls):
         return message
     left = iter(ids)
-    parts = tuple(replace(part, id=next(left)) if isinstance(part, ToolCall) else part for part in message.parts)
+    parts = tuple(
+        replace(part, id=next(left), provider_id="") if isinstance(part, ToolCall) else part for part in message.parts
+    )
     return replace(message, parts=parts)
 
 

@@ -19,6 +19,8 @@ UNKNOWN = object()
 # What providers call the blocks and fields that hold a model's thinking.
 THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details"})
 FileKind: TypeAlias = Literal["document", "image", "audio", "video"]
+# The server runs its agents' tools and the client its own; a form is the client's answer to a tool of the agent's.
+Runner: TypeAlias = Literal["server", "client", "form"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,13 +124,23 @@ class Opaque:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall(Remembering):
-    """A call the model asked for. `arguments` is the text the model wrote, verbatim, valid JSON or not."""
+    """A call the model asked for. `arguments` is the text the model wrote, verbatim, valid JSON or not.
+
+    `id` is unique in a thread; where what the provider called it is not, that is `provider_id`, and goes back to it.
+    `runner` was settled when the call was made, whatever agent and tools a later run has. None: nobody wrote it down.
+    """
 
     id: str
     name: str
     arguments: str
     encrypted_value: str | None = None
     state: Opaque | None = None
+    runner: Runner | None = None
+    provider_id: str = ""
+
+    def is_for_client(self, *, otherwise: bool) -> bool:
+        """Whether the client is to answer it; `otherwise` is what counts where nobody wrote it down."""
+        return otherwise if self.runner is None else self.runner != "server"
 
 
 UserPart: TypeAlias = Text | File | Opaque

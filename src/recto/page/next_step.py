@@ -34,9 +34,10 @@ INVALID_ARGUMENTS = "invalid_arguments"
 class Run:
     """What a run's row says. Everything else is in the log.
 
-    `client_tools` are answered by the client, `repeatable` may be started twice. `full` says that the next page would
-    not fit; `can_compact` is false once compacting has failed. `too_long` counts how often the provider found the page
-    too long, `failures` how often a call of the model failed, both since the model last replied.
+    `client_tools` are answered by the client, for calls that do not say it themselves; `repeatable` may be started
+    twice. `full` says that the next page would not fit; `can_compact` is false once compacting has failed. `too_long`
+    counts how often the provider found the page too long, `failures` how often a call of the model failed, both since
+    the model last replied.
     """
 
     cancel: bool = False
@@ -111,7 +112,7 @@ def next_step(log: Sequence[Entry], run: Run) -> Step:
     if reply and waiting:
         # A reply that was cut may have ended inside its last call.
         half = reply.tool_calls[-1] if cut_short or finish == "length" else None
-        return _answer(waiting, _started(log, reply), half=half, run=run)
+        return _answer(waiting, _started(log, reply), run, half=half, broken_off=cut_short)
     return _call_model(seen, turn, run)
 
 
@@ -126,14 +127,21 @@ def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
     return {entry.call for entry in log if isinstance(entry, ToolStarted) and entry.message == reply.id}
 
 
-def _answer(waiting: tuple[ToolCall, ...], started: set[str], *, half: ToolCall | None, run: Run) -> Step:
-    # Half a call is never run.
-    cut_off = tuple(call for call in waiting if call is half)
-    ours = [call for call in waiting if call not in cut_off and call.name not in run.client_tools]
-    lost = tuple(call for call in ours if call.id in started and call.name not in run.repeatable)
-    start = tuple(call for call in ours if call not in lost)
+def _answer(
+    waiting: tuple[ToolCall, ...], started: set[str], run: Run, *, half: ToolCall | None, broken_off: bool
+) -> Step:
+    start, lost, cut_off = list[ToolCall](), list[ToolCall](), list[ToolCall]()
+    for call in waiting:
+        is_theirs = call.is_for_client(otherwise=call.name in run.client_tools)
+        # Half a call is never run; and no client is asked for anything by a reply that was broken off.
+        if call is half or (is_theirs and broken_off):
+            cut_off.append(call)
+        elif call.id in started and call.name not in run.repeatable and not is_theirs:
+            lost.append(call)
+        elif not is_theirs:
+            start.append(call)
     if start or lost or cut_off:
-        return RunTools(start=start, interrupted=lost, cut_off=cut_off)
+        return RunTools(start=tuple(start), interrupted=tuple(lost), cut_off=tuple(cut_off))
     return WaitForClient(calls=waiting)
 
 

@@ -49,7 +49,7 @@ class Told:
 
     def arguments_of(self, call: ToolCall) -> str:
         """The arguments of a call as its tool gets them: those of clients' tools with urls (F8)."""
-        if call.name in self.own_tools:
+        if not call.is_for_client(otherwise=call.name not in self.own_tools):
             return call.arguments
         found = [(ref, self.url_of(file_of(ref))) for ref in refs_in(call.name, call.arguments, self.refs)]
         return arguments_for(call.name, call.arguments, {ref.id: url for ref, url in found if url is not None})

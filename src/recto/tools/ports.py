@@ -155,6 +155,8 @@ class SkillsAtHand(Protocol):
 class ToolContext:
     """What a tool may know of the run it acts for. `props` are the request's forwarded properties.
 
+    `message` is the reply that asks for the `call`; the two name it for good, and are the same when it is run again.
+
     `profile` is what is kept of its user, `skills` are those of its agent, `tier` is the user's, `locale` the agent's.
 
     `files` are those of the thread, `workspace` a folder of its own that may hold `workspace_bytes` (0: no limit); None
@@ -167,6 +169,7 @@ class ToolContext:
     run: str
     call: str
     now: datetime
+    message: str = ""
     zone: tzinfo = UTC
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     files: FilesAtHand | None = None

@@ -48,11 +48,14 @@ def context_of(desk: Desk, call: ToolCall, tell: Tell) -> ToolContext:
         changed=desk.forget_known,
         lease=desk.lease,
     )
+    seen = view(desk.log)
+    reply = next((entry for entry in reversed(seen.messages) if isinstance(entry, AssistantMessage)), None)
     return ToolContext(
         owner=desk.run.owner,
         thread=desk.run.thread,
         run=desk.run.id,
         call=call.id,
+        message=reply.id if reply else "",
         now=desk.shop.clock(),
         zone=desk.zone,
         props=desk.input.props,

@@ -47,8 +47,15 @@ async def call_model(desk: Desk) -> None:
     started = desk.shop.clock()
     number = await begin_call(desk, page, manifest, "reply")
     # Only in a thread with files can an id be in the arguments; elsewhere readers get them as they are written.
-    whole = desk.client_tools if desk.files.refs else frozenset[str]()
-    reply = Reply(id=desk.message_id(), reasoning_id=desk.shop.new_id(), whole=whole, files_of=desk.refs_in)
+    theirs = frozenset(name for name in desk.client_tools if desk.runner_of(name) != "server")
+    reply = Reply(
+        id=desk.message_id(),
+        reasoning_id=desk.shop.new_id(),
+        whole=theirs if desk.files.refs else frozenset(),
+        files_of=desk.refs_in,
+        runner_of=desk.runner_of,
+        call_id=desk.call_id,
+    )
     text = CallsInText(iter(desk.shop.new_id, None))
     call = _Call(number=number, facts=facts, page=page, manifest=manifest, reply=reply, text=text, started=started)
     try:

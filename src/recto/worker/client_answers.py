@@ -40,6 +40,9 @@ async def _acted_on(desk: Desk, answer: ToolMessage, call: ToolCall) -> ToolMess
     tool, text = desk.tools.get(call.name), "\n".join(texts_of(answer))
     if tool is None or not tool.by_client or answer.error or load_object(text) is None:
         return None
+    if call.runner == "client":
+        # It was made of a tool of the client's, which this agent's only has the name of.
+        return None
     # Whatever stage the thread is on: the call was made, and is waited for.
     acting = act(desk, replace(call, arguments=text), Registry((tool,)), tell_nobody)
     result = await _unless_stopped(desk, acting)

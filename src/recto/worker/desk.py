@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
+from functools import cached_property
 
 from recto.agents.agent import Agent
 from recto.config.zones import find_zone
 from recto.engine.ports import Signal
 from recto.models.ports import Model, Usage
 from recto.page import (
+    AssistantMessage,
     Calibration,
     Entry,
     Facts,
@@ -26,6 +28,7 @@ from recto.page import (
 from recto.page.attachment import FileRef
 from recto.page.call_files import refs_in
 from recto.page.events import Event
+from recto.page.messages import Runner
 from recto.page.quote import Quote
 from recto.page.refuse import wishes_of
 from recto.page.reminder import Dataset
@@ -47,7 +50,9 @@ from recto.worker.workshop import Workshop
 
 @dataclass(kw_only=True)
 class Desk:
-    """One claimed run. `said` are message ids readers have seen; `broken_off` means what was said so far is kept.
+    """One claimed run. `said` are ids of messages and calls that readers have seen and the log may not have.
+
+    `broken_off` means what was said so far is kept.
 
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them.
     `files` are those of the thread, `datasets` those the user may use in this turn, `quote` is what its pages carry
@@ -216,6 +221,13 @@ class Desk:
         """The tools that are the client's to run."""
         return frozenset(tool.name for tool in self.input.tools) | self.awaited
 
+    def runner_of(self, name: str) -> Runner:
+        """Who is to run a call made now: the client those of tools it brought; what nobody has is ours to refuse."""
+        tool = self.tools.get(name)
+        if any(brought.name == name for brought in self.input.tools):
+            return "form" if tool and tool.by_client else "client"
+        return "client" if name in self.awaited and tool is None else "server"
+
     @property
     def own_tools(self) -> frozenset[str]:
         """The tools no client may answer for."""
@@ -241,6 +253,18 @@ class Desk:
         first = turn[0].response_id if turn and isinstance(turn[0], UserMessage) else ""
         is_first = all(message.role != "assistant" for message in turn)
         return first if first and is_first and first not in self.said else self.shop.new_id()
+
+    def call_id(self, given: str) -> str:
+        """What a call goes by that is made now: the provider's id, unless it sent none or the thread has had it."""
+        is_free = given and given not in self.said and given not in self._logged_calls
+        id = given if is_free else self.shop.new_id()
+        self.said.add(id)
+        return id
+
+    @cached_property
+    def _logged_calls(self) -> frozenset[str]:
+        replies = [entry for entry in self.log if isinstance(entry, AssistantMessage)]
+        return frozenset(call.id for reply in replies for call in reply.tool_calls)
 
     async def write(self, change: Change, events: Sequence[Event] = ()) -> Written:
         """Commit a change; then the log here has it too. Breaking off waits for that: half a write is none."""

@@ -22,7 +22,7 @@ from recto.page.events import (
     TextStarted,
 )
 from recto.page.log import Finish
-from recto.page.messages import AssistantPart
+from recto.page.messages import AssistantPart, Runner
 
 FINISHES: dict[str, Finish] = {"length": "length", "refused": "refused", "filtered": "filtered"}
 
@@ -32,10 +32,22 @@ def no_files(_tool: str, _arguments: str) -> tuple[FileRef, ...]:
     return ()
 
 
+def all_ours(_tool: str) -> Runner:
+    """A run without tools of the client's."""
+    return "server"
+
+
+def as_given(id: str) -> str:
+    """A thread in which every call has another id."""
+    return id
+
+
 @dataclass(kw_only=True)
 class _Call:
     id: str
+    provider_id: str
     name: str
+    runner: Runner
     arguments: list[str] = field(default_factory=list[str])
 
 
@@ -45,12 +57,15 @@ class Reply:
 
     `told` are the starts and ends readers have heard of. Of the tools in `whole`, readers get the arguments once they
     are complete; `files_of` says, by the tool's name and the arguments, what files the ids in them stand for.
+    `runner_of` says by the tool's name who is to run a call, `call_id` by the provider's id what it goes by.
     """
 
     id: str
     reasoning_id: str
     whole: frozenset[str] = frozenset()
     files_of: Callable[[str, str], tuple[FileRef, ...]] = no_files
+    runner_of: Callable[[str], Runner] = all_ours
+    call_id: Callable[[str], str] = as_given
     words: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
     calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
@@ -84,8 +99,9 @@ class Reply:
                 self.thoughts.append(text)
                 thought = ReasoningSaid(message=self.reasoning_id, delta=text)
                 return [*self._begin(ReasoningStarted(message=self.reasoning_id)), thought]
-            case CallStarted(index=index, id=id, name=name):
-                self.calls[index] = _Call(id=id, name=name)
+            case CallStarted(index=index, id=given, name=name):
+                id = self.call_id(given)
+                self.calls[index] = _Call(id=id, provider_id=given, name=name, runner=self.runner_of(name))
                 return list(self._begin(CallOpened(call=id, name=name, message=self.id)))
             case CallDelta(index=index, arguments=arguments):
                 call = self.calls[index]
@@ -140,16 +156,27 @@ class Reply:
         return [*entries, AssistantMessage(id=self.id, time=now, parts=tuple(self._parts()))]
 
     def _parts(self) -> Iterator[AssistantPart]:
+        calls = (self._call(index) for index in sorted(self.calls))
         if self.ended and self.ended.parts:
-            yield from self.ended.parts
+            for part in self.ended.parts:
+                yield next(calls) if isinstance(part, ToolCall) else part
             return
         if self.ended:
             yield from self.ended.state
         if self.words:
             yield Text(text="".join(self.words))
-        for index, call in sorted(self.calls.items()):
-            state = self.ended.call_state.get(index) if self.ended else None
-            yield ToolCall(id=call.id, name=call.name, arguments="".join(call.arguments), state=state)
+        yield from calls
+
+    def _call(self, index: int) -> ToolCall:
+        call, state = self.calls[index], self.ended.call_state.get(index) if self.ended else None
+        return ToolCall(
+            id=call.id,
+            name=call.name,
+            arguments="".join(call.arguments),
+            state=state,
+            runner=call.runner,
+            provider_id=call.provider_id if call.provider_id != call.id else "",
+        )
 
 
 def _end_of(start: Event) -> Event:

@@ -29,6 +29,8 @@ from recto.worker.workshop import Workshop
 
 TAKEN_OVER = "The server stopped while this was being said; it is said again."
 PAGE = 1_000
+# What events name messages and calls by.
+IDS = ("messageId", "parentMessageId", "toolCallId")
 # What of `forwardedProps` belongs to a turn, not to each of its runs.
 OF_TURN = ("timezone", "datasets", "voice_mode")
 
@@ -170,7 +172,7 @@ async def _take_over(desk: Desk) -> list[Event]:
         number = found[-1].number
     for body in bodies:
         event = load_object(body) or {}
-        desk.said |= {id for key in ("messageId", "parentMessageId") if isinstance(id := event.get(key), str)}
+        desk.said |= {id for key in IDS if isinstance(id := event.get(key), str)}
     return list(discard_lost(bodies, logged={entry.id for entry in desk.log}, reason=TAKEN_OVER))
 
 

@@ -202,7 +202,7 @@ async def draw_tarot(
     """
     locale = language(context.locale)
     # By the call, so that one repeated after a crash draws the same cards.
-    drawn_by = _seed(f"{context.thread}/{context.call}") if seed is None else seed
+    drawn_by = _seed(f"{context.thread}/{context.message}/{context.call}") if seed is None else seed
     kept = await _kept(context, "tarot")
     drawn = draw(spread, drawn_by).row(locale)
     last: Row = {**{name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}, "question": question}

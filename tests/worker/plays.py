@@ -1,0 +1,148 @@
+"""Stories of one thread: runs under changing agents with tools of both sides, on a real store and a scripted model."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from recto.agents.agent import CHAT
+from recto.engine.hub import Hub
+from recto.engine.ports import Signal
+from recto.ids import new_id
+from recto.models.choose import choose_model
+from recto.page import AssistantMessage, Entry, Text, ToolCall, ToolMessage, ToolOffer
+from recto.page.canonical import Json, dump, load
+from recto.page.messages import texts_of
+from recto.store.ports import Admission
+from recto.store.store import Store
+from recto.telemetry import Telemetry
+from recto.testing.model_server import Answer, Call, ModelServer, Request
+from recto.tools.ports import Tool, ToolContext, ToolResult
+from recto.tools.registry import Registry
+from recto.worker.loop import work
+from recto.worker.shelf import Shelf
+from recto.worker.workshop import Point, Workshop
+from tests.stored_runs import OWNER, WHO, a_store, now
+
+# What each agent has: its own tools, and `form`, for which a client may answer.
+AGENTS = {"doer": ("act", "form"), "bare": (), "picker": ("pick",), "former": ("pick", "form")}
+
+
+@dataclass(kw_only=True)
+class Play:
+    """A thread under changing agents. `acted` are the calls a tool of the server's acted for, by the tool's name.
+
+    `named` is what these tools know their calls by.
+    """
+
+    shop: Workshop
+    model: ModelServer
+    answers: list[Answer]
+    thread: str = field(default_factory=new_id)
+    acted: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    named: list[str] = field(default_factory=list[str])
+    # Of each call, the agent it was made under and whether the client brought a tool of its name.
+    made: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
+
+    async def run(
+        self, agent: str, brings: Sequence[str] = (), results: Sequence[str] = (), *, stop_at: Point | None = None
+    ) -> list[Json]:
+        """A run that goes on with the turn there is, unless that is answered. Returns its events."""
+        tools = [{"name": name, "description": name, "parameters": {"type": "object"}} for name in brings]
+        told = [{"id": new_id(), "role": "tool", "toolCallId": id, "content": '{"from": "CLIENT"}'} for id in results]
+        messages = [{"id": "m1", "role": "user", "content": "Go."}, *told]
+        body: Json = {"threadId": self.thread, "runId": new_id(), "messages": messages, "tools": tools}
+        admission = Admission(
+            id=new_id(),
+            name=new_id(),
+            owner=OWNER,
+            thread=self.thread,
+            agent=agent,
+            input=dump(body),
+            response_id=new_id(),
+            created=now(),
+        )
+        run, signal = (await self.shop.store.admit(admission, WHO)).run, Signal()
+
+        def reached(point: Point) -> None:
+            if point == stop_at:
+                signal.cancelled.set()
+
+        before = {call.id for call in calls_in(await self.log())}
+        assert await work(replace(self.shop, reached=reached), run, signal)
+        made = [call for call in calls_in(await self.log()) if call.id not in before]
+        self.made |= {call.id: (agent, call.name in brings) for call in made}
+        return [load(event.body) for event in await self.shop.store.events(run.id, 0, 1_000)]
+
+    async def log(self) -> Sequence[Entry]:
+        return await self.shop.store.log_after(self.thread)
+
+    async def results(self) -> dict[str, str]:
+        """What calls were answered, by their ids."""
+        found = [entry for entry in await self.log() if isinstance(entry, ToolMessage)]
+        return {entry.tool_call_id: "".join(texts_of(entry)) for entry in found}
+
+
+def calls_in(log: Sequence[Entry]) -> list[ToolCall]:
+    replies = [entry for entry in log if isinstance(entry, AssistantMessage)]
+    return [call for reply in replies for call in reply.tool_calls]
+
+
+@asynccontextmanager
+async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
+    """Plays on one store and one model."""
+    answers = list[Answer]()
+
+    def script(_made: Request) -> Answer:
+        return answers.pop(0) if answers else Answer(text="Done.")
+
+    with ModelServer(script) as server:
+        async with a_store(folder) as store:
+            model = choose_model("compatible:x", {"RECTO_MODEL_URL": server.url})
+            shop = a_shop(store)
+
+            def play() -> Play:
+                answers.clear()
+                made = Play(shop=replace(shop, model=model), model=server, answers=answers)
+                registries = {name: Registry(tools_of(made, names)) for name, names in AGENTS.items()}
+                made.shop = replace(made.shop, tools=registries)
+                return made
+
+            try:
+                yield play
+            finally:
+                await model.aclose()
+
+
+def a_shop(store: Store) -> Workshop:
+    return Workshop(
+        store=store,
+        hub=Hub(store),
+        model=choose_model("demo", {}),
+        agents={name: replace(CHAT, name=name) for name in AGENTS},
+        tools={},
+        shelf=Shelf(store),
+        telemetry=Telemetry(CollectorRegistry()),
+        clock=now,
+        chance=lambda: 0.0,
+        new_id=new_id,
+    )
+
+
+def tools_of(play: Play, names: Sequence[str]) -> list[Tool]:
+    def made(name: str) -> Tool:
+        async def act(_arguments: str, context: ToolContext) -> ToolResult:
+            play.acted.append((name, context.call))
+            play.named.append(f"{context.message}/{context.call}")
+            return ToolResult(parts=(Text(text="SERVER"),))
+
+        offer = ToolOffer(name=name, description=name, parameters='{"type":"object"}')
+        return Tool(offer=offer, act=act, by_client=name == "form")
+
+    return [made(name) for name in names]
+
+
+def calling(*calls: tuple[str, str]) -> Answer:
+    return Answer(calls=tuple(Call(name=name, arguments="{}", id=id) for name, id in calls))
