@@ -118,10 +118,10 @@ def test_S8_the_tags_of_cases_are_words_the_model_is_told_to_save(skill: str, lo
 @pytest.mark.parametrize(
     ("skill", "scenario", "tool", "found"),
     [
-        ("bazi", "basic_reading", "compute_bazi", ["bazi_strong_metal", "bazi_fire_metal"]),
+        ("bazi", "basic_reading", "compute_bazi", ["bazi_balanced", "bazi_fire_metal"]),
         ("bazi", "career_wealth", "compute_bazi", ["bazi_killing_resource", "bazi_officer_resource"]),
         ("bazi", "relationship", "compute_bazi", ["bazi_hurting_officer", "bazi_spouse_palace"]),
-        ("bazi", "yearly_luck", "compute_bazi", ["bazi_luck_rhythm", "bazi_missing_element"]),
+        ("bazi", "yearly_luck", "compute_bazi", ["bazi_balanced", "bazi_missing_element"]),
         ("zodiac", "natal_overview", "compute_zodiac", ["zodiac_earth_sun", "zodiac_rising"]),
         ("zodiac", "emotion", "compute_zodiac", ["zodiac_earth_moon", "zodiac_earth_sun"]),
         ("tarot", "daily_card", "draw_tarot", ["tarot_wands_pentacles", "tarot_reversed"]),

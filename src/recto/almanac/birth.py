@@ -41,7 +41,8 @@ CHINA_LATITUDES, CHINA_LONGITUDES = (18.0, 54.0), (73.0, 135.5)
 class Birth:
     """A birth. `local` is what the clock on the wall said; `moment` is the same in UTC; without a time both are noon's.
 
-    `zone_assumed` where neither a zone nor the place tells the zone, so that it is taken to be China's.
+    `zone_assumed` where neither a zone nor the place tells the zone, so that it is taken to be China's. `capital` is
+    the city that stands for the province that was named.
     `true_solar_time` and `late_zi` are wishes for the pillars, kept here because they are asked for with the rest.
     """
 
@@ -50,6 +51,7 @@ class Birth:
     moment: datetime
     has_time: bool
     zone_assumed: bool = False
+    capital: Place | None = None
     latitude: float | None = None
     longitude: float | None = None
     place: str = ""
@@ -96,6 +98,7 @@ def read_birth(info: Mapping[str, Json]) -> Birth:
         moment=local.replace(tzinfo=zone).astimezone(UTC),
         has_time=clock is not None,
         zone_assumed=place is None and not text_in(form, "timezone") and not home_zone(text_in(form, "place")),
+        capital=place if place and place.capital_of and coordinates_in(form) is None else None,
         latitude=latitude,
         longitude=longitude,
         place=text_in(form, "place"),
