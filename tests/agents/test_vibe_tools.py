@@ -1,6 +1,9 @@
 """The tools of vibe (S10) on a profile kept in memory: what they ask, compute, draw and keep, and what they refuse."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import cast
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -282,6 +285,15 @@ def test_S10_a_house_system_there_is_not_is_refused():
     assert call("compute_zodiac", user).at("house_system") == "placidus"
 
 
+def test_S10_a_birth_in_the_future_is_refused_when_it_is_told_and_when_it_was_kept():
+    user = KeptInMemory()
+    refused = call("collect_birth_info", user, {"date": "2026-05-15"})
+    assert refused.words.startswith("The birth, 2026-05-15, lies in the future: it is 2026-05-14 12:00.")
+    assert user.writes == []
+    for tool in ("compute_bazi", "compute_zodiac"):
+        assert "lies in the future" in call(tool, born(date="2027-01-01")).words
+
+
 # Cards
 
 
@@ -304,6 +316,28 @@ def test_S10_another_call_draws_other_cards_and_ten_draws_are_remembered():
     history = cast("dict[str, list[dict[str, Json]]]", user.data["tarot"])["history"]
     assert [entry["seed"] for entry in history] == [answer.at("seed") for answer in drawn[2:]]
     assert history[-1]["day"] == "2026-05-14"
+
+
+def test_S10_the_card_of_the_day_stays_for_the_day_of_the_user_and_then_is_another():
+    user = KeptInMemory()
+    shanghai = ZoneInfo("Asia/Shanghai")
+    # The last hour of a day in Shanghai, whatever day it is in UTC.
+    night = datetime(2026, 5, 14, 15, 30, tzinfo=UTC)
+    one = replace(at_work(user, call="c1", now=night), zone=shanghai)
+    first = call("draw_tarot", user, {"daily": True}, one)
+    assert (first.at("status"), first.at("spread"), first.at("day")) == ("drawn", "single", "2026-05-14")
+    again = call("draw_tarot", user, {"daily": True}, replace(one, call="c2", thread="t2"))
+    assert (again.at("status"), again.at("cards")) == ("reused", first.at("cards"))
+    assert [row["day"] for row in cast("dict[str, list[dict[str, Json]]]", user.data["tarot"])["history"]] == [
+        "2026-05-14"
+    ]
+    # Another reading leaves it as it is.
+    call("draw_tarot", user, {"spread": "three"}, replace(one, call="c3"))
+    assert call("draw_tarot", user, {"daily": True}, replace(one, call="c4")).at("cards") == first.at("cards")
+    morning = replace(one, call="c5", now=night + timedelta(hours=1))
+    later = call("draw_tarot", user, {"daily": True}, morning)
+    assert (later.at("status"), later.at("day")) == ("drawn", "2026-05-15")
+    assert later.at("seed") != first.at("seed")
 
 
 def test_S10_a_seed_that_is_given_draws_its_cards_for_anybody():

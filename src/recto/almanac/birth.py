@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -31,6 +31,9 @@ CALENDARS: Mapping[str, Calendar] = {
 LATE_ZI: Mapping[str, LateZi] = {"next_day": "next_day", "same_day": "same_day"}
 # Names some systems have for whatever their own zone is, and for none; and other counts of seconds.
 NO_ZONES, NO_ZONE_FOLDERS = ("localtime", "factory", "posixrules"), ("posix/", "right/")
+# Where a day begins first.
+FIRST_ZONE = timezone(timedelta(hours=14))
+ASK_AGAIN = "Ask for the birth date again."
 # What goes by a place, and says nothing once that is another.
 OF_A_PLACE = ("latitude", "longitude", "timezone")
 # A box around China: coordinates within it may stand without a time zone.
@@ -106,6 +109,22 @@ def read_birth(info: Mapping[str, Json]) -> Birth:
         true_solar_time=bool(form.get("true_solar_time")),
         late_zi=choice_in(form, "late_zi", LATE_ZI) or "next_day",
     )
+
+
+def check_birth(info: Mapping[str, Json], now: datetime) -> None:
+    """Refuse a day or a time there is none of, and one that has not come yet where the birth was."""
+    told = read_date(text_in(info, "date"))
+    calendar, leap = _calendar(info, told)
+    day, clock = _solar_date(told.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
+    try:
+        zone: tzinfo = _zone(_zone_name(info, find_place(text_in(info, "place"))))
+    except ToolError:
+        # Somewhere: it is no later than where a day begins first.
+        zone = FIRST_ZONE
+    local = now.astimezone(zone).replace(tzinfo=None)
+    if datetime.combine(day, clock or time.min) > local:
+        told_as = f"{day} {clock:%H:%M}" if clock else f"{day}"
+        raise ToolError(f"The birth, {told_as}, lies in the future: it is {local:%Y-%m-%d %H:%M}. {ASK_AGAIN}")
 
 
 def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
@@ -197,7 +216,7 @@ def _solar_date(iso: str, lunar: bool, leap: bool) -> date:
     try:
         return date(year, month, day)
     except ValueError:
-        raise ToolError(f"There is no day {iso} in the solar calendar. Ask for the birth date again.") from None
+        raise ToolError(f"There is no day {iso} in the solar calendar. {ASK_AGAIN}") from None
 
 
 def _from_lunar(year: int, month: int, day: int, leap: bool) -> date:
