@@ -1,7 +1,9 @@
 """The tools of vibe (S10) on a profile kept in memory: what they ask, compute, draw and keep, and what they refuse."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import cast
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -181,11 +183,11 @@ def test_S10_the_four_pillars_are_computed_and_kept_with_the_birth_they_are_of()
     answer = call("compute_bazi", user)
     # 14:30 was summer time in China in 1990, so the pillars are of 13:30.
     assert (answer.at("status"), answer.at("bazi")) == ("computed", "庚午 辛巳 庚辰 癸未")
-    assert answer.at("strength", "verdict") == "身强"
+    assert answer.at("strength", "verdict") == "中和"
     assert title_of(answer) == "四柱八字 · 庚午 辛巳 庚辰 癸未"
     kept = cast("dict[str, Json]", user.data["bazi"])
     of = {"birth_info": BIRTH, "month": "2026-05", "locale": "zh", "options": {"true_solar_time": False}}
-    assert (kept.pop("of"), "身强庚金" in cast("list[Json]", kept.pop("features"))) == (of, True)
+    assert (kept.pop("of"), "中和庚金" in cast("list[Json]", kept.pop("features"))) == (of, True)
     assert {"status": "computed", **kept, "ui_hints": answer.at("ui_hints")} == answer.content
 
 
@@ -226,7 +228,7 @@ def test_S10_a_chart_follows_the_language_and_the_month():
     user = born()
     call("compute_bazi", user)
     english = call("compute_bazi", user, {}, at_work(user, "en"))
-    assert (english.at("status"), english.at("strength", "verdict")) == ("computed", "Strong")
+    assert (english.at("status"), english.at("strength", "verdict")) == ("computed", "Balanced")
     kept = cast("dict[str, list[Json]]", user.data["bazi"])
     assert all(str(feature).isascii() for feature in kept["features"])
     later = at_work(user, "en", now=NOW.replace(year=2027))
@@ -283,6 +285,15 @@ def test_S10_a_house_system_there_is_not_is_refused():
     assert call("compute_zodiac", user).at("house_system") == "placidus"
 
 
+def test_S10_a_birth_in_the_future_is_refused_when_it_is_told_and_when_it_was_kept():
+    user = KeptInMemory()
+    refused = call("collect_birth_info", user, {"date": "2026-05-15"})
+    assert refused.words.startswith("The birth, 2026-05-15, lies in the future: it is 2026-05-14 12:00.")
+    assert user.writes == []
+    for tool in ("compute_bazi", "compute_zodiac"):
+        assert "lies in the future" in call(tool, born(date="2027-01-01")).words
+
+
 # Cards
 
 
@@ -312,6 +323,28 @@ def test_S10_models_that_number_their_calls_anew_in_every_reply_draw_other_cards
     drawn = [call("draw_tarot", KeptInMemory(), {"spread": "single"}, context) for context in (*contexts, contexts[0])]
     assert len({str(answer.at("seed")) for answer in drawn}) == 12
     assert drawn[0].at("cards") == drawn[-1].at("cards")
+
+
+def test_S10_the_card_of_the_day_stays_for_the_day_of_the_user_and_then_is_another():
+    user = KeptInMemory()
+    shanghai = ZoneInfo("Asia/Shanghai")
+    # The last hour of a day in Shanghai, whatever day it is in UTC.
+    night = datetime(2026, 5, 14, 15, 30, tzinfo=UTC)
+    one = replace(at_work(user, call="c1", now=night), zone=shanghai)
+    first = call("draw_tarot", user, {"daily": True}, one)
+    assert (first.at("status"), first.at("spread"), first.at("day")) == ("drawn", "single", "2026-05-14")
+    again = call("draw_tarot", user, {"daily": True}, replace(one, call="c2", thread="t2"))
+    assert (again.at("status"), again.at("cards")) == ("reused", first.at("cards"))
+    assert [row["day"] for row in cast("dict[str, list[dict[str, Json]]]", user.data["tarot"])["history"]] == [
+        "2026-05-14"
+    ]
+    # Another reading leaves it as it is.
+    call("draw_tarot", user, {"spread": "three"}, replace(one, call="c3"))
+    assert call("draw_tarot", user, {"daily": True}, replace(one, call="c4")).at("cards") == first.at("cards")
+    morning = replace(one, call="c5", now=night + timedelta(hours=1))
+    later = call("draw_tarot", user, {"daily": True}, morning)
+    assert (later.at("status"), later.at("day")) == ("drawn", "2026-05-15")
+    assert later.at("seed") != first.at("seed")
 
 
 def test_S10_a_seed_that_is_given_draws_its_cards_for_anybody():

@@ -234,6 +234,8 @@ def test_S10_a_chart_in_chinese_time_that_nobody_told_says_so(where: dict[str, J
     assert [str(note)[: len(zh)] for note in rows(assumed, "notes")] == [zh]
     assert en in str(assumed.row("en")["notes"])
     assert not rows(chart("1995-07-10", "07:30", gender="男", place="北京"), "notes")
+    (note,) = rows(chart("1995-07-10", "07:30", gender="男", place="广东"), "notes")
+    assert note == "出生地只到省（广东），按省会广州计算；知道城市时请补充。"
     assert not rows(chart("1995-07-10", "07:30", gender="男", timezone="Asia/Tokyo", **where), "notes")
 
 

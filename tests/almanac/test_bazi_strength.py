@@ -35,19 +35,19 @@ def luck(day: str, hour: str, gender: str) -> Luck:
     return found
 
 
-def test_S10_the_score_is_the_share_of_what_supports_worked_by_hand() -> None:
+def test_S10_the_score_is_the_share_of_what_supports_worked_by_hand_and_compared_before_it_is_rounded() -> None:
     # 庚午 辛巳 庚辰 癸未, master 庚, metal; supporting: metal and earth.
     # metal: year stem 6, month stem 9, 巳 hides 庚 40*0.3=12: 27. earth: 午 己 9*0.3=2.7, 巳 戊 40*0.1=4,
     # 辰 戊 15*0.6=9, 未 己 12*0.6=7.2: 22.9. Together 49.9 of 100.
     found = chart("1990-05-15", "14:30")
     assert element_weights(found.pillars) == pytest.approx({"木": 5.7, "火": 33.9, "土": 22.9, "金": 27.0, "水": 10.5})
-    assert (found.strength.verdict, found.strength.score) == ("身强", 50)
+    assert (found.strength.verdict, found.strength.score) == ("中和", 49)
     assert [reason.zh for reason in found.strength.reasons] == [
         "失令：生于巳月，月令火不助日主",
         "得地：日主通根于巳",
         "天干有助：庚、辛生扶日主",
     ]
-    assert found.strength.favourable == ("木", "水", "火")
+    assert found.strength.favourable == ("木", "水")
 
 
 def test_S10_a_master_without_season_or_support_is_weak_and_wants_both() -> None:
@@ -209,7 +209,7 @@ def test_S10_the_features_are_the_words_cases_are_tagged_with() -> None:
         "日主庚金",
         "庚",
         "金",
-        "身强",
+        "中和",
         "七杀格",
         "比肩",
         "劫财",
@@ -221,7 +221,13 @@ def test_S10_the_features_are_the_words_cases_are_tagged_with() -> None:
         "喜水",
         "属马",
     ]
-    english = ["Geng Metal day master", "Strong day master", "Direct Officer", "Lacks Wood", "Seven Killings structure"]
+    english = [
+        "Geng Metal day master",
+        "Balanced day master",
+        "Direct Officer",
+        "Lacks Wood",
+        "Seven Killings structure",
+    ]
     assert set(chinese + english) <= set(found)
     assert "缺金" not in found
     assert "食神" not in found

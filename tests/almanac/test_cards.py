@@ -31,9 +31,9 @@ def test_P14_the_card_of_four_pillars_is_a_table_of_them_with_what_was_noted():
         "body": "出生时当地实行夏令时，钟表快60分钟，排盘已减去。\n仅供参考与自我反思。",
         "fields": [
             {"label": "日主", "value": "阳 庚 金"},
-            {"label": "强弱", "value": "身强（50分）"},
+            {"label": "强弱", "value": "中和（49分）"},
             {"label": "格局", "value": "七杀格"},
-            {"label": "喜用", "value": "木、水、火"},
+            {"label": "喜用", "value": "木、水"},
             {"label": "流年", "value": "—"},
         ],
         "table": {

@@ -71,6 +71,35 @@ def table() -> list[dict[str, str]]:
         ("Cambridge, MA", "坎布里奇"),
         ("London, Ontario, Canada", "安大略省伦敦"),
         ("Richmond, BC", "列治文"),
+        # As people write them: a district without its rank, from the smallest to the largest, with commas or blanks.
+        ("北京海淀", "北京"),
+        ("北京朝阳", "北京"),
+        ("朝阳，北京", "北京"),
+        ("深圳南山", "深圳"),
+        ("广州天河", "广州"),
+        ("广东深圳南山", "深圳"),
+        ("广东 深圳 南山", "深圳"),
+        ("南山，深圳，广东，中国", "深圳"),
+        ("长春朝阳", "长春"),
+        ("吉林长春南关", "长春"),
+        ("海南海口秀英", "海口"),
+        ("北京，中国", "北京"),
+        ("中国,北京", "北京"),
+        ("上海 浦东", "上海"),
+        ("上海·静安", "上海"),
+        ("香港九龙", "香港"),
+        ("北京市（朝阳区）", "北京"),
+        ("东京 新宿", "东京"),
+        ("纽约，美国", "纽约"),
+        ("Beijing, China", "北京"),
+        ("China, Beijing", "北京"),
+        ("Haidian, Beijing, China", "北京"),
+        ("Beijing, Haidian District", "北京"),
+        ("Beijing (Haidian)", "北京"),
+        ("Pudong, Shanghai", "上海"),
+        ("Nanjing Road, Shanghai", "上海"),
+        ("Nanshan, Shenzhen, Guangdong, China", "深圳"),
+        ("Shenzhen Nanshan", "深圳"),
     ],
 )
 def test_S10_a_place_is_found_by_the_name_it_is_given(said: str, name: str) -> None:
@@ -80,10 +109,34 @@ def test_S10_a_place_is_found_by_the_name_it_is_given(said: str, name: str) -> N
 
 
 @pytest.mark.parametrize(
-    "said", ["", "  ", "朝阳区", "Paris, Texas", "Cambridge, Ohio", "纽约客", "Chinatown", "德国巴黎", "Richmond"]
+    "said",
+    [
+        *("", "  ", ",", "朝阳区", "Paris, Texas", "Cambridge, Ohio", "纽约客", "Chinatown", "德国巴黎", "Richmond"),
+        # A town of a province whose name is also that of another city; a country that begins like a city.
+        *("吉林敦化", "Dunhua, Jilin", "罗马尼亚", "伦敦德里", "巴黎，德克萨斯州", "Springfield, Washington", "阿里山"),
+    ],
 )
 def test_S10_a_place_that_is_not_in_the_table_is_not_guessed(said: str) -> None:
     assert find_place(said) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "capital", "province"),
+    [
+        ("广东", "广州", "广东"),
+        ("广东省", "广州", "广东"),
+        ("广东，中国", "广州", "广东"),
+        ("Guangdong", "广州", "广东"),
+        ("Hunan Province, China", "长沙", "湖南"),
+        ("北京", "北京", ""),
+        ("Hong Kong", "香港", ""),
+        ("广东深圳", "深圳", ""),
+    ],
+)
+def test_S10_a_bare_province_is_its_capital_and_says_so(said: str, capital: str, province: str) -> None:
+    found = find_place(said)
+    assert found
+    assert (found.name, found.capital_of) == (capital, province)
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,13 @@ def test_C4_vibe_answers_on_chat_and_chat_everywhere_else_where_nobody_is_named(
     assert [agent["name"] for agent in agents if agent["default"]] == ["chat"]
 
 
+def test_S10_a_birth_that_cannot_be_is_refused_without_naming_an_agent_too(server: DefaultServer):
+    for birth in ({"date": "1990-02-30"}, {"date": "2190-01-01"}, {"date": "1990-05-15", "time": "25:00"}):
+        reply = server.ask("PATCH", "/api/v1/profile", {"birth_info": birth})
+        assert (reply.status, "profile: birth_info: " in str(reply.json["detail"])) == (422, True)
+    assert server.ask("PATCH", "/api/v1/profile", {"birth_info": {"date": "1990-02-28"}}).status == 200
+
+
 def test_P1_without_a_word_the_zone_of_a_turn_is_the_machine_s(server: DefaultServer):
     assert server.offset(server.run(ask("hi"))) == timedelta(hours=5, minutes=45)
     assert server.offset(server.chat(message="hi")) == timedelta(hours=5, minutes=45)

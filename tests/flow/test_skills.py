@@ -237,6 +237,11 @@ def test_S4_the_model_may_switch_and_leave(world: FileWorld):
     assert str(refused.pages[1][-1]["content"]).startswith("There is no skill 'core'")
 
 
+def test_S3_a_scenario_the_skill_does_not_have_is_its_default_one(world: FileWorld):
+    turn = world.say(a_talk(), "帮我排盘", use("chart", "war"), WELL)
+    assert result_of(turn.events)["scenario"] == "basic"
+
+
 @pytest.mark.parametrize(
     ("props", "told"),
     [

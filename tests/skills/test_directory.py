@@ -100,7 +100,8 @@ def test_S3_the_offer_has_examples_edge_cases_and_the_directory():
         name="use_skill",
         description=ZH,
         parameters='{"type":"object","properties":{"skill":{"type":"string","enum":["bazi","tarot"]},'
-        '"scenario":{"type":"string","description":"该技能列出的场景之一；拿不准就省略。"}},'
+        '"scenario":{"type":"string","enum":["basic_reading","career"],'
+        '"description":"该技能列出的场景之一；拿不准就省略。"}},'
         '"required":["skill"],"additionalProperties":false}',
     )
 
@@ -111,7 +112,7 @@ def test_S3_within_a_skill_the_offer_has_core_which_leaves_it():
         name="use_skill",
         description=EN_WITH_CORE,
         parameters='{"type":"object","properties":{"skill":{"type":"string","enum":["tarot","core"]},'
-        '"scenario":{"type":"string",'
+        '"scenario":{"type":"string","enum":["love","work"],'
         '"description":"One of the scenarios the skill lists; leave it out when in doubt."}},'
         '"required":["skill"],"additionalProperties":false}',
     )
@@ -129,13 +130,14 @@ def test_S3_without_a_skill_at_work_core_is_not_spoken_of(locale: str, with_core
     [
         ({"skill": "bazi"}, True),
         ({"skill": "bazi", "scenario": "career"}, True),
+        ({"skill": "bazi", "scenario": "war"}, False),
         ({"skill": "core"}, False),
         ({"skill": "zodiac"}, False),
         ({"scenario": "career"}, False),
         ({"skill": "bazi", "more": 1}, False),
     ],
 )
-def test_S3_the_schema_takes_the_skills_of_the_directory_only(arguments: dict[str, str], is_valid: bool):
+def test_S3_the_schema_takes_the_skills_and_scenarios_of_the_directory_only(arguments: dict[str, str], is_valid: bool):
     validator = jsonschema_rs.validator_for(offer([BAZI, TAROT]).parameters)
     assert validator.is_valid(arguments) is is_valid
 

@@ -12,7 +12,7 @@ from recto.skills.sop_file import read_sop
 from tests.skills.skill_folders import broken, loaded_with, one, told
 
 NEEDS = Needs(skill="it", fields=("birth_info", "life_context.career"), has_data=True)
-KNOWN = "Known: birth_info, life_context.career, skill_data.it, tier, scenario, month, locale."
+KNOWN = "Known: birth_info, life_context.career, skill_data.it, tier, scenario, month, day, thread, locale."
 UNDECLARED = f"only what profile_fields declares may be asked for. {KNOWN}"
 EVERYTHING = """\
 ---
@@ -241,7 +241,9 @@ def test_S7_a_step_that_is_never_due_and_nothing_left_to_do_are_doubts():
 def test_S7_own_data_must_be_declared_to_be_asked_for():
     bare = Needs(skill="it")
     faults = read_sop(b"steps:\n- {id: a, text: b, when: {missing: skill_data.it}}\n- {id: b, text: c}", bare).faults
-    assert [fault.text.rpartition(". ")[2] for fault in faults] == ["Known: tier, scenario, month, locale."]
+    assert [fault.text.rpartition(". ")[2] for fault in faults] == [
+        "Known: tier, scenario, month, day, thread, locale."
+    ]
 
 
 def test_S7_a_skill_has_the_procedure_of_its_folder(tmp_path: Path):

@@ -8,36 +8,61 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
 from itertools import islice
-from typing import cast
+from typing import NamedTuple, cast
 
 import jsonschema_rs
 
+from recto.almanac.birth import check_birth
+from recto.errors import ToolError
 from recto.page.canonical import Json, load_object
 
 PROBLEMS_SHOWN = 10
 PROBLEM_SHOWN = 300
 MOST_BACKTRACKING = 10_000
+BIRTH = "birth"
 
 _log = logging.getLogger("recto.agents")
 
 
-def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
-    """None where the fields are as the schema wants them, else which is not and what is allowed."""
+def check_profile(fields: Mapping[str, Json], schema: str, now: datetime) -> str | None:
+    """None where the fields are as the schema wants them, else which is not and what is allowed.
+
+    A field with `birth: true` is a birth: its date and time are ones there are, and not in the future.
+    """
     found = _validator(schema)
     if found is None:
         return None
-    names, validator = found
-    known = {name: value for name, value in fields.items() if name in names}
+    known = {name: value for name, value in fields.items() if name in found.names}
     # What has no path is said of the profile as a whole: that a field is missing.
-    errors = (error for error in validator.iter_errors(known) if error.instance_path)
-    return "; ".join([_told(error) for error in islice(errors, PROBLEMS_SHOWN)]) or None
+    errors = (error for error in found.validator.iter_errors(known) if error.instance_path)
+    births = {name: value for name, value in known.items() if name in found.births}
+    return "; ".join([_told(error) for error in islice(errors, PROBLEMS_SHOWN)]) or _birth_problem(births, now)
+
+
+def _birth_problem(births: Mapping[str, Json], now: datetime) -> str | None:
+    for name, info in births.items():
+        try:
+            if isinstance(info, Mapping):
+                check_birth(info, now)
+        except ToolError as error:
+            return f"{name}: {error}".rstrip(".")
+    return None
+
+
+class _Checked(NamedTuple):
+    """The fields a schema knows, those of them that are births, and what holds them against it."""
+
+    names: frozenset[str]
+    births: frozenset[str]
+    validator: jsonschema_rs.Validator
 
 
 @lru_cache(maxsize=64)
-def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | None:
-    """The fields a schema knows, and what holds them against it. One that is none checks nothing."""
+def _validator(schema: str) -> _Checked | None:
+    """A schema as it is asked. One that is none checks nothing."""
     found = load_object(schema)
     named = found.get("properties") if found else None
     if not isinstance(named, Mapping):
@@ -50,7 +75,8 @@ def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | 
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         _log.warning("The schema of a profile is none, and is not used: %s", str(error)[:PROBLEM_SHOWN])
         return None
-    return frozenset(named), validator
+    births = frozenset(name for name, one in named.items() if isinstance(one, Mapping) and one.get(BIRTH) is True)
+    return _Checked(names=frozenset(named), births=births, validator=validator)
 
 
 def _told(error: jsonschema_rs.ValidationError) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime, time, timedelta
 
 from recto.almanac.birth import Birth
 from recto.almanac.pillars import BEIJING, sixty_cycle_at
+from recto.almanac.places import capital_note
 from recto.almanac.told import Told
 
 NO_TIME = Told(
@@ -57,6 +58,8 @@ def notes_of(birth: Birth, by_sun: bool) -> Iterator[Told]:
     """What somebody who reads the chart should know of it. `by_sun` is whether true solar time was asked for."""
     if birth.zone_assumed:
         yield _filled(UNKNOWN_PLACE if birth.place else NO_PLACE, zone=birth.zone_name)
+    if birth.capital:
+        yield capital_note(birth.place, birth.capital)
     if ahead := _minutes(birth.summer_time):
         yield _filled(SUMMER_TIME, minutes=ahead)
     if birth.has_time and (turned := _minutes(birth.clock_turned)):

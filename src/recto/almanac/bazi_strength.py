@@ -45,11 +45,12 @@ def strength_of(pillars: Pillars) -> Strength:
     own = pillars.day.element
     supporting = (own, cycle_step(own, 4))
     weights = element_weights(pillars)
-    score = round(sum(weights[element] for element in supporting))
+    # Exact but for what fractions of two lose; only then rounded, and down, so that what is told is of the verdict.
+    score = round(sum(weights[element] for element in supporting), 6)
     verdict = "身强" if score >= STRONG else "身弱" if score < WEAK else "中和"
     return Strength(
         verdict=verdict,
-        score=score,
+        score=int(score),
         reasons=(_season(pillars, supporting), _roots(pillars, own), _support(pillars, supporting)),
         weights={element: round(weight) for element, weight in weights.items()},
         favourable=_favourable(verdict, supporting, weights),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -31,6 +31,9 @@ CALENDARS: Mapping[str, Calendar] = {
 LATE_ZI: Mapping[str, LateZi] = {"next_day": "next_day", "same_day": "same_day"}
 # Names some systems have for whatever their own zone is, and for none; and other counts of seconds.
 NO_ZONES, NO_ZONE_FOLDERS = ("localtime", "factory", "posixrules"), ("posix/", "right/")
+# Where a day begins first.
+FIRST_ZONE = timezone(timedelta(hours=14))
+ASK_AGAIN = "Ask for the birth date again."
 # What goes by a place, and says nothing once that is another.
 OF_A_PLACE = ("latitude", "longitude", "timezone")
 # A box around China: coordinates within it may stand without a time zone.
@@ -41,7 +44,8 @@ CHINA_LATITUDES, CHINA_LONGITUDES = (18.0, 54.0), (73.0, 135.5)
 class Birth:
     """A birth. `local` is what the clock on the wall said; `moment` is the same in UTC; without a time both are noon's.
 
-    `zone_assumed` where neither a zone nor the place tells the zone, so that it is taken to be China's.
+    `zone_assumed` where neither a zone nor the place tells the zone, so that it is taken to be China's. `capital` is
+    the city that stands for the province that was named.
     `true_solar_time` and `late_zi` are wishes for the pillars, kept here because they are asked for with the rest.
     """
 
@@ -50,6 +54,7 @@ class Birth:
     moment: datetime
     has_time: bool
     zone_assumed: bool = False
+    capital: Place | None = None
     latitude: float | None = None
     longitude: float | None = None
     place: str = ""
@@ -96,6 +101,7 @@ def read_birth(info: Mapping[str, Json]) -> Birth:
         moment=local.replace(tzinfo=zone).astimezone(UTC),
         has_time=clock is not None,
         zone_assumed=place is None and not text_in(form, "timezone") and not home_zone(text_in(form, "place")),
+        capital=place if place and place.capital_of and coordinates_in(form) is None else None,
         latitude=latitude,
         longitude=longitude,
         place=text_in(form, "place"),
@@ -103,6 +109,22 @@ def read_birth(info: Mapping[str, Json]) -> Birth:
         true_solar_time=bool(form.get("true_solar_time")),
         late_zi=choice_in(form, "late_zi", LATE_ZI) or "next_day",
     )
+
+
+def check_birth(info: Mapping[str, Json], now: datetime) -> None:
+    """Refuse a day or a time there is none of, and one that has not come yet where the birth was."""
+    told = read_date(text_in(info, "date"))
+    calendar, leap = _calendar(info, told)
+    day, clock = _solar_date(told.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
+    try:
+        zone: tzinfo = _zone(_zone_name(info, find_place(text_in(info, "place"))))
+    except ToolError:
+        # Somewhere: it is no later than where a day begins first.
+        zone = FIRST_ZONE
+    local = now.astimezone(zone).replace(tzinfo=None)
+    if datetime.combine(day, clock or time.min) > local:
+        told_as = f"{day} {clock:%H:%M}" if clock else f"{day}"
+        raise ToolError(f"The birth, {told_as}, lies in the future: it is {local:%Y-%m-%d %H:%M}. {ASK_AGAIN}")
 
 
 def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
@@ -194,7 +216,7 @@ def _solar_date(iso: str, lunar: bool, leap: bool) -> date:
     try:
         return date(year, month, day)
     except ValueError:
-        raise ToolError(f"There is no day {iso} in the solar calendar. Ask for the birth date again.") from None
+        raise ToolError(f"There is no day {iso} in the solar calendar. {ASK_AGAIN}") from None
 
 
 def _from_lunar(year: int, month: int, day: int, leap: bool) -> date:

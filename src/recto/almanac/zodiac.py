@@ -10,7 +10,9 @@ from typing import get_args
 from recto.almanac.aspects import LIGHTS, ORBS, Aspect, OrbSettings, aspects
 from recto.almanac.birth import Birth
 from recto.almanac.houses import HOUSE_SYSTEMS, Houses, HouseSystem, houses
+from recto.almanac.places import capital_note
 from recto.almanac.sky import NODE, PLANETS, Body, Position, longitudes, moving, obliquity, positions, sidereal_angle
+from recto.almanac.told import Told
 from recto.almanac.zodiac_words import (
     APPLYING,
     ASPECTS,
@@ -68,13 +70,14 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class ZodiacChart:
-    """A chart. `untold` says why something is missing in it or is not as it was asked for."""
+    """A chart. `untold` says why something is missing in it or is not as it was asked for, `notes` what was assumed."""
 
     placements: tuple[Placement, ...]
     houses: Houses | None
     aspects: tuple[Aspect, ...]
     untold: tuple[Reason, ...]
     zone: str
+    notes: tuple[Told, ...] = ()
 
     def placement(self, body: Body) -> Placement:
         """Where a body is."""
@@ -103,6 +106,7 @@ class ZodiacChart:
             "elements": _elements(self, locale),
             "modalities": _modalities(self, locale),
             "untold": [REASONS[reason].told(locale).format(zone=self.zone) for reason in self.untold],
+            "notes": [note.in_locale(locale) for note in self.notes],
             "features": list(self.features),
         }
 
@@ -128,6 +132,7 @@ def zodiac(birth: Birth, *, house_system: str = "placidus", orbs: OrbSettings = 
         aspects=aspects(_compared(where, birth), orbs),
         untold=tuple(_reasons(birth, system, found)),
         zone=birth.zone_name,
+        notes=(capital_note(birth.place, birth.capital),) if birth.capital else (),
     )
 
 

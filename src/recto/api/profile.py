@@ -95,7 +95,7 @@ def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json
     """Refuse what an agent could not use (S6)."""
     name = agent or backend.chat_agent
     schema = backend.agents[name].profile_schema if name in backend.agents else None
-    wrong = check_profile(fields, schema) if schema else None
+    wrong = check_profile(fields, schema, backend.clock()) if schema else None
     if wrong:
         raise WireError(where="profile", problem=f"{wrong}. Send what the schema of agent {name!r} allows")
 

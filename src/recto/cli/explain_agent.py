@@ -184,8 +184,8 @@ async def _known(settings: ServerSettings, skill: Skill, asked: Asked, agent: Ag
         return Known(scenario=chosen.name if chosen else None)
     async with opened_store(settings) as store:
         tier = (await store.whole_profile(asked.user)).tier or FREE_TIER
-        month = f"{datetime.now(zone_of_server(agent.timezone or settings.timezone)):%Y-%m}"
-        asker = Asker(owner=asked.user, tier=tier, month=month, locale=agent.locale)
+        day = datetime.now(zone_of_server(agent.timezone or settings.timezone)).date()
+        asker = Asker(owner=asked.user, tier=tier, day=day, locale=agent.locale)
         return await know(store, asker, skill, asked.scenario)
 
 

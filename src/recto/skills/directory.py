@@ -107,10 +107,12 @@ def use_skill_offer(
     if not skills:
         raise ValueError("There is no skill to offer. Leave use_skill out where an agent has no skills.")
     wording = language(locale)
-    parameters = _parameters([skill.name for skill in skills] + [CORE] * with_core, wording)
+    names = [skill.name for skill in skills] + [CORE] * with_core
+    scenarios = list(dict.fromkeys(one.name for skill in skills for one in skill.scenarios))
 
     def offer(detail: _Detail) -> ToolOffer:
         description = _description(skills, detail, wording, with_core=with_core)
+        parameters = _parameters(names, scenarios if detail.scenarios else (), wording)
         return ToolOffer(name=USE_SKILL, description=description, parameters=parameters)
 
     def size(detail: _Detail) -> int:
@@ -123,10 +125,12 @@ def use_skill_offer(
     return replace(offer(detail), note=_note(skills, detail, tokens, size), tokens_before=before)
 
 
-def _parameters(names: Sequence[str], wording: Locale) -> str:
+def _parameters(names: Sequence[str], scenarios: Sequence[str], wording: Locale) -> str:
+    """What `use_skill` takes. Which scenario belongs to which skill, the directory tells."""
+    known = {"enum": list(scenarios)} if scenarios else {}
     properties = {
         "skill": {"type": "string", "enum": list(names)},
-        "scenario": {"type": "string", "description": SCENARIO[wording]},
+        "scenario": {"type": "string", **known, "description": SCENARIO[wording]},
     }
     schema = {"type": "object", "properties": properties, "required": ["skill"], "additionalProperties": False}
     return dump(schema).decode()

@@ -13,7 +13,7 @@ from recto.page.ui_told import HINTS
 FREE_TIER = "free"
 SKILL_DATA = "skill_data"
 # What is known whatever a skill declares.
-PLAIN = ("tier", "scenario", "month", "locale")
+PLAIN = ("tier", "scenario", "month", "day", "thread", "locale")
 # In a skill's own data: what it was made of, and the words that cases are found by. No model is shown either.
 MADE_OF, FEATURES = "of", "features"
 # Tables and lists further in than this are not told.
@@ -26,8 +26,8 @@ LINE = 120
 class Known:
     """What a skill may know: profile fields by name, its own data by its name, the user's tier, and the scenario.
 
-    `month` is the present one of the user's calendar (`2026-05`), `locale` the agent's language: what was made in
-    another is not of now, or not in these words.
+    `month` and `day` are the present ones of the user's calendar (`2026-05`, `2026-05-14`), `thread` is the one they
+    talk in, `locale` the agent's language: what was made in another is not of now, of here, or in these words.
     """
 
     profile: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -35,6 +35,8 @@ class Known:
     tier: str = FREE_TIER
     scenario: str | None = None
     month: str | None = None
+    day: str | None = None
+    thread: str | None = None
     locale: str | None = None
 
     def at(self, path: str) -> Json:
@@ -43,7 +45,7 @@ class Known:
         What is empty is not known: `""`, `[]` and `{}` are None too.
         """
         name, *rest = path.split(".")
-        plain = {"tier": self.tier, "scenario": self.scenario, "month": self.month, "locale": self.locale}
+        plain: dict[str, Json] = {name: getattr(self, name) for name in PLAIN}
         fields: Mapping[str, Json] = {**self.profile, SKILL_DATA: self.skill_data, **plain}
         value = fields.get(name)
         for step in rest:

@@ -64,6 +64,6 @@ class Skill:
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def scenario(self, name: str | None) -> Scenario | None:
-        """The scenario of that name; without one, the default."""
-        wanted = name or self.default_scenario
-        return next((one for one in self.scenarios if one.name == wanted), None)
+        """The scenario of that name; without one, or where it has none of that name, the default (S3)."""
+        known = {one.name: one for one in self.scenarios}
+        return known.get(name or "") or known.get(self.default_scenario or "")

@@ -156,9 +156,7 @@ class Desk:
         place = (skill.name, scenario)
         while place not in self.stages:
             before = self.changes
-            month = f"{self.run.created.astimezone(self.zone):%Y-%m}"
-            asker = Asker(owner=self.run.owner, tier=self.run.tier, month=month, locale=self.agent.locale)
-            known = await know(self.shop.store, asker, skill, scenario)
+            known = await know(self.shop.store, self._asker(), skill, scenario)
             if self.changes != before:
                 # A tool changed the profile meanwhile: what was read may be what it was before.
                 continue
@@ -166,6 +164,15 @@ class Desk:
             stage = self._stage(skill, known)
             self.stages |= {place: stage, (skill.name, known.scenario): stage}
         return self.stages[place].known
+
+    def _asker(self) -> Asker:
+        return Asker(
+            owner=self.run.owner,
+            tier=self.run.tier,
+            day=self.run.created.astimezone(self.zone).date(),
+            locale=self.agent.locale,
+            thread=self.run.thread,
+        )
 
     def forget_known(self) -> None:
         """The profile was changed: what was looked up of it is looked up again when it is needed."""

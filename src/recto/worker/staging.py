@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 
 from recto.agents.agent import Agent
 from recto.page import Phase, Prompt, SkillChanged, ToolOffer
@@ -92,12 +93,13 @@ def _why(skill: Skill, known: Known, found: Expert) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Asker:
-    """Whom a skill works for: a user, their tier, the month it is for them, and the language they are spoken to in."""
+    """Whom a skill works for: a user, their tier, the day it is for them, where and in which language they talk."""
 
     owner: str
     tier: str
-    month: str
+    day: date
     locale: str
+    thread: str | None = None
 
 
 async def know(store: Store, asker: Asker, skill: Skill, scenario: str | None) -> Known:
@@ -111,7 +113,9 @@ async def know(store: Store, asker: Asker, skill: Skill, scenario: str | None) -
         skill_data={skill.name: own} if own is not None else {},
         tier=asker.tier,
         scenario=chosen.name if chosen else None,
-        month=asker.month,
+        month=f"{asker.day:%Y-%m}",
+        day=asker.day.isoformat(),
+        thread=asker.thread,
         locale=asker.locale,
     )
 

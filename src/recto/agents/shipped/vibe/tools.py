@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field
 
 from recto.almanac.bazi import bazi
-from recto.almanac.birth import corrected, normalise, read_birth
+from recto.almanac.birth import check_birth, corrected, normalise, read_birth
 from recto.almanac.cards import (
     EXPECTED,
     bazi_card,
@@ -65,6 +65,7 @@ SolarTime = Annotated[bool | None, Field(description="Go by true solar time. Onl
 Cancelled = Annotated[bool | None, Field(description="True where the user closed the form or would rather not say.")]
 Question = Annotated[Text | None, Field(description="The user's question, in an open sentence.")]
 Seed = Annotated[int | None, Field(ge=0, le=2**53 - 1, description="Only to repeat a draw; else leave it out.")]
+Daily = Annotated[bool | None, Field(description="True for the card of the day.")]
 Concerns = Annotated[Lines | None, Field(description="All that troubles them now, a short word each.")]
 Facts = Annotated[Lines | None, Field(description="One sentence each.")]
 Forget = Annotated[Lines | None, Field(description="Remembered facts to forget, worded as they are remembered.")]
@@ -109,6 +110,7 @@ async def collect_birth_info(
         fields, card = birth_fields(wanted, locale), birth_form_card(wanted, locale)
         return {"status": "need_input", "missing": missing, **left_out, "fields": fields, "ui_hints": card}
     info = await asyncio.to_thread(normalise, wanted)
+    check_birth(info, context.now)
     await profile.change(BIRTH_INFO, info)
     return {"status": "saved", "birth_info": info, **left_out, "ui_hints": birth_card(info, locale)}
 
@@ -195,23 +197,30 @@ async def compute_zodiac(
 
 @tool(safe_to_repeat=True, in_order=True)
 async def draw_tarot(
-    context: ToolContext, spread: Spread = "three", question: Question = None, seed: Seed = None
+    context: ToolContext, spread: Spread = "three", question: Question = None, seed: Seed = None, daily: Daily = None
 ) -> Row:
-    """Draw tarot cards for one question, and keep the draw with its seed. Spreads: single, three (past, present,
-    future), relationship, choice (between two ways), celtic_cross. A new question needs a new draw.
+    """Draw tarot cards for one question, and keep the draw with its day and its seed. Spreads: single, three (past,
+    present, future), relationship, choice (between two ways), celtic_cross. A new question needs a new draw. With
+    daily it is the card of the day: a single one, the same until the day is over.
     """
-    locale = language(context.locale)
+    locale, today = language(context.locale), _today(context)
+    kept = await _kept(context, "tarot")
+    todays = _card_of_day(kept, today) if daily and seed is None else None
+    seed = seed if todays is None else todays
     # By the call, so that one repeated after a crash draws the same cards.
     drawn_by = _seed(f"{context.thread}/{context.message}/{context.call}") if seed is None else seed
-    kept = await _kept(context, "tarot")
-    drawn = draw(spread, drawn_by).row(locale)
-    last: Row = {**{name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}, "question": question}
-    if kept.get("last") != last:
-        history: list[Json] = [*items(kept, "history"), brief_draw(last, _today(context))]
+    drawn = draw("single" if daily else spread, drawn_by).row(locale)
+    last: Row = {name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}
+    last |= {"question": question, "day": today.isoformat()}
+    of: Row = {"thread": context.thread, "daily": at(kept, MADE_OF, "daily")}
+    of |= {"daily": {"day": today.isoformat(), "seed": drawn_by}} if daily else {}
+    if (kept.get("last"), kept.get(MADE_OF)) != (last, of):
+        brief, before = brief_draw(last, today), items(kept, "history")
+        history: list[Json] = [*before, *(() if brief in before else (brief,))]
         # Words of both languages: a draw may be read in another than it was made in.
-        data: Row = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: drawn[FEATURES]}
+        data: Row = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: drawn[FEATURES], MADE_OF: of}
         await _profile(context).keep("tarot", data)
-    return {"status": "drawn", **last, "ui_hints": tarot_card(last, locale)}
+    return {"status": "drawn" if todays is None else "reused", **last, "ui_hints": tarot_card(last, locale)}
 
 
 @tool(safe_to_repeat=True, in_order=True)
@@ -249,6 +258,7 @@ async def _birth(context: ToolContext) -> Mapping[str, Json]:
     info = await _field(_profile(context), BIRTH_INFO)
     if not info.get("date"):
         raise ToolError(NO_BIRTH)
+    await _made(lambda: check_birth(info, context.now))
     return info
 
 
@@ -288,6 +298,12 @@ async def _made(make: Callable[[], Made]) -> Made:
 def _wish(kept: Mapping[str, Json], info: Mapping[str, Json], name: str) -> Json:
     """What was asked for when the chart of this birth was computed: it stays so until somebody asks otherwise."""
     return at(kept, MADE_OF, "options", name) if at(kept, MADE_OF, BIRTH_INFO) == info else None
+
+
+def _card_of_day(kept: Mapping[str, Json], today: day_of) -> int | None:
+    """The seed of the card that was drawn for this day, if one was."""
+    seed, day = (at(kept, MADE_OF, "daily", name) for name in ("seed", "day"))
+    return seed if isinstance(seed, int) and day == today.isoformat() else None
 
 
 def _seed(text: str) -> int:
