@@ -13,8 +13,11 @@ SPACES = {
     "draw": "drawing",
     "svg": "svg-compatible",
 }
-NAMED = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"' for name, space in SPACES.items())
-NAMED += ' xmlns:xlink="http://www.w3.org/1999/xlink"'
+SPACE = "urn:oasis:names:tc:opendocument:xmlns"
+NAMED = " ".join(
+    [f'xmlns:{name}="{SPACE}:{space}:1.0"' for name, space in SPACES.items()]
+    + ['xmlns:xlink="http://www.w3.org/1999/xlink"']
+)
 
 
 def document(kind: str, body: str, **more: str) -> bytes:
