@@ -249,6 +249,40 @@ def with_picture(words: str, share: float) -> bytes:
     return one_page(f"q 600 0 0 {800 * share} 0 0 cm /I Do Q BT /F 8 Tf 72 20 Td ({words}) Tj ET", picture)
 
 
+def words_at(x: float, y: float, words: str) -> str:
+    return f"BT /F 10 Tf {x} {y} Td ({words}) Tj ET "
+
+
+def grid(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> str:
+    """A table's words in their places on a page, without lines."""
+    places = [(row, column, cell) for row, cells in enumerate(rows) for column, cell in enumerate(cells) if cell]
+    return "".join(words_at(76 + column * width, 686 - row * height, cell) for row, column, cell in places)
+
+
+def lines_of(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> str:
+    """The lines of such a table."""
+    right, bottom = 72 + len(rows[0]) * width, 700 - len(rows) * height
+    upright = [f"{x} 700 m {x} {bottom} l " for x in range(72, right + 1, width)]
+    across = [f"72 {y} m {right} {y} l " for y in range(bottom, 701, height)]
+    return "".join(f"{one}S " for one in (*upright, *across))
+
+
+SPARSE = (
+    ("Item", "Jan", "Feb", "Mar", "Apr"),
+    ("Rent", "100", "", "", ""),
+    ("Food", "", "", "30", ""),
+    ("Fuel", "", "20", "", ""),
+    ("Water", "", "", "", "7"),
+)
+
+
+def test_D6_a_ruled_table_with_many_empty_cells_keeps_its_columns():
+    data = one_page(lines_of(SPARSE) + grid(SPARSE))
+    assert read(data, "pdf").cells() == list(SPARSE)
+    moved = f"q .5 0 0 .5 40 60 cm {lines_of(SPARSE)}{grid(SPARSE)} Q"
+    assert read(one_page(moved), "pdf").cells() == list(SPARSE)
+
+
 def test_D6_what_was_filled_into_a_form_and_written_onto_a_page_is_read():
     field = "/Subtype/Widget/Rect[150 640 400 665]"
     on_top = [
