@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from itertools import chain, repeat
 
 from recto.files.parsing.extraction import extract
+from recto.files.parsing.missed import with_missed
 from recto.files.parsing.nodes import elements_of, link
 from recto.files.parsing.ocr import Reader, reader_for
 from recto.files.parsing.pdfium import FEW_LETTERS, PageSight, Pdf, Rules, letters, open_pdf
@@ -229,12 +230,14 @@ def _told(pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, sc
 
 
 def fuller(structured: Sequence[Element], text: str, page: int) -> Sequence[Element]:
-    """What xberg found on a page, or the bare text that pdfium sees, where that is more by far or is not torn apart."""
+    """What xberg found on a page, with the lines that only pdfium sees.
+
+    Where those are more by far, or xberg's words are torn apart, it is the bare text that pdfium sees.
+    """
     found = sum(letters(one.text) for one in structured)
     if letters(text) > MISSED_RATIO * found + MISSED_CHARACTERS or _is_torn(structured, text):
         return [Element(kind="paragraph", text=text.strip(), page=page)]
-    # Nothing by xberg is no answer to a word or two.
-    return structured or [Element(kind="paragraph", text=one, page=page) for one in [text.strip()] if one]
+    return with_missed(structured, text, page)
 
 
 def _is_torn(structured: Sequence[Element], text: str) -> bool:
