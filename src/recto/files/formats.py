@@ -9,7 +9,7 @@ TEXT = "txt"
 # What is not here is read as plain text: code, settings, logs, and what nobody knows.
 FORMATS = frozenset(
     {
-        *("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp", "rtf", "epub", "eml", "msg"),
+        *("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp", "odg", "rtf", "epub", "eml", "msg"),
         *("csv", "tsv", "md", "html", "json", "jsonl", "xml", TEXT),
     }
 )

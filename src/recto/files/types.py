@@ -32,6 +32,7 @@ DOCUMENTS: Mapping[str, str] = {
     "odt": f"{_OPEN_DOCUMENT}.text",
     "ods": f"{_OPEN_DOCUMENT}.spreadsheet",
     "odp": f"{_OPEN_DOCUMENT}.presentation",
+    "odg": f"{_OPEN_DOCUMENT}.graphics",
     "rtf": "application/rtf",
     "epub": "application/epub+zip",
     "eml": "message/rfc822",
@@ -86,7 +87,7 @@ _CONTAINERS: Mapping[str, tuple[Family, ...]] = {
     "pdf": ("pdf",),
     # With a password on it, a program of Microsoft's wraps the zip in its old container.
     **dict.fromkeys(("docx", "xlsx", "pptx"), ("zip", "ole")),
-    **dict.fromkeys(("odt", "ods", "odp", "epub"), ("zip",)),
+    **dict.fromkeys(("odt", "ods", "odp", "odg", "epub"), ("zip",)),
     **dict.fromkeys(("xls", "ppt", "msg"), ("ole",)),
     "doc": ("ole", "rtf"),
     "rtf": ("rtf",),

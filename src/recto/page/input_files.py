@@ -28,7 +28,7 @@ from recto.page.messages import (
 
 ENDINGS: Mapping[FileKind, tuple[str, ...]] = {
     "document": (
-        *("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp", "rtf", "epub", "eml", "msg"),
+        *("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp", "odg", "rtf", "epub", "eml", "msg"),
         *("csv", "tsv", "txt", "log", "md", "html", "htm", "json", "jsonl", "xml", "yaml", "yml", "toml", "ini"),
         *("py", "js", "ts", "tsx", "jsx", "java", "c", "h", "cpp", "cs", "go", "rs", "rb", "php", "sh", "sql"),
     ),

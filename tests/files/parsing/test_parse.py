@@ -21,7 +21,7 @@ DAMAGED = Failed(
     code="damaged",
     reason="it is damaged, or is not what its name says. Ask the user to open it, save it anew and send that.",
 )
-CONTAINERS = ("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "doc", "xls", "ppt", "msg", "rtf", "pdf")
+CONTAINERS = ("docx", "xlsx", "pptx", "odt", "ods", "odp", "odg", "epub", "doc", "xls", "ppt", "msg", "rtf", "pdf")
 VERBATIM = ("txt", "log", "md", "json", "jsonl", "xml", "yaml", "toml", "ini", "py", "c", "sql", "", "unknown")
 
 
@@ -68,7 +68,7 @@ def test_D6_bytes_that_are_no_text_say_what_can_be_read(data: bytes, form: str):
             code="not_text",
             reason=(
                 "it has no text that can be read. What can be: pdf, docx, doc, odt, rtf, xlsx, xls, ods, pptx, ppt, "
-                "odp, epub, html, eml, msg, csv, tsv, and texts of every kind. Ask the user for one of these."
+                "odp, odg, epub, html, eml, msg, csv, tsv, and texts of every kind. Ask the user for one of these."
             ),
         ),
     )
@@ -110,7 +110,7 @@ def test_D6_a_sealed_container_says_that_it_has_a_password(form: str):
     assert read(sealed, form).failed.code == "encrypted"
 
 
-@pytest.mark.parametrize("form", ["ods", "odp"])
+@pytest.mark.parametrize("form", ["ods", "odp", "odg"])
 def test_D6_an_open_document_with_a_password_says_so(form: str):
     manifest = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry>"
     sealed = zipped(**{"META-INF/manifest.xml": manifest, "content.xml": "\x07\x08"})

@@ -172,6 +172,28 @@ def test_D6_what_is_written_from_top_to_bottom_is_no_table():
     assert fuller([table], "学 天\n而 行\n时 健\n习 君\n之 子", 7) == [table]
 
 
+LONGER = " More of its words." * 9
+
+
+def test_D6_lines_that_were_missed_stand_where_pdfium_sees_them():
+    table = Element(kind="table", text="| a | 1 |\n| --- | --- |\n| b | 2 |", page=7, rows=(("a", "1"), ("b", "2")))
+    words = Element(kind="paragraph", text=f"The first words of the page, then an eﬀort.{LONGER}", page=7)
+    lines = ["Running head", "The first words of", f"the page, then an effort.{LONGER}", "Finding: 42 per cent"]
+    seen = "\n".join([*lines, "n = 17", "a 1", "b 2", "图一"])
+    assert fuller([words, table], seen, 7) == [
+        Element(kind="paragraph", text="Running head", page=7),
+        words,
+        Element(kind="paragraph", text="Finding: 42 per cent\nn = 17", page=7),
+        table,
+        Element(kind="paragraph", text="图一", page=7),
+    ]
+
+
+def test_D6_lines_in_another_order_are_not_missed():
+    columns = [Element(kind="paragraph", text="left one left two right one right two", page=7)]
+    assert fuller(columns, "left one right one\nleft two right two", 7) == columns
+
+
 def test_D6_a_page_without_words_has_no_element():
     assert fuller([], " \n", 7) == []
 
@@ -247,6 +269,53 @@ def one_page(content: str, *others: str, fields: str = "") -> bytes:
 def with_picture(words: str, share: float) -> bytes:
     picture = stream("@" * 100, "/Subtype/Image/Width 10/Height 10/ColorSpace/DeviceGray/BitsPerComponent 8")
     return one_page(f"q 600 0 0 {800 * share} 0 0 cm /I Do Q BT /F 8 Tf 72 20 Td ({words}) Tj ET", picture)
+
+
+def words_at(x: float, y: float, words: str) -> str:
+    return f"BT /F 10 Tf {x} {y} Td ({words}) Tj ET "
+
+
+def grid(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> str:
+    """A table's words in their places on a page, without lines."""
+    places = [(row, column, cell) for row, cells in enumerate(rows) for column, cell in enumerate(cells) if cell]
+    return "".join(words_at(76 + column * width, 686 - row * height, cell) for row, column, cell in places)
+
+
+def lines_of(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> str:
+    """The lines of such a table."""
+    right, bottom = 72 + len(rows[0]) * width, 700 - len(rows) * height
+    upright = [f"{x} 700 m {x} {bottom} l " for x in range(72, right + 1, width)]
+    across = [f"72 {y} m {right} {y} l " for y in range(bottom, 701, height)]
+    return "".join(f"{one}S " for one in (*upright, *across))
+
+
+SPARSE = (
+    ("Item", "Jan", "Feb", "Mar", "Apr"),
+    ("Rent", "100", "", "", ""),
+    ("Food", "", "", "30", ""),
+    ("Fuel", "", "20", "", ""),
+    ("Water", "", "", "", "7"),
+)
+
+
+def test_D6_a_ruled_table_with_many_empty_cells_keeps_its_columns():
+    data = one_page(lines_of(SPARSE) + grid(SPARSE))
+    assert read(data, "pdf").cells() == list(SPARSE)
+    moved = f"q .5 0 0 .5 40 60 cm {lines_of(SPARSE)}{grid(SPARSE)} Q"
+    assert read(one_page(moved), "pdf").cells() == list(SPARSE)
+
+
+def test_D6_a_figure_that_the_parser_leaves_out_is_kept():
+    prose = [
+        words_at(72, 760 - 14 * number, f"{number}. Words of a page that go on for a line.") for number in range(9)
+    ]
+    figure = words_at(90, 560, "Finding: 42 per cent of patients") + words_at(90, 540, "n = 17, p = 0.04")
+    after = words_at(72, 500, "Figure 1. What was found.")
+    data = one_page("".join(prose) + f"/Artifact <</Type/Pagination>> BDC {figure} EMC {after}")
+    assert read(data, "pdf").texts("paragraph")[-2:] == [
+        "Finding: 42 per cent of patients\nn = 17, p = 0.04",
+        "Figure 1. What was found.",
+    ]
 
 
 def test_D6_what_was_filled_into_a_form_and_written_onto_a_page_is_read():

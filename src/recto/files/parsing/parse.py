@@ -30,13 +30,13 @@ _MARKUP = re.compile(
 
 _FLOWING = ("docx", "doc", "odt", "rtf", "epub")
 _SHEETS = ("xlsx", "xls", "ods")
-_SLIDES = ("pptx", "ppt", "odp")
+_SLIDES = ("pptx", "ppt", "odp", "odg")
 _TABLES = ("csv", "tsv")
 _HTML = ("html", "htm")
 # What the bytes of a format must be.
 _NEW = {"doc": "docx", "xls": "xlsx", "ppt": "pptx"}
 _OLD = {new: old for old, new in _NEW.items()}
-_ZIPS = (*_OLD, "odt", "ods", "odp", "epub")
+_ZIPS = (*_OLD, "odt", "ods", "odp", "odg", "epub")
 _OLES = (*_NEW, "msg")
 
 

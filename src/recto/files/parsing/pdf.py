@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, repeat
 
 from recto.files.parsing.extraction import extract
+from recto.files.parsing.missed import with_missed
 from recto.files.parsing.nodes import elements_of, link
 from recto.files.parsing.ocr import Reader, reader_for
-from recto.files.parsing.pdfium import FEW_LETTERS, PageSight, Pdf, letters, open_pdf
+from recto.files.parsing.pdfium import FEW_LETTERS, PageSight, Pdf, Rules, letters, open_pdf
 from recto.files.parsing.ports import Found, Frame, Opened, Task
 from recto.files.parsing.refusal import DAMAGED, Unreadable
 from recto.page.document import Element
@@ -25,7 +26,7 @@ LOST_IN_A_ROW = 20
 # Where pdfium sees that much more than xberg, xberg has missed something.
 MISSED_RATIO = 1.3
 MISSED_CHARACTERS = 20
-# A table with more empty cells than these is text that only looked like one.
+# A table with more empty cells than these that is not ruled is text that only looked like one.
 EMPTY_SHARE = 0.3
 # Words as short as these, where pdfium's are that many times as long, were torn apart.
 SHORT_WORD = 3
@@ -181,6 +182,7 @@ class Structure:
 def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
     """What xberg finds on each page; nothing where it fails."""
     found: defaultdict[int, list[Element]] = defaultdict(list)
+    rules = cache(pdf.rules)
     try:
         document = extract(pdf.part(pages), "pdf").document
     except Unreadable:
@@ -188,18 +190,24 @@ def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element
     for element in elements_of(document.nodes) if document else ():
         if element.page is not None and element.page <= len(pages):
             place = pages[element.page - 1]
-            found[place] += [replace(one, page=place + 1) for one in _sober(element)]
+            found[place] += _sober(replace(element, page=place + 1), rules)
     return found
 
 
-def _sober(element: Element) -> Iterator[Element]:
-    """A table that is mostly empty is text set in columns: its rows as lines."""
+def _sober(element: Element, rules: Callable[[int], Rules]) -> Iterator[Element]:
+    """A table that is mostly empty, without lines between its cells, is text set in columns: its rows as lines."""
     cells = [cell for row in element.rows for cell in row]
-    if element.kind not in ("table", "rows") or cells.count("") <= EMPTY_SHARE * len(cells):
+    is_sparse = element.kind in ("table", "rows") and cells.count("") > EMPTY_SHARE * len(cells)
+    if not is_sparse or _is_ruled(element, rules((element.page or 1) - 1)):
         yield element
         return
     lines = (" ".join(filter(None, row)) for row in element.rows)
     yield from (Element(kind="paragraph", text=line, page=element.page) for line in lines if line)
+
+
+def _is_ruled(table: Element, rules: Rules) -> bool:
+    """Whether there are lines between all columns, or between all rows; its frame may be open."""
+    return rules.upright >= max(2, len(table.rows[0]) - 1) or rules.across >= max(2, len(table.rows) - 1)
 
 
 def _told(pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, scanner: Scanner) -> Iterator[Found]:
@@ -222,12 +230,14 @@ def _told(pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, sc
 
 
 def fuller(structured: Sequence[Element], text: str, page: int) -> Sequence[Element]:
-    """What xberg found on a page, or the bare text that pdfium sees, where that is more by far or is not torn apart."""
+    """What xberg found on a page, with the lines that only pdfium sees.
+
+    Where those are more by far, or xberg's words are torn apart, it is the bare text that pdfium sees.
+    """
     found = sum(letters(one.text) for one in structured)
     if letters(text) > MISSED_RATIO * found + MISSED_CHARACTERS or _is_torn(structured, text):
         return [Element(kind="paragraph", text=text.strip(), page=page)]
-    # Nothing by xberg is no answer to a word or two.
-    return structured or [Element(kind="paragraph", text=one, page=page) for one in [text.strip()] if one]
+    return with_missed(structured, text, page)
 
 
 def _is_torn(structured: Sequence[Element], text: str) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import byref, c_int, create_string_buffer
+from ctypes import byref, c_float, c_int, create_string_buffer
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Protocol, TypeAlias, cast
 
 from recto.files.parsing.annotations import Annotation, RawAnnotations, annotations_on
@@ -21,6 +21,11 @@ _MOST_LINKS = 200
 # A page with fewer letters than these, most of which is a picture, is a scan with a stamp or a number on it.
 FEW_LETTERS = 100
 _MOST_OF_PAGE = 0.6
+# Of what is drawn on a page, so many points are looked at. Shorter lines than these, in points, rule nothing, and
+# those that are closer are one.
+_MOST_POINTS = 20_000
+_SHORTEST_RULE = 5.0
+_SAME_RULE = 3.0
 # A scan may be cut into strips.
 _MOST_PICTURES = 1_000
 _URL_BYTES = 4_096
@@ -54,10 +59,12 @@ _Corners: TypeAlias = tuple[float, float, float, float]
 
 
 class _Matrix(Protocol):
+    def on_point(self, x: float, y: float) -> tuple[float, float]: ...
     def on_rect(self, left: float, bottom: float, right: float, top: float) -> _Corners: ...
 
 
 class _Object(Protocol):
+    raw: object
     container: _Object | None
 
     def get_bounds(self) -> _Corners: ...
@@ -99,6 +106,7 @@ class _Raw(RawAnnotations, Protocol):
     """The functions of pdfium itself, which its wrapper has no words for."""
 
     FPDF_PAGEOBJ_IMAGE: int
+    FPDF_PAGEOBJ_PATH: int
     FLAT_NORMALDISPLAY: int
     FPDF_LINK: type
     FS_RECTF: type
@@ -107,6 +115,9 @@ class _Raw(RawAnnotations, Protocol):
     def FPDFLink_GetAction(self, link: object) -> object: ...  # noqa: N802 - its name
     def FPDFLink_GetAnnotRect(self, link: object, box: object) -> bool: ...  # noqa: N802 - its name
     def FPDFAction_GetURIPath(self, document: object, action: object, buffer: object, size: int) -> int: ...  # noqa: N802 - its name
+    def FPDFPath_CountSegments(self, path: object) -> int: ...  # noqa: N802 - its name
+    def FPDFPath_GetPathSegment(self, path: object, place: int) -> object: ...  # noqa: N802 - its name
+    def FPDFPathSegment_GetPoint(self, segment: object, x: object, y: object) -> bool: ...  # noqa: N802 - its name
     def FPDFPage_Flatten(self, page: object, target: int) -> int: ...  # noqa: N802 - its name
 
 
@@ -133,6 +144,14 @@ class PageSight:
     links: tuple[PageLink, ...]
     remarks: tuple[str, ...]
     is_scan: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How many lines are drawn on a page, from top to bottom and across, each at a place of its own."""
+
+    upright: int
+    across: int
 
 
 class Pdf:
@@ -176,6 +195,17 @@ class Pdf:
                 return self._sight(page, words, links, annotations)
         except self._library.PdfiumError:
             return None
+
+    def rules(self, place: int) -> Rules:
+        """The lines that may be those of a table."""
+        try:
+            with self._page(place) as (page, _):
+                lines = list(islice(self._lines(page), _MOST_POINTS))
+        except self._library.PdfiumError:
+            lines = list[_Corners]()
+        upright = [x for x, y, to_x, to_y in lines if abs(to_x - x) < 1 and abs(to_y - y) >= _SHORTEST_RULE]
+        across = [y for x, y, to_x, to_y in lines if abs(to_y - y) < 1 and abs(to_x - x) >= _SHORTEST_RULE]
+        return Rules(upright=_apart(upright), across=_apart(across))
 
     def picture(self, place: int) -> bytes:
         """A page in shades of gray, as a PGM. Raises Unreadable."""
@@ -225,6 +255,17 @@ class Pdf:
             return False
         return covered >= _MOST_OF_PAGE * _area(whole, whole) > 0
 
+    def _lines(self, page: _Page) -> Iterator[_Corners]:
+        """From where to where lines are drawn."""
+        x, y = c_float(), c_float()
+        for path in page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_PATH], max_depth=_PICTURE_DEPTH):
+            points = list[tuple[float, float]]()
+            for place in range(min(_MOST_POINTS, self._raw.FPDFPath_CountSegments(path.raw))):
+                segment = self._raw.FPDFPath_GetPathSegment(path.raw, place)
+                if self._raw.FPDFPathSegment_GetPoint(segment, byref(x), byref(y)):
+                    points.append(_placed(path, x.value, y.value))
+            yield from ((*start, *end) for start, end in pairwise(points))
+
     def _links(self, page: _Page, words: _TextPage) -> Iterator[PageLink]:
         place, link = c_int(0), self._raw.FPDF_LINK()
         for _ in range(_MOST_LINKS):
@@ -270,6 +311,20 @@ def _on_page(picture: _Object) -> _Corners:
     while container:
         corners, container = container.get_matrix().on_rect(*corners), container.container
     return corners
+
+
+def _placed(path: _Object, x: float, y: float) -> tuple[float, float]:
+    """Where a point of a path is."""
+    point, around = path.get_matrix().on_point(x, y), path.container
+    while around:
+        point, around = around.get_matrix().on_point(*point), around.container
+    return point
+
+
+def _apart(places: Sequence[float]) -> int:
+    """How many places there are that are not the same."""
+    ordered = sorted(places)
+    return bool(ordered) + sum(after - before > _SAME_RULE for before, after in pairwise(ordered))
 
 
 def _area(corners: _Corners, within: _Corners) -> float:

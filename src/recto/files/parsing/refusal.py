@@ -15,8 +15,8 @@ DAMAGED = Failed(
 NOT_TEXT = Failed(
     code="not_text",
     reason=(
-        "it has no text that can be read. What can be: pdf, docx, doc, odt, rtf, xlsx, xls, ods, pptx, ppt, odp, epub, "
-        "html, eml, msg, csv, tsv, and texts of every kind. Ask the user for one of these."
+        "it has no text that can be read. What can be: pdf, docx, doc, odt, rtf, xlsx, xls, ods, pptx, ppt, odp, odg, "
+        "epub, html, eml, msg, csv, tsv, and texts of every kind. Ask the user for one of these."
     ),
 )
 

@@ -1,0 +1,128 @@
+"""D6: what stands on the pages of OpenDocument drawings and slides, and the charts in OpenDocuments."""
+
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from recto.files.parsing.ports import Opened
+from tests.files.parsing.reading import read
+
+SPACES = {
+    **{name: name for name in ("office", "text", "table", "presentation", "chart")},
+    "draw": "drawing",
+    "svg": "svg-compatible",
+}
+SPACE = "urn:oasis:names:tc:opendocument:xmlns"
+NAMED = " ".join(
+    [f'xmlns:{name}="{SPACE}:{space}:1.0"' for name, space in SPACES.items()]
+    + ['xmlns:xlink="http://www.w3.org/1999/xlink"']
+)
+
+
+def document(kind: str, body: str, **more: str) -> bytes:
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        for name, inner in {"": f"<office:{kind}>{body}</office:{kind}>", **more}.items():
+            whole = f"<office:document-content {NAMED}><office:body>{inner}</office:body></office:document-content>"
+            archive.writestr(f"{name}/content.xml".lstrip("/"), whole)
+    return out.getvalue()
+
+
+def page(*shapes: str) -> str:
+    return f"<draw:page>{''.join(shapes)}</draw:page>"
+
+
+def box(words: str, told: str = "") -> str:
+    return f"<draw:frame {told}><draw:text-box><text:p>{words}</text:p></draw:text-box></draw:frame>"
+
+
+def texts(data: bytes, form: str = "odp") -> list[str]:
+    return [one.text for one in read(data, form).elements]
+
+
+@pytest.mark.parametrize(("form", "kind", "unit"), [("odp", "presentation", "slide"), ("odg", "drawing", "page")])
+def test_D6_words_on_every_kind_of_shape_are_read(form: str, kind: str, unit: str):
+    kinds = ("custom-shape", "rect", "ellipse", "line", "connector", "polygon", "path", "caption")
+    shapes = [f"<draw:{one}><text:p>on <text:span>a {one}</text:span></text:p></draw:{one}>" for one in kinds]
+    group = f"<draw:g><draw:g>{shapes[0]}</draw:g>{box('in a group')}</draw:g>"
+    linked = f'<draw:a xlink:href="https://e.example/">{box("led")}</draw:a>'
+    reading = read(document(kind, page(*shapes, group, linked) + page(box("next"))), form)
+    assert reading.opened == Opened(unit="page" if form == "odg" else "slide", page_count=2)
+    assert [one.text for one in reading.elements] == [
+        *(f"[{unit} 1]", *(f"on a {one}" for one in kinds)),
+        *("on a custom-shape", "in a group", "led", f"[{unit} 2]", "next"),
+    ]
+
+
+def test_D6_a_slide_has_its_title_first_and_its_notes_last():
+    said = "<office:annotation><text:p>why?</text:p></office:annotation>"
+    notes = f"<presentation:notes>{box('say it', PLACE.format('notes'))}{box('7')}</presentation:notes>"
+    furniture = box("7", PLACE.format("page-number"))
+    title = box("The<text:line-break/>title", PLACE.format("title"))
+    data = document("presentation", page(furniture, said, box("words"), title, notes))
+    assert texts(data)[1:] == ["## The title", "words", "[comment] why?", "[speaker notes] say it"]
+
+
+PLACE = 'presentation:class="{}"'
+
+
+def test_D6_blanks_links_and_lists_on_a_shape_are_kept():
+    inner = "<text:list><text:list-item><text:p>inner</text:p></text:list-item></text:list>"
+    listed = f"<text:list><text:list-item><text:p>outer</text:p>{inner}</text:list-item></text:list>"
+    clicked = '<text:a xlink:href="https://e.example/?a=1&amp;b=2">here</text:a>'
+    words = f'a<text:s text:c="2"/>b<text:tab/>{clicked}<office:annotation><text:p>not</text:p></office:annotation>.'
+    shape = f"<draw:rect><text:p>{words}</text:p>{listed}</draw:rect>"
+    assert texts(document("drawing", page(shape)), "odg")[1:] == [
+        "a  b\t[here](https://e.example/?a=1&b=2).",
+        "- outer",
+        "  - inner",
+    ]
+
+
+def test_D6_a_picture_on_a_slide_is_described():
+    shown = "<draw:frame><draw:image/><svg:desc>a\nmap</svg:desc></draw:frame>"
+    assert texts(document("presentation", page(shown)))[1:] == ["[image: a map]"]
+
+
+@pytest.mark.parametrize("data", [document("presentation", "<unclosed>"), document("presentation", "&unknown;")])
+def test_D6_a_drawing_that_is_damaged_says_so(data: bytes):
+    assert read(data, "odg").failed.code == "damaged"
+
+
+# Charts
+
+
+def cell(text: str = "") -> str:
+    return f"<table:table-cell><text:p>{text}</text:p></table:table-cell>" if text else "<table:table-cell/>"
+
+
+def row(*cells: str) -> str:
+    return f"<table:table-row>{''.join(map(cell, cells))}</table:table-row>"
+
+
+TABLE = (
+    f'<table:table table:name="local-table"><table:table-header-rows>{row("", "North", "South")}'
+    f"</table:table-header-rows><table:table-rows>{row('Q1', '1', '3')}{row('Q2', '2', 'NaN')}</table:table-rows>"
+    "</table:table>"
+)
+DRAWN = (
+    f"<office:chart><chart:chart><chart:title><text:p>Sales</text:p></chart:title>{TABLE}</chart:chart></office:chart>"
+)
+CHART = '<draw:frame><draw:object xlink:href="./Object 1"/><draw:image/></draw:frame>'
+CELLS = [("", "North", "South"), ("Q1", "1", "3"), ("Q2", "2", "")]
+
+
+@pytest.mark.parametrize(("form", "kind"), [("odp", "presentation"), ("odg", "drawing")])
+def test_D6_a_chart_on_a_slide_is_the_table_it_was_drawn_from(form: str, kind: str):
+    reading = read(document(kind, page(CHART), **{"Object 1": DRAWN}), form)
+    assert reading.texts("paragraph") == ["[chart: Sales]"]
+    assert reading.cells() == CELLS
+
+
+@pytest.mark.parametrize("drawn", ["", "<unclosed", "<office:text/>", "<office:chart><chart:chart/></office:chart>"])
+def test_D6_an_object_that_is_no_chart_does_no_harm(drawn: str):
+    reading = read(document("presentation", page(CHART, box("words")), **{"Object 1": drawn}), "odp")
+    assert reading.cells() == []
+    assert reading.texts("paragraph")[-1] == "words"
