@@ -124,6 +124,12 @@ def test_the_page_of_the_server_has_every_way_a_run_fails():
     shown = re.search(r"`RUN_ERROR` has one of these codes: (.*?) for older clients", read("docs/server.md"))
     assert shown is not None
     assert set(re.findall(r"`(\w+)`", shown[1])) == {*WHY, INTERNAL, "cancelled"}
+    table = read("docs/clients.md").partition("| `code` of `RUN_ERROR` |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))) == {
+        *WHY,
+        INTERNAL,
+        "cancelled",
+    }
 
 
 @pytest.mark.parametrize("document", LINKED)

@@ -18,6 +18,7 @@ RectoError
 │   ├── ModelCutOff      the stream ended before the reply did
 │   ├── PageTooLong      the page does not fit into the model's window
 │   └── ModelRefused     the provider will not take this request, however often it is sent
+├── RunGivenUp       nobody can go on with a run; its user is told why
 └── StoreError       the store could not do what it was asked
     ├── NotFound         there is no such thing, or it is somebody else's
     ├── Conflict         the same name already stands for something else
@@ -158,6 +159,10 @@ class ModelRefused(ModelError):
     def __init__(self, *, model: str, problem: str, may_be_the_page: bool = False) -> None:
         super().__init__(model=model, problem=problem)
         self.may_be_the_page = may_be_the_page
+
+
+class RunGivenUp(RectoError):
+    """Nobody can go on with a run. The words are for its user: nothing in them is for operators alone."""
 
 
 class StoreError(RectoError):

@@ -270,7 +270,7 @@ async def test_P9_what_cannot_be_read_is_told_before_anything_is_sent(api: Local
     attachment = await keep(api)
     url = url_of(api, attachment)
     api.storage.is_down = True
-    assert_problem(await get(api, url), 503, "The storage of files cannot be used: it was told to fail.")
+    assert_problem(await get(api, url), 503, "The server cannot use its storage at present.")
     api.storage.is_down = False
     api.storage.blobs.clear()
     assert_problem(await get(api, url), 404, NO_FILE)

@@ -379,7 +379,7 @@ async def test_P9_a_file_its_owner_deleted_before_the_form_broke_off_is_no_troub
 async def test_P9_an_upload_the_storage_cannot_take_is_told_and_leaves_nothing(api: LocalApi):
     api.storage.is_down = True
     answer = await upload(api, NOTES)
-    assert_problem(answer, 503, "The storage of files cannot be used")
+    assert_problem(answer, 503, "The server cannot use its storage at present")
     assert answer.headers["retry-after"] == "1"
     api.storage.is_down = False
     await assert_nothing(api)

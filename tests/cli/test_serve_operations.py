@@ -206,6 +206,8 @@ def test_C2_no_secret_gets_into_the_logs_of_a_server_at_work(tmp_path: Path):
     logged = [line for line in lines if line not in announced]
     assert len(announced) == 1
     assert any("refused GET" in line for line in logged)
+    # What users are not told of a fault.
+    assert any("The provider says: The key *** is wrong." in line for line in logged)
     for line in logged:
         assert {"time", "level", "logger", "message"} <= (load_object(line) or {}).keys(), line
         assert not [secret for secret in (key, jwt, token) if secret in line]

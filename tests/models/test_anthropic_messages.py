@@ -199,6 +199,12 @@ def test_what_is_cached_counts_as_input():
     )
 
 
+def test_X4_a_count_that_no_call_can_have_is_no_usage():
+    assert read_usage({"input_tokens": 2**63, "output_tokens": 1}) is None
+    assert read_usage({"input_tokens": 1.0e300, "output_tokens": 1}) is None
+    assert read_usage({"input_tokens": 10**9, "output_tokens": 1}) == Usage(input=10**9, output=1)
+
+
 def test_without_counts_there_is_no_usage():
     assert read_usage(None) is None
     assert read_usage({}) is None

@@ -249,6 +249,13 @@ def test_usage_may_stand_beside_the_last_choice():
     assert end_of(read({**chunk("stop"), "usage": usage})).usage == Usage(input=3, output=4)
 
 
+@pytest.mark.parametrize("count", ["9223372036854775808", "123456789012345678901234567890", "1e308", "1e999"])
+def test_X4_a_count_that_no_call_can_have_is_no_usage_and_the_reply_stands(count: str):
+    broken = f'{{"choices": [], "usage": {{"prompt_tokens": {count}, "completion_tokens": 4}}}}'
+    deltas = read(chunk(content="x"), chunk("stop"), broken, "[DONE]")
+    assert (deltas[0], end_of(deltas).usage) == (TextDelta(text="x"), Usage(output=4) if count == "1e999" else None)
+
+
 def test_no_usage_is_none_and_not_zero():
     assert end_of(read({**chunk("stop"), "usage": None})).usage is None
 

@@ -230,6 +230,8 @@ def test_whatever_the_model_writes_gets_an_answer(arguments: str):
         (Weather(city="Ulm", degrees=1.5), '{"city":"Ulm","degrees":1.5}'),
         (Place(city="Ulm"), '{"city":"Ulm","title":"none"}'),
         (Unit.KELVIN, '"kelvin"'),
+        ({"of": [10**30, -(10**30), 2**64 - 1]}, f'{{"of":[{10**30},{-(10**30)},{2**64 - 1}]}}'),
+        ([float("nan"), float("inf"), "\ud800", "\0"], '[null,null,"\ufffd","\\u0000"]'),
     ],
 )
 def test_an_answer_becomes_text(value: object, text: str):

@@ -9,7 +9,7 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.api.backend import backend_of, json_answer
+from recto.api.backend import backend_of, json_answer, user_of
 from recto.api.route import Route
 from recto.api.runs import RUNS, RunId, find_run
 from recto.api.shapes_threads import CALL_EXAMPLE, CALLS_EXAMPLE, CallAnswer, CallsShape
@@ -19,6 +19,7 @@ from recto.page.history import told_time
 from recto.store.calls import CallSeen, CallSummary
 
 CALLS = f"{RUNS}/{{id}}/calls"
+FAILED = "The call gave no whole reply. Operators of this server see why."
 Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="The number of the call in its run, from 1.")]
 
 
@@ -26,7 +27,7 @@ async def list_calls(request: Request, id: RunId) -> Response:
     """The model calls of a run, in order, without their pages."""
     run = await find_run(request, id)
     found = await backend_of(request).store.call_summaries(run.id)
-    return json_answer({"calls": [call_row(call) for call in found]})
+    return json_answer({"calls": [call_row(call, full=_is_operator(request)) for call in found]})
 
 
 async def get_call(
@@ -39,15 +40,19 @@ async def get_call(
     run = await find_run(request, id)
     seen = await backend_of(request).store.look_at_call(run.id, n)
     if not raw:
-        return json_answer(_seen_row(seen))
+        return json_answer(_seen_row(seen, full=_is_operator(request)))
     if seen.body is None:
         told = f"The page of call {n} cannot be put together: {', '.join(seen.damaged)} is damaged or gone."
         raise Conflict(f"{told} What is left of it is told without raw=1.")
     return Response(seen.body, media_type="application/json")
 
 
-def call_row(call: CallSummary) -> Mapping[str, Json]:
-    """A call as clients see it."""
+def _is_operator(request: Request) -> bool:
+    return user_of(request).name in backend_of(request).operators
+
+
+def call_row(call: CallSummary, *, full: bool) -> Mapping[str, Json]:
+    """A call as clients see it. What a provider said of a fault may name addresses and settings: `full` has it."""
     manifest = load_object(call.manifest) if call.manifest else None
     return {
         "n": call.number,
@@ -61,13 +66,13 @@ def call_row(call: CallSummary) -> Mapping[str, Json]:
         "price": call.price,
         "tokens": manifest.get("tokens") if manifest else None,
         "digest": call.digest,
-        "error": call.error,
+        "error": call.error if full or not call.error else FAILED,
     }
 
 
-def _seen_row(seen: CallSeen) -> Mapping[str, Json]:
+def _seen_row(seen: CallSeen, *, full: bool) -> Mapping[str, Json]:
     return {
-        **call_row(seen.summary),
+        **call_row(seen.summary, full=full),
         "bytes": len(seen.body) if seen.body is not None else None,
         "verified": not seen.damaged,
         "damaged": seen.damaged,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import cast
@@ -40,6 +41,12 @@ STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     StoreDown: (503, "store_down"),
     StorageDown: (503, "storage_down"),
 }
+# What is wrong with a database or a storage names hosts and folders: that is for the log.
+DOWN: Mapping[type[RectoError], str] = {
+    StoreDown: "The server cannot use its database at present. Nothing stored is lost; try again in a moment.",
+    StorageDown: "The server cannot use its storage at present. Nothing stored is lost; try again in a moment.",
+}
+LOGGER = logging.getLogger("recto.api")
 RETRY_SECONDS = 1
 CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request", 408: "too_slow", 503: "stopping"}
 
@@ -77,9 +84,17 @@ async def refuse(request: Request, error: Exception) -> Response:
             return problem(429, "limit_reached", str(error), retry=error.retry)
         case WireError():
             return problem(422, "invalid_input", str(error), errors=[{"field": error.where, "problem": error.problem}])
+        case StoreDown() | StorageDown():
+            # Of a database the engine tells, whoever asks for what.
+            level = logging.INFO if isinstance(error, StoreDown) else logging.WARNING
+            LOGGER.log(level, "refused %s: %s", request.method, error)
+            return problem(*STATUS[type(error)], DOWN[type(error)])
         case _:
-            status, code = next((told for kind, told in STATUS.items() if isinstance(error, kind)), (500, "internal"))
-            return problem(status, code, str(error))
+            known = next((told for kind, told in STATUS.items() if isinstance(error, kind)), None)
+            if known is None:
+                # Nothing that clients should read: answered and logged as what nobody foresaw.
+                raise error
+            return problem(*known, str(error))
 
 
 async def refuse_fields(_request: Request, error: Exception) -> Response:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from recto.errors import ModelCutOff
-from recto.models.event_data import count_of, object_of, parse_event, text_of
+from recto.models.event_data import count_of, credible, object_of, parse_event, text_of
 from recto.models.faults import Blame, stream_fault
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage, Used
 from recto.page import Opaque, Text, ToolCall
@@ -193,12 +193,14 @@ def read_usage(usage: Json) -> Usage | None:
         count_of(counts.get("cache_read_input_tokens")),
         count_of(counts.get("cache_creation_input_tokens")),
     )
-    return Usage(
-        input=count_of(counts.get("input_tokens")) + cached + written,
-        output=count_of(counts.get("output_tokens")),
-        cached=cached,
-        cache_written=written,
-        reasoning=count_of(object_of(counts.get("output_tokens_details")).get("thinking_tokens")),
+    return credible(
+        Usage(
+            input=count_of(counts.get("input_tokens")) + cached + written,
+            output=count_of(counts.get("output_tokens")),
+            cached=cached,
+            cache_written=written,
+            reasoning=count_of(object_of(counts.get("output_tokens_details")).get("thinking_tokens")),
+        )
     )
 
 

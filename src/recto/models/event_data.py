@@ -6,7 +6,11 @@ import json
 from collections.abc import Mapping
 
 from recto.errors import ModelCutOff
+from recto.models.ports import Usage
 from recto.page.canonical import Json, dump, load
+
+# A hundred times the largest window there is. Whatever is added up from less has room in a database's numbers.
+MOST_TOKENS = 1_000_000_000
 
 
 def parse_event(data: str, model: str) -> Mapping[str, Json]:
@@ -41,3 +45,9 @@ def text_of(value: Json) -> str:
 def count_of(value: Json) -> int:
     """A number of tokens; 0 where there is none."""
     return max(int(value), 0) if isinstance(value, (int, float)) else 0
+
+
+def credible(usage: Usage) -> Usage | None:
+    """The usage a provider reports. One with a count that no call can have is as good as none."""
+    counts = (usage.input, usage.output, usage.cached, usage.cache_written, usage.reasoning)
+    return usage if max(counts) <= MOST_TOKENS else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recto.errors import ModelCutOff, ModelUnreachable
 from recto.models.chat_calls import Calls
-from recto.models.event_data import count_of, object_of, parse_event
+from recto.models.event_data import count_of, credible, object_of, parse_event
 from recto.models.faults import Blame, stream_fault
 from recto.models.ports import Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage
 from recto.page import Opaque
@@ -141,12 +141,14 @@ def read_usage(usage: Json) -> Usage | None:
         return None
     prompt = object_of(usage.get("prompt_tokens_details"))
     completion = object_of(usage.get("completion_tokens_details"))
-    return Usage(
-        input=count_of(usage.get("prompt_tokens")),
-        output=count_of(usage.get("completion_tokens")),
-        cached=count_of(prompt.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
-        cache_written=count_of(prompt.get("cache_write_tokens")),
-        reasoning=count_of(completion.get("reasoning_tokens")),
+    return credible(
+        Usage(
+            input=count_of(usage.get("prompt_tokens")),
+            output=count_of(usage.get("completion_tokens")),
+            cached=count_of(prompt.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
+            cache_written=count_of(prompt.get("cache_write_tokens")),
+            reasoning=count_of(completion.get("reasoning_tokens")),
+        )
     )
 
 

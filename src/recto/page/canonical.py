@@ -13,14 +13,18 @@ Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Js
 
 
 def dump(value: object) -> bytes:
-    """The value as compact JSON, keys in the order given. Halves of broken surrogate pairs become U+FFFD."""
+    """The value as compact JSON, keys in the order given. Halves of broken surrogate pairs become U+FFFD.
+
+    Numbers without end or sense (NaN) become null; whole ones of any length stand with all their digits.
+    """
     try:
         return orjson.dumps(value)
     except TypeError:
         pass
     try:
         return orjson.dumps(_scrubbed(value))
-    except (TypeError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
+        # Python itself refuses to write numbers of thousands of digits.
         raise WireError(where="JSON", problem=f"cannot be written: {error}") from error
 
 
@@ -67,6 +71,8 @@ def _scrubbed(value: object) -> object:
     match value:
         case str():
             return scrub(value)
+        case int() if not -(2**63) <= value < 2**64:
+            return orjson.Fragment(str(value))
         case dict():
             pairs = cast("dict[str, object]", value)
             return {scrub(key): _scrubbed(inner) for key, inner in pairs.items()}

@@ -103,7 +103,8 @@ WORK = Lines(
         *("created", "started", "ended", "input", "usage"),
     ),
 )
-CALL = ("number", "purpose", "model", "digest", "started", "ended", "finish", "usage", "price", "error")
+# Without `error`: what a provider said is for operators.
+CALL = ("number", "purpose", "model", "digest", "started", "ended", "finish", "usage", "price")
 # A number comes before all that are given, an empty text before all texts.
 FIRST: Mapping[str, str | int] = {"entry": 0}
 

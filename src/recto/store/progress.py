@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, func, null, update
 
 from recto.errors import LeaseLost
 from recto.page import Entry, File, Segment, SkillChanged, Text, UserMessage
+from recto.page.canonical import scrub
 from recto.page.log import TURNS_BACK
 from recto.page.title import title_from
 from recto.store.entries import encode_entry, kind_of_entry
@@ -108,15 +109,21 @@ def say(connection: Connection, said: Sequence[Said]) -> list[Written | LeaseLos
 def _pass_fence(connection: Connection, lease: Lease, change: Change, now: datetime) -> tuple[int, str | None]:
     values = _saying(lease, len(change.events))
     fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
+    fields["new_error"] = _storable(change.error)
     fields["new_calls"] = change.call.number if change.call else None
     if change.ending:
-        ending = {"how": change.ending.outcome, "new_error": change.ending.error, "now": micros(now)}
+        ending = {"how": change.ending.outcome, "new_error": _storable(change.ending.error), "now": micros(now)}
         rows = END.rows(connection, {**values, **fields, **ending})
     elif any(value is not None for value in fields.values()):
         rows = PASS.rows(connection, {**values, **fields})
     else:
         rows = PASS_WITH_EVENTS.rows(connection, values)
     return _fenced(lease, rows)
+
+
+def _storable(text: str | None) -> str | None:
+    """What others said of a fault, as a database takes it: PostgreSQL has no U+0000 in text, UTF-8 no half pairs."""
+    return scrub(text).replace("\0", "\ufffd") if text else text
 
 
 def _saying(lease: Lease, events: int) -> dict[str, Value]:
@@ -198,7 +205,7 @@ def _end_call(connection: Connection, run: str, call: CallEnded) -> None:
         "new_finish": call.finish,
         "new_usage": call.usage,
         "new_price": call.price,
-        "new_error": call.error,
+        "new_error": _storable(call.error),
     }
     END_CALL.count(connection, {**values, "this": run, "call": call.number})
     if call.usage:

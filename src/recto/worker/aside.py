@@ -37,7 +37,7 @@ async def ask_aside(
 
 def _failed(desk: Desk, number: int, answer: Collected) -> Change:
     if answer.error:
-        desk.shop.telemetry.failed(desk.model.name, answer.error)
+        desk.note_fault(answer.error)
     return Change(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error=str(answer.error)))
 
 

@@ -21,7 +21,7 @@ from recto.store.ports import CallBegun, CallEnded, Change, Purpose
 from recto.worker.account import seconds_between, tell
 from recto.worker.calls_in_text import CallsInText
 from recto.worker.desk import Desk
-from recto.worker.finish import farewell
+from recto.worker.finish import farewell, told_fault
 from recto.worker.progress import Teller
 from recto.worker.quoting import quoted
 from recto.worker.reply import Reply
@@ -186,8 +186,8 @@ async def _append(desk: Desk, call: _Call) -> None:
 
 async def _give_up(desk: Desk, call: _Call, error: ModelError) -> None:
     """The call failed: what was said of it is taken back, and the run's row counts it."""
-    desk.problem = str(error)
-    desk.shop.telemetry.failed(desk.model.name, error)
+    desk.problem = told_fault(error)
+    desk.note_fault(error)
     if _is_for_pictures(call, error):
         desk.unpictured, desk.failures = True, desk.failures + 1
     elif isinstance(error, PageTooLong):
@@ -195,7 +195,7 @@ async def _give_up(desk: Desk, call: _Call, error: ModelError) -> None:
     else:
         desk.failures = desk.failures + 1 if error.may_retry else desk.agent.limits.failures
     change = replace(
-        _unfinished(desk, call, desk.problem), failures=desk.failures, too_long=desk.too_long, error=desk.problem
+        _unfinished(desk, call, str(error)), failures=desk.failures, too_long=desk.too_long, error=desk.problem
     )
     await desk.write(change, _take_back(call.reply))
     if error.may_retry and desk.failures < desk.agent.limits.failures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
@@ -11,6 +12,7 @@ from functools import cached_property
 from recto.agents.agent import Agent
 from recto.config.zones import find_zone
 from recto.engine.ports import Signal
+from recto.errors import ModelError
 from recto.models.ports import Model, Usage
 from recto.page import (
     AssistantMessage,
@@ -46,6 +48,8 @@ from recto.worker.sampled import sampled
 from recto.worker.shelf import Volume
 from recto.worker.staging import Asker, Stage, know, skill_of, stage_of
 from recto.worker.workshop import Workshop
+
+LOGGER = logging.getLogger("recto.worker")
 
 
 @dataclass(kw_only=True)
@@ -318,6 +322,11 @@ class Desk:
         if written.cancel:
             self.signal.cancelled.set()
         return written
+
+    def note_fault(self, error: ModelError) -> None:
+        """Count a model call that failed, and say why where operators read it: users are told less."""
+        LOGGER.warning("run %s: %s", self.run.id, error, extra={"run": self.run.id})
+        self.shop.telemetry.failed(self.model.name, error)
 
     def spend(self, usage: Usage | None) -> Account:
         """Put a call on the run's account. Returns what the call alone used."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recto.errors import RectoError
+from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong, RunGivenUp
 from recto.page import ToolCall
 from recto.page.events import Event, RunFailed, RunFinished
 from recto.page.next_step import Outcome
@@ -19,11 +19,22 @@ WHY: Mapping[Outcome, str] = {
     "bad_arguments": "The model wrote tool arguments that no tool takes, {bad} times in a row. Ask in other words.",
     "filtered": "The provider filtered the answer. Say it in other words.",
     "too_long": "The conversation does not fit into the model's window, even shortened. Start a new one.",
-    "model_failed": "The model could not be reached, or failed each time.",
+    "model_failed": "The model failed each time. Try again in a few minutes.",
+}
+# What users read of a model's fault. What the provider said, addresses and settings are for the log and for operators.
+FAULTS: Mapping[type[ModelError], str] = {
+    ModelBusy: "The model is asked too often at present. Try again in a few minutes.",
+    ModelUnreachable: "The model cannot be reached at present. Try again in a few minutes.",
+    ModelCutOff: "The model broke off its answer each time. Try again in a few minutes.",
+    ModelRefused: "The model refused the request. Say it in other words, or tell whoever runs this server.",
+    PageTooLong: "The conversation is too long for the model. Start a new one.",
 }
 WAITING = "waiting"
 INTERNAL = "internal"
-UNFORESEEN = "Recto failed in a way nobody foresaw. The log of the server says more; what was stored is kept."
+UNFORESEEN = (
+    "The server failed. What the run did is kept: send a message to go on. "
+    "If it fails again, tell whoever runs the server; its log says why."
+)
 
 
 async def finish(desk: Desk, outcome: Outcome) -> bool:
@@ -63,12 +74,17 @@ async def wait_for_client(desk: Desk, calls: Sequence[ToolCall]) -> bool:
 def _why(desk: Desk, outcome: Outcome) -> str:
     limits = desk.agent.limits
     told = WHY[outcome].format(seconds=limits.seconds, steps=limits.steps, bad=limits.bad_arguments + 1)
-    return f"{told} {desk.problem}" if desk.problem and outcome in ("model_failed", "too_long") else told
+    return desk.problem if desk.problem and outcome == "model_failed" else told
 
 
-async def give_up(writer: Desk | Recorder, error: RectoError | None) -> None:
+def told_fault(error: ModelError) -> str:
+    """What users read of a model's fault."""
+    return FAULTS.get(type(error), WHY["model_failed"])
+
+
+async def give_up(writer: Desk | Recorder, error: Exception) -> None:
     """End a run nobody can go on with. What it was asked is kept, if that could be read."""
-    message = str(error) if error else UNFORESEEN
+    message = str(error) if isinstance(error, RunGivenUp) else UNFORESEEN
     await writer.write(
         Change(ending=Ending(outcome=INTERNAL, error=message)), [RunFailed(message=message, code=INTERNAL)]
     )

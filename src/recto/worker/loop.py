@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 
 from recto.engine.ports import Signal
-from recto.errors import LeaseLost, RectoError, StoreBusy, StoreDown
+from recto.errors import LeaseLost, RunGivenUp, StoreBusy, StoreDown
 from recto.page import CallModel, Compact, Finished, RunTools, WaitForClient, next_step
 from recto.store.ports import Lease, StoredRun
 from recto.worker.account import seconds_between
@@ -24,6 +24,7 @@ from recto.worker.workshop import Workshop
 
 LOGGER = logging.getLogger("recto.worker")
 TOO_OFTEN = "{count} workers were lost over this run, so it is given up. What it did is kept."
+NO_AGENT = "The agent {name!r} of this run is not there any more. What was said is kept; go on with another agent."
 
 
 async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
@@ -44,7 +45,7 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
         except Exception as error:
             LOGGER.exception("run %s failed", run.id, extra={"run": run.id})
             shop.telemetry.went_wrong(error)
-            await _give_up(desk, recorder, error if isinstance(error, RectoError) else None)
+            await _give_up(desk, recorder, error)
             return True
         finally:
             if recorder.outcome:
@@ -53,7 +54,7 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
             await recorder.close()
 
 
-async def _give_up(desk: Desk | None, recorder: Recorder, error: RectoError | None) -> None:
+async def _give_up(desk: Desk | None, recorder: Recorder, error: Exception) -> None:
     """End the run with what it was asked, if that can be stored; else without: a run must end."""
     try:
         await give_up(desk or recorder, error)
@@ -66,9 +67,10 @@ async def _give_up(desk: Desk | None, recorder: Recorder, error: RectoError | No
 
 def _check(desk: Desk) -> None:
     """A run nobody can or should work on is given up."""
-    desk.shop.agent(desk.run.agent)
+    if desk.run.agent not in desk.shop.agents:
+        raise RunGivenUp(NO_AGENT.format(name=desk.run.agent))
     if desk.run.losses >= desk.agent.limits.claims:
-        raise RectoError(TOO_OFTEN.format(count=desk.run.losses))
+        raise RunGivenUp(TOO_OFTEN.format(count=desk.run.losses))
 
 
 async def _loop(desk: Desk) -> bool:

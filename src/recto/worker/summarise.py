@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from recto.models.backoff import delay
@@ -19,7 +20,7 @@ from recto.store.ports import Change
 from recto.worker.aside import ask_aside
 from recto.worker.desk import Desk
 
-NOT_WHOLE = "the summary was not whole ({finish})"
+LOGGER = logging.getLogger("recto.worker")
 
 
 async def summarise(desk: Desk) -> None:
@@ -35,7 +36,7 @@ async def summarise(desk: Desk) -> None:
         request = summary_request(piece, so_far=so_far, settings=settings, counter=desk.shop.counter)
         so_far = await _ask(desk, request)
         if so_far is None:
-            await _do_without(desk, desk.problem or "the model gave no summary")
+            await _do_without(desk, "the model gave no summary")
             return
     upto, now = seen.messages[place].id, desk.shop.clock()
     marker = Compacted(id=desk.shop.new_id(), time=now, upto=upto, summary=so_far or "")
@@ -45,8 +46,9 @@ async def summarise(desk: Desk) -> None:
 
 
 async def _do_without(desk: Desk, problem: str) -> None:
-    desk.can_compact, desk.problem = False, problem
-    await desk.write(Change(can_compact=False, error=problem))
+    LOGGER.info("run %s is not compacted: %s", desk.run.id, problem, extra={"run": desk.run.id})
+    desk.can_compact = False
+    await desk.write(Change(can_compact=False))
 
 
 async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
@@ -55,7 +57,6 @@ async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
         finish = reply.ended.finish if reply.ended else None
         if reply.text and finish == "stop":
             return reply.text
-        desk.problem = str(reply.error) if reply.error else NOT_WHOLE.format(finish=finish)
         if reply.error and not reply.error.may_retry:
             return None
         wait = delay(failures, reply.error.retry_after if reply.error else None, desk.shop.chance(), desk.shop.backoff)

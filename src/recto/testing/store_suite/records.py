@@ -126,6 +126,15 @@ class RecordSuite:
         expect(await claim_names(store, OTHER_NODE, at(7)), ["r2"])
         expect(await claim_names(store, OTHER_NODE, at(7) + LEASE), ["r2"])
 
+    async def test_what_a_provider_says_of_a_fault_is_kept_whatever_is_in_it(self, store: Store) -> None:
+        lease, odd, kept = await begin(store, "r1"), "a\0b\ud800c", "a\ufffdb\ufffdc"
+        await store.record(lease, Change(call=CALL, error=odd), at(1))
+        expect((await store.find_run("ann", "r1")).error, kept)
+        ended = CallEnded(number=1, ended=at(2), error=odd)
+        await store.record(lease, Change(call_ended=ended, ending=Ending(outcome="error", error=odd)), at(2))
+        expect((await store.find_run("ann", "r1")).error, kept)
+        expect([one.error for one in await store.calls(lease.run)], [kept])
+
     async def test_who_lost_a_run_to_another_can_write_nothing(self, store: Store) -> None:
         lost = await begin(store, "r1")
         (taken,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
