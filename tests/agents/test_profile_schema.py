@@ -1,6 +1,7 @@
 """S6: what is kept of a user, held against an agent's schema."""
 
 import logging
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,7 @@ SCHEMA = dump(
         "$defs": {"text": {"type": "string", "maxLength": 10}},
     }
 ).decode()
+LISTS = dump({"type": "object", "required": ["a"], "properties": {"b": {"items": {"type": "string"}}}}).decode()
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
@@ -86,6 +88,13 @@ def test_S6_what_is_told_is_short_whatever_was_sent():
 def test_S6_a_schema_that_is_none_refuses_nothing(schema: str, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, "recto.agents"):
         assert check_profile({"a": 1}, schema) is None
+
+
+def test_S6_a_long_profile_is_told_its_first_fault_at_once():
+    start = time.perf_counter()
+    assert check_profile({"b": [1] * 100_000}, LISTS) == 'b.0: 1 is not of type "string"'
+    assert time.perf_counter() - start < 0.25
+    assert check_profile({"b": ["x"] * 100_000}, LISTS) is None
 
 
 @settings(max_examples=30)

@@ -26,6 +26,7 @@ class Scripted:
     """
 
     url: str
+    pid: int
     model: ModelServer
     go: threading.Event
     answers: list[Answer] = field(default_factory=list[Answer])
@@ -74,7 +75,7 @@ def scripted_server(folder: Path, settings: Mapping[str, str] | None = None) -> 
             "RECTO_AGENT": "chat",
         }
         with ServerProcess.serve(folder, {**known, **(settings or {})}) as server:
-            yield Scripted(url=server.url, model=model, go=go, answers=answers)
+            yield Scripted(url=server.url, pid=server.pid, model=model, go=go, answers=answers)
         go.set()
 
 

@@ -27,7 +27,6 @@ from recto.page.ui_told import hinted
 from recto.store.ports import Change
 from recto.tools.ports import Tell, ToolResult
 from recto.tools.registry import Registry
-from recto.tools.schema import check_arguments
 from recto.worker.acting import act, tools_of_reply
 from recto.worker.answered import answered
 from recto.worker.calls_in_text import UNREADABLE
@@ -78,11 +77,11 @@ async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
     known = [call for call in calls if call.name in schemas]
     urls = desk.files.fresh_urls(desk.shop.clock())
     # As the client will get them: a schema may ask for a url where the model wrote an id (F8).
-    told = [(call, arguments_for(call.name, call.arguments, urls)) for call in known]
-    checked = [(call, check_arguments(arguments, schemas[call.name])) for call, arguments in told]
+    told = [(arguments_for(call.name, call.arguments, urls), schemas[call.name]) for call in known]
+    advices = await desk.shop.schemas.check(told)
     messages = [
         _message(desk, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
-        for call, advice in checked
+        for call, advice in zip(known, advices, strict=True)
         if advice is not None
     ]
     if messages:

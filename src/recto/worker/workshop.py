@@ -19,6 +19,7 @@ from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.tools.ports import WORKSPACE_BYTES
 from recto.tools.registry import Registry
+from recto.tools.schema import Schemas
 from recto.worker.filing import Cabinet
 from recto.worker.recorder import RecorderSettings
 from recto.worker.shelf import Shelf
@@ -40,7 +41,7 @@ class Workshop:
     `models` are those that agents ask for by name; the others have `model`. `cabinet` has the files, `workspaces` is
     the folder in which each thread has one, of `workspace_bytes` at most; a server may keep neither. `vision` says
     whether models see pictures, where it is not left to what is known of each; `profile_bytes` how much is kept of a
-    user.
+    user; `schemas` checks the arguments of clients' tools.
     """
 
     store: Store
@@ -64,6 +65,7 @@ class Workshop:
     workspace_bytes: int = WORKSPACE_BYTES
     vision: bool | None = None
     profile_bytes: int = 262_144
+    schemas: Schemas = field(default_factory=Schemas)
 
     def model_of(self, agent: Agent) -> Model:
         """The model an agent works with."""
