@@ -10,7 +10,7 @@ from recto.page.canonical import Json
 from recto.testing.client import ask
 from recto.testing.model_server import Answer, Call
 from recto.testing.probe import HealthProbe
-from tests.api.scripted_server import Scripted, scripted_server
+from tests.api.scripted_server import Scripted, page_messages, scripted_server
 
 pytestmark = pytest.mark.full
 
@@ -88,3 +88,25 @@ def test_P11_arguments_that_are_costly_to_check_stop_nobody(server: Scripted, sc
         assert call(server, schema, arguments) in ("done", "waiting")
     assert probe.standstill < STANDSTILL
     assert probe.grown < 128
+
+
+@pytest.mark.parametrize("name", ["current_time", "act"])
+def test_P11_a_reply_of_three_thousand_calls_stops_nobody_and_the_rest_is_told_to_the_model(
+    server: Scripted, name: str
+):
+    calls = tuple(Call(name=name, arguments="{}", id=f"c{number}") for number in range(3000))
+    before = len(server.model.requests)
+    server.answers[:] = [Answer(calls=calls), Answer(text="Well.")]
+    with HealthProbe(server.url, server.pid) as probe:
+        reply = server.post(ask("go on", tools=[tool({"type": "object"})]))
+        server.reader(str(reply.json["taskId"])).wait()
+    assert probe.standstill < STANDSTILL
+    if name == "act":
+        assert len(server.rows(f"/threads/{reply.json['threadId']}", "pendingCalls")) == 128
+        return
+    *_, last = page_messages(server.model.requests[before + 1])
+    assert last["tool_call_id"] == "c128"
+    assert last["content"] == (
+        "At most 128 calls of one reply are run. This one and those after it were not: make them again if you still "
+        "need them, fewer at a time."
+    )

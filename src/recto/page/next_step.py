@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import compress
 from typing import Literal, TypeAlias
 
 from recto.page.log import Compacted, Entry, Interrupted, ToolStarted, View, view
@@ -51,6 +52,7 @@ class Run:
     max_steps: int = 50
     max_failures: int = 3
     max_bad_arguments: int = 3
+    max_calls: int = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +62,12 @@ class CallModel:
 
 @dataclass(frozen=True, kw_only=True)
 class RunTools:
-    """Start these calls; settle those that were started and lost, and those whose arguments were cut off."""
+    """Start these calls; settle those that were started and lost, were cut off, or are more than a reply may have."""
 
     start: tuple[ToolCall, ...] = ()
     interrupted: tuple[ToolCall, ...] = ()
     cut_off: tuple[ToolCall, ...] = ()
+    too_many: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +114,7 @@ def next_step(log: Sequence[Entry], run: Run) -> Step:
     if reply and waiting:
         # A reply that was cut may have ended inside its last call.
         half = reply.tool_calls[-1] if cut_short or finish == "length" else None
-        return _answer(waiting, _started(log, reply), half=half, run=run)
+        return _answer(waiting, reply.tool_calls[run.max_calls :], _started(log, reply), half=half, run=run)
     return _call_model(seen, turn, run)
 
 
@@ -126,14 +129,25 @@ def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
     return {entry.call for entry in log if isinstance(entry, ToolStarted) and entry.message == reply.id}
 
 
-def _answer(waiting: tuple[ToolCall, ...], started: set[str], *, half: ToolCall | None, run: Run) -> Step:
+def _answer(
+    waiting: tuple[ToolCall, ...],
+    beyond: tuple[ToolCall, ...],
+    started: set[str],
+    *,
+    half: ToolCall | None,
+    run: Run,
+) -> Step:
+    places = {id(call) for call in beyond}
+    too_many = tuple(call for call in waiting if id(call) in places)
+    within = [call for call in waiting if id(call) not in places]
     # Half a call is never run.
-    cut_off = tuple(call for call in waiting if call is half)
-    ours = [call for call in waiting if call not in cut_off and call.name not in run.client_tools]
-    lost = tuple(call for call in ours if call.id in started and call.name not in run.repeatable)
-    start = tuple(call for call in ours if call not in lost)
-    if start or lost or cut_off:
-        return RunTools(start=start, interrupted=lost, cut_off=cut_off)
+    cut_off = tuple(call for call in within if call is half)
+    ours = [call for call in within if call is not half and call.name not in run.client_tools]
+    was_lost = [call.id in started and call.name not in run.repeatable for call in ours]
+    lost = tuple(compress(ours, was_lost))
+    start = tuple(call for call, is_lost in zip(ours, was_lost, strict=True) if not is_lost)
+    if start or lost or cut_off or too_many:
+        return RunTools(start=start, interrupted=lost, cut_off=cut_off, too_many=too_many)
     return WaitForClient(calls=waiting)
 
 

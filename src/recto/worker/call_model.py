@@ -48,7 +48,13 @@ async def call_model(desk: Desk) -> None:
     number = await begin_call(desk, page, manifest, "reply")
     # Only in a thread with files can an id be in the arguments; elsewhere readers get them as they are written.
     whole = desk.client_tools if desk.files.refs else frozenset[str]()
-    reply = Reply(id=desk.message_id(), reasoning_id=desk.shop.new_id(), whole=whole, files_of=desk.refs_in)
+    reply = Reply(
+        id=desk.message_id(),
+        reasoning_id=desk.shop.new_id(),
+        most_calls=desk.agent.limits.calls,
+        whole=whole,
+        files_of=desk.refs_in,
+    )
     text = CallsInText(iter(desk.shop.new_id, None))
     call = _Call(number=number, facts=facts, page=page, manifest=manifest, reply=reply, text=text, started=started)
     try:
