@@ -27,6 +27,7 @@ SCHEMA = dump(
 ).decode()
 NOW = datetime(2026, 5, 14, 4, tzinfo=UTC)
 BORN = dump({"properties": {"birth_info": {"type": "object", "birth": True}, "more": {"birth": False}}}).decode()
+LISTS = dump({"type": "object", "required": ["a"], "properties": {"b": {"items": {"type": "string"}}}}).decode()
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
@@ -89,6 +90,11 @@ def test_S6_what_is_told_is_short_whatever_was_sent():
 def test_S6_a_schema_that_is_none_refuses_nothing(schema: str, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, "recto.agents"):
         assert check_profile({"a": 1}, schema, NOW) is None
+
+
+def test_S6_a_long_profile_is_told_its_first_fault_only():
+    assert check_profile({"b": [1] * 100_000}, LISTS, NOW) == 'b.0: 1 is not of type "string"'
+    assert check_profile({"b": ["x"] * 100_000}, LISTS, NOW) is None
 
 
 @settings(max_examples=30)

@@ -208,8 +208,8 @@ def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_is_told(ser
     ("names", "detail"),
     [
         (["calculator"], "tools[0].name: 'calculator' is a tool of the agent itself; give yours another name"),
-        (["a", "b", "a"], "tools[2].name: 'a' is empty or there twice; give each its own name"),
-        ([""], "tools[0].name: '' is empty or there twice; give each its own name"),
+        (["a", "b", "a"], "tools[2].name: 'a' is there twice; give each its own name"),
+        (["a b"], "tools[0].name: 'a b' is no name of a tool; write 1 to 64 letters, digits, `_` and `-`"),
     ],
 )
 def test_P11_a_name_that_would_mean_two_tools_is_refused(server: Scripted, names: list[str], detail: str):

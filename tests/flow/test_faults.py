@@ -24,6 +24,7 @@ from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
 from recto.testing.model_answers import DONE
 from recto.testing.model_server import Answer, Call, Request, render
 from recto.testing.postgres import postgres_server
+from recto.testing.probe import resident_megabytes
 from tests.flow.stage import Stage, a_note_then_an_answer, story, told, told_by
 
 READERS = 16
@@ -179,11 +180,6 @@ def test_a_full_disk_is_a_clean_error_and_leaves_the_database_whole(tmp_path: Pa
         assert_whole(stage.data / "recto.db")
         assert story(stage.log(str(before["threadId"]))) == [("user", "before"), ("assistant", "fine")]
         assert told(reader.events) == told_by(stage.log(str(held["threadId"])))
-
-
-def resident_megabytes(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
 
 
 @pytest.mark.full

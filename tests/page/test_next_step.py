@@ -422,3 +422,11 @@ def test_X4_every_call_that_waits_is_in_exactly_one_place(log: Log, run: Run):
 @given(entry_logs(), runs)
 def test_the_next_step_is_the_same_when_asked_again(log: Log, run: Run):
     assert next_step(log, run) == next_step(list(log), run)
+
+
+def test_P11_calls_beyond_what_a_reply_may_have_are_neither_run_nor_waited_for():
+    run = Run(client_tools=frozenset({"ask"}), max_calls=2)
+    log = asked(charge, ask, charge_again, ask_again)
+    assert next_step(log, run) == RunTools(start=(charge,), too_many=(charge_again, ask_again))
+    settled = (*log, answer(charge), answer(charge_again), answer(ask_again))
+    assert next_step(settled, run) == WaitForClient(calls=(ask,))

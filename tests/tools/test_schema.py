@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.errors import WireError
+from recto.page import ToolOffer
 from recto.page.canonical import Json
-from recto.tools.schema import LONGEST_ARGUMENTS, LONGEST_SCHEMA, check_arguments
+from recto.tools.schema import LONGEST_ARGUMENTS, SchemaLimits, Schemas
 
 PLACE = json.dumps(
     {
@@ -26,17 +28,38 @@ PLACE = json.dumps(
 TREE = json.dumps({"properties": {"children": {"type": "array", "items": {"$ref": "#"}}, "name": {"type": "string"}}})
 
 
+SCHEMAS = Schemas()
+
+
+def check(arguments: str, schema: str) -> str | None:
+    return SCHEMAS.check_now(arguments, schema)
+
+
+def offer(name: str, parameters: str = "{}") -> ToolOffer:
+    return ToolOffer(name=name, description="", parameters=parameters)
+
+
+def refusal(*schemas: Json, limits: SchemaLimits | None = None) -> WireError | None:
+    """Why a request with tools of these schemas is refused; None where it is not."""
+    tools = [offer(f"t{place}", json.dumps(one)) for place, one in enumerate(schemas)]
+    try:
+        Schemas(limits).admit_now(tools)
+    except WireError as error:
+        return error
+    return None
+
+
 def nested(levels: int, value: str = "1") -> str:
     return '{"x":' * levels + value + "}" * levels
 
 
 @pytest.mark.parametrize("arguments", ['{"place": "Ulm"}', '{"place": "Ulm", "days": 2, "stops": [{"at": "x"}, {}]}'])
 def test_arguments_that_match_are_fine(arguments: str):
-    assert check_arguments(arguments, PLACE) is None
+    assert check(arguments, PLACE) is None
 
 
 def test_wrong_arguments_name_the_path_and_what_is_wrong():
-    assert check_arguments('{"days": 0, "stops": [{}, {"at": 1}], "q": 1}', PLACE) == (
+    assert check('{"days": 0, "stops": [{}, {"at": 1}], "q": 1}', PLACE) == (
         "The arguments do not match the tool's schema:\n"
         "- days: 0 is less than the minimum of 1\n"
         '- stops.1.at: 1 is not of type "string"\n'
@@ -48,47 +71,47 @@ def test_wrong_arguments_name_the_path_and_what_is_wrong():
 
 @pytest.mark.parametrize("arguments", ["{", "nonsense", "[1]", "null", '"x"', "\ud800"])
 def test_what_is_no_json_object_is_told(arguments: str):
-    assert "JSON" in (check_arguments(arguments, "{}") or "")
+    assert "JSON" in (check(arguments, "{}") or "")
 
 
 @pytest.mark.parametrize("arguments", ["", " \n"])
 def test_no_arguments_are_an_empty_object(arguments: str):
-    assert check_arguments(arguments, "{}") is None
-    assert "required" in (check_arguments(arguments, PLACE) or "")
+    assert check(arguments, "{}") is None
+    assert "required" in (check(arguments, PLACE) or "")
 
 
 def test_a_schema_that_refers_to_itself_is_followed():
-    assert check_arguments('{"children": [{"name": "a", "children": [{}]}]}', TREE) is None
-    assert "children.0.name" in (check_arguments('{"children": [{"name": 1}]}', TREE) or "")
+    assert check('{"children": [{"name": "a", "children": [{}]}]}', TREE) is None
+    assert "children.0.name" in (check('{"children": [{"name": 1}]}', TREE) or "")
 
 
 @pytest.mark.parametrize(
     "schema",
-    ["", "{", "3", "[]", '{"type": 12}', '{"$ref": "#/nowhere"}', '{"pattern": "("}', " " * LONGEST_SCHEMA + "{}"],
+    ["", "{", "3", "[]", '{"type": 12}', '{"$ref": "#/nowhere"}', '{"pattern": "("}', " " * 262_144 + "{}"],
 )
 def test_a_schema_that_is_none_lets_everything_pass_and_is_logged(schema: str, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, logger="recto.tools"):
-        # A schema is read and logged once, so this one is written as in no other test.
-        assert check_arguments("{}", schema + "\n\t\n\t ") is None
+        assert check("{}", schema) is None
     assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize("reference", ["http://127.0.0.1:9/a.json", "file:///etc/hostname", "other.json"])
-def test_nothing_is_fetched(reference: str):
-    start = time.perf_counter()
-    assert check_arguments("{}", json.dumps({"$ref": reference})) is None
-    assert time.perf_counter() - start < 0.5
+def test_P11_nothing_is_fetched_for_a_schema_that_refers_elsewhere(reference: str):
+    error = refusal({}, {"$ref": reference})
+    assert error is not None
+    assert error.where == "tools[1].parameters"
+    assert error.problem.startswith(f"the schema of tool 't1' is no JSON Schema: Resource '{reference}' is not present")
 
 
 def test_a_long_value_is_not_repeated_in_full():
-    told = check_arguments(json.dumps({"place": ["x" * 10_000]}), PLACE) or ""
+    told = check(json.dumps({"place": ["x" * 10_000]}), PLACE) or ""
     assert "- place: " in told
     assert len(told) < 1000
 
 
 def test_too_long_and_too_deep_arguments_are_told():
-    assert "Send less" in (check_arguments(json.dumps({"a": "x" * LONGEST_ARGUMENTS}), "{}") or "")
-    assert "Nest them less" in (check_arguments(nested(65), "{}") or "")
+    assert "Send less" in (check(json.dumps({"a": "x" * LONGEST_ARGUMENTS}), "{}") or "")
+    assert "Nest them less" in (check(nested(65), "{}") or "")
 
 
 def doubling() -> dict[str, Json]:
@@ -115,11 +138,149 @@ def named_like_a_keyword() -> dict[str, Json]:
 @pytest.mark.parametrize("arguments", [nested(40, '{"z": 1}'), json.dumps({"x": "a" * 5000})])
 def test_no_schema_takes_long(schema: dict[str, Json], arguments: str):
     start = time.perf_counter()
-    told = check_arguments(arguments, json.dumps(schema))
+    told = check(arguments, json.dumps(schema))
     assert time.perf_counter() - start < 1
     assert told is None or told.startswith("The arguments do not match")
 
 
+# What is admitted
+
+
+COSTLY = {"properties": {f"p{n}": {"type": "string", "pattern": rf"\p{{L}}{{100}}{n}"} for n in range(60)}}
+EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        True,
+        {"properties": {"at": {"pattern": r"^\d{4}-\d{2}-\d{2}$"}, "name": {"pattern": "^.{1,255}$"}}},
+        {"properties": {"to": {"pattern": EMAIL}, "const": {"pattern": EMAIL}}},
+        {"patternProperties": {"^(?!x-)": {"type": "string"}}, "additionalProperties": False},
+        # Values that are called pattern, though they are none.
+        {
+            "properties": {"pattern": {"type": "string"}},
+            "examples": [{"pattern": "**/*.py"}],
+            "const": {"pattern": "("},
+        },
+        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}, "$ref": "#/definitions/a"},
+    ],
+)
+def test_P11_schemas_that_people_write_are_taken(schema: Json):
+    assert refusal(schema) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        (
+            {"minLength": "x"},
+            'is no JSON Schema at minLength: "x" is not of type "integer"; mend it',
+        ),
+        (
+            {"properties": {"a": {"pattern": "("}}},
+            'is no JSON Schema at properties.a.pattern: "(" is not a "regex"; mend it',
+        ),
+        ({"$ref": "#/nowhere"}, "is no JSON Schema: Pointer '/nowhere' does not exist; mend it"),
+        ([], 'is no JSON Schema: [] is not of types "boolean", "object"; mend it'),
+        (json.loads(nested(65, "{}")), "takes the tools beyond 64 levels, which is the limit; send less"),
+        ({"enum": ["x" * 262_144]}, "takes the tools beyond 262144 bytes, which is the limit; send less"),
+        (COSTLY, "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"),
+        # Wherever it stands, a reference may lead to it.
+        ({"const": COSTLY}, "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"),
+    ],
+)
+def test_P11_a_schema_that_is_none_or_costs_too_much_is_refused_in_words(schema: Json, problem: str):
+    error = refusal({}, schema)
+    assert error is not None
+    assert str(error) == f"tools[1].parameters: the schema of tool 't1' {problem}"
+
+
+def test_P11_schemas_of_one_request_share_their_limits():
+    name: Json = {"pattern": "^.{1,255}$"}
+    assert refusal(name) is None
+    assert "beyond 1000000 bytes of compiled patterns" in str(
+        refusal(name, name, limits=SchemaLimits(pattern_bytes=1_000_000))
+    )
+    assert refusal(name, limits=SchemaLimits(pattern_bytes=1_000_000)) is None
+    assert "beyond 40 bytes" in str(refusal(name, name, limits=SchemaLimits(schema_bytes=40)))
+
+
+def test_P11_a_costly_schema_is_refused_before_it_is_compiled():
+    start = time.perf_counter()
+    assert refusal(COSTLY) is not None
+    assert refusal({"const": {str(n): {"pattern": rf"\p{{L}}{{{n}}}(?=a)"} for n in range(1000)}}) is not None
+    assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("name", ["", "get weather", "天气", "a.b", "x" * 65, "a\n"])
+async def test_P11_a_tool_name_that_providers_refuse_is_refused(name: str):
+    with pytest.raises(WireError, match=r"^tools\[1\]\.name: .* is no name of a tool; write 1 to 64 letters, digits"):
+        await Schemas().admit([offer("get-weather_2"), offer(name)])
+
+
+async def test_P11_more_tools_than_may_be_are_refused():
+    tools = [offer(f"t{number}") for number in range(3)]
+    with pytest.raises(WireError, match=r"^tools: are 3, 2 are allowed; send fewer$"):
+        await Schemas(SchemaLimits(client_tools=2)).admit(tools)
+
+
+# What is checked within bounds
+
+
+def test_P11_a_pattern_that_looks_around_is_not_checked_and_the_rest_is():
+    schema = json.dumps({"properties": {"to": {"type": "string", "pattern": EMAIL}, "n": {"type": "integer"}}})
+    assert check('{"to": "nobody", "n": 1}', schema) is None
+    assert "- to: 1 is not of type" in (check('{"to": 1}', schema) or "")
+    named = json.dumps({"patternProperties": {"^(?!x-)": {"type": "string"}}, "additionalProperties": False})
+    assert check('{"a": 1}', named) is None
+
+
+def test_P11_arguments_too_long_for_patterns_are_checked_without_them():
+    schema = json.dumps({"properties": {"x": {"maxLength": 500_000, "pattern": "^[ab]*a[ab]{400}c$"}}})
+    assert "does not match" in (check('{"x": "b"}', schema) or "")
+    assert check(json.dumps({"x": "b" * 400_000}), schema) is None
+    assert "is too long" not in (check(json.dumps({"x": "b" * 600_000}), schema) or "")
+    assert "too long for what is wrong" in (check(json.dumps({"x": "b" * 600_000, "y": 1}), schema) or "")
+
+
+ANY = {"anyOf": [{"type": "integer"}] * 1000}
+MULTIPLES = {"items": {"allOf": [{"multipleOf": 0.01}] * 100}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"properties": {"x": ANY}}, {"x": "x" * 900_000}),
+        ({"properties": {"x": {"items": {"type": "integer"}}}}, {"x": ["a"] * 100_000}),
+        ({"propertyNames": {"maxLength": 1}}, {f"aa{n}": 1 for n in range(50_000)}),
+        ({"properties": {"x": MULTIPLES}}, {"x": [1.23] * 10_000}),
+        (
+            {"properties": {"x": {"items": {"not": {"enum": [{"a": n} for n in range(500)]}}}}},
+            {"x": [{"a": 0.5}] * 500},
+        ),
+        (
+            {"properties": {"x": {"allOf": [{"pattern": f"[ab]*a[ab]{{400}}c{n}"} for n in range(20)]}}},
+            {"x": "ab" * 9000},
+        ),
+        ({"properties": {"x": {"allOf": [{"uniqueItems": True}] * 20}}}, {"x": [str(n) for n in range(50_000)]}),
+    ],
+)
+def test_P11_no_arguments_take_long_to_check(schema: Json, value: Json):
+    written, given = json.dumps(schema), json.dumps(value)
+    check("{}", written)
+    start = time.perf_counter()
+    check(given, written)
+    assert time.perf_counter() - start < 1
+
+
+def test_compiled_schemas_are_kept_within_their_bytes(caplog: pytest.LogCaptureFixture):
+    schemas = Schemas(SchemaLimits(schema_cache_bytes=500_000))
+    for number in range(100):
+        assert schemas.check_now('{"x": 1}', json.dumps({"required": ["x"], "title": "t" * 100 + str(number)})) is None
+    assert schemas.kept_bytes <= 500_000
+
+
 @given(arguments=st.text(), schema=st.text())
 def test_no_text_makes_it_fail(arguments: str, schema: str):
-    assert check_arguments(arguments, schema) != ""
+    assert check(arguments, schema) != ""

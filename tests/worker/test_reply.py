@@ -191,3 +191,19 @@ def arguments_of(told: Sequence[Event]) -> dict[str, str]:
         if isinstance(event, CallSaid):
             found[event.call] += event.delta
     return found
+
+
+@pytest.mark.parametrize("has_parts", [True, False])
+def test_P11_of_calls_beyond_the_limit_only_the_first_is_told_and_kept(has_parts: bool):
+    calls = [ToolCall(id=f"c{number}", name="look", arguments="{}") for number in range(5)]
+    reply = Reply(id="m", reasoning_id="t", most_calls=2)
+    deltas: list[Delta] = []
+    for number, call in enumerate(calls):
+        deltas += [CallStarted(index=number, id=call.id, name=call.name), CallDelta(index=number, arguments="{}")]
+    told = [event for delta in deltas for event in reply.take(delta)] + reply.close()
+    reply.take(Ended(finish="tool_calls", parts=(Text(text="Hm."), *calls) if has_parts else ()))
+    assert [event.call for event in told if isinstance(event, CallOpened)] == ["c0", "c1", "c2"]
+    assert [event.call for event in told if isinstance(event, CallClosed)] == ["c0", "c1", "c2"]
+    [kept] = reply.entries(NOW, "marker")
+    assert isinstance(kept, AssistantMessage)
+    assert kept.tool_calls == tuple(calls[:3])

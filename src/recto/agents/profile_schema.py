@@ -7,11 +7,11 @@ fault. What is said of a field itself counts whole.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jsonschema_rs
 
@@ -23,6 +23,8 @@ PROBLEMS_SHOWN = 10
 PROBLEM_SHOWN = 300
 MOST_BACKTRACKING = 10_000
 BIRTH = "birth"
+# All errors are found before the first is told, each with a copy of what is wrong: of a longer profile only the first.
+MOST_TOLD_OF = 16_384
 
 _log = logging.getLogger("recto.agents")
 
@@ -37,7 +39,7 @@ def check_profile(fields: Mapping[str, Json], schema: str, now: datetime) -> str
         return None
     known = {name: value for name, value in fields.items() if name in found.names}
     # What has no path is said of the profile as a whole: that a field is missing.
-    errors = (error for error in found.validator.iter_errors(known) if error.instance_path)
+    errors = (error for error in _errors(found.validator, known) if error.instance_path)
     births = {name: value for name, value in known.items() if name in found.births}
     return "; ".join([_told(error) for error in islice(errors, PROBLEMS_SHOWN)]) or _birth_problem(births, now)
 
@@ -60,17 +62,30 @@ class _Checked(NamedTuple):
     validator: jsonschema_rs.Validator
 
 
+def _errors(validator: jsonschema_rs.Validator, known: Mapping[str, Json]) -> Iterable[jsonschema_rs.ValidationError]:
+    if len(str(known)) <= MOST_TOLD_OF:
+        return validator.iter_errors(known)
+    try:
+        validator.validate(known)
+    except jsonschema_rs.ValidationError as error:
+        return (error,)
+    return ()
+
+
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> _Checked | None:
     """A schema as it is asked. One that is none checks nothing."""
-    found = load_object(schema)
-    named = found.get("properties") if found else None
+    found = load_object(schema) or {}
+    named = found.get("properties")
     if not isinstance(named, Mapping):
         return None
     options = jsonschema_rs.FancyRegexOptions(backtrack_limit=MOST_BACKTRACKING)
     try:
         validator = jsonschema_rs.validator_for(
-            cast("dict[str, object]", found), validate_formats=False, offline=True, pattern_options=options
+            {name: value for name, value in found.items() if name != "required"},
+            validate_formats=False,
+            offline=True,
+            pattern_options=options,
         )
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         _log.warning("The schema of a profile is none, and is not used: %s", str(error)[:PROBLEM_SHOWN])

@@ -130,6 +130,7 @@ class LimitsTable(Table):
     """`limits`: what a run may use."""
 
     steps: Count | None = None
+    calls: Count | None = None
     seconds: Seconds | None = None
     tool_seconds: Seconds | None = None
     tool_characters: Annotated[int, Field(ge=200)] | None = None

@@ -53,6 +53,7 @@ description: What this agent is for, in one line.
 # What a run may use; the server's [limits] are the defaults
 # limits:
 #   steps: 50
+#   calls: 128
 #   seconds: 1800
 #   tool_seconds: 120
 #   tool_characters: 50000

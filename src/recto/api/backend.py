@@ -20,6 +20,7 @@ from recto.files.signing import Signer
 from recto.page.canonical import Json, dump
 from recto.store.ports import Admission, Admitted, Bounds
 from recto.store.store import Store
+from recto.tools.schema import Schemas
 
 # Whoever comes with the token of a server on this machine.
 LOCAL = "local"
@@ -40,8 +41,8 @@ class Backend:
     `agent` is the one a thread gets that names none, `chat_agent` the one it gets on `/chat`; `tool_names` are those of
     each agent's own tools, `offered` those its models are offered, also where a client may answer for them. `operators`
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
-    `streams` the readers of events; `outbound` fetches what urls of others stand for; `profile_bytes` is how much may
-    be kept of a user.
+    `streams` the readers of events; `outbound` fetches what urls of others stand for; `schemas` judges the tools of
+    requests; `profile_bytes` is how much may be kept of a user.
     """
 
     store: Store
@@ -66,6 +67,7 @@ class Backend:
     uploading: UnderWay = field(default_factory=UnderWay)
     streams: OpenStreams = field(default_factory=OpenStreams)
     outbound: Outbound = field(default_factory=Outbound)
+    schemas: Schemas = field(default_factory=Schemas)
     profile_bytes: int = 262_144
 
 

@@ -116,8 +116,8 @@ def check_tools(found: RunInput, own: Collection[str]) -> None:
         if tool.name in own:
             problem = f"{tool.name!r} is a tool of the agent itself; give yours another name"
             raise WireError(where=where, problem=problem)
-        if tool.name in known or not tool.name:
-            raise WireError(where=where, problem=f"{tool.name!r} is empty or there twice; give each its own name")
+        if tool.name in known:
+            raise WireError(where=where, problem=f"{tool.name!r} is there twice; give each its own name")
         known.add(tool.name)
 
 

@@ -119,6 +119,7 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
         name = await backend.store.thread_agent(owner, run_input.thread.lower())
     name = name or fallback
     check_tools(run_input, backend.tool_names.get(name, ()))
+    await backend.schemas.admit(run_input.tools)
     agent = backend.agents.get(name, CHAT)
     active = await _active_skill(backend, owner, run_input) if needs_active(wishes) else None
     check_skill_wishes(agent, wishes, active)

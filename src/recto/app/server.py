@@ -55,6 +55,7 @@ from recto.store.sqlite import SqliteSettings
 from recto.store.store import Store, open_store
 from recto.telemetry import Telemetry
 from recto.tools.registry import Registry
+from recto.tools.schema import SchemaLimits, Schemas
 from recto.tools.workspaces import sweep_workspaces
 from recto.worker.filing import Cabinet
 from recto.worker.loop import work
@@ -251,6 +252,7 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
         streams=OpenStreams(settings.streams, settings.user_streams),
         outbound=make_outbound(settings),
         profile_bytes=settings.profile_bytes,
+        schemas=shop.schemas,
         workspaces=shop.workspaces,
         clock=now,
         new_id=new_id,
@@ -268,6 +270,7 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
         workspace_bytes=settings.workspace_bytes,
         vision=settings.vision,
         profile_bytes=settings.profile_bytes,
+        schemas=Schemas(SchemaLimits(**{field.name: getattr(settings, field.name) for field in fields(SchemaLimits)})),
         reached=plan.reached,
         model=model_of(settings, settings.model),
         models=crew.models,

@@ -85,6 +85,11 @@ class ServerSettings:
     user_tokens: int = 0
     thread_queue: int = 50
     queue: int = 10_000
+    client_tools: int = 128
+    schema_bytes: int = 262_144
+    schema_depth: int = 64
+    pattern_bytes: int = 4 * 2**20
+    schema_cache_bytes: int = 64 * 2**20
     event_days: float = 30.0
     call_days: float = 0.0
     thread_days: float = 0.0

@@ -93,6 +93,11 @@ class ServerTable(BaseModel):
     user_tokens: Annotated[int, Field(ge=0)] | None = None
     thread_queue: Annotated[int, Field(ge=0)] | None = None
     queue: Annotated[int, Field(ge=0)] | None = None
+    client_tools: Annotated[int, Field(ge=0)] | None = None
+    schema_bytes: Count | None = None
+    schema_depth: Annotated[int, Field(ge=1, le=128)] | None = None
+    pattern_bytes: Annotated[int, Field(ge=0)] | None = None
+    schema_cache_bytes: Count | None = None
     event_days: Days | None = None
     call_days: Days | None = None
     thread_days: Days | None = None

@@ -39,6 +39,10 @@ class Calls:
     def __init__(self, *, model: str) -> None:
         self._model = model
         self._calls: list[_Call] = []
+        # The newest by what names it, and those that are not started yet: a reply may have thousands.
+        self._by_place: dict[str, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+        self._not_started: list[_Call] = []
 
     @property
     def any(self) -> bool:
@@ -58,8 +62,9 @@ class Calls:
 
     def close(self) -> Iterator[Delta]:
         """Start what has not been started: the reply is over, no name will grow any more."""
-        for call in self._calls:
+        for call in self._not_started:
             yield from self._give_out(call, over=True)
+        self._not_started = [call for call in self._not_started if not call.started]
 
     def state(self) -> Mapping[int, Opaque]:
         """Fields of calls that are none of the format's, for the provider to get back, by the number of the call."""
@@ -81,7 +86,10 @@ class Calls:
             yield from self.close()
             call = _Call(number=len(self._calls), place=fragment.get("index"))
             self._calls.append(call)
+            self._not_started.append(call)
+            self._by_place[str(call.place)] = call
         call.id = call.id or text_of(fragment.get("id"))
+        self._by_id[call.id] = call
         call.name = call.name if call.started else _longer(call.name, name)
         call.extra |= {key: value for key, value in fragment.items() if key not in OWN_FIELDS and value is not None}
         if arguments:
@@ -92,9 +100,9 @@ class Calls:
         """The call a fragment speaks of: by index, else by id, else the last one."""
         place, id = fragment.get("index"), text_of(fragment.get("id"))
         if place is not None:
-            return next((call for call in reversed(self._calls) if call.place == place), None)
+            return self._by_place.get(str(place))
         if id:
-            return next((call for call in reversed(self._calls) if call.id == id), None)
+            return self._by_id.get(id)
         return self._calls[-1] if alone and self._calls else None
 
     def _give_out(self, call: _Call, *, over: bool) -> Iterator[Delta]:

@@ -52,6 +52,7 @@ class Run:
     max_steps: int = 50
     max_failures: int = 3
     max_bad_arguments: int = 3
+    max_calls: int = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +62,12 @@ class CallModel:
 
 @dataclass(frozen=True, kw_only=True)
 class RunTools:
-    """Start these calls; settle those that were started and lost, and those whose arguments were cut off."""
+    """Start these calls; settle those that were started and lost, were cut off, or are more than a reply may have."""
 
     start: tuple[ToolCall, ...] = ()
     interrupted: tuple[ToolCall, ...] = ()
     cut_off: tuple[ToolCall, ...] = ()
+    too_many: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +114,10 @@ def next_step(log: Sequence[Entry], run: Run) -> Step:
     if reply and waiting:
         # A reply that was cut may have ended inside its last call.
         half = reply.tool_calls[-1] if cut_short or finish == "length" else None
-        return _answer(waiting, _started(log, reply), run, half=half, broken_off=cut_short)
+        beyond = {id(call) for call in reply.tool_calls[run.max_calls :]}
+        within = [call for call in waiting if id(call) not in beyond]
+        too_many = tuple(call for call in waiting if id(call) in beyond)
+        return _answer(within, too_many, _started(log, reply), run, half=half, broken_off=cut_short)
     return _call_model(seen, turn, run)
 
 
@@ -128,10 +133,16 @@ def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
 
 
 def _answer(
-    waiting: tuple[ToolCall, ...], started: set[str], run: Run, *, half: ToolCall | None, broken_off: bool
+    within: Sequence[ToolCall],
+    too_many: tuple[ToolCall, ...],
+    started: set[str],
+    run: Run,
+    *,
+    half: ToolCall | None,
+    broken_off: bool,
 ) -> Step:
     start, lost, cut_off = list[ToolCall](), list[ToolCall](), list[ToolCall]()
-    for call in waiting:
+    for call in within:
         is_theirs = call.is_for_client(otherwise=call.name in run.client_tools)
         # Half a call is never run; and no client is asked for anything by a reply that was broken off.
         if call is half or (is_theirs and broken_off):
@@ -140,9 +151,9 @@ def _answer(
             lost.append(call)
         elif not is_theirs:
             start.append(call)
-    if start or lost or cut_off:
-        return RunTools(start=tuple(start), interrupted=tuple(lost), cut_off=tuple(cut_off))
-    return WaitForClient(calls=waiting)
+    if start or lost or cut_off or too_many:
+        return RunTools(start=tuple(start), interrupted=tuple(lost), cut_off=tuple(cut_off), too_many=too_many)
+    return WaitForClient(calls=tuple(within))
 
 
 def _call_model(seen: View, turn: Sequence[Message], run: Run) -> Step:

@@ -51,6 +51,7 @@ async def call_model(desk: Desk) -> None:
     reply = Reply(
         id=desk.message_id(),
         reasoning_id=desk.shop.new_id(),
+        most_calls=desk.agent.limits.calls,
         whole=theirs if desk.files.refs else frozenset(),
         files_of=desk.refs_in,
         runner_of=desk.runner_of,

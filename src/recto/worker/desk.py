@@ -114,6 +114,7 @@ class Desk:
             max_steps=limits.steps,
             max_failures=limits.failures,
             max_bad_arguments=limits.bad_arguments,
+            max_calls=limits.calls,
         )
 
     @property

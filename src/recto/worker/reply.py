@@ -55,6 +55,7 @@ class _Call:
 class Reply:
     """What the model has said so far. Its ids are given: `id` is the message's, `reasoning_id` that of its thoughts.
 
+    Of calls beyond `most_calls` only the first is kept, so that it can be answered with that; others were never made.
     `told` are the starts and ends readers have heard of. Of the tools in `whole`, readers get the arguments once they
     are complete; `files_of` says, by the tool's name and the arguments, what files the ids in them stand for.
     `runner_of` says by the tool's name who is to run a call, `call_id` by the provider's id what it goes by.
@@ -62,6 +63,7 @@ class Reply:
 
     id: str
     reasoning_id: str
+    most_calls: int = 128
     whole: frozenset[str] = frozenset()
     files_of: Callable[[str, str], tuple[FileRef, ...]] = no_files
     runner_of: Callable[[str], Runner] = all_ours
@@ -72,7 +74,9 @@ class Reply:
     used: Usage | None = None
     ended: Ended | None = None
     told: list[Event] = field(default_factory=list[Event])
-    _open: list[Event] = field(default_factory=list[Event])
+    # The words or thoughts that are open, behind the calls that are.
+    _speaking: Event | None = None
+    _open_calls: dict[CallOpened, None] = field(default_factory=dict[CallOpened, None])
 
     @property
     def is_empty(self) -> bool:
@@ -92,17 +96,21 @@ class Reply:
                 self.words.append(text)
                 said = TextSaid(message=self.id, delta=text)
                 # Most deltas are more words of the text that is open.
-                if self._open and isinstance(self._open[-1], TextStarted):
+                if isinstance(self._speaking, TextStarted):
                     return [said]
                 return [*self._begin(TextStarted(message=self.id)), said]
             case ReasoningDelta(text=text):
                 self.thoughts.append(text)
                 thought = ReasoningSaid(message=self.reasoning_id, delta=text)
                 return [*self._begin(ReasoningStarted(message=self.reasoning_id)), thought]
+            case CallStarted() if len(self.calls) > self.most_calls:
+                return []
             case CallStarted(index=index, id=given, name=name):
                 id = self.call_id(given)
                 self.calls[index] = _Call(id=id, provider_id=given, name=name, runner=self.runner_of(name))
                 return list(self._begin(CallOpened(call=id, name=name, message=self.id)))
+            case CallDelta(index=index) if index not in self.calls:
+                return []
             case CallDelta(index=index, arguments=arguments):
                 call = self.calls[index]
                 call.arguments.append(arguments)
@@ -116,28 +124,30 @@ class Reply:
 
     def close(self) -> list[Event]:
         """The events that end what is still open."""
-        closed = [event for start in self._open for event in (*self._rest(start), _end_of(start))]
-        self._open.clear()
+        calls = {call.id: call for call in self.calls.values()}
+        closed = [event for start in self._open_calls for event in (*self._rest(calls[start.call]), _end_of(start))]
+        closed += [_end_of(self._speaking)] if self._speaking else []
+        self._open_calls.clear()
+        self._speaking = None
         return closed
 
-    def _rest(self, start: Event) -> Iterator[CallSaid]:
+    def _rest(self, call: _Call) -> Iterator[CallSaid]:
         """The arguments of a call that readers have not heard any of yet."""
-        if isinstance(start, CallOpened) and start.name in self.whole:
-            found = [call for call in self.calls.values() if call.id == start.call]
-            arguments = "".join([piece for call in found for piece in call.arguments])
-            if arguments:
-                files = self.files_of(start.name, arguments)
-                yield CallSaid(call=start.call, delta=arguments, files=files)
+        arguments = "".join(call.arguments) if call.name in self.whole else ""
+        if arguments:
+            yield CallSaid(call=call.id, delta=arguments, files=self.files_of(call.name, arguments))
 
     def _begin(self, start: Event) -> Iterator[Event]:
         """Begin a thing, unless it has begun. Words and thoughts end where another thing begins; calls go on."""
-        if start in self._open:
+        if start == self._speaking or start in self._open_calls:
             return
-        ends = [one for one in self._open if not isinstance(one, CallOpened)]
-        for one in ends:
-            self._open.remove(one)
-            yield self._tell(_end_of(one))
-        self._open.append(start)
+        if self._speaking:
+            yield self._tell(_end_of(self._speaking))
+            self._speaking = None
+        if isinstance(start, CallOpened):
+            self._open_calls[start] = None
+        else:
+            self._speaking = start
         yield self._tell(start)
 
     def _tell(self, event: Event) -> Event:
@@ -159,7 +169,9 @@ class Reply:
         calls = (self._call(index) for index in sorted(self.calls))
         if self.ended and self.ended.parts:
             for part in self.ended.parts:
-                yield next(calls) if isinstance(part, ToolCall) else part
+                kept = next(calls, None) if isinstance(part, ToolCall) else part
+                if kept is not None:
+                    yield kept
             return
         if self.ended:
             yield from self.ended.state

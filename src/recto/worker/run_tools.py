@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from recto.page import (
     AssistantMessage,
     Entry,
-    Message,
     RunTools,
     SkillChanged,
     Text,
     ToolCall,
     ToolMessage,
     ToolStarted,
+    View,
     view,
 )
 from recto.page.canonical import load_object
@@ -27,34 +28,41 @@ from recto.page.ui_told import hinted
 from recto.store.ports import Change
 from recto.tools.ports import Tell, ToolResult
 from recto.tools.registry import Registry
-from recto.tools.schema import check_arguments
 from recto.worker.acting import act, tools_of_reply
 from recto.worker.answered import answered
 from recto.worker.calls_in_text import UNREADABLE
 from recto.worker.desk import Desk
 from recto.worker.progress import Teller
 
-INTERRUPTED, CUT_OFF, NEEDS_CONSENT = "interrupted", "cut_off", "needs_consent"
+INTERRUPTED, CUT_OFF, NEEDS_CONSENT, TOO_MANY = "interrupted", "cut_off", "needs_consent", "too_many_calls"
 LOST = (
     "{name} was started and then interrupted; whether it finished is not known. "
     "It was not started again. Look at what is there before you do."
 )
 HALF = "The call of {name} was cut off while you were writing it, so it was not run. Write it again, shorter."
+TOO_MANY_CALLS = (
+    "At most {most} calls of one reply are run. This one and those after it were not: make them again if you still "
+    "need them, fewer at a time."
+)
 STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
 ASK = "{name} needs a person's consent, and this agent has no way to ask for it. It was not run."
 REPEATED = "\n\n(You made this very call with this very result "
 REPEATED_MORE = (
     "{count} times in this turn. Making it again will change nothing: do something else, or answer with what you have.)"
 )
+# Answers by the name and the arguments of their calls.
+Earlier = defaultdict[tuple[str, str], list[tuple[ToolPart, ...]]]
 
 
 async def run_tools(desk: Desk, step: RunTools) -> None:
     """Settle what was lost or cut off, start the rest, and wait for all of them."""
     settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
     settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
+    beyond = TOO_MANY_CALLS.format(most=desk.agent.limits.calls)
+    settled += [(call, ToolResult(parts=(Text(text=beyond),), error=TOO_MANY)) for call in step.too_many]
     tools = tools_of_reply(desk)
     await _start(desk, step.start, settled)
-    acting = _acting(desk, step.start, tools)
+    acting = _acting(desk, step.start, tools, _earlier(view(desk.log)))
     try:
         await asyncio.gather(*acting)
     except asyncio.CancelledError:
@@ -78,11 +86,11 @@ async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
     known = [call for call in calls if call.name in schemas]
     urls = desk.files.fresh_urls(desk.shop.clock())
     # As the client will get them: a schema may ask for a url where the model wrote an id (F8).
-    told = [(call, arguments_for(call.name, call.arguments, urls)) for call in known]
-    checked = [(call, check_arguments(arguments, schemas[call.name])) for call, arguments in told]
+    told = [(arguments_for(call.name, call.arguments, urls), schemas[call.name]) for call in known]
+    advices = await desk.shop.schemas.check(told)
     messages = [
         _message(desk, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
-        for call, advice in checked
+        for call, advice in zip(known, advices, strict=True)
         if advice is not None
     ]
     if messages:
@@ -103,17 +111,19 @@ async def _start(desk: Desk, calls: Sequence[ToolCall], settled: Sequence[tuple[
     desk.shop.reached("tools_started")
 
 
-def _acting(desk: Desk, calls: Sequence[ToolCall], tools: Registry) -> list[asyncio.Task[None]]:
+def _acting(desk: Desk, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
     """All at once, but for those that act in order: each of them waits for the one before."""
     acting, before = list[asyncio.Task[None]](), None
     for call in calls:
         waits = call.name in tools and tools[call.name].in_order
-        acting.append(asyncio.create_task(_act(desk, call, tools, before if waits else None)))
+        acting.append(asyncio.create_task(_act(desk, call, tools, earlier, before if waits else None)))
         before = acting[-1] if waits else before
     return acting
 
 
-async def _act(desk: Desk, call: ToolCall, tools: Registry, before: asyncio.Task[None] | None) -> None:
+async def _act(
+    desk: Desk, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
+) -> None:
     if before:
         await asyncio.wait((before,))
     # Told again by another worker it has the same id, and so takes its place.
@@ -123,7 +133,7 @@ async def _act(desk: Desk, call: ToolCall, tools: Registry, before: asyncio.Task
     finally:
         teller.end()
     desk.shop.reached("tool_acted")
-    message = _message(desk, call, _with_notice(desk, call, result))
+    message = _message(desk, call, _with_notice(earlier.get((call.name, call.arguments), ()), result))
     # In one write: whoever goes on after a crash goes on in the skill.
     await desk.write(Change(entries=(message, *_activated(desk, result))), _told(desk, (message,)))
     desk.shop.reached("tool_ended")
@@ -172,10 +182,9 @@ async def _settle_stopped(desk: Desk, calls: Sequence[ToolCall]) -> None:
     await desk.write(Change(entries=messages), _told(desk, messages))
 
 
-def _with_notice(desk: Desk, call: ToolCall, result: ToolResult) -> ToolResult:
+def _with_notice(earlier: Sequence[tuple[ToolPart, ...]], result: ToolResult) -> ToolResult:
     """A call made again with nothing new to show for it says so, where the model will read it."""
-    seen = view(desk.log)
-    count = sum(1 for parts in _earlier(seen.messages[seen.turn_start :], call) if _is_same(parts, result.parts)) + 1
+    count = sum(1 for parts in earlier if _is_same(parts, result.parts)) + 1
     notice = REPEATED + REPEATED_MORE.format(count=count)
     match result.parts:
         # Whoever shows it reads it as JSON; and what took up a skill did change something.
@@ -191,16 +200,17 @@ def _is_shown(result: ToolResult) -> bool:
     return any(isinstance(part, Text) and hinted(part.text) for part in result.parts)
 
 
-def _earlier(turn: Sequence[Message], call: ToolCall) -> Iterator[tuple[ToolPart, ...]]:
-    """What the same call was answered earlier in the turn. Calls of the reply at work do not count."""
-    calls: dict[str, ToolCall] = {}
-    for message in turn:
+def _earlier(seen: View) -> Earlier:
+    """What calls of the turn were answered, by name and arguments. Those of the reply at work do not count."""
+    answered, calls, results = Earlier(list), dict[str, ToolCall](), list[tuple[ToolCall, ToolMessage]]()
+    for message in seen.messages[seen.turn_start :]:
         if isinstance(message, AssistantMessage):
-            calls = {one.id: one for one in message.tool_calls}
+            for call, result in results:
+                answered[call.name, call.arguments].append(result.parts)
+            calls, results = {call.id: call for call in message.tool_calls}, []
         elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
-            made = calls[message.tool_call_id]
-            if (made.name, made.arguments) == (call.name, call.arguments) and made is not call:
-                yield message.parts
+            results.append((calls[message.tool_call_id], message))
+    return answered
 
 
 def _is_same(earlier: tuple[ToolPart, ...], parts: tuple[ToolPart, ...]) -> bool:

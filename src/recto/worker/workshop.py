@@ -20,6 +20,7 @@ from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.tools.ports import WORKSPACE_BYTES
 from recto.tools.registry import Registry
+from recto.tools.schema import Schemas
 from recto.worker.filing import Cabinet
 from recto.worker.recorder import RecorderSettings
 from recto.worker.shelf import Shelf
@@ -44,7 +45,8 @@ class Workshop:
     that are told no other. `cabinet` has the files, `workspaces` is
     the folder in which each thread has one, of `workspace_bytes` at most; a server may keep neither. `vision` says
     whether models see pictures, where it is not left to what is known of each; `profile_bytes` how much is kept of a
-    user. `quoting` lets through as many as may make the quote of a page at a time.
+    user. `quoting` lets through as many as may make the quote of a page at a time; `schemas` checks the arguments of
+    clients' tools.
     """
 
     store: Store
@@ -70,6 +72,7 @@ class Workshop:
     vision: bool | None = None
     profile_bytes: int = 262_144
     quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUOTES_AT_ONCE))
+    schemas: Schemas = field(default_factory=Schemas)
 
     def model_of(self, agent: Agent) -> Model:
         """The model an agent works with."""
