@@ -195,7 +195,7 @@ def arguments_of(told: Sequence[Event]) -> dict[str, str]:
 
 @pytest.mark.parametrize("has_parts", [True, False])
 def test_P11_of_calls_beyond_the_limit_only_the_first_is_told_and_kept(has_parts: bool):
-    calls = [ToolCall(id=f"c{number}", name="look", arguments="{}") for number in range(5)]
+    calls = [ToolCall(id=f"c{n}", name="look", arguments="{}", runner="server") for n in range(5)]
     reply = Reply(id="m", reasoning_id="t", most_calls=2)
     deltas: list[Delta] = []
     for number, call in enumerate(calls):
