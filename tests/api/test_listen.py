@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Scope
 
+from recto.api.connections import ConnectionLimits
 from recto.api.listen import configure, listen
 from recto.errors import RectoError, SettingsError
 from recto.testing.client import request
@@ -28,7 +29,7 @@ async def seen(proxies: str, peer: str) -> str:
     """The address of a client of ours that says it is 9.9.9.9."""
     api, sent = FastAPI(), list[Message]()
     api.add_route("/", address)
-    config = configure(api, "127.0.0.1", 0, proxies)
+    config = configure(api, "127.0.0.1", 0, ConnectionLimits(proxies=proxies))
     config.load()
     scope: Scope = {
         "type": "http",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -112,6 +112,9 @@ class Gate:
         app: ASGIApp = await self._own_answer(request) or self._app
         try:
             await app(request.scope, receive, send)
+        except ClientDisconnect:
+            # Nobody is there to be told.
+            return
         except Exception:
             # Said here, so that this answer has all the headers too. The error goes on to whoever logs it.
             if not send.has_begun:

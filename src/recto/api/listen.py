@@ -8,23 +8,34 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
 
+from recto.api.connections import ConnectionLimits, limited
 from recto.errors import RectoError
 
+LOGGER = logging.getLogger("recto.connections")
 # Streams are ended before it begins, so what is left are answers being written.
 CLOSING_SECONDS = 2
+# Files that are not connections of clients: the database, models, uploads, children. Half of all, where there are few.
+OTHER_FILES = 1_024
+# Lines of uvicorn that anybody can have written as often as they like; connections have their own.
+REPEATED = ("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library")
 
 
-def configure(api: FastAPI, host: str, port: int, proxies: str) -> uvicorn.Config:
-    """How uvicorn is to serve. Only `proxies`, addresses and networks by commas, may say whom a request came from."""
+def configure(api: FastAPI, host: str, port: int, limits: ConnectionLimits) -> uvicorn.Config:
+    """How uvicorn is to serve. Only proxies that are named may say whom a request came from."""
     return uvicorn.Config(
         api,
         host=host,
         port=port,
+        http=limited(limits),
+        # Nobody here speaks it, and a connection that did would have no limits.
+        ws="none",
+        timeout_keep_alive=limits.keep_alive_seconds,
         # Its lines go where ours go, in the same form.
         log_config=None,
         log_level="warning",
@@ -32,16 +43,17 @@ def configure(api: FastAPI, host: str, port: int, proxies: str) -> uvicorn.Confi
         timeout_graceful_shutdown=CLOSING_SECONDS,
         server_header=False,
         date_header=False,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies,
+        proxy_headers=bool(limits.proxies),
+        forwarded_allow_ips=limits.proxies,
     )
 
 
-def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None], proxies: str = "") -> None:
+def listen(
+    api: FastAPI, host: str, port: int, announce: Callable[[str], None], limits: ConnectionLimits | None = None
+) -> None:
     """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own."""
-    config = configure(api, host, port, proxies)
-    # What keeps us from starting is told in one line; the way through the code there helps nobody.
-    logging.getLogger("uvicorn.error").addFilter(_is_no_traceback)
+    config = configure(api, host, port, with_files_for(limits or ConnectionLimits()))
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(config, api, announce)
     # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
     signal.signal(signal.SIGTERM, _have_stopped)
@@ -57,8 +69,31 @@ def listen(api: FastAPI, host: str, port: int, announce: Callable[[str], None], 
         raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")
 
 
-def _is_no_traceback(record: logging.LogRecord) -> bool:
-    return "Traceback" not in record.getMessage() and "Application startup failed" not in record.getMessage()
+def with_files_for(limits: ConnectionLimits) -> ConnectionLimits:
+    """As many connections as this process may open files for: without one nobody could come in, nor any file be read.
+
+    What the system allows and has not given us yet is taken.
+    """
+    try:
+        import resource  # not on Windows, which has no such limit
+    except ImportError:
+        return limits
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + OTHER_FILES
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most == wanted:
+        return limits
+    room = most - min(OTHER_FILES, most // 2)
+    LOGGER.warning("this process may open %d files, so there are %d connections at most", most, room)
+    return replace(limits, connections=room)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """What keeps us from starting is told in one line; the way through the code there helps nobody."""
+    told = record.getMessage()
+    return not ("Traceback" in told or "Application startup failed" in told or told.startswith(REPEATED))
 
 
 def _have_stopped(_signal: int, _frame: FrameType | None) -> None:

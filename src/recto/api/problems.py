@@ -39,7 +39,7 @@ STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     StorageDown: (503, "storage_down"),
 }
 RETRY_SECONDS = 1
-CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request", 408: "too_slow", 503: "stopping"}
+CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request", 408: "too_slow", 431: "too_large", 503: "stopping"}
 
 
 def problem(
@@ -95,4 +95,8 @@ async def refuse_http(_request: Request, error: Exception) -> Response:
         404: "There is nothing at this address. The addresses there are: /docs.",
         405: "This address has no such method. What it has: /docs.",
     }
-    return problem(status, CODES.get(status, "http"), told.get(status, said or HTTPStatus(status).phrase))
+    answer = problem(status, CODES.get(status, "http"), told.get(status, said or HTTPStatus(status).phrase))
+    if status == HTTPStatus.REQUEST_TIMEOUT:
+        # What is left of the body is not read.
+        answer.headers["connection"] = "close"
+    return answer
