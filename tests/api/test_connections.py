@@ -222,7 +222,7 @@ def test_P9_who_takes_nothing_of_a_file_is_left(server: ServerProcess):
     with dial(server.url) as one:
         url = urlsplit(entry["url"])
         one.sendall(f"GET {url.path}?{url.query} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
-        wait_for(lambda: "took nothing of its answer in time" in server.output)
+        expect_soon(lambda: "took nothing of its answer in time" in server.output)
 
 
 # Bodies
@@ -301,7 +301,7 @@ def test_C3_a_proxy_that_is_named_may_have_more_than_others(server: ServerProces
         assert first.recv(65_536).startswith(b"HTTP/1.1 200")
 
 
-def wait_for(is_so: Callable[[], bool]) -> None:
+def expect_soon(is_so: Callable[[], bool]) -> None:
     until = time.monotonic() + 10
     while not is_so():
         assert time.monotonic() < until

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from recto.api.backend import backend_of
+from recto.api.codings import Unpacked, coding_of
 from recto.errors import TooLarge, WireError
 from recto.page.attachment import without_copies
 from recto.page.canonical import Json, dump, load, load_object, parts_of
@@ -67,12 +68,16 @@ async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAge
 
 
 async def _within(request: Request, most: int, what: str) -> bytes:
-    pieces, size = list[bytes](), 0
+    unpacked, pieces, sent, size = Unpacked(coding_of(request.headers)), list[bytes](), 0, 0
     async for piece in request.stream():
-        size += len(piece)
-        if size > most:
+        sent += len(piece)
+        # As it was sent, and unpacked: neither may have more.
+        found = unpacked.feed(piece, most + 1 - size) if sent <= most else b""
+        size += len(found)
+        if max(sent, size) > most:
             raise TooLarge(f"{what} exceeds size limit")
-        pieces.append(piece)
+        pieces.append(found)
+    unpacked.end()
     return b"".join(pieces)
 
 

@@ -20,6 +20,7 @@ from recto.api.audit import audit, peer_of
 from recto.api.auth import Doorman
 from recto.api.auth_verdict import Delayed, Denied, Verdict
 from recto.api.backend import User
+from recto.api.codings import TAKEN, coding_of, is_taken
 from recto.api.cors import Cors, is_preflight, parse_origins, preflight
 from recto.api.headers import Stamp, Stamped
 from recto.api.problems import problem
@@ -30,7 +31,7 @@ JSON, MERGE, MULTIPART = "application/json", "application/merge-patch+json", "mu
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
-LOOKS = frozenset({"GET", "HEAD"})
+LOOKS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 PUBLIC = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?(/[^?#]*)?")
 PORTS = {"http": ":80", "https": ":443"}
@@ -74,6 +75,7 @@ class Refusal:
     told: str
     reason: str = ""
     retry: float | None = None
+    codings: str | None = None
 
 
 class Gate:
@@ -133,6 +135,8 @@ class Gate:
         answer = problem(refusal.status, refusal.code, refusal.told, retry=refusal.retry)
         if refusal.status == 401:  # noqa: PLR2004 - the one status that names a way to come in
             answer.headers["www-authenticate"] = "Bearer"
+        if refusal.codings:
+            answer.headers["accept-encoding"] = refusal.codings
         return answer
 
     def _bad_manners(self, request: HTTPConnection) -> Refusal | None:
@@ -147,10 +151,22 @@ class Gate:
         if origin is not None and (is_asking or method in WRITES) and not self._is_origin(origin, is_asking=is_asking):
             told = f"A page of {origin[:64]!r} may not post here; those of this machine and RECTO_CORS_ORIGINS may."
             return Refusal(status=403, code="wrong_origin", told=told)
-        kind, taken = headers.get("content-type", ""), self._media(method, request.scope["path"])
-        if method in WRITES and _has_body(headers) and kind.partition(";")[0].strip().lower() not in taken:
+        return self._bad_body(request) if method in WRITES and _has_body(headers) else None
+
+    def _bad_body(self, request: HTTPConnection) -> Refusal | None:
+        """What is wrong with the way a body comes."""
+        kind, taken = (
+            request.headers.get("content-type", ""),
+            self._media(request.scope["method"], request.scope["path"]),
+        )
+        media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
+        if media not in taken:
             told = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(taken)}."
             return Refusal(status=415, code="wrong_media", told=told)
+        codings = "identity" if media == MULTIPART else TAKEN
+        if coding and (media == MULTIPART or not is_taken(coding)):
+            told = f"The content-encoding is {coding[:64]!r}; this body may come as it is, or as one of: {codings}."
+            return Refusal(status=415, code="wrong_media", told=told, codings=codings)
         return None
 
     def _is_asking(self, request: HTTPConnection) -> bool:
