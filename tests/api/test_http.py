@@ -2,9 +2,11 @@
 
 import gzip
 import socket
+import threading
 import time
 import zlib
 from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
 from typing import cast
 from urllib.parse import quote, urlsplit
 
@@ -13,7 +15,9 @@ import pytest
 from recto.api.attachments import ATTACHMENTS
 from recto.api.server import ROUTES
 from recto.page.canonical import dump
-from recto.testing.client import RUNS, TOKEN, ask, read_events, request, start
+from recto.testing.client import RUNS, TOKEN, Reader, ask, read_events, request, start
+from recto.testing.model_server import Answer, ModelServer
+from recto.testing.postgres import postgres_server
 from recto.testing.process import ServerProcess
 from tests.api.forms import FORM, file, form_of
 from tests.api.wrong_inputs import assert_problem, assert_refused
@@ -248,3 +252,28 @@ def test_a_client_that_leaves_in_the_middle_writes_no_traceback(server: ServerPr
     told = server.output.splitlines()[before:]
     assert len(told) <= len(halves)
     assert not [line for line in told if "Traceback" in line]
+
+
+def test_an_outage_of_the_database_writes_lines_and_no_traceback(tmp_path: Path):
+    go = threading.Event()
+    script = Answer(text="one two three four five six", hold=go, hold_after=4)
+    with postgres_server() as database, ModelServer(lambda _: script) as model:
+        known = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "chat"}
+        with ServerProcess.serve(tmp_path, {**known, "RECTO_DATABASE_URL": database.url()}) as server:
+            tasks = [start(server.url, ask("hold")) for _ in range(20)]
+            model.wait_requests(20)
+            readers = [Reader(lambda: server.url, task) for task in tasks]
+            for reader in readers:
+                reader.wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+            before = len(server.output.splitlines())
+            database.stop()
+            go.set()
+            statuses = {request(server.url, "GET", f"{THREADS}").status for _ in range(20)}
+            time.sleep(1)
+            database.start()
+            told = server.output.splitlines()[before:]
+    assert statuses == {503}
+    # Two lines of each run's own, and a few of the server.
+    assert len(told) < 2 * len(tasks) + 10
+    assert not [line for line in told if "Traceback" in line]
+    assert len([line for line in told if "recto.api" in line]) <= 2

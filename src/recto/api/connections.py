@@ -18,7 +18,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from recto.api.headers import ALWAYS, NO_PAGE
 from recto.api.problems import CODES, problem
-from recto.api.rate import MINUTE, neighbourhood
+from recto.api.rare_lines import RareLines
+from recto.api.rate import neighbourhood
 
 LOGGER = logging.getLogger("recto.connections")
 # Requests sent ahead while one is answered. Browsers send none.
@@ -54,7 +55,7 @@ class Connections:
         self._counts = Counter[str]()
         self._idle = dict[Connection, None]()
         self._idle_of = dict[str, dict[Connection, None]]()
-        self._lines = RareLines()
+        self._lines = RareLines(LOGGER)
 
     def add(self, connection: Connection) -> bool:
         """Count one more. False where there are too many, and none gives way."""
@@ -112,28 +113,7 @@ class Connections:
 
     def tell(self, connection: Connection, what: str) -> None:
         """Say in the log what became of a connection."""
-        self._lines.tell(what, connection.client[0] if connection.client else "-")
-
-
-class RareLines:
-    """Log lines of what anybody can cause as often as they like: the first of a kind, then a count each minute."""
-
-    def __init__(self) -> None:
-        self._more = dict[str, int]()
-
-    def tell(self, what: str, peer: str) -> None:
-        """Tell it now, or count it."""
-        if what in self._more:
-            self._more[what] += 1
-            return
-        LOGGER.warning("a connection from %s %s", peer, what)
-        self._more[what] = 0
-        asyncio.get_running_loop().call_later(MINUTE, self._tell_more, what)
-
-    def _tell_more(self, what: str) -> None:
-        more = self._more.pop(what)
-        if more:
-            LOGGER.warning("%d more connections %s within a minute", more, what)
+        self._lines.tell(f"a connection {what}", f", from {connection.client[0] if connection.client else '-'}")
 
 
 class Connection(HttpToolsProtocol):

@@ -6,6 +6,7 @@ Origin, which a browser writes itself; one that others can reach relies on the c
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable
@@ -24,9 +25,11 @@ from recto.api.codings import TAKEN, coding_of, is_taken
 from recto.api.cors import Cors, is_preflight, parse_origins, preflight
 from recto.api.headers import Stamp, Stamped
 from recto.api.problems import problem
+from recto.api.rare_lines import RareLines
 from recto.api.rate import Buckets, neighbourhood
-from recto.errors import SettingsError
+from recto.errors import RectoError, SettingsError
 
+LOGGER = logging.getLogger("recto.api")
 JSON, MERGE, MULTIPART = "application/json", "application/merge-patch+json", "multipart/form-data"
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
@@ -98,6 +101,7 @@ class Gate:
         self._users = Buckets(rules.user_requests, ticks)
         self._strangers = Buckets(rules.user_requests, ticks)
         self._wrong = Buckets(WRONG_PER_MINUTE, ticks)
+        self._lines = RareLines(LOGGER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Look at the headers; answer, or hand on."""
@@ -117,7 +121,12 @@ class Gate:
         except ClientDisconnect:
             # Nobody is there to be told.
             return
-        except Exception:
+        except Exception as error:
+            reason = error.__cause__ or error
+            if send.has_begun and isinstance(reason, RectoError):
+                # Too late to tell the client, which sees its answer break off. It may be that of every stream there is.
+                self._lines.tell(f"answers broke off: {reason}")
+                return
             # Said here, so that this answer has all the headers too. The error goes on to whoever logs it.
             if not send.has_begun:
                 told = "Something went wrong in the server. Its log says what: tell whoever runs it."

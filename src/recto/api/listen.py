@@ -22,8 +22,11 @@ LOGGER = logging.getLogger("recto.connections")
 CLOSING_SECONDS = 2
 # Files that are not connections of clients: the database, models, uploads, children. Half of all, where there are few.
 OTHER_FILES = 1_024
-# Lines of uvicorn that anybody can have written as often as they like; connections have their own.
-REPEATED = ("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library")
+# Lines of uvicorn that anybody can have written as often as they like; we have our own of these things.
+REPEATED = (
+    *("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library"),
+    "ASGI callable returned without completing response",
+)
 
 
 def configure(api: FastAPI, host: str, port: int, limits: ConnectionLimits) -> uvicorn.Config:
