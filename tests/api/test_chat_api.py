@@ -194,13 +194,17 @@ async def test_P16_a_history_that_is_not_read_may_be_long_and_is_not_stored(door
         assert len(door.admitted[-1].input) < 500
 
 
-async def test_P16_a_body_may_have_8_mebibytes_and_the_parts_of_a_message_what_a_run_may(door: Door):
-    body = dump({"message": "hi"}).ljust(8 * 1024 * 1024)
+async def test_P16_a_body_has_a_size_of_its_own_and_the_parts_of_a_message_what_a_run_may(door: Door):
+    body = dump({"message": "hi"}).ljust(door.api.backend.bodies.chat_bytes)
     await door.run_of(body)
     assert_problem(await door.api.ask("POST", CHAT, body + b" "), 413, "Request body exceeds size limit")
     part = {"type": "text", "text": "", "more": "x" * MAX_BYTES}
     answer = await door.api.ask("POST", CHAT, {"messages": [a_user([*PARTS, part])]})
     assert_problem(answer, 413, "The parts of the message exceed 262,144 bytes. Upload files, and name the urls")
+    past: list[Json] = [{}] * 65_536
+    answer = await door.api.ask("POST", CHAT, {"messages": [*past, a_user("last")]})
+    assert_problem(answer, 413, "Request body has more than 65,536 objects and arrays.")
+    await door.run_of({"messages": [*past[:65_533], a_user("last")]})
 
 
 # Files

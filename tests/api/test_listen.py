@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Scope
 
+from recto.api.connections import ConnectionLimits
 from recto.api.listen import configure, listen
 from recto.errors import RectoError, SettingsError
 from recto.testing.client import request
@@ -28,7 +29,7 @@ async def seen(proxies: str, peer: str) -> str:
     """The address of a client of ours that says it is 9.9.9.9."""
     api, sent = FastAPI(), list[Message]()
     api.add_route("/", address)
-    config = configure(api, "127.0.0.1", 0, proxies)
+    config = configure(api, "127.0.0.1", 0, ConnectionLimits(proxies=proxies))
     config.load()
     scope: Scope = {
         "type": "http",
@@ -101,8 +102,7 @@ def test_C1_what_kept_the_server_from_starting_is_told_and_the_port_is_not_blame
         yield
 
     with pytest.raises(kind, match=told):
-        api = FastAPI(lifespan=failing)
-        listen(api, configure(api, "127.0.0.1", 0), print)
+        listen(FastAPI(lifespan=failing), "127.0.0.1", 0, print)
 
 
 def test_C3_a_proxy_that_is_named_is_believed(tmp_path: Path):

@@ -22,7 +22,7 @@ READERS = 200
 MOST_BYTES = 128 * 2**20
 LOOKS = 40
 STREAM = "text/event-stream"
-SETTINGS = {"RECTO_STALL_SECONDS": "2", "RECTO_STREAMS": "203"}
+SETTINGS = {"RECTO_UNREAD_SECONDS": "2", "RECTO_STREAMS": "203"}
 LIMIT = (
     "You have 200 event streams open, which is the limit. Close one, or wait for one to end. A run sent without "
     "Accept: text/event-stream is taken all the same, and its events can be read later."
@@ -52,7 +52,7 @@ def memory(pid: int) -> int:
 
 
 @contextmanager
-def silent_readers(server: Scripted, run: str, count: int, token: str = ALICE) -> Iterator[list[socket.socket]]:
+def silent_readers(server: Scripted, run: str, count: int, token: str = ALICE) -> Generator[list[socket.socket]]:
     """Sockets that asked for the events of a run and read none of them."""
     address = urlsplit(server.url)
     asked = f"GET {RUNS}/{run}/events?protocolVersion=1.0 HTTP/1.1\r\nHost: {address.netloc}\r\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from urllib.parse import quote
 
 from starlette.requests import HTTPConnection
@@ -11,6 +12,8 @@ from recto.api.backend import User
 
 LOGGER = logging.getLogger("recto.audit")
 NOBODY = "nobody"
+# Where one begins, also one that was taken for a part of the path because its mark came in code, once or more.
+QUERY = re.compile(r"\?|%(?:25)*3f", re.IGNORECASE)
 PATH_CHARACTERS, METHOD_CHARACTERS, PEER_CHARACTERS = 256, 16, 64
 
 
@@ -21,7 +24,7 @@ def audit(request: HTTPConnection, what: str, *, status: int) -> None:
     LOGGER.warning(
         "refused %s %s: status %d, reason %s, user %s, from %s",
         _plain(str(scope.get("method", "-")))[:METHOD_CHARACTERS],
-        _plain(str(scope["path"]))[:PATH_CHARACTERS],
+        _plain(QUERY.split(str(scope["path"]), maxsplit=1)[0])[:PATH_CHARACTERS],
         status,
         what,
         _plain(user.name) if user else NOBODY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,6 +36,18 @@ class User:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BodyLimits:
+    """What a body of JSON may cost: seconds until all of it came, and bytes where clients send what was said before.
+
+    Of large ones that come at once each waits for its turn, so that others get theirs in between.
+    """
+
+    seconds: float = 60.0
+    chat_bytes: int = 2**20
+    turns: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
 
@@ -63,6 +76,7 @@ class Backend:
     workspaces: Path | None = None
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    bodies: BodyLimits = field(default_factory=BodyLimits)
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)
     streams: OpenStreams = field(default_factory=OpenStreams)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Collection, Mapping
 from datetime import tzinfo
+from http import HTTPStatus
+from typing import TypeAlias
 
 import orjson
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from recto.api.backend import backend_of
+from recto.api.codings import Unpacked, coding_of
 from recto.config.zones import find_zone
 from recto.errors import TooLarge, WireError
 from recto.page.attachment import without_copies
@@ -20,6 +26,11 @@ from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import StoredRun
 
 MAX_BYTES = 262_144
+# Bodies of no more take no time worth mentioning.
+SMALL = 16_384
+# Between two larger ones there is time for what else waits.
+PAUSE_SECONDS = 0.02
+TOO_SLOW = "The body took longer than {seconds:g} seconds. Send it again, faster."
 # May be one of the roles that are not kept; whether it is one is looked at then.
 COPY = re.compile(rb'"(?:assistant|reasoning|activity)"|\\u')
 # What is nested deeper cannot be written again, so the same input could not be told from another (P4).
@@ -28,6 +39,8 @@ MAX_DEPTH = 128
 MAX_DIGITS = 18
 # PostgreSQL has no text with this character; JSON can only write it escaped.
 NUL, NUL_ESCAPE = "\0", b"\\u0000"
+# A way down into JSON, from its end: the last step and the way before it.
+_Trail: TypeAlias = "tuple[_Trail, str | int] | None"
 # How a run that has ended is told to clients, by its outcome.
 STATUSES = {
     "done": "finished",
@@ -39,13 +52,31 @@ STATUSES = {
 
 
 async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAgentInput payload") -> bytes:
-    """The whole body. One byte too many ends it, whatever its headers said."""
-    pieces, size = list[bytes](), 0
+    """The whole body. One byte too many ends it, whatever its headers said; so does a sender that is too slow."""
+    limits = backend_of(request).bodies
+    try:
+        async with asyncio.timeout(limits.seconds):
+            body = await _within(request, most, what)
+    except TimeoutError as error:
+        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW.format(seconds=limits.seconds)) from error
+    if len(body) > SMALL:
+        is_one_of_many = limits.turns.locked()
+        async with limits.turns:
+            await asyncio.sleep(PAUSE_SECONDS if is_one_of_many else 0)
+    return body
+
+
+async def _within(request: Request, most: int, what: str) -> bytes:
+    unpacked, pieces, sent, size = Unpacked(coding_of(request.headers)), list[bytes](), 0, 0
     async for piece in request.stream():
-        size += len(piece)
-        if size > most:
+        sent += len(piece)
+        # As it was sent, and unpacked: neither may have more.
+        found = unpacked.feed(piece, most + 1 - size) if sent <= most else b""
+        size += len(found)
+        if max(sent, size) > most:
             raise TooLarge(f"{what} exceeds size limit")
-        pieces.append(piece)
+        pieces.append(found)
+    unpacked.end()
     return b"".join(pieces)
 
 
@@ -90,22 +121,31 @@ def _is_deep(value: Json) -> bool:
 
 def _field_with_nul(value: Json) -> str | None:
     """The first field with a NUL in its text or its name. Without recursion: JSON may be deeper than the stack."""
-    waiting: list[tuple[str, Json]] = [("", value)]
+    waiting: list[tuple[_Trail, Json]] = [(None, value)]
     while waiting:
-        where, item = waiting.pop()
+        trail, item = waiting.pop()
         match item:
             case str() if NUL in item:
-                return where
+                return _told(trail)
             case dict() if any(NUL in name for name in item):
-                return where or "RunAgentInput"
+                return _told(trail) or "RunAgentInput"
             case dict():
-                inner = [(f"{where}.{name}" if where else str(name), part) for name, part in item.items()]
-                waiting += reversed(inner)
+                waiting += reversed([((trail, name), part) for name, part in item.items() if part])
             case list():
-                waiting += reversed([(f"{where}[{place}]", part) for place, part in enumerate(item)])
+                waiting += reversed([((trail, place), part) for place, part in enumerate(item) if part])
             case _:
                 pass
     return None
+
+
+def _told(trail: _Trail) -> str:
+    """A place in a body, in words: only the one that is asked for is written out."""
+    steps = list[str]()
+    while trail is not None:
+        before, step = trail
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        trail = before
+    return "".join(reversed(steps)).removeprefix(".")
 
 
 def check_tools(found: RunInput, own: Collection[str]) -> None:

@@ -17,11 +17,12 @@ from recto.api.shapes import THREAD
 from recto.errors import Refused, TooLarge, WireError
 from recto.page.canonical import Json, dump, load
 from recto.page.refuse import UUID
-from recto.page.wire.fields import Object, as_object, kind_of, objects
+from recto.page.wire.fields import Object, as_list, as_object, kind_of, objects
 
 CHAT = "/api/v1/chat"
-# Clients send all that was ever said; what the run is given of it keeps the limits of any run.
-MOST_BYTES = 8 * 1024 * 1024
+# Objects and arrays of a body: each is made, though only the last message of a user is read.
+MOST_PARTS = 65_536
+MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the messages before."
 # Those of a request that a run is asked for by name.
 WISHES = ("skill", "voice_mode", "timezone")
 NO_WORDS = "there is none; send the user's words as `message`, or as the last user message of `messages`"
@@ -72,8 +73,11 @@ async def chat(request: Request) -> Response:
     The past is in the server's log; `messages` is only looked at for what the user said last. Each request is a run of
     its own, so one whose answer was lost is not to be sent again blindly: `POST /api/v1/agent/runs` has ids for that.
     """
-    body = await read_body(request, MOST_BYTES, "Request body")
     backend = backend_of(request)
+    # Clients send all that was ever said; what the run is given of it keeps the limits of any run.
+    body = await read_body(request, backend.bodies.chat_bytes, "Request body")
+    if body.count(b"{") + body.count(b"[") > MOST_PARTS:
+        raise TooLarge(MANY_PARTS)
     new_id = backend.new_id
     try:
         asked = as_object(load(body), "body")
@@ -98,11 +102,21 @@ def _said(asked: Object) -> Said:
     """What the user says now."""
     said = Said(content=_text(asked, "message", "message"), where="message")
     if _is_empty(said.content) and (listed := asked.get("messages")) is not None:
-        users = [(place, item) for place, item in objects(listed, "messages") if item.get("role") == "user"]
-        said = _content(users[-1][1], f"{users[-1][0]}.content") if users else said
+        said = _last_of_user(as_list(listed, "messages")) or said
     if _is_empty(said.content):
         raise WireError(where="message", problem=NO_WORDS)
     return said
+
+
+def _last_of_user(messages: Sequence[Json]) -> Said | None:
+    """What the last message of a user says. What stands before it is not looked at."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if not isinstance(message, dict):
+            raise WireError(where=f"messages[{place}]", problem=f"must be an object, is {kind_of(message)}")
+        if message.get("role") == "user":
+            return _content(message, f"messages[{place}].content")
+    return None
 
 
 def _content(message: Object, where: str) -> Said:

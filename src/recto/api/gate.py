@@ -6,13 +6,14 @@ Origin, which a browser writes itself; one that others can reach relies on the c
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -20,17 +21,20 @@ from recto.api.audit import audit, peer_of
 from recto.api.auth import Doorman
 from recto.api.auth_verdict import Delayed, Denied, Verdict
 from recto.api.backend import User
+from recto.api.codings import TAKEN, coding_of, is_taken
 from recto.api.cors import Cors, is_preflight, parse_origins, preflight
 from recto.api.headers import Stamp, Stamped
 from recto.api.problems import problem
+from recto.api.rare_lines import RareLines
 from recto.api.rate import Buckets, neighbourhood
-from recto.errors import SettingsError
+from recto.errors import RectoError, SettingsError
 
+LOGGER = logging.getLogger("recto.api")
 JSON, MERGE, MULTIPART = "application/json", "application/merge-patch+json", "multipart/form-data"
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
-LOOKS = frozenset({"GET", "HEAD"})
+LOOKS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 PUBLIC = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?(/[^?#]*)?")
 PORTS = {"http": ":80", "https": ":443"}
@@ -74,6 +78,7 @@ class Refusal:
     told: str
     reason: str = ""
     retry: float | None = None
+    codings: str | None = None
 
 
 class Gate:
@@ -96,6 +101,7 @@ class Gate:
         self._users = Buckets(rules.user_requests, ticks)
         self._strangers = Buckets(rules.user_requests, ticks)
         self._wrong = Buckets(WRONG_PER_MINUTE, ticks)
+        self._lines = RareLines(LOGGER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Look at the headers; answer, or hand on."""
@@ -112,7 +118,15 @@ class Gate:
         app: ASGIApp = await self._own_answer(request) or self._app
         try:
             await app(request.scope, receive, send)
-        except Exception:
+        except ClientDisconnect:
+            # Nobody is there to be told.
+            return
+        except Exception as error:
+            reason = error.__cause__ or error
+            if send.has_begun and isinstance(reason, RectoError):
+                # Too late to tell the client, which sees its answer break off. It may be that of every stream there is.
+                self._lines.tell(f"answers broke off: {reason}")
+                return
             # Said here, so that this answer has all the headers too. The error goes on to whoever logs it.
             if not send.has_begun:
                 told = "Something went wrong in the server. Its log says what: tell whoever runs it."
@@ -130,6 +144,8 @@ class Gate:
         answer = problem(refusal.status, refusal.code, refusal.told, retry=refusal.retry)
         if refusal.status == 401:  # noqa: PLR2004 - the one status that names a way to come in
             answer.headers["www-authenticate"] = "Bearer"
+        if refusal.codings:
+            answer.headers["accept-encoding"] = refusal.codings
         return answer
 
     def _bad_manners(self, request: HTTPConnection) -> Refusal | None:
@@ -144,10 +160,22 @@ class Gate:
         if origin is not None and (is_asking or method in WRITES) and not self._is_origin(origin, is_asking=is_asking):
             told = f"A page of {origin[:64]!r} may not post here; those of this machine and RECTO_CORS_ORIGINS may."
             return Refusal(status=403, code="wrong_origin", told=told)
-        kind, taken = headers.get("content-type", ""), self._media(method, request.scope["path"])
-        if method in WRITES and _has_body(headers) and kind.partition(";")[0].strip().lower() not in taken:
+        return self._bad_body(request) if method in WRITES and _has_body(headers) else None
+
+    def _bad_body(self, request: HTTPConnection) -> Refusal | None:
+        """What is wrong with the way a body comes."""
+        kind, taken = (
+            request.headers.get("content-type", ""),
+            self._media(request.scope["method"], request.scope["path"]),
+        )
+        media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
+        if media not in taken:
             told = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(taken)}."
             return Refusal(status=415, code="wrong_media", told=told)
+        codings = "identity" if media == MULTIPART else TAKEN
+        if coding and (media == MULTIPART or not is_taken(coding)):
+            told = f"The content-encoding is {coding[:64]!r}; this body may come as it is, or as one of: {codings}."
+            return Refusal(status=415, code="wrong_media", told=told, codings=codings)
         return None
 
     def _is_asking(self, request: HTTPConnection) -> bool:

@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from types import FrameType
-from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from recto.api.connections import ConnectionLimits, limited
 from recto.errors import RectoError
 
+LOGGER = logging.getLogger("recto.connections")
 # Streams are ended before it begins, so what is left are answers being written.
 CLOSING_SECONDS = 2
+# What the system holds of an answer that is not on its way yet.
 UNSENT_BYTES = 131_072
-LOGGER = logging.getLogger("recto.api")
+# Files that are not connections of clients: the database, models, uploads, children. Half of all, where there are few.
+OTHER_FILES = 1_024
+# Lines of uvicorn that anybody can have written as often as they like; we have our own of these things.
+REPEATED = (
+    *("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library"),
+    "ASGI callable returned without completing response",
+)
 
 
-class ListenConfig(uvicorn.Config):
-    """How uvicorn is to serve, and for how long a client may read nothing of what it was sent."""
-
-    stall_seconds: float
-
-
-def configure(api: FastAPI, host: str, port: int, proxies: str = "", stall_seconds: float = 60.0) -> ListenConfig:
-    """How to serve. Only `proxies`, addresses and networks by commas, may say whom a request came from."""
-    config = ListenConfig(
+def configure(api: FastAPI, host: str, port: int, limits: ConnectionLimits) -> uvicorn.Config:
+    """How uvicorn is to serve. Only proxies that are named may say whom a request came from."""
+    return uvicorn.Config(
         api,
-        http=_Connection,
         host=host,
         port=port,
+        http=limited(limits),
+        # Nobody here speaks it, and a connection that did would have no limits.
+        ws="none",
+        timeout_keep_alive=limits.keep_alive_seconds,
         # Its lines go where ours go, in the same form.
         log_config=None,
         log_level="warning",
@@ -44,17 +48,17 @@ def configure(api: FastAPI, host: str, port: int, proxies: str = "", stall_secon
         timeout_graceful_shutdown=CLOSING_SECONDS,
         server_header=False,
         date_header=False,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies,
+        proxy_headers=bool(limits.proxies),
+        forwarded_allow_ips=limits.proxies,
     )
-    config.stall_seconds = stall_seconds
-    return config
 
 
-def listen(api: FastAPI, config: ListenConfig, announce: Callable[[str], None]) -> None:
+def listen(
+    api: FastAPI, host: str, port: int, announce: Callable[[str], None], limits: ConnectionLimits | None = None
+) -> None:
     """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own."""
-    # What keeps us from starting is told in one line; the way through the code there helps nobody.
-    logging.getLogger("uvicorn.error").addFilter(_is_no_traceback)
+    config = configure(api, host, port, with_files_for(limits or ConnectionLimits()))
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(config, api, announce)
     # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
     signal.signal(signal.SIGTERM, _have_stopped)
@@ -67,59 +71,44 @@ def listen(api: FastAPI, config: ListenConfig, announce: Callable[[str], None]) 
     if failure:
         raise OSError(f"The server could not start: {type(failure).__name__}: {failure}") from failure
     if not server.started:
-        where = f"{config.host}:{config.port}"
-        raise OSError(f"The server could not start on {where}. The lines above say why; name another --port.")
+        raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")
 
 
-def _is_no_traceback(record: logging.LogRecord) -> bool:
-    return "Traceback" not in record.getMessage() and "Application startup failed" not in record.getMessage()
+def with_files_for(limits: ConnectionLimits) -> ConnectionLimits:
+    """As many connections as this process may open files for: without one nobody could come in, nor any file be read.
+
+    What the system allows and has not given us yet is taken.
+    """
+    try:
+        import resource  # not on Windows, which has no such limit
+    except ImportError:
+        return limits
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + OTHER_FILES
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most == wanted:
+        return limits
+    room = most - min(OTHER_FILES, most // 2)
+    LOGGER.warning("this process may open %d files, so there are %d connections at most", most, room)
+    return replace(limits, connections=room)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """What keeps us from starting is told in one line; the way through the code there helps nobody."""
+    told = record.getMessage()
+    return not ("Traceback" in told or "Application startup failed" in told or told.startswith(REPEATED))
 
 
 def _have_stopped(_signal: int, _frame: FrameType | None) -> None:
     """There is nothing left to stop."""
 
 
-class _Connection(HttpToolsProtocol):
-    """A connection that is ended once its client has taken nothing of what waits for it for some time.
-
-    Its streams may be read on from where they were; a close would wait for that client for ever.
-    """
-
-    _stalled: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)
-        # Whatever the client has not taken is waited for before more is written.
-        transport.set_write_buffer_limits(high=0)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._watch(self.transport.get_write_buffer_size())
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._forget()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
-        super().connection_lost(exc)
-
-    def _watch(self, waiting: int) -> None:
-        seconds = cast("ListenConfig", self.config).stall_seconds
-        self._stalled = self.loop.call_later(seconds, self._look_again, waiting)
-
-    def _look_again(self, waiting: int) -> None:
-        left = self.transport.get_write_buffer_size()
-        if left < waiting:
-            self._watch(left)
-            return
-        LOGGER.info("a client at %s took nothing for so long that its connection was ended", self.client)
-        self.transport.abort()
-
-    def _forget(self) -> None:
-        if self._stalled:
-            self._stalled.cancel()
-            self._stalled = None
+def _hold_little(listening: socket.socket) -> None:
+    """All connections inherit it. Windows has no such limit."""
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
 
 
 class _Server(uvicorn.Server):
@@ -132,8 +121,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started and not self.should_exit:
             for one in (one for server in self.servers for one in server.sockets):
-                # What the system holds of an answer that is not on its way yet; all connections inherit it.
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+                _hold_little(one)
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
             threading.Thread(target=self._announce, args=(url,), daemon=True).start()

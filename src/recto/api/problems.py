@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 
 from recto.api.audit import audit
 from recto.errors import (
@@ -48,7 +49,7 @@ DOWN: Mapping[type[RectoError], str] = {
 }
 LOGGER = logging.getLogger("recto.api")
 RETRY_SECONDS = 1
-CODES = {404: "not_found", 405: "wrong_method", 400: "bad_request", 408: "too_slow", 503: "stopping"}
+CODES = {404: "not_found", 400: "bad_request", 408: "too_slow", 431: "too_large", 503: "stopping"}
 
 
 def problem(
@@ -105,11 +106,30 @@ async def refuse_fields(_request: Request, error: Exception) -> Response:
     return problem(422, "invalid_input", told or "The request cannot be read.", errors=errors)
 
 
-async def refuse_http(_request: Request, error: Exception) -> Response:
+async def refuse_http(request: Request, error: Exception) -> Response:
     """What an address nobody answers looks like, or a method; or what a route says of the connection itself."""
     status, said = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        return _which_methods(request)
     told = {
         404: "There is nothing at this address. The addresses there are: /docs.",
-        405: "This address has no such method. What it has: /docs.",
     }
-    return problem(status, CODES.get(status, "http"), told.get(status, said or HTTPStatus(status).phrase))
+    answer = problem(status, CODES.get(status, "http"), told.get(status, said or HTTPStatus(status).phrase))
+    if status == HTTPStatus.REQUEST_TIMEOUT:
+        # What is left of the body is not read.
+        answer.headers["connection"] = "close"
+    return answer
+
+
+def _which_methods(request: Request) -> Response:
+    """The methods an address has: told to who asks for them, and to who used another."""
+    routes: Sequence[BaseRoute] = request.app.routes
+    found = [
+        route for route in routes if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    allowed = ", ".join(sorted({"OPTIONS", *[method for route in found for method in route.methods or ()]}))
+    if request.method == "OPTIONS":
+        return Response(status_code=204, headers={"allow": allowed})
+    answer = problem(405, "wrong_method", f"This address has no such method. It has: {allowed}.")
+    answer.headers["allow"] = allowed
+    return answer

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
 from typing import Literal, cast
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from recto.page.canonical import Json
 
@@ -63,9 +67,22 @@ class Problem(BaseModel):
     errors: list[dict[str, str]] = []
 
 
+class _RawRoute(APIRoute):
+    """A route that is found by the path as it was sent: %2F is part of a name there, and no slash."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        raw: bytes = scope.get("raw_path") or b""
+        if b"%" not in raw:
+            return super().matches(scope)
+        path = "/".join([quote(unquote_to_bytes(part), safe="") for part in raw.split(b"/")])
+        match, found = super().matches({**scope, "path": path})
+        names: Mapping[str, str] = found.get("path_params", {})
+        return match, {**found, "path_params": {name: unquote(value) for name, value in names.items()}}
+
+
 def add(api: FastAPI, route: Route) -> None:
     """Have an application answer a route, and say so in its description."""
-    api.add_api_route(
+    api.router.add_api_route(
         route.path,
         route.handler,
         methods=[route.method],
@@ -75,10 +92,18 @@ def add(api: FastAPI, route: Route) -> None:
         responses=_answers(route),
         openapi_extra=_body(route),
         operation_id=route.handler.__name__,
+        route_class_override=_RawRoute,
     )
-    if route.is_open and route.method == "GET":
-        # Whoever only looks whether a server is there often asks for no more than this.
-        api.add_api_route(route.path, route.handler, methods=["HEAD"], response_model=None, include_in_schema=False)
+    if route.method == "GET" and (route.is_open or route.answer):
+        # Whoever only looks whether something is there asks for no more than this.
+        api.router.add_api_route(
+            route.path,
+            route.handler,
+            methods=["HEAD"],
+            response_model=None,
+            include_in_schema=False,
+            route_class_override=_RawRoute,
+        )
 
 
 def _answers(route: Route) -> dict[int | str, dict[str, object]]:

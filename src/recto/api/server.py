@@ -27,6 +27,7 @@ from recto.api import (
     threads,
 )
 from recto.api.auth import Doorman
+from recto.api.codings import Packing
 from recto.api.docs_page import describe, get_description, get_docs
 from recto.api.gate import Gate, GateRules
 from recto.api.problems import refuse, refuse_fields, refuse_http
@@ -59,6 +60,7 @@ def make_api(
     api.add_exception_handler(RectoError, refuse)
     api.add_exception_handler(RequestValidationError, refuse_fields)
     api.add_exception_handler(HTTPException, refuse_http)
+    api.add_middleware(Packing)
     api.add_middleware(Gate, doorman=doorman, rules=rules)
     for route in ROUTES:
         add(api, route)

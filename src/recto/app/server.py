@@ -18,10 +18,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from recto.api.attachments import ATTACHMENTS
 from recto.api.auth import AuthSettings, Doorman
 from recto.api.auth_token import check_binding, is_loopback, local_token
-from recto.api.backend import Backend
+from recto.api.backend import Backend, BodyLimits
 from recto.api.chat import CHAT
+from recto.api.connections import ConnectionLimits
 from recto.api.gate import GateRules
-from recto.api.listen import configure, listen
+from recto.api.listen import listen
 from recto.api.server import make_api
 from recto.api.streams import OpenStreams
 from recto.app.crew import Crew, make_crew, model_of
@@ -64,6 +65,8 @@ from recto.worker.shelf import Shelf, ShelfSettings
 from recto.worker.workshop import Point, Workshop, pass_by
 
 LOGGER = logging.getLogger("recto.app")
+# New objects after which cycles among them are looked for.
+GARBAGE_OBJECTS = 20_000
 
 
 def serve(
@@ -85,9 +88,8 @@ def serve(
             address.learn(settings, url)
             announce(url, token)
 
-        api = make_api(partial(_living, plan), doorman, rules)
-        config = configure(api, settings.host, settings.port, settings.proxies, settings.stall_seconds)
-        listen(api, config, announced)
+        api, limits = make_api(partial(_living, plan), doorman, rules), _connections(settings)
+        listen(api, settings.host, settings.port, announced, limits)
     finally:
         folder.close()
 
@@ -126,6 +128,10 @@ def _token(settings: ServerSettings) -> str | None:
     """The token of this machine's own user. Where there are accounts, only one that was asked for."""
     has_accounts = _auth(settings, None).has_accounts
     return settings.token if has_accounts else local_token(settings.data, settings.token)
+
+
+def _connections(settings: ServerSettings) -> ConnectionLimits:
+    return ConnectionLimits(**{field.name: getattr(settings, field.name) for field in fields(ConnectionLimits)})
 
 
 def _rules(settings: ServerSettings) -> GateRules:
@@ -178,9 +184,7 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
         hub.close()
 
     api.state.stop = stop
-    # What is here now stays: looking through it again and again would hold up every stream for a tenth of a second.
-    gc.collect()
-    gc.freeze()
+    _settle_memory()
     try:
         yield
     finally:
@@ -190,6 +194,14 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
             await cleaning
         await stop()
         await _close(shop, library)
+
+
+def _settle_memory() -> None:
+    # What is here now stays: looking through it again and again would hold up every stream for a tenth of a second.
+    gc.collect()
+    gc.freeze()
+    # JSON has no cycles to look for: by default the objects of one body would be looked through again and again.
+    gc.set_threshold(GARBAGE_OBJECTS)
 
 
 async def _close(shop: Workshop, library: Library) -> None:
@@ -248,6 +260,7 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
         operators=frozenset(name.strip() for name in settings.operators.split(",")),
         files=cabinet.attachments,
         signer=cabinet.signer,
+        bodies=BodyLimits(seconds=settings.body_seconds, chat_bytes=settings.chat_bytes),
         uploads=upload_rules(settings),
         streams=OpenStreams(settings.streams, settings.user_streams),
         outbound=make_outbound(settings),

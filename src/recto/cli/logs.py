@@ -26,12 +26,17 @@ LARGEST = 2**63
 MOST_CHARACTERS, WORD_CHARACTERS = 16_384, 8_192
 JWT_BEGINS = "eyJ"
 JWT_DOTS = 2
+# What stands before a name and its value in a url, as itself or in code, once or more.
+MARK, EQUALS = r"(?:[?&#]|%(?:25)*(?:3f|26|23))", r"(?:=|%(?:25)*3d)"
 # Credentials of others, which nobody told us: what follows Bearer, a JWT, a signature or a token in a url, a password.
 # Each begins where no other match can be under way, so none looks at the same text again and again.
 SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
     (re.compile(r"(?<![\w.-])[\w.-]{20,}+"), lambda found: _without_jwt(found[0])),
-    (re.compile(r"([?&#](?:[\w-]*(?:signature|credential|token|key)|sig)=)[^&#\s\"']+", re.IGNORECASE), rf"\1{HIDDEN}"),
+    (
+        re.compile(rf"({MARK}(?:[\w-]*(?:signature|credential|token|key)|sig){EQUALS})[^&#\s\"']+", re.IGNORECASE),
+        rf"\1{HIDDEN}",
+    ),
     (re.compile(r"(://[^\s/:@\"']*:)[^\s/@\"']+@"), rf"\1{HIDDEN}@"),
 )
 

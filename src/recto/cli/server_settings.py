@@ -55,7 +55,6 @@ class ServerSettings:
     heartbeat_seconds: float = 15.0
     streams: int = 1_000
     stream_bytes: int = 65_536
-    stall_seconds: float = 60.0
     event_characters: int = 8_192
     retry_seconds: float = 0.5
     retry_after_seconds: float = 60.0
@@ -77,6 +76,15 @@ class ServerSettings:
     jwt_cache_seconds: float = 600.0
     public_url: str | None = None
     proxies: str = ""
+    header_bytes: int = 65_536
+    header_fields: int = 100
+    header_seconds: float = 10.0
+    body_seconds: float = 60.0
+    chat_bytes: int = 2**20
+    keep_alive_seconds: int = 5
+    unread_seconds: float = 60.0
+    address_connections: int = 1_024
+    connections: int = 8_192
     cors_origins: str = ""
     operators: str = "local"
     user_runs: int = 200

@@ -63,7 +63,6 @@ class ServerTable(BaseModel):
     heartbeat_seconds: Seconds | None = None
     streams: Annotated[int, Field(ge=0)] | None = None
     stream_bytes: Count | None = None
-    stall_seconds: Seconds | None = None
     event_characters: Count | None = None
     retry_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     retry_after_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -85,6 +84,15 @@ class ServerTable(BaseModel):
     jwt_cache_seconds: Seconds | None = None
     public_url: str | None = None
     proxies: Annotated[str, AfterValidator(_check_networks)] | None = None
+    header_bytes: Annotated[int, Field(ge=8_192)] | None = None
+    header_fields: Annotated[int, Field(ge=16)] | None = None
+    header_seconds: Seconds | None = None
+    body_seconds: Seconds | None = None
+    chat_bytes: Annotated[int, Field(ge=262_144)] | None = None
+    keep_alive_seconds: Count | None = None
+    unread_seconds: Seconds | None = None
+    address_connections: Count | None = None
+    connections: Count | None = None
     cors_origins: str | None = None
     operators: str | None = None
     user_runs: Annotated[int, Field(ge=0)] | None = None

@@ -1,0 +1,84 @@
+"""Content codings: bodies that come packed are unpacked within a limit, answers are packed for who asks for it."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from starlette.datastructures import Headers
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recto.errors import WireError
+from recto.files.signing import FILES
+
+PLAIN = frozenset({"", "identity"})
+GZIP, DEFLATE = frozenset({"gzip", "x-gzip"}), "deflate"
+TAKEN = "gzip, deflate"
+# How zlib is told the format: gzip, its own, or none around the data, which many senders mean by deflate.
+GZIP_BITS, ZLIB_BITS, RAW_BITS = 31, 15, -15
+# Of the first byte: how a stream of zlib begins, and no encoder's bare data.
+METHOD_BITS, METHOD = 0x0F, 8
+SMALLEST_ANSWER, LEVEL = 1_024, 6
+NO_GZIP = re.compile(r"gzip\s*;\s*q\s*=\s*0(\.0*)?\s*(,|$)", re.IGNORECASE)
+
+
+def coding_of(headers: Headers) -> str:
+    """How a body is packed; empty where it is not."""
+    coding = ", ".join(headers.getlist("content-encoding")).strip().lower()
+    return "" if coding in PLAIN else coding
+
+
+def is_taken(coding: str) -> bool:
+    """Whether we can unpack it."""
+    return not coding or coding in GZIP or coding == DEFLATE
+
+
+class Unpacked:
+    """A body as it is unpacked, piece by piece. One that is not packed is passed on. What is wrong is told at its end:
+    whether it is too large is asked before.
+    """
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
+        self._problem: str | None = None
+        self._stream = zlib.decompressobj(GZIP_BITS) if coding in GZIP else None
+
+    def feed(self, piece: bytes, most: int) -> bytes:
+        """What a piece holds, `most` bytes of it and not one more."""
+        if not self._coding or not piece:
+            return piece
+        if self._problem:
+            return b""
+        if self._stream is None:
+            self._stream = zlib.decompressobj(ZLIB_BITS if piece[0] & METHOD_BITS == METHOD else RAW_BITS)
+        try:
+            found = self._stream.decompress(piece, most)
+        except zlib.error as error:
+            self._problem = f"is no {self._coding}: {error}"
+            return b""
+        if self._stream.unused_data:
+            self._problem = f"goes on behind the end of its {self._coding}"
+        return found
+
+    def end(self) -> None:
+        """Refuse a body that could not be unpacked, or stops before its end."""
+        if self._coding and not self._problem and (self._stream is None or not self._stream.eof):
+            self._problem = f"ends before its {self._coding} does; send all of it"
+        if self._problem:
+            raise WireError(where="body", problem=self._problem)
+
+
+class Packing(GZipMiddleware):
+    """Packs answers. Not streams of events, which go out as they come, and not files, which have versions and parts."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app, minimum_size=SMALLEST_ANSWER, compresslevel=LEVEL)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, packed where that is wanted."""
+        is_plain = scope["type"] != "http" or scope["path"].startswith(FILES)
+        if is_plain or NO_GZIP.search(Headers(scope=scope).get("accept-encoding", "")):
+            await self.app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)

@@ -1,0 +1,294 @@
+"""Connections and what each may cost before its request is known: bytes and seconds of a head, silence, how many.
+
+Beyond the limits one that has no request at work gives way to a newer one, so silence locks nobody out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_address, ip_network
+from typing import ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from recto.api.headers import ALWAYS, NO_PAGE
+from recto.api.problems import CODES, problem
+from recto.api.rare_lines import RareLines
+from recto.api.rate import neighbourhood
+
+LOGGER = logging.getLogger("recto.connections")
+# Requests sent ahead while one is answered. Browsers send none.
+MOST_AHEAD = 32
+BAD, SLOW, LARGE, FULL = 400, 408, 431, 503
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionLimits:
+    """What connections may cost. `proxies`, addresses and networks by commas, may have any number of them.
+
+    A head (the request's first line and its headers) has bytes, fields and seconds; between two requests
+    `keep_alive_seconds` may pass; who takes nothing of an answer for `unread_seconds` is left.
+    """
+
+    header_bytes: int = 65_536
+    header_fields: int = 100
+    header_seconds: float = 10.0
+    keep_alive_seconds: int = 5
+    unread_seconds: float = 60.0
+    address_connections: int = 1_024
+    connections: int = 8_192
+    proxies: str = ""
+
+
+class Connections:
+    """All connections of a server, and which of them have no request at work, in the order they came to have none."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._proxies = [ip_network(part.strip()) for part in limits.proxies.split(",") if part.strip()]
+        self._addresses = dict[Connection, str]()
+        self._counts = Counter[str]()
+        self._idle = dict[Connection, None]()
+        self._idle_of = dict[str, dict[Connection, None]]()
+        self._lines = RareLines(LOGGER)
+
+    def add(self, connection: Connection) -> bool:
+        """Count one more. False where there are too many, and none gives way."""
+        peer = connection.client[0] if connection.client else ""
+        address = neighbourhood(peer)
+        self._addresses[connection] = address
+        self._counts[address] += 1
+        is_many = self._counts[address] > self.limits.address_connections and not self._is_proxy(peer)
+        if is_many and not self._make_room(self._idle_of.get(address, {})):
+            return False
+        if len(self._addresses) > self.limits.connections and not self._make_room(self._idle):
+            return False
+        self.rest(connection)
+        return True
+
+    def _is_proxy(self, peer: str) -> bool:
+        try:
+            return any(ip_address(peer) in network for network in self._proxies)
+        except ValueError:
+            return False
+
+    def _make_room(self, idle: Iterable[Connection]) -> bool:
+        """End the connection that had nothing to do for longest."""
+        oldest = next(iter(idle), None)
+        if oldest is None:
+            return False
+        self.tell(oldest, "gave way to newer ones")
+        self.remove(oldest)
+        oldest.transport.abort()
+        return True
+
+    def rest(self, connection: Connection) -> None:
+        """Take note that it has no request at work."""
+        address = self._addresses.get(connection)
+        if address is not None:
+            self._idle[connection] = None
+            self._idle_of.setdefault(address, {})[connection] = None
+
+    def work(self, connection: Connection) -> None:
+        """Take note that it has a request at work, and gives way to nobody."""
+        if self._idle.pop(connection, self) is None:
+            address = self._addresses[connection]
+            del self._idle_of[address][connection]
+            if not self._idle_of[address]:
+                del self._idle_of[address]
+
+    def remove(self, connection: Connection) -> None:
+        """Forget one that is gone. Twice is once."""
+        self.work(connection)
+        address = self._addresses.pop(connection, None)
+        if address is not None:
+            self._counts[address] -= 1
+            if not self._counts[address]:
+                del self._counts[address]
+
+    def tell(self, connection: Connection, what: str) -> None:
+        """Say in the log what became of a connection."""
+        self._lines.tell(f"a connection {what}", f", from {connection.client[0] if connection.client else '-'}")
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that is closed when it costs more than it may."""
+
+    table: ClassVar[Connections]
+
+    # How many bytes came in a row that made no head whole, no body longer and no request complete.
+    _pending = 0
+    _head = 0
+    _refusal: tuple[int, str] | None = None
+    _waiting: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begin to wait for a head, if there may be one more connection."""
+        super().connection_made(transport)
+        # Whatever the client has not taken is waited for before more is written.
+        transport.set_write_buffer_limits(high=0)
+        if self.table.add(self):
+            self._wait(self.table.limits.header_seconds, self._end_silence)
+        else:
+            self._refuse(FULL, "came while there were too many")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._stop_waiting()
+        self._unset_keepalive_if_required()
+        self.resume_writing()
+        self.table.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, as long as what comes leads to something."""
+        self._pending += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._pending > self.table.limits.header_bytes:
+            self._refuse(LARGE, "sent more bytes of headers than a request may have")
+        elif not self._is_at_work() and self._waiting is None:
+            self._wait(self.table.limits.header_seconds, self._end_silence)
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        super().on_message_begin()
+        self._head = 0
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the address."""
+        super().on_url(url)
+        self._count(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; or behind a body in chunks, a trailer."""
+        super().on_header(name, value)
+        self._count(len(name) + len(value))
+
+    def _count(self, size: int) -> None:
+        self._head += size
+        if self._head > self.table.limits.header_bytes:
+            self._stop_reading(LARGE, "sent more bytes of headers than a request may have")
+        if len(self.headers) > self.table.limits.header_fields:
+            self._stop_reading(LARGE, "sent more headers than a request may have")
+
+    def on_headers_complete(self) -> None:
+        """A request begins."""
+        if len(self.pipeline) >= MOST_AHEAD:
+            self._stop_reading(BAD, "sent too many requests ahead")
+        self._pending = 0
+        self._stop_waiting()
+        self.table.work(self)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body."""
+        self._pending = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """All of a request has come."""
+        self._pending = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """All of an answer was written."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._close()
+        elif not self._is_at_work():
+            self.table.rest(self)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No other request came in time."""
+        self._close()
+
+    def pause_writing(self) -> None:
+        """More was written than is taken."""
+        super().pause_writing()
+        if self._unread is None:
+            self._watch(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """It is taken."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - as uvicorn has it
+        """Refuse what the parser could not read, or was told not to."""
+        self._refuse(*(self._refusal or (BAD, "sent what is no HTTP")))
+
+    def _is_at_work(self) -> bool:
+        return bool(self.pipeline) or (self.cycle is not None and not self.cycle.response_complete)  # pyright: ignore[reportUnnecessaryComparison] - None before the first request
+
+    def _stop_reading(self, status: int, what: str) -> None:
+        """Have the parser give up."""
+        self._refusal = (status, what)
+        raise ValueError(what)
+
+    def _end_silence(self) -> None:
+        self._waiting = None
+        if self._pending:
+            self._refuse(SLOW, "sent no whole head of a request in time")
+        else:
+            self.table.tell(self, "sent no request in time")
+            self._close()
+
+    def _refuse(self, status: int, what: str) -> None:
+        """Answer with a problem, unless another answer is under way, and close."""
+        self.table.tell(self, what)
+        if self._is_at_work() and (self.pipeline or self.cycle.response_started):
+            self.transport.abort()
+            return
+        told = problem(status, "busy" if status == FULL else CODES[status], f"Closed: this connection {what}.")
+        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
+        fields = [*told.raw_headers, *ALWAYS, NO_PAGE, (b"connection", b"close")]
+        lines += [name + b": " + value for name, value in fields]
+        self.transport.write(b"\r\n".join([*lines, b"", bytes(told.body)]))
+        self._close()
+
+    def _close(self) -> None:
+        """Close it once all is taken that was written; in time, or at once."""
+        self.transport.close()
+        self._wait(self.table.limits.unread_seconds, self._give_up)
+
+    def _watch(self, waiting: int) -> None:
+        self._unread = self.loop.call_later(self.table.limits.unread_seconds, self._look_again, waiting)
+
+    def _look_again(self, waiting: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left < waiting:
+            self._watch(left)
+        else:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self.table.tell(self, "took nothing of its answer in time")
+        self.transport.abort()
+
+    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+        self._stop_waiting()
+        self._waiting = self.loop.call_later(seconds, then)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+
+def limited(limits: ConnectionLimits) -> type[Connection]:
+    """The connections of one server."""
+
+    class Limited(Connection):
+        table = Connections(limits)
+
+    return Limited

@@ -1,0 +1,279 @@
+"""HTTP as clients, proxies and tools expect it: ids in paths, methods, codings of bodies, what logs do not tell."""
+
+import gzip
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import cast
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from recto.api.attachments import ATTACHMENTS
+from recto.api.server import ROUTES
+from recto.page.canonical import dump
+from recto.testing.client import RUNS, TOKEN, Reader, ask, read_events, request, start
+from recto.testing.model_server import Answer, ModelServer
+from recto.testing.postgres import postgres_server
+from recto.testing.process import ServerProcess
+from tests.api.forms import FORM, file, form_of
+from tests.api.wrong_inputs import assert_problem, assert_refused
+
+pytestmark = pytest.mark.full
+
+THREADS, CHAT = "/api/v1/agent/threads", "/api/v1/chat"
+TOO_LARGE = "RunAgentInput payload exceeds size limit"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServerProcess]:
+    known = {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}
+    with ServerProcess.serve(tmp_path_factory.mktemp("http"), known) as server:
+        yield server
+        assert "Traceback" not in server.output
+
+
+@pytest.fixture(scope="module")
+def url(server: ServerProcess) -> str:
+    return server.url
+
+
+# Ids in paths
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "x/events", "/", "a%2Fb", "100%", "what?", "a#b", "two words", "汉字 é", "..", ".", "a+b;c=d&e"]
+)
+def test_P8_a_run_is_found_under_any_name_it_was_given(url: str, name: str):
+    task, path = start(url, ask("What is 12*7?", run=name)), f"{RUNS}/{quote(name, safe='')}"
+    assert list(read_events(url, quote(name, safe="")))[-1].event["runId"] == name
+    found = request(url, "GET", path).json
+    assert (found["taskId"], found["runId"]) == (task, name)
+    assert request(url, "POST", f"{path}/cancel").json["taskId"] == task
+    assert request(url, "GET", f"{path}/calls").status == 200
+
+
+def test_P8_a_name_with_a_slash_is_not_taken_for_another_run_and_what_is_done_with_it(url: str):
+    one, other = start(url, ask("one", run="y")), start(url, ask("other", run="y/events"))
+    assert request(url, "GET", f"{RUNS}/y%2Fevents").json["taskId"] == other
+    assert request(url, "GET", f"{RUNS}/y%2fevents").json["taskId"] == other
+    assert next(iter(read_events(url, "y"))).event["runId"] == "y"
+    assert request(url, "GET", f"{RUNS}/y").json["taskId"] == one
+    assert request(url, "GET", f"{RUNS}/y%2Fevents%2Fevents").status == 404
+
+
+def test_P8_letters_of_a_path_may_be_written_as_codes(url: str):
+    task = start(url, ask("hi", run="plain"))
+    assert request(url, "GET", f"{RUNS.replace('runs', '%72uns')}/pl%61in").json["taskId"] == task
+
+
+def test_S6_a_user_is_named_in_a_path_whatever_the_name(url: str):
+    for name in ("a/b", "100%", "汉 字"):
+        reply = request(url, "PUT", f"/api/v1/users/{quote(name, safe='')}/tier", {"tier": "pro"})
+        assert (reply.status, reply.json) == (200, {"user": name, "tier": "pro"})
+
+
+# Methods
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        (RUNS, {"POST", "OPTIONS"}),
+        (f"{RUNS}/x", {"GET", "HEAD", "OPTIONS"}),
+        (f"{RUNS}/x/events", {"GET", "OPTIONS"}),
+        (f"{THREADS}/x", {"GET", "HEAD", "PATCH", "DELETE", "OPTIONS"}),
+        (f"{THREADS}/a%2Fb", {"GET", "HEAD", "PATCH", "DELETE", "OPTIONS"}),
+        ("/healthz", {"GET", "HEAD", "OPTIONS"}),
+        ("/docs", {"GET", "HEAD", "OPTIONS"}),
+    ],
+)
+def test_a_method_an_address_does_not_have_is_told_which_it_has(url: str, path: str, methods: set[str]):
+    refused, asked = request(url, "TRACE", path), request(url, "OPTIONS", path)
+    assert_problem(refused)
+    assert (refused.status, refused.json["code"]) == (405, "wrong_method")
+    assert (asked.status, asked.body) == (204, b"")
+    assert [set(reply.headers["allow"].split(", ")) for reply in (refused, asked)] == [methods] * 2
+
+
+def test_where_there_is_nothing_no_method_is_there(url: str):
+    assert request(url, "OPTIONS", "/nowhere").status == 404
+    assert request(url, "OPTIONS", RUNS, token=None).status == 401
+
+
+def test_every_answer_of_json_can_be_asked_for_its_headers_alone(url: str):
+    task = start(url, ask("What is 12*7?"))
+    list(read_events(url, task))
+    for route in ROUTES:
+        if route.method == "GET" and (route.answer or route.is_open):
+            path = route.path.replace("{id}", task).replace("{n}", "1").replace("{name}", "x")
+            whole, head = (request(url, method, path) for method in ("GET", "HEAD"))
+            assert (head.status, head.body) == (whole.status, b"")
+            assert head.headers["content-type"] == whole.headers["content-type"]
+            assert head.headers["content-length"] == whole.headers["content-length"]
+
+
+# Codings of bodies
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+PACKED: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("gzip", gzip.compress),
+    ("x-gzip", gzip.compress),
+    ("GZIP", gzip.compress),
+    ("deflate", zlib.compress),
+    ("deflate", raw_deflate),
+    ("identity", bytes),
+]
+
+
+@pytest.mark.parametrize(("coding", "pack"), PACKED)
+def test_P1_a_body_may_come_packed(url: str, coding: str, pack: Callable[[bytes], bytes]):
+    assert request(url, "POST", RUNS, pack(dump(ask("hi"))), content_encoding=coding).status == 202
+    whole = dump(ask("hi")).ljust(262_144)
+    assert request(url, "POST", RUNS, pack(whole), content_encoding=coding).status == 202
+    assert_refused(request(url, "POST", RUNS, pack(whole + b" "), content_encoding=coding), 413, TOO_LARGE, "too_large")
+
+
+def test_P2_a_bomb_is_refused_and_not_unpacked(server: ServerProcess):
+    bomb = gzip.compress(b" " * 200_000_000)
+    assert len(bomb) < 262_144
+    reply = request(server.url, "POST", RUNS, bomb, content_encoding="gzip")
+    assert_refused(reply, 413, TOO_LARGE, "too_large")
+
+
+def test_P2_what_is_packed_has_the_limit_of_what_is_not(url: str):
+    padded = gzip.compress(dump(ask("hi")))
+    assert request(url, "POST", RUNS, padded + b"\0" * 262_144, content_encoding="gzip").status == 413
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "gzip, deflate", "nonsense"])
+def test_P2_another_coding_is_told_which_are_taken(url: str, coding: str):
+    reply = request(url, "POST", RUNS, gzip.compress(dump(ask("hi"))), content_encoding=coding)
+    assert_problem(reply)
+    assert (reply.status, reply.json["code"]) == (415, "wrong_media")
+    assert reply.headers["accept-encoding"] == "gzip, deflate"
+
+
+def test_P9_a_form_is_not_unpacked(url: str):
+    form = gzip.compress(form_of(file("a.txt", b"hi")))
+    reply = request(url, "POST", ATTACHMENTS, form, content_type=FORM, content_encoding="gzip")
+    assert (reply.status, reply.headers["accept-encoding"]) == (415, "identity")
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("gzip", b"{}"),
+        ("deflate", b"{}"),
+        ("gzip", gzip.compress(dump(ask("hi")))[:-9]),
+        ("gzip", gzip.compress(dump(ask("hi"))) + b"more"),
+    ],
+)
+def test_P2_what_cannot_be_unpacked_is_refused(url: str, coding: str, body: bytes):
+    reply = request(url, "POST", RUNS, body, content_encoding=coding)
+    assert_problem(reply)
+    assert reply.status == 422
+    assert coding in str(reply.json["detail"])
+
+
+def test_an_answer_is_packed_for_who_asks(url: str):
+    plain, packed = (request(url, "GET", "/openapi.json", accept_encoding=coding) for coding in ("identity", "gzip"))
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < len(plain.body) / 4
+    for reply in (plain, packed):
+        assert "accept-encoding" in reply.headers["vary"].lower()
+    for refusing in ("identity", "gzip;q=0", "br, gzip; q=0.0"):
+        assert "content-encoding" not in request(url, "GET", "/openapi.json", accept_encoding=refusing).headers
+
+
+def test_short_answers_streams_and_files_are_not_packed(url: str):
+    form = form_of(file("notes.txt", b"buy milk\n" * 1_000))
+    kept = request(url, "POST", ATTACHMENTS, form, content_type=FORM).json
+    (entry,) = cast("list[Mapping[str, str]]", kept["attachments"])
+    task = start(url, ask("What is 12*7?"))
+    signed = urlsplit(entry["url"])
+    for path in ("/version", f"{RUNS}/{task}/events", f"{signed.path}?{signed.query}"):
+        reply = request(url, "GET", path, accept_encoding="gzip")
+        assert (reply.status, "content-encoding" in reply.headers) == (200, False)
+
+
+# What logs keep to themselves
+
+
+def test_P10_a_live_signature_reaches_no_log_however_it_is_written(server: ServerProcess):
+    form = form_of(file("notes.txt", b"buy milk"))
+    kept = request(server.url, "POST", ATTACHMENTS, form, content_type=FORM).json
+    (entry,) = cast("list[Mapping[str, str]]", kept["attachments"])
+    url = urlsplit(entry["url"])
+    secret = entry["url"].rpartition("=")[2].rpartition(".")[2]
+    query = quote(url.query, safe="")
+    for path in (
+        f"{url.path}%3F{url.query}",
+        f"{url.path}%3f{query}",
+        f"{url.path}%253F{quote(query, safe='')}",
+        f"{RUNS}/{quote(entry['url'], safe='')}",
+        f"/nowhere/{url.path}%3F{url.query}",
+        f"{THREADS}/x?{url.query}",
+        f"{url.path}x?{url.query}",
+    ):
+        reply = request(server.url, "GET", path)
+        assert reply.status == 404, path
+        assert request(server.url, "GET", path, token="wrong-token-of-nobody").status in (401, 404)
+    assert "no_file" in server.output
+    assert secret not in server.output
+
+
+def test_a_client_that_leaves_in_the_middle_writes_no_traceback(server: ServerProcess):
+    address, before = urlsplit(server.url), len(server.output.splitlines())
+    head = f"HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n"
+    task = start(server.url, ask("What is 12*7?"))
+    halves = [
+        *[f"POST {path} {head}content-length: 99\r\n\r\n{{" for path in (RUNS, CHAT, f"{THREADS}/x/fork", ATTACHMENTS)],
+        f"PATCH /api/v1/profile {head}content-length: 99\r\n\r\n{{",
+        f"GET {RUNS}/{task}/events {head}\r\n",
+        f"GET /openapi.json {head}\r\n",
+        f"POST {RUNS} {head}",
+    ]
+    for half in halves:
+        with socket.create_connection((address.hostname or "", address.port or 0)) as leaving:
+            leaving.sendall(half.encode())
+            time.sleep(0.05)
+    time.sleep(0.2)
+    assert request(server.url, "GET", "/readyz").status == 200
+    told = server.output.splitlines()[before:]
+    assert len(told) <= len(halves)
+    assert not [line for line in told if "Traceback" in line]
+
+
+def test_an_outage_of_the_database_writes_lines_and_no_traceback(tmp_path: Path):
+    go = threading.Event()
+    script = Answer(text="one two three four five six", hold=go, hold_after=4)
+    with postgres_server() as database, ModelServer(lambda _: script) as model:
+        known = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "chat"}
+        with ServerProcess.serve(tmp_path, {**known, "RECTO_DATABASE_URL": database.url()}) as server:
+            tasks = [start(server.url, ask("hold")) for _ in range(20)]
+            model.wait_requests(20)
+            readers = [Reader(lambda: server.url, task) for task in tasks]
+            for reader in readers:
+                reader.wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+            before = len(server.output.splitlines())
+            database.stop()
+            go.set()
+            statuses = {request(server.url, "GET", f"{THREADS}").status for _ in range(20)}
+            time.sleep(1)
+            database.start()
+            told = server.output.splitlines()[before:]
+    assert statuses == {503}
+    # Two lines of each run's own, and a few of the server.
+    assert len(told) < 2 * len(tasks) + 10
+    assert not [line for line in told if "Traceback" in line]
+    assert len([line for line in told if "recto.api" in line]) <= 2
