@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -165,6 +166,25 @@ async def test_no_more_runs_are_begun_than_there_are_slots(tmp_path: Path):
             crew.go.set()
             await until(lambda: len(crew.begun) == 6 and dispatcher.active == 0)
             assert await statuses(store, runs) == ["done"] * 6
+
+
+async def test_a_run_of_one_user_does_not_wait_for_the_fifty_that_another_has_waiting(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew, who = Crew(store), replace(WHO, share=3)
+        async with dispatching(crew, who=who, settings=DispatchSettings(slots=4, look=60, grace=0.2)) as dispatcher:
+            for _ in range(50):
+                await dispatcher.admit(an_admission())
+            await until(lambda: len(crew.begun) == 3)
+            # One user has no more than a share, so that somebody else need not wait at all.
+            bob, cy = [(await dispatcher.admit(an_admission(owner=owner))).run for owner in ("bob", "cy")]
+            await until(lambda: bob.id in crew.begun)
+            assert cy.id not in crew.begun
+            # Of what comes free, others have the next.
+            crew.signals[crew.begun[0]].cancelled.set()
+            await until(lambda: len(crew.begun) == 5)
+            assert crew.begun[4] == cy.id
+            crew.go.set()
+            await until(lambda: len(crew.begun) == 52 and dispatcher.active == 0)
 
 
 async def test_P6_a_run_whose_thread_is_busy_waits_for_it_and_then_begins(tmp_path: Path):

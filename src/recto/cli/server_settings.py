@@ -78,6 +78,7 @@ class ServerSettings:
     cors_origins: str = ""
     operators: str = "local"
     user_runs: int = 200
+    user_slots: int = 0
     user_streams: int = 200
     user_requests: int = 6_000
     user_tokens: int = 0
@@ -108,6 +109,7 @@ class ServerSettings:
     profile_bytes: int = 262_144
     parse_children: int = 0
     parse_waiting: int = 100
+    parse_slow_seconds: float = 5.0
     parse_seconds: float = 60.0
     parse_memory_bytes: int = 2 * 2**30
     parse_bytes: int = 100 * 2**20
@@ -128,6 +130,11 @@ class ServerSettings:
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     log_format: Literal["text", "json"] = "text"
     limits: Limits = Limits()
+
+    @property
+    def slots_of_user(self) -> int:
+        """How many runs of one user are worked on at once."""
+        return self.user_slots or max(1, self.runs // 4)
 
     @property
     def files_folder(self) -> Path:

@@ -55,6 +55,8 @@ class Dispatcher:
         self._arriving = 0
         # Runs admitted here that had to wait and were not claimed since.
         self._behind = 0
+        # Whether runs may wait for a slot: those that come free are given out in turn, not to whoever comes.
+        self._is_full = False
         self._stopping = False
         self._loops: list[asyncio.Task[None]] = []
 
@@ -81,7 +83,8 @@ class Dispatcher:
 
     async def admit(self, admission: Admission) -> Admitted:
         """Store a run. It is begun at once where its thread and a slot are free; else it waits for them."""
-        if not self._loops or self._stopping or self._free <= 0:
+        self._is_full = self._is_full or self._free <= 0
+        if not self._loops or self._stopping or self._is_full:
             admitted = await self._runs.admit(admission)
         else:
             self._arriving += 1
@@ -156,6 +159,7 @@ class Dispatcher:
             finally:
                 self._arriving -= free
             self._behind = max(0, self._behind - len(found))
+            self._is_full = len(found) == free
             for run in found:
                 self._begin(run, waited=True)
 
