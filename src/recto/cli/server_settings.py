@@ -48,7 +48,7 @@ class ServerSettings:
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
     runs: int = 200
     waiting_writes: int = 10_000
-    lease_seconds: float = 30.0
+    lease_seconds: float = 10.0
     grace_seconds: float = 7.0
     event_seconds: float = 0.04
     heartbeat_seconds: float = 15.0
