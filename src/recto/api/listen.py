@@ -20,6 +20,7 @@ from recto.errors import RectoError
 
 # Streams are ended before it begins, so what is left are answers being written.
 CLOSING_SECONDS = 2
+# What the system holds of an answer that is not on its way yet, beside what it needs to send.
 UNSENT_BYTES = 131_072
 LOGGER = logging.getLogger("recto.api")
 
@@ -131,9 +132,10 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started and not self.should_exit:
-            for one in (one for server in self.servers for one in server.sockets):
-                # What the system holds of an answer that is not on its way yet; all connections inherit it.
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+                for one in (one for server in self.servers for one in server.sockets):
+                    # All connections inherit it.
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
             threading.Thread(target=self._announce, args=(url,), daemon=True).start()

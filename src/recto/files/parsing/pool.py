@@ -75,7 +75,10 @@ class Parsers:
         self._settings = settings or PoolSettings()
         self._command = tuple(command or COMMAND)
         self._turns = Turns(
-            places=self._settings.places, of_owner=self._settings.places_of_user, waiting=self._settings.waiting
+            places=self._settings.places,
+            of_owner=self._settings.places_of_user,
+            waiting=self._settings.waiting,
+            slow_seconds=self._settings.slow_seconds,
         )
         self._held: Counter[str] = Counter()
         self._children: set[ChildProcess] = set()
