@@ -157,7 +157,7 @@ def test_P6_a_user_with_fifty_runs_waiting_holds_up_nobody_else(limited: Scripte
     for _ in range(2):
         bob = limited.post(ask("I am bob"), BOB)
         assert limited.reader(str(bob.json["taskId"]), BOB).wait()[-1].event["outcome"] == {"type": "success"}
-    assert {limited.get(f"/runs/{run}")["status"] for run in waiting} == {"queued"}
+    assert {str(limited.get(f"/runs/{run}")["status"]) for run in waiting} == {"queued"}
 
 
 @limit("THREAD_QUEUE", 1)

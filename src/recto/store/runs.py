@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -81,11 +82,7 @@ _some = select(RUNS.c.id).order_by(RUNS.c.id).limit(bindparam("most")).with_for_
 LOST = Statement(_some.where(_lost))
 NEXT = Statement(_some.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN), RUNS.c.status == "queued", ~_busy))
 WHO_WAITS = Statement(select(RUNS.c.owner, func.min(RUNS.c.id)).where(RUNS.c.status == "queued").group_by(RUNS.c.owner))
-AT_WORK = Statement(
-    select(RUNS.c.owner, func.count())
-    .where(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node"))
-    .group_by(RUNS.c.owner)
-)
+WHO_HAS_ONE = Statement(select(RUNS.c.owner).where(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node")))
 TAKE = Statement(
     update(RUNS)
     .where(RUNS.c.id == bindparam("this"), RUNS.c.status != "ended")
@@ -245,8 +242,8 @@ def _turns(connection: Connection, who: Claimant) -> list[tuple[int, str, str]]:
     owners = cast("Sequence[tuple[str, str]]", WHO_WAITS.rows(connection, {}))
     if not owners:
         return []
-    at_work = dict(cast("Sequence[tuple[str, int]]", AT_WORK.rows(connection, {"my_node": who.node})))
-    turns = [(at_work.get(owner, 0), oldest, owner) for owner, oldest in owners]
+    at_work = Counter([cast("str", row[0]) for row in WHO_HAS_ONE.rows(connection, {"my_node": who.node})])
+    turns = [(at_work[owner], oldest, owner) for owner, oldest in owners]
     heapify(turns)
     return turns
 
