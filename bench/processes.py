@@ -122,7 +122,7 @@ def start_recto(folder: Path, model: int, settings: Mapping[str, str] | None = N
     named = {"RECTO_MODEL": "compatible:fake", "RECTO_MODEL_URL": _base(model), "RECTO_MODEL_KEY": "none"}
     # All load comes from one user: limits that are counted, and never reached.
     named |= {"RECTO_TOKEN": TOKEN, "RECTO_USER_REQUESTS": "100000000", "RECTO_USER_RUNS": "1000000"}
-    named |= {"RECTO_STREAMS": "0", "RECTO_USER_STREAMS": "0"}
+    named |= {"RECTO_STREAMS": "0", "RECTO_USER_STREAMS": "0", "RECTO_USER_SLOTS": "1000000"}
     process = Process(command, folder, named | dict(settings or {}))
     try:
         process.wait_until_answers("/readyz")

@@ -27,13 +27,13 @@ async def a_store(folder: Path) -> AsyncGenerator[Store]:
         await store.close()
 
 
-def an_admission(*, thread: str = "") -> Admission:
+def an_admission(*, thread: str = "", owner: str = OWNER) -> Admission:
     """A run to be admitted."""
     id = new_id()
     return Admission(
         id=id,
         name=f"run {id}",
-        owner=OWNER,
+        owner=owner,
         thread=thread or new_id(),
         agent="chat",
         input=dump({"runId": id}),

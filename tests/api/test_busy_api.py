@@ -150,6 +150,16 @@ def test_P6_a_user_with_as_many_runs_as_they_may_have_is_told_to_wait(limited: S
     assert limited.post(more).status == 202
 
 
+@limit("RUNS", 4)
+def test_P6_a_user_with_fifty_runs_waiting_holds_up_nobody_else(limited: Scripted):
+    limited.begin(ask("hold"))
+    waiting = [str(limited.post(ask("hold")).json["taskId"]) for _ in range(50)]
+    for _ in range(2):
+        bob = limited.post(ask("I am bob"), BOB)
+        assert limited.reader(str(bob.json["taskId"]), BOB).wait()[-1].event["outcome"] == {"type": "success"}
+    assert {str(limited.get(f"/runs/{run}")["status"]) for run in waiting} == {"queued"}
+
+
 @limit("THREAD_QUEUE", 1)
 def test_P6_a_thread_with_as_many_runs_waiting_as_may_be_takes_no_more(limited: Scripted):
     thread = new_id()

@@ -3,7 +3,7 @@
 import re
 import socket
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -103,6 +103,14 @@ def test_P7_readers_that_never_read_cost_little_are_ended_and_may_go_on(server: 
     rest = [sent.number for sent in read_events(server.url, long_run, after, token=ALICE)]
     assert len(rest) > len(whole) / 2
     assert [sent.number for sent in came] + rest == whole
+
+
+def test_P7_a_reader_that_is_slow_and_takes_something_is_not_ended(server: Scripted, long_run: str):
+    with silent_readers(server, long_run, 1) as (one,):
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            assert one.recv(65_536)
+            time.sleep(0.02)
 
 
 def test_P7_a_user_and_a_server_have_so_many_streams_and_no_more(server: Scripted):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -69,7 +70,7 @@ class Faulty:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.claims, self.renewals = 0, 0
-        self.broken = False
+        self.broken = self.silent = False
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -86,6 +87,8 @@ class Faulty:
     async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
         self.renewals += 1
         self._raise()
+        if self.silent:
+            await asyncio.Event().wait()
         return await self._store.renew(who, leases, now)
 
     async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
@@ -167,6 +170,25 @@ async def test_no_more_runs_are_begun_than_there_are_slots(tmp_path: Path):
             assert await statuses(store, runs) == ["done"] * 6
 
 
+async def test_a_run_of_one_user_does_not_wait_for_the_fifty_that_another_has_waiting(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew, who = Crew(store), replace(WHO, share=3)
+        async with dispatching(crew, who=who, settings=DispatchSettings(slots=4, look=60, grace=0.2)) as dispatcher:
+            for _ in range(50):
+                await dispatcher.admit(an_admission())
+            await until(lambda: len(crew.begun) == 3)
+            # One user has no more than a share, so that somebody else need not wait at all.
+            bob, cy = [(await dispatcher.admit(an_admission(owner=owner))).run for owner in ("bob", "cy")]
+            await until(lambda: bob.id in crew.begun)
+            assert cy.id not in crew.begun
+            # Of what comes free, others have the next.
+            crew.signals[crew.begun[0]].cancelled.set()
+            await until(lambda: len(crew.begun) == 5)
+            assert crew.begun[4] == cy.id
+            crew.go.set()
+            await until(lambda: len(crew.begun) == 52 and dispatcher.active == 0)
+
+
 async def test_P6_a_run_whose_thread_is_busy_waits_for_it_and_then_begins(tmp_path: Path):
     async with a_store(tmp_path) as store:
         crew = Crew(store)
@@ -233,7 +255,7 @@ async def test_a_lease_is_held_for_as_long_as_the_work_takes(tmp_path: Path):
             assert crew.fences == [1]
 
 
-async def test_a_run_claimed_again_here_after_a_long_sleep_is_worked_on_once_and_kept(tmp_path: Path):
+async def test_a_run_whose_lease_ran_out_while_this_process_stood_still_goes_on_if_nobody_took_it(tmp_path: Path):
     async with a_store(tmp_path) as store:
         crew, slept = Crew(store), timedelta(0)
         run = await admit(store)
@@ -242,9 +264,9 @@ async def test_a_run_claimed_again_here_after_a_long_sleep_is_worked_on_once_and
             await until(lambda: crew.fences == [1])
             # The machine was asleep for an hour: the lease ran out while the work stood still.
             slept = timedelta(hours=1)
-            await until(lambda: crew.fences == [1, 2] and crew.broken_off == [run.id])
-            await asyncio.sleep(0.05)
-            assert (crew.fences, dispatcher.active) == ([1, 2], 1)
+            await asyncio.sleep(0.1)
+            assert await store.claim(OTHER, now() + slept, 1) == ()
+            assert (crew.fences, crew.broken_off, dispatcher.active) == ([1], [], 1)
             crew.go.set()
             await until(lambda: dispatcher.active == 0)
             assert await statuses(store, [run]) == ["done"]
@@ -380,6 +402,44 @@ async def test_work_that_the_store_fails_is_handed_back_and_tried_again(tmp_path
             await until(lambda: len(crew.begun) == 3 and dispatcher.active == 0)
             assert crew.fences == [1, 2, 3]
             assert await statuses(store, [run]) == ["done"]
+
+
+async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_lease_runs_out(tmp_path: Path):
+    class Unlucky(Crew):
+        async def until_told(self, signal: Signal) -> None:
+            if len(self.begun) == 1:
+                runs.broken = True
+                asyncio.get_running_loop().call_later(0.2, setattr, runs, "broken", False)
+                raise StoreDown(problem="the connection was lost")
+
+    async with a_store(tmp_path) as store:
+        crew, runs = Unlucky(store), Faulty(store)
+        crew.go.set()
+        settings = DispatchSettings(look=0.05, grace=0.2, pause=0.1)
+        async with dispatching(crew, runs=runs, settings=settings) as dispatcher:
+            run = (await dispatcher.admit(an_admission())).run
+            await until(lambda: len(crew.begun) == 2 and dispatcher.active == 0)
+            assert crew.fences == [1, 2]
+            assert await statuses(store, [run]) == ["done"]
+            # It was not lost: whoever hands back takes its name off.
+            assert (await store.find_run(OWNER, run.id)).losses == 0
+
+
+async def test_X4_leases_that_cannot_be_renewed_are_tried_again_while_they_hold(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        crew, runs = Crew(store), Faulty(store)
+        await admit(store)
+        who = replace(WHO, lease=timedelta(seconds=1.2))
+        async with dispatching(crew, runs=runs, who=who, settings=DispatchSettings(look=60, grace=0.2, pause=0.05)):
+            await until(lambda: len(crew.begun) == 1)
+            for fault in ("broken", "silent"):
+                before = runs.renewals
+                setattr(runs, fault, True)
+                await until(lambda before=before: runs.renewals > before)
+                setattr(runs, fault, False)
+                await until(lambda before=before: runs.renewals > before + 1)
+            assert await store.claim(OTHER, now(), 1) == ()
+            assert crew.fences == [1]
 
 
 async def test_X4_work_that_fails_as_nobody_foresaw_waits_for_its_lease_and_counts_as_lost(tmp_path: Path):

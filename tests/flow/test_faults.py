@@ -195,6 +195,32 @@ def test_five_thousand_runs_leave_memory_flat(tmp_path: Path):
 
 
 @pytest.mark.full
+def test_X4_a_database_that_is_away_for_a_moment_stalls_no_run_for_long(tmp_path: Path):
+    gate = Event()
+
+    def script(asked: Request) -> Answer:
+        return Answer(text="one two three four", hold=gate if asked.number < 3 else None, hold_after=3)
+
+    with postgres_server() as postgres, Stage(tmp_path, script) as stage:
+        stage.database = postgres.url(postgres.create_database())
+        with stage.serve(event_seconds=0.0):
+            bodies = [ask(f"hello {number}") for number in range(3)]
+            readers = [Reader(lambda: stage.url, start(stage.url, body)) for body in bodies]
+            assert all(asked.wait_held() for asked in stage.model.wait_requests(3))
+            postgres.stop()
+            # All of them say the rest of their answer, and there is nobody to write it down.
+            gate.set()
+            time.sleep(0.5)
+            postgres.start()
+            back = time.monotonic()
+            streams = [reader.wait() for reader in readers]
+            assert time.monotonic() - back < 8
+            for body, stream in zip(bodies, streams, strict=True):
+                assert told(stream) == told_by(stage.log(str(body["threadId"])))
+                assert told(stream)["words"] == ["one two three four"]
+
+
+@pytest.mark.full
 def test_a_paused_worker_that_wakes_after_its_lease_writes_nothing(tmp_path: Path):
     gate = Event()
 

@@ -55,6 +55,9 @@ class Measured:
 
         return await self._database.write(measured)
 
+    async def write_first(self, work: Work[Result]) -> Result:
+        return await self.write(work)
+
     async def read(self, work: Work[Result]) -> Result:
         return await self._database.read(work)
 

@@ -106,6 +106,20 @@ async def test_who_finds_no_free_connection_in_time_is_told_so(postgres_url: str
     await database.close()
 
 
+async def test_X4_leases_are_renewed_and_handed_back_while_all_connections_are_busy(postgres_url: str):
+    database = database_at(postgres_url, PostgresSettings(connections=1, wait_seconds=5))
+    store = Store(database)
+    lease = await begin(store, "r1")
+    busy = asyncio.create_task(database.write(lambda connection: connection.execute(text("SELECT pg_sleep(1.5)"))))
+    await asyncio.sleep(0.2)
+    assert await store.renew(NODE, [lease], at(1)) == (lease,)
+    assert await store.cancels([lease.run]) == ()
+    await store.hand_back([lease], at(1))
+    assert not busy.done()
+    await busy
+    await store.close()
+
+
 async def test_a_write_whose_caller_has_gone_leaves_nothing_half_done(store: Store):
     lease = await begin(store, "r1")
     writing = asyncio.create_task(store.record(lease, events(b"a", b"b"), at(1)))

@@ -44,6 +44,14 @@ def test_F5_a_tool_that_tells_all_the_time_is_heard_now_and_then_and_its_last_wo
     assert watch.heard == [told(1), told(31), told(61), told(91), told(100, "ended")]
 
 
+def test_F5_what_did_not_change_is_not_told_again():
+    watch = Watch()
+    for done in (4, 4, 4, 5, 5):
+        watch.tell(done, after=1.0)
+    watch.teller.end()
+    assert watch.heard == [told(4), told(5), told(5, "ended")]
+
+
 def test_F5_who_tells_nothing_ends_without_a_word():
     watch = Watch()
     watch.teller.end()

@@ -61,6 +61,9 @@ class Gated:
         await self.gate.wait()
         return await self._inner.write(work)
 
+    async def write_first(self, work: Work[Result]) -> Result:
+        return await self.write(work)
+
     async def read(self, work: Work[Result]) -> Result:
         return await self._inner.read(work)
 

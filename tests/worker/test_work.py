@@ -60,6 +60,9 @@ class Failing:
             raise ValueError("no index can hold this")
         return await self._inner.write(work)
 
+    async def write_first(self, work: Work[Result]) -> Result:
+        return await self.write(work)
+
     async def read(self, work: Work[Result]) -> Result:
         return await self._inner.read(work)
 

@@ -20,7 +20,7 @@ from recto.errors import RectoError
 LOGGER = logging.getLogger("recto.connections")
 # Streams are ended before it begins, so what is left are answers being written.
 CLOSING_SECONDS = 2
-# What the system holds of an answer that is not on its way yet.
+# What the system holds of an answer that is not on its way yet, beside what it needs to send.
 UNSENT_BYTES = 131_072
 # Files that are not connections of clients: the database, models, uploads, children. Half of all, where there are few.
 OTHER_FILES = 1_024

@@ -214,7 +214,8 @@ async def _close(shop: Workshop, library: Library) -> None:
 
 def _dispatcher(plan: Plan, shop: Workshop) -> Dispatcher:
     settings = plan.settings
-    who = Claimant(node=plan.folder.node(), boot=new_id(), lease=timedelta(seconds=settings.lease_seconds))
+    lease = timedelta(seconds=settings.lease_seconds)
+    who = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
     dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
     return Dispatcher(shop.store, who, partial(work, shop), clock=now, settings=dispatch)
 

@@ -49,7 +49,7 @@ class ServerSettings:
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
     runs: int = 200
     waiting_writes: int = 10_000
-    lease_seconds: float = 30.0
+    lease_seconds: float = 10.0
     grace_seconds: float = 7.0
     event_seconds: float = 0.04
     heartbeat_seconds: float = 15.0
@@ -88,6 +88,7 @@ class ServerSettings:
     cors_origins: str = ""
     operators: str = "local"
     user_runs: int = 200
+    user_slots: int = 0
     user_streams: int = 200
     user_requests: int = 6_000
     user_tokens: int = 0
@@ -123,6 +124,7 @@ class ServerSettings:
     profile_bytes: int = 262_144
     parse_children: int = 0
     parse_waiting: int = 100
+    parse_slow_seconds: float = 5.0
     parse_seconds: float = 60.0
     parse_memory_bytes: int = 2 * 2**30
     parse_bytes: int = 100 * 2**20
@@ -153,6 +155,11 @@ class ServerSettings:
     def chat_agent(self) -> str:
         """The same, of what is said on `/chat`."""
         return self.agent or "vibe"
+
+    @property
+    def slots_of_user(self) -> int:
+        """How many runs of one user are worked on at once."""
+        return self.user_slots or max(1, self.runs // 4)
 
     @property
     def files_folder(self) -> Path:

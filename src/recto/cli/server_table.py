@@ -96,6 +96,7 @@ class ServerTable(BaseModel):
     cors_origins: str | None = None
     operators: str | None = None
     user_runs: Annotated[int, Field(ge=0)] | None = None
+    user_slots: Annotated[int, Field(ge=0)] | None = None
     user_streams: Annotated[int, Field(ge=0)] | None = None
     user_requests: Annotated[int, Field(ge=0)] | None = None
     user_tokens: Annotated[int, Field(ge=0)] | None = None
@@ -131,6 +132,7 @@ class ServerTable(BaseModel):
     profile_bytes: Annotated[int, Field(ge=1_000)] | None = None
     parse_children: Annotated[int, Field(ge=0, le=64)] | None = None
     parse_waiting: Count | None = None
+    parse_slow_seconds: Seconds | None = None
     parse_seconds: Seconds | None = None
     parse_memory_bytes: Memory | None = None
     parse_bytes: Count | None = None

@@ -13,6 +13,8 @@ from recto.errors import StoreError
 from recto.store.ports import Admission, Admitted, Claimant, Lease, Runs, StoredRun
 
 LOGGER = logging.getLogger("recto.engine")
+# Until handing back is tried for the second time, in seconds; then twice as long each time.
+FIRST_WAIT = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +22,7 @@ class DispatchSettings:
     """How many runs are worked on at once, how often the queue is looked at unasked, how long stopping may take.
 
     `grace` is for running steps to finish; what is left after it is broken off and handed back. `pause` is how long a
-    run rests that the store could not be written for.
+    run rests that the store could not be written for, and the longest between two tries to hand one back or to renew.
     """
 
     slots: int = 200
@@ -55,7 +57,10 @@ class Dispatcher:
         self._arriving = 0
         # Runs admitted here that had to wait and were not claimed since.
         self._behind = 0
+        # Whether runs may wait for a slot: those that come free are given out in turn, not to whoever comes.
+        self._is_full = False
         self._stopping = False
+        self._renewed = clock()
         self._loops: list[asyncio.Task[None]] = []
 
     @property
@@ -81,7 +86,8 @@ class Dispatcher:
 
     async def admit(self, admission: Admission) -> Admitted:
         """Store a run. It is begun at once where its thread and a slot are free; else it waits for them."""
-        if not self._loops or self._stopping or self._free <= 0:
+        self._is_full = self._is_full or self._free <= 0
+        if not self._loops or self._stopping or self._is_full:
             admitted = await self._runs.admit(admission)
         else:
             self._arriving += 1
@@ -150,12 +156,16 @@ class Dispatcher:
             free = self._free
             if free <= 0 or self._stopping:
                 return
+            if self._clock() - self._renewed > self._who.lease / 2:
+                # This process stood still for long. What is at work here is still ours, unless somebody took it.
+                await self._renew()
             self._arriving += free
             try:
                 found = await self._runs.claim(self._who, self._clock(), free)
             finally:
                 self._arriving -= free
             self._behind = max(0, self._behind - len(found))
+            self._is_full = len(found) == free
             for run in found:
                 self._begin(run, waited=True)
 
@@ -196,25 +206,42 @@ class Dispatcher:
                 asyncio.get_running_loop().call_later(rest, self._wanted.set)
 
     async def _hand_back(self, lease: Lease, rest: float) -> None:
-        try:
-            await asyncio.shield(self._runs.hand_back((lease,), self._clock() + timedelta(seconds=rest)))
-        except StoreError as error:
-            LOGGER.warning("run %s could not be handed back, its lease runs out: %s", lease.run, error)
+        """Tried again for as long as the lease may hold: a store that was away for a moment is back soon."""
+        wait, until = FIRST_WAIT, self._clock() + self._who.lease
+        while True:
+            try:
+                await asyncio.shield(self._runs.hand_back((lease,), self._clock() + timedelta(seconds=rest)))
+            except StoreError as error:
+                if self._stopping or self._clock() >= until:
+                    LOGGER.warning("run %s could not be handed back, its lease runs out: %s", lease.run, error)
+                    return
+            else:
+                return
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, self._settings.pause)
 
     async def _lease_loop(self) -> None:
-        pause = self._who.lease.total_seconds() / 3
+        third = self._who.lease.total_seconds() / 3
+        pause = third
         while True:
             await asyncio.sleep(pause)
             try:
-                await self._renew()
+                # A store that does not answer is asked again while there is time.
+                async with asyncio.timeout(third):
+                    await self._renew()
+                pause = third
             except Exception as error:  # a loop that ended would lose every lease
-                LOGGER.warning("cannot renew leases: %s", error, exc_info=not isinstance(error, StoreError))
+                is_known = isinstance(error, (StoreError, TimeoutError))
+                LOGGER.warning("cannot renew leases: %s", str(error) or "no answer in time", exc_info=not is_known)
+                pause = min(third, self._settings.pause)
 
     async def _renew(self) -> None:
-        held = dict(self._held)
+        held, now = dict(self._held), self._clock()
         if not held:
+            self._renewed = now
             return
-        kept = await self._runs.renew(self._who, [one.lease for one in held.values()], self._clock())
+        kept = await self._runs.renew(self._who, [one.lease for one in held.values()], now)
+        self._renewed = now
         still = {lease.run for lease in kept}
         for run, one in held.items():
             if run not in still and not one.task.done():

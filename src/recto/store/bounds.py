@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from sqlalchemy import Connection, Integer, bindparam, literal_column, select, text, update
 
 from recto.errors import Conflict, LimitReached
-from recto.store.ports import Admission
+from recto.store.ports import Admission, Claimant
 from recto.store.schema import IS_OPEN, RUNS, SPENDING
 from recto.store.statement import Statement, Values, param
 
@@ -26,6 +26,11 @@ CANCEL = Statement(
 )
 _count_runs = select(literal_column("count(*)", Integer)).select_from(RUNS)
 OF_USER = Statement(_count_runs.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN)))
+AT_WORK = Statement(
+    _count_runs.where(
+        RUNS.c.owner == bindparam("of"), text(IS_OPEN), RUNS.c.status == "running", RUNS.c.node == bindparam("my_node")
+    )
+)
 WAITING = Statement(_count_runs.where(RUNS.c.status == "queued"))
 SPENT = Statement(
     select(SPENDING.c.input + SPENDING.c.output).where(
@@ -35,14 +40,14 @@ SPENT = Statement(
 
 
 class Room(NamedTuple):
-    """Whether a thread is free for a new run, and the run that is to end for it."""
+    """Whether a new run can begin at once, and the run that is to end for it."""
 
     is_free: bool
     interrupted: str | None = None
 
 
-def make_room(connection: Connection, admission: Admission, *, has_worker: bool) -> Room:
-    """Refuse a run that may not wait, or that is one too many; else see what it has to wait for."""
+def make_room(connection: Connection, admission: Admission, who: Claimant | None) -> Room:
+    """Refuse a run that may not wait, or that is one too many; else see whether `who` can begin with it."""
     bounds = admission.bounds
     others = cast("list[tuple[str, str]]", OPEN.rows(connection, {"of": admission.thread}))
     if others and admission.multitask == "reject":
@@ -54,10 +59,15 @@ def make_room(connection: Connection, admission: Admission, *, has_worker: bool)
     waiting = sum(1 for _, status in others if status == "queued")
     if bounds.thread_queue and waiting >= bounds.thread_queue:
         raise _too_many(f"{waiting} runs wait for this thread, which is the limit")
-    if bounds.queue and (others or not has_worker) and _count(connection, WAITING, {}) >= bounds.queue:
+    is_free = who is not None and not others and _has_share_left(connection, who, admission.owner)
+    if bounds.queue and not is_free and _count(connection, WAITING, {}) >= bounds.queue:
         raise _too_many(f"{bounds.queue} runs wait for this server, which is the limit")
     interrupted = _interrupt(connection, others) if admission.multitask == "interrupt" else None
-    return Room(is_free=not others, interrupted=interrupted)
+    return Room(is_free=is_free, interrupted=interrupted)
+
+
+def _has_share_left(connection: Connection, who: Claimant, owner: str) -> bool:
+    return not who.share or _count(connection, AT_WORK, {"of": owner, "my_node": who.node}) < who.share
 
 
 def _interrupt(connection: Connection, others: list[tuple[str, str]]) -> str | None:

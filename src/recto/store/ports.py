@@ -106,11 +106,15 @@ class Admitted:
 
 @dataclass(frozen=True, kw_only=True)
 class Claimant:
-    """Who claims: the node keeps its name over restarts, the boot does not. A lease holds until it is not renewed."""
+    """Who claims: the node keeps its name over restarts, the boot does not. A lease holds until it is not renewed.
+
+    `share` is how many runs of one user it works on at once; 0 sets no limit.
+    """
 
     node: str
     boot: str
     lease: timedelta
+    share: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +237,10 @@ class Runs(Protocol):
         ...
 
     async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
-        """Up to `limit` runs that nobody works on: new ones whose thread is free, and those whose lease ran out."""
+        """Up to `limit` runs that nobody works on: those whose lease ran out, then new ones whose thread is free.
+
+        Of the new ones, those of whoever has the fewest at work come first.
+        """
         ...
 
     async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, TimeoutError
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from recto.errors import Conflict, StoreBusy, StoreDown
 from recto.store.database import Result, Work
@@ -21,7 +21,7 @@ TRIES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresSettings:
-    """How many connections to hold at most, and how long to wait for one."""
+    """How many connections to hold at most, beside one for leases, and how long to wait for one."""
 
     connections: int = 10
     wait_seconds: float = 30
@@ -32,15 +32,8 @@ class PostgresDatabase:
 
     def __init__(self, url: str, settings: PostgresSettings | None = None) -> None:
         wishes = settings or PostgresSettings()
-        self._engine = create_async_engine(
-            url,
-            pool_size=wishes.connections,
-            max_overflow=0,
-            pool_timeout=wishes.wait_seconds,
-            pool_pre_ping=True,
-            # What people said does not belong into errors and logs.
-            hide_parameters=True,
-        )
+        self._engine = _engine(url, wishes.connections, wishes.wait_seconds)
+        self._first = _engine(url, 1, wishes.wait_seconds)
         self._connections = wishes.connections
         self._problem: str | None = None
 
@@ -56,9 +49,16 @@ class PostgresDatabase:
 
     async def write(self, work: Work[Result]) -> Result:
         """Run work in a transaction; again, where it met another's and had to go."""
+        return await self._write(self._engine, work)
+
+    async def write_first(self, work: Work[Result]) -> Result:
+        """Run work in a transaction, on a connection that nothing else has."""
+        return await self._write(self._first, work)
+
+    async def _write(self, engine: AsyncEngine, work: Work[Result]) -> Result:
         for _ in range(TRIES):
             try:
-                async with self._connected() as connection, connection.begin():
+                async with self._connected(engine) as connection, connection.begin():
                     result = await connection.run_sync(work)
             except DBAPIError as error:
                 if _state(error) not in MET:
@@ -70,16 +70,17 @@ class PostgresDatabase:
 
     async def read(self, work: Work[Result]) -> Result:
         """Run work on a connection."""
-        async with self._connected() as connection:
+        async with self._connected(self._engine) as connection:
             return await connection.run_sync(work)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._engine.dispose()
+        await self._first.dispose()
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncGenerator[AsyncConnection]:
-        connection = await self._connect()
+    async def _connected(self, engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
+        connection = await self._connect(engine)
         try:
             async with aclosing(connection):
                 yield connection
@@ -90,9 +91,9 @@ class PostgresDatabase:
                 raise
             raise self._down(error) from error
 
-    async def _connect(self) -> AsyncConnection:
+    async def _connect(self, engine: AsyncEngine) -> AsyncConnection:
         try:
-            return await self._engine.connect()
+            return await engine.connect()
         except TimeoutError as error:
             raise StoreBusy(waiting=self._connections) from error
         except Exception as error:
@@ -103,6 +104,18 @@ class PostgresDatabase:
         # Without the statement and its values, which SQLAlchemy's own text has.
         self._problem = str(error.orig if isinstance(error, DBAPIError) else error) or repr(error)
         return StoreDown(problem=self._problem)
+
+
+def _engine(url: str, connections: int, wait_seconds: float) -> AsyncEngine:
+    return create_async_engine(
+        url,
+        pool_size=connections,
+        max_overflow=0,
+        pool_timeout=wait_seconds,
+        pool_pre_ping=True,
+        # What people said does not belong into errors and logs.
+        hide_parameters=True,
+    )
 
 
 def _is_broken(error: DBAPIError | OSError) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
+from heapq import heapify, heappop, heappush
 from typing import Literal, cast
 
 import orjson
-from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -19,7 +21,7 @@ from recto.store.bounds import make_room
 from recto.store.file_refs import add_refs, hold_files
 from recto.store.locks import lock_thread, lock_user
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
-from recto.store.schema import EVENTS, NOBODY, PROFILES, RUNS, THREADS, micros, moment
+from recto.store.schema import EVENTS, IS_OPEN, NOBODY, PROFILES, RUNS, THREADS, micros, moment
 from recto.store.statement import Statement, Value, Values, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
@@ -76,8 +78,11 @@ _other = RUNS.alias()
 _before = and_(_other.c.status == "queued", _other.c.id < RUNS.c.id)
 _busy = exists().where(_other.c.thread == RUNS.c.thread, or_(_other.c.status == "running", _before))
 _lost = and_(RUNS.c.status == "running", RUNS.c.lease_until <= bindparam("now"))
-_claimable = select(RUNS.c.id).where(or_(and_(RUNS.c.status == "queued", ~_busy), _lost)).order_by(RUNS.c.id)
-CLAIMABLE = Statement(_claimable.limit(bindparam("most")).with_for_update(skip_locked=True))
+_some = select(RUNS.c.id).order_by(RUNS.c.id).limit(bindparam("most")).with_for_update(skip_locked=True)
+LOST = Statement(_some.where(_lost))
+NEXT = Statement(_some.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN), RUNS.c.status == "queued", ~_busy))
+WHO_WAITS = Statement(select(RUNS.c.owner, func.min(RUNS.c.id)).where(RUNS.c.status == "queued").group_by(RUNS.c.owner))
+WHO_HAS_ONE = Statement(select(RUNS.c.owner).where(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node")))
 TAKE = Statement(
     update(RUNS)
     .where(RUNS.c.id == bindparam("this"), RUNS.c.status != "ended")
@@ -136,7 +141,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
         return known
     hold_files(connection, admission)
     agent, of_thread = _thread(connection, admission)
-    room = make_room(connection, admission, has_worker=who is not None)
+    room = make_room(connection, admission, who)
     created = micros(admission.created)
     values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "agent": agent, "created": created}
     values = {**values, **FRESH}
@@ -205,9 +210,42 @@ def _canonical(json: bytes) -> bytes:
 
 
 def claim(connection: Connection, who: Claimant, now: datetime, limit: int) -> tuple[StoredRun, ...]:
-    """Take runs to work on, each under a new fence."""
-    found = CLAIMABLE.rows(connection, {"now": micros(now), "most": limit})
-    return tuple([run for row in found if (run := _take(connection, who, now, cast("str", row[0])))])
+    """Take runs to work on, each under a new fence: first those that were begun, then those that wait."""
+    lost = [cast("str", row[0]) for row in LOST.rows(connection, {"now": micros(now), "most": limit})]
+    taken = [run for id in lost if (run := _take(connection, who, now, id))]
+    return (*taken, *_take_in_turn(connection, who, now, limit - len(lost)))
+
+
+def _take_in_turn(connection: Connection, who: Claimant, now: datetime, limit: int) -> list[StoredRun]:
+    """Each time the oldest of whoever has the fewest at work here, so that nobody waits for all that another has."""
+    taken: list[StoredRun] = []
+    turns = _turns(connection, who)
+    waiting: dict[str, list[str]] = {}
+    while turns and len(taken) < limit:
+        at_work, _, owner = heappop(turns)
+        if who.share and at_work >= who.share:
+            break
+        if owner not in waiting:
+            found = NEXT.rows(connection, {"of": owner, "most": limit - len(taken)})
+            waiting[owner] = [cast("str", row[0]) for row in reversed(found)]
+        if not waiting[owner]:
+            continue
+        id = waiting[owner].pop()
+        run = _take(connection, who, now, id)
+        taken += [run] if run else []
+        heappush(turns, (at_work + 1, id, owner))
+    return taken
+
+
+def _turns(connection: Connection, who: Claimant) -> list[tuple[int, str, str]]:
+    """Whoever waits, in a heap: how many they have at work here, their oldest that waits, their name."""
+    owners = cast("Sequence[tuple[str, str]]", WHO_WAITS.rows(connection, {}))
+    if not owners:
+        return []
+    at_work = Counter([cast("str", row[0]) for row in WHO_HAS_ONE.rows(connection, {"my_node": who.node})])
+    turns = [(at_work[owner], oldest, owner) for owner, oldest in owners]
+    heapify(turns)
+    return turns
 
 
 def _take(connection: Connection, who: Claimant, now: datetime, id: str) -> StoredRun | None:

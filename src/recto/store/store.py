@@ -114,11 +114,11 @@ class Store(FiledStore, ProfiledStore):
 
     async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
         """Hold these leases longer. Returns those still held."""
-        return await self._database.write(partial(runs.renew, who=who, leases=leases, now=now))
+        return await self._database.write_first(partial(runs.renew, who=who, leases=leases, now=now))
 
     async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
         """Give these runs up, for anybody to go on with from that time on."""
-        await self._database.write(partial(runs.hand_back, leases=leases, at=at))
+        await self._database.write_first(partial(runs.hand_back, leases=leases, at=at))
 
     async def recover(self, who: Claimant, now: datetime) -> int:
         """Free what an earlier boot of this node left claimed."""
@@ -126,7 +126,7 @@ class Store(FiledStore, ProfiledStore):
 
     async def cancels(self, held: Sequence[str]) -> Sequence[str]:
         """Of these runs, those that are to end."""
-        return await self._database.read(partial(runs.cancels, runs=held))
+        return await self._database.write_first(partial(runs.cancels, runs=held))
 
     async def record(self, lease: Lease, change: Change, now: datetime) -> Written:
         """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""

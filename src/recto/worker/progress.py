@@ -22,15 +22,15 @@ class Teller:
         self._mention = mention
         self._message = message
         self._clock = clock
-        self._told: dict[str, datetime] = {}
+        self._told: dict[str, tuple[datetime, Progress]] = {}
         self._last: dict[str, Progress] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Tell how far it is, unless that was told a moment ago."""
+        """Tell how far it is, unless it is as far as was told, or that was told a moment ago."""
         now, told = self._clock(), self._told.get(progress.id)
         self._last[progress.id] = progress
-        if told is None or now - told >= APART:
-            self._told[progress.id] = now
+        if told is None or (progress != told[1] and now - told[0] >= APART):
+            self._told[progress.id] = now, progress
             self._say(progress, "running")
 
     def end(self) -> None:

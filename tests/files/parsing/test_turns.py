@@ -11,8 +11,8 @@ from recto.files.parsing.turns import Turns
 class Row:
     """Documents that stand in a row, and what has had its turn so far."""
 
-    def __init__(self, *, places: int, of_owner: int, waiting: int = 100) -> None:
-        self.turns = Turns(places=places, of_owner=of_owner, waiting=waiting)
+    def __init__(self, *, places: int, of_owner: int, waiting: int = 100, slow_seconds: float = 60.0) -> None:
+        self.turns = Turns(places=places, of_owner=of_owner, waiting=waiting, slow_seconds=slow_seconds)
         self.begun: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -43,8 +43,37 @@ async def settle() -> None:
 async def test_D7_owners_take_turns_and_each_ones_documents_keep_their_order():
     row = Row(places=1, of_owner=1)
     await row.come("a1", "a2", "a3", "b1", "b2", "c1")
-    await row.end("a1", "a2", "b1", "c1", "a3", "b2")
-    assert row.begun == ["a1", "a2", "b1", "c1", "a3", "b2"]
+    await row.end("a1", "b1", "c1", "a2", "b2", "a3")
+    assert row.begun == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_D7_who_has_not_had_a_turn_comes_before_who_just_had_one():
+    row = Row(places=2, of_owner=1)
+    await row.come("a1", "b1", "a2", "b2", "c1")
+    await row.end("a1")
+    assert row.begun == ["a1", "b1", "c1"]
+    await row.end("b1", "c1", "a2", "b2")
+
+
+async def test_D7_slow_documents_of_two_owners_do_not_hold_up_a_third():
+    row = Row(places=2, of_owner=1, slow_seconds=0.05)
+    await row.come("a1", "b1", "a2", "b2", "c1", "d1", "e1")
+    assert row.begun == ["a1", "b1"]
+    async with asyncio.timeout(10):
+        while len(row.begun) < 4:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.15)
+    # They are read beside, and there are no more places beside than there are places.
+    assert row.begun == ["a1", "b1", "c1", "d1"]
+    await row.end("a1")
+    assert row.begun == ["a1", "b1", "c1", "d1"]
+    async with asyncio.timeout(10):
+        while len(row.begun) < 5:
+            await asyncio.sleep(0.01)
+    assert row.begun[4] == "e1"
+    await row.end("b1", "c1", "d1", "e1", "a2", "b2")
+    await asyncio.wait_for(asyncio.gather(*row.tasks.values()), 10)
+    assert len(row.begun) == 7
 
 
 async def test_D7_an_owner_has_no_more_places_than_allowed_and_holds_up_nobody():
@@ -79,8 +108,8 @@ async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_el
         with pytest.raises(FileRefused, match="too many documents are waiting") as refused:
             await row.tasks[name]
         assert refused.value.code == "busy"
-    await row.end("a1", "a2", "b1", "c1", "a3")
-    assert row.begun == ["a1", "a2", "b1", "c1", "a3"]
+    await row.end("a1", "b1", "c1", "a2", "a3")
+    assert row.begun == ["a1", "b1", "c1", "a2", "a3"]
 
 
 async def test_D7_one_that_is_about_to_leave_is_not_counted():
@@ -90,8 +119,8 @@ async def test_D7_one_that_is_about_to_leave_is_not_counted():
     await asyncio.sleep(0)
     row.tasks["a3"].cancel()
     await coming
-    await row.end("a1", "a2", "b1")
-    assert row.begun == ["a1", "a2", "b1"]
+    await row.end("a1", "b1", "a2")
+    assert row.begun == ["a1", "b1", "a2"]
 
 
 async def test_D7_who_leaves_the_row_holds_up_nobody():

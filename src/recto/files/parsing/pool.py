@@ -43,13 +43,15 @@ class PoolSettings:
     """How many children there are, and for how long. With 0 it is by the number of processors.
 
     `of_user` are the most that one user's documents have at a time, `waiting` the most documents that wait, with up to
-    `waiting_bytes` of them. A child is replaced after some `documents`; of those idle for long only one stays.
+    `waiting_bytes` of them. Documents that take more than `slow_seconds` are read in children beside, up to as many
+    again. A child is replaced after some `documents`; of those idle for long only one stays.
     """
 
     children: int = 0
     of_user: int = 0
     waiting: int = 100
     waiting_bytes: int = 1_024 * MEBIBYTE
+    slow_seconds: float = 5.0
     documents: int = 200
     idle_seconds: float = 300
     start_seconds: float = 60
@@ -73,7 +75,10 @@ class Parsers:
         self._settings = settings or PoolSettings()
         self._command = tuple(command or COMMAND)
         self._turns = Turns(
-            places=self._settings.places, of_owner=self._settings.places_of_user, waiting=self._settings.waiting
+            places=self._settings.places,
+            of_owner=self._settings.places_of_user,
+            waiting=self._settings.waiting,
+            slow_seconds=self._settings.slow_seconds,
         )
         self._held: Counter[str] = Counter()
         self._children: set[ChildProcess] = set()

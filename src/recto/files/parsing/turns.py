@@ -19,27 +19,46 @@ CLOSED = "it was not read, because the server is being stopped. Try again in a m
 class Turns:
     """Places, and who waits for one: each owner in turn, the documents of an owner in order.
 
-    An owner who has `of_owner` places is passed over, and holds up nobody. Where more than `waiting` wait, the owner of
-    the most gives way with the newest of them.
+    Next is whoever has the fewest places, of these whose last turn is longest ago. An owner who has `of_owner` places
+    is passed over, and holds up nobody. Where more than `waiting` wait, the owner of the most gives way with the newest
+    of them. A document that takes more than `slow_seconds` has a place beside the others, of which there are as many.
     """
 
-    def __init__(self, *, places: int, of_owner: int, waiting: int) -> None:
+    def __init__(self, *, places: int, of_owner: int, waiting: int, slow_seconds: float = 5.0) -> None:
         self._free = places
+        self._beside = places
         self._of_owner = of_owner
         self._most_waiting = waiting
+        self._slow_seconds = slow_seconds
         self._taken: Counter[str] = Counter()
-        # In the order in which owners have their turn.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        # The number of the last turn of each owner who has a place or waits for one.
+        self._last_turn: dict[str, int] = {}
+        self._turn = 0
         self._is_closed = False
 
     @asynccontextmanager
     async def turn(self, owner: str) -> AsyncGenerator[None]:
         """A place, once it is there. Raises FileRefused (`busy`) where too many wait, now or later."""
         await self._take(owner)
+        moving = asyncio.create_task(self._move_beside())
         try:
             yield
         finally:
+            if moving.done():
+                self._beside += 1
+                self._free -= 1
+            moving.cancel()
             self._give_back(owner)
+
+    async def _move_beside(self) -> None:
+        """Make the place of a slow document free for others, as soon as there is one beside."""
+        await asyncio.sleep(self._slow_seconds)
+        while not self._beside:
+            await asyncio.sleep(self._slow_seconds)
+        self._beside -= 1
+        self._free += 1
+        self._hand_out()
 
     def close(self) -> None:
         """Whoever waits is refused, and whoever comes."""
@@ -79,6 +98,7 @@ class Turns:
         self._taken[owner] -= 1
         if not self._taken[owner]:
             del self._taken[owner]
+        self._forget(owner)
         self._hand_out()
 
     def _leave(self, owner: str, waiter: asyncio.Future[None]) -> None:
@@ -87,9 +107,14 @@ class Turns:
             waiters.remove(waiter)
         if waiters is not None and not waiters:
             del self._waiting[owner]
+        self._forget(owner)
+
+    def _forget(self, owner: str) -> None:
+        if owner not in self._taken and owner not in self._waiting:
+            self._last_turn.pop(owner, None)
 
     def _hand_out(self) -> None:
-        while self._free and (owner := self._next_owner()) is not None:
+        while self._free > 0 and (owner := self._next_owner()) is not None:
             waiters = self._waiting.pop(owner)
             waiter = waiters.popleft()
             if waiters:
@@ -97,7 +122,10 @@ class Turns:
             if not waiter.done():
                 self._free -= 1
                 self._taken[owner] += 1
+                self._turn += 1
+                self._last_turn[owner] = self._turn
                 waiter.set_result(None)
 
     def _next_owner(self) -> str | None:
-        return next((owner for owner in self._waiting if self._taken[owner] < self._of_owner), None)
+        able = [owner for owner in self._waiting if self._taken[owner] < self._of_owner]
+        return min(able, key=lambda owner: (self._taken[owner], self._last_turn.get(owner, 0)), default=None)

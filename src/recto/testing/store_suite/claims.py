@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 
 from recto.store.ports import Change, Ending
 from recto.store.store import Store
@@ -12,6 +13,7 @@ from recto.testing.store_suite.samples import (
     NODE,
     OTHER_NODE,
     START,
+    admission,
     admit,
     at,
     begin,
@@ -61,6 +63,39 @@ class ClaimSuite:
             await admit(store, name, thread)
         expect(await claim_names(store, NODE, at(0), limit=2), ["a1", "b1"])
         expect(await claim_names(store, NODE, at(0), limit=1), ["c1"])
+
+    async def test_users_take_turns_whatever_one_of_them_has_waiting(self, store: Store) -> None:
+        for number in range(5):
+            await admit(store, f"a{number}", f"a-{number}")
+        for number in range(2):
+            await admit(store, f"b{number}", f"b-{number}", owner="bob")
+        await admit(store, "c0", "c-0", owner="cy")
+        expect(await claim_names(store, NODE, at(0), limit=4), ["a0", "b0", "c0", "a1"])
+        # Whoever has the fewest at work is next.
+        await admit(store, "c1", "c-1", owner="cy")
+        expect(await claim_names(store, NODE, at(0), limit=2), ["b1", "c1"])
+        expect(await claim_names(store, NODE, at(0)), ["a2", "a3", "a4"])
+
+    async def test_what_was_begun_goes_on_before_what_waits(self, store: Store) -> None:
+        await begin(store, "a1", "a")
+        await admit(store, "b1", "b", owner="bob")
+        expect(await claim_names(store, OTHER_NODE, START + LEASE, limit=1), ["a1"])
+        expect(await claim_names(store, OTHER_NODE, START + LEASE, limit=1), ["b1"])
+
+    async def test_a_user_has_a_share_of_a_node_at_work_and_the_rest_waits(self, store: Store) -> None:
+        node = replace(NODE, share=2)
+        first = await store.admit(admission("a0", "a-0"), node)
+        expect(first.run.status, "running")
+        for number in range(1, 4):
+            await admit(store, f"a{number}", f"a-{number}")
+        expect(await claim_names(store, node, at(0)), ["a1"])
+        # A thread and a hand are free, but not for this user.
+        expect((await store.admit(admission("a4", "a-4"), node)).run.status, "queued")
+        expect((await store.admit(admission("b0", "b-0", owner="bob"), node)).run.status, "running")
+        # Another node has a share of its own.
+        expect(await claim_names(store, replace(OTHER_NODE, share=1), at(0)), ["a2"])
+        await store.record(lease_of(first.run), END, at(1))
+        expect(await claim_names(store, node, at(1)), ["a3"])
 
     async def test_a_lease_holds_until_it_runs_out_and_not_longer(self, store: Store) -> None:
         await begin(store, "r1")
