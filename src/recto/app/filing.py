@@ -110,7 +110,9 @@ def make_library(settings: ServerSettings) -> Library:
     kept = DocumentSettings(
         limits=limits, ocr=settings.ocr, kept_bytes=settings.parsed_bytes, kept_days=settings.parsed_days
     )
-    parsers = Parsers(PoolSettings(children=settings.parse_children, waiting=settings.parse_waiting))
+    parsers = Parsers(
+        PoolSettings(children=settings.parse_children, waiting=settings.parse_waiting, folder=settings.data)
+    )
     return Library(parsers=parsers, documents=Documents(settings.parsed_folder, parsers, kept, clock=now))
 
 

@@ -75,7 +75,8 @@ async def test_D7_a_child_has_limits_of_its_own_and_nothing_of_our_environment(p
     child = innermost(max(children()))
     limits = Path(f"/proc/{child}/limits").read_text()
     soft = {line[:25].strip(): line[25:].split()[0] for line in limits.splitlines()}
-    assert soft["Max address space"] == str(1_024 * MEBIBYTE)
+    assert soft["Max data size"] == str((1_024 - 64) * MEBIBYTE)
+    assert soft["Max address space"] == str((1_024 + 512) * MEBIBYTE)
     assert (soft["Max core file size"], soft["Max file size"], soft["Max open files"]) == ("0", "0", "128")
     assert int(soft["Max cpu time"]) < 1_000
     names = {entry.split(b"=")[0] for entry in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")}
