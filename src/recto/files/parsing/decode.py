@@ -41,6 +41,8 @@ EVERYDAY = (
     ("gb18030", re.compile(rb"(?:[\x00-\x7f]|[\xa1-\xa3\xb0-\xd7][\xa1-\xfe])++")),
     ("big5", re.compile(rb"(?:[\x00-\x7f]|[\xa1-\xc6][\x40-\x7e\xa1-\xfe])++")),
 )
+LONG_BYTES = 2**23
+SLICE_BYTES = 2**20
 DECLARED = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 DECLARED_WITHIN = 4_096
 NO_ENCODINGS = frozenset({"punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape"})
@@ -72,11 +74,23 @@ def decode(data: bytes, declared: str = "") -> str | None:
     if data.startswith(NO_TEXT):
         return None
     for text in _candidates(data, declared):
-        beginning = text[:SAMPLE_BYTES]
-        if len(CONTROLS.findall(beginning)) <= DAMAGED_SHARE * len(beginning):
+        if not _has_controls(text[:SAMPLE_BYTES]):
             # No text has this character, and databases refuse it.
             return text.replace("\0", UNREADABLE)
     return None
+
+
+def decode_long(data: bytes) -> Iterator[str] | None:
+    """A long text in UTF-8, a part at a time: whole, it may take four bytes a character. None: decode it otherwise."""
+    is_other = data.startswith(NO_TEXT) or b"\0" in data or any(mark in data for mark, _ in ESCAPES)
+    if len(data) <= LONG_BYTES or is_other or _has_controls(data[:SAMPLE_BYTES].decode("utf-8", "ignore")):
+        return None
+    try:
+        for _ in codecs.iterdecode(_slices(data), "utf-8-sig"):
+            pass
+    except UnicodeDecodeError:
+        return None
+    return codecs.iterdecode(_slices(data), "utf-8-sig")
 
 
 def declared_encoding(data: bytes) -> str:
@@ -98,6 +112,10 @@ def known_encoding(name: str) -> str:
     return "" if known.startswith(("utf-16", "utf-32")) or known in NO_ENCODINGS else known
 
 
+def _has_controls(beginning: str) -> bool:
+    return len(CONTROLS.findall(beginning)) > DAMAGED_SHARE * len(beginning)
+
+
 def _candidates(data: bytes, declared: str) -> Iterator[str]:
     """What the bytes may say, likeliest first."""
     for mark, encoding in MARKS:
@@ -111,8 +129,8 @@ def _candidates(data: bytes, declared: str) -> Iterator[str]:
         return
     if declared and b"\0" not in data:
         yield from _damaged(data, declared)
-    if _is_damaged_utf8(text := data.decode("utf-8", "replace")):
-        yield text
+    if _is_damaged_utf8(data):
+        yield data.decode("utf-8", "replace")
     if b"\0" not in data:
         yield from chinese_utf16(data)
         yield from _mixed(data)
@@ -191,10 +209,17 @@ def _likeness(text: str) -> int:
     return 2 * len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
 
 
-def _is_damaged_utf8(text: str) -> bool:
+def _is_damaged_utf8(data: bytes) -> bool:
     """Whether most of what is not ASCII could be read: in another encoding next to nothing can."""
-    written = len(text) - len(text.encode("ascii", "ignore"))
-    return text.count(UNREADABLE) <= DAMAGED_SHARE * written
+    written = unreadable = 0
+    for text in codecs.iterdecode(_slices(data), "utf-8", "replace"):
+        written += len(text) - len(text.encode("ascii", "ignore"))
+        unreadable += text.count(UNREADABLE)
+    return unreadable <= DAMAGED_SHARE * written
+
+
+def _slices(data: bytes) -> Iterator[bytes]:
+    return (data[start : start + SLICE_BYTES] for start in range(0, len(data), SLICE_BYTES))
 
 
 def _sample(data: bytes) -> bytes:
