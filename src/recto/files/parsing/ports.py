@@ -8,7 +8,7 @@ from typing import TypeAlias
 from recto.page.document import Element, Unit
 
 # Raised whenever the same bytes would give another text: those of an older version are not used any more (D3).
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 MEBIBYTE = 2**20
 
 
