@@ -12,9 +12,9 @@ from recto.page.document import Element, Excerpt, Extent, Selection, Unit, text_
 class Growing:
     """Elements, of which the first `read` are there. `count_known` says whether it tells how many pages it has.
 
-    `claims` is how many pages it says it has, where more than are read. `fails_after` is how many questions are answered before it cannot be read any more. Text before the first page is
-    the page's own, and so is the blank line before a page. `characters_handed` and `elements_handed` are how many were
-    handed out, to whoever asked.
+    `claims` is how many pages it says it has, where more than are read. `fails_after` is how many questions are
+    answered before it cannot be read any more. Text before the first page is the page's own, and so is the blank line
+    before a page. `characters_handed` and `elements_handed` are how many were handed out, to whoever asked.
     """
 
     given: Sequence[Element]

@@ -268,9 +268,7 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
         prices=load_prices(settings.prices),
         shelf=Shelf(
             store,
-            ShelfSettings(
-                threads=settings.shelf_threads, entries=settings.shelf_entries, bytes=settings.shelf_bytes
-            ),
+            ShelfSettings(threads=settings.shelf_threads, entries=settings.shelf_entries, bytes=settings.shelf_bytes),
         ),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,

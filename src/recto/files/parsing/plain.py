@@ -10,7 +10,7 @@ PIECE_CHARACTERS = 32_768
 
 
 def pieces(texts: Iterable[str]) -> Iterator[Element]:
-    """The text that these are together, in elements that end at line ends, as far as lines are not too long for that."""
+    """The text that these make, in elements that end at line ends, as far as lines are not too long for that."""
     rest = ""
     for text in texts:
         rest, start = rest + text, 0

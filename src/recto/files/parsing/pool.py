@@ -44,7 +44,8 @@ class PoolSettings:
     """How many children there are, and for how long. With 0 it is by the number of processors.
 
     `of_user` are the most that one user's documents have at a time, `waiting` the most documents that wait, with up to
-    `waiting_bytes` of them in `folder`; without one, in that for temporary files. A child is replaced after some `documents`; of those idle for long only one stays.
+    `waiting_bytes` of them in `folder`; without one, in that for temporary files. A child is replaced after some
+    `documents`; of those idle for long only one stays.
     """
 
     children: int = 0

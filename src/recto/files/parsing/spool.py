@@ -20,7 +20,7 @@ class Spool:
     """Filled with `add`, then given out in pieces. The file has no name, so that nothing is left of it."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._file = SpooledTemporaryFile[bytes](MEMORY_BYTES, dir=folder)  # noqa: SIM115 - closed by who has the spool
+        self._file = SpooledTemporaryFile[bytes](MEMORY_BYTES, dir=str(folder) if folder else None)
         self._size = 0
 
     async def add(self, piece: bytes) -> None:
