@@ -42,7 +42,9 @@ class Costs:
         while not self._is_over.wait(LOOK_SECONDS):
             self.server_bytes = max(self.server_bytes, resident(self._server.pid) - self._before)
             for child in children_of(self._server.pid):
-                self.child_bytes = max(self.child_bytes, resident_tree(child))
+                # One that is about to be started is for a moment as large as the server.
+                if command_of(child) != command_of(self._server.pid):
+                    self.child_bytes = max(self.child_bytes, resident_tree(child))
 
     def _ask(self) -> None:
         while not self._is_over.wait(LOOK_SECONDS):
@@ -69,3 +71,9 @@ def children_of(pid: int) -> list[int]:
         lists = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
         return [int(child) for listed in lists for child in listed.split()]
     return []
+
+
+def command_of(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""

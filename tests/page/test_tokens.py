@@ -25,7 +25,7 @@ from recto.page import (
     UserMessage,
 )
 from recto.page.reads import is_failed_command, read_paths
-from recto.page.tokens import calibrate, count_new, tokens_of
+from recto.page.tokens import PART_CHARACTERS, calibrate, count_new, tokens_of
 from tests.page.conversations import Row, answers, asks, at, reads, runs, user
 from tests.page.counters import WordCounter
 
@@ -52,6 +52,15 @@ def test_a_control_token_spelled_out_counts_as_text(text: str):
 
 def test_halves_of_surrogate_pairs_count_as_the_mark_they_are_written_as():
     assert OFFLINE.count(["a \ud800 b", "\udfff"]) == OFFLINE.count(["a � b", "�"])
+
+
+@pytest.mark.parametrize("text", ["a few words ", " ", "好", "x", "👩🏽‍🔬 <|endoftext|>"])
+def test_D7_a_long_text_counts_as_its_parts_do_and_about_as_much_as_the_whole(text: str):
+    repeats = 3 * PART_CHARACTERS // len(text)
+    (many,) = OFFLINE.count([text * repeats])
+    (some,) = OFFLINE.count([text * (repeats // 6)])
+    assert abs(many - 6 * some) <= 0.01 * many + 10
+    assert OFFLINE.count(["hello world", text * repeats, ""]) == [2, many, 0]
 
 
 def test_no_texts_have_no_counts():

@@ -12,14 +12,15 @@ from recto.page.document import Element, Excerpt, Extent, Selection, Unit, text_
 class Growing:
     """Elements, of which the first `read` are there. `count_known` says whether it tells how many pages it has.
 
-    `fails_after` is how many questions are answered before it cannot be read any more. Text before the first page is
-    the page's own, and so is the blank line before a page. `characters_handed` and `elements_handed` are how many were
-    handed out, to whoever asked.
+    `claims` is how many pages it says it has, where more than are read. `fails_after` is how many questions are
+    answered before it cannot be read any more. Text before the first page is the page's own, and so is the blank line
+    before a page. `characters_handed` and `elements_handed` are how many were handed out, to whoever asked.
     """
 
     given: Sequence[Element]
     unit: Unit | None = None
     count_known: bool = True
+    claims: int = 0
     read: int = 0
     fails_after: int | None = None
     asked: list[str] = field(default_factory=list[str])
@@ -37,7 +38,7 @@ class Growing:
             elements=len(there),
             unit=self.unit,
             pages=begun if is_whole else max(begun - 1, 0),
-            page_count=max([one.page or 0 for one in self.given], default=0) if known else None,
+            page_count=max([self.claims, *[one.page or 0 for one in self.given]]) if known else None,
             is_whole=is_whole,
         )
 

@@ -162,6 +162,18 @@ def test_F5_a_page_that_is_not_there_is_told_and_how_many_there_are():
 
 
 @pytest.mark.parametrize("format", ["text", "elements"])
+def test_F5_pages_that_were_not_read_are_told_as_such(format: str):
+    long = replace(in_pages(*DECK), claims=9)
+    assert content(at_hand(a=long), pages="5", format=format) == (
+        "Error: page 5 was not read: only the first 4 of 9 pages were. Ask the user for that part as a file of its own."
+    )
+    said = content(at_hand(a=long), pages="4-7", format=format)
+    assert said.startswith("[page 4 of 9 (pages 5-7 were not read)]\n")
+    assert content(at_hand(a=long), pages="4-5", format=format).startswith("[page 4 of 9 (page 5 was not read)]\n")
+    assert content(at_hand(a=long), pages="10", format=format) == "Error: there is no page 10: it has 9."
+
+
+@pytest.mark.parametrize("format", ["text", "elements"])
 def test_F5_a_document_without_pages_says_so_and_how_to_read_it(format: str):
     said = content(at_hand(a=a_text("plain")), pages="1", format=format)
     assert said == (

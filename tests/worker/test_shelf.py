@@ -1,6 +1,7 @@
 """The shelf: logs read lately are kept up to a bound, and only what came since is read again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from recto.page import Calibration, Entry
@@ -98,6 +99,22 @@ async def test_entries_of_all_threads_together_have_a_bound(tmp_path: Path):
         shelf = Shelf(store, ShelfSettings(entries=5))
         volumes = await read_all(shelf, leases)
         assert await kept(shelf, leases, volumes) == [False, True, True]
+
+
+async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        leases = await threads(store, 3)
+        await append(store, leases[1], user("u2", "long " * 20_000))
+        shelf = Shelf(store, ShelfSettings(bytes=247_000))
+        volumes = await read_all(shelf, leases)
+        assert await kept(shelf, leases, volumes) == [True, True, True]
+        shelf.put(leases[2].thread, replace(volumes[2], quote="long " * 4_000))
+        assert await kept(shelf, leases, volumes) == [False, True, True]
+        shelf.put(leases[2].thread, replace(volumes[2], quote="long " * 25_000))
+        assert await kept(shelf, leases, volumes) == [False, False, False]
+        for _ in range(3):
+            volumes = await read_all(shelf, leases)
+        assert await kept(shelf, leases, volumes) == [True, True, True]
 
 
 async def test_a_log_that_is_put_back_longer_counts_once(tmp_path: Path):

@@ -114,6 +114,7 @@ def make_library(settings: ServerSettings) -> Library:
         children=settings.parse_children,
         waiting=settings.parse_waiting,
         slow_seconds=settings.parse_slow_seconds,
+        folder=settings.data,
     )
     parsers = Parsers(pool)
     return Library(parsers=parsers, documents=Documents(settings.parsed_folder, parsers, kept, clock=now))

@@ -126,7 +126,7 @@ class ServerSettings:
     parse_waiting: int = 100
     parse_slow_seconds: float = 5.0
     parse_seconds: float = 60.0
-    parse_memory_bytes: int = 2 * 2**30
+    parse_memory_bytes: int = 512 * 2**20
     parse_bytes: int = 100 * 2**20
     parse_pages: int = 5_000
     parse_characters: int = 100_000_000

@@ -17,7 +17,7 @@ Count = Annotated[int, Field(ge=1)]
 Days = Annotated[float, Field(ge=0, le=36_500, allow_inf_nan=False)]
 Secret = Annotated[str, Field(min_length=16)]
 # What a parser needs before it has read anything; with less no document could be.
-Memory = Annotated[int, Field(ge=512 * 2**20)]
+Memory = Annotated[int, Field(ge=256 * 2**20)]
 LANGUAGES = re.compile(r"[A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*")
 
 

@@ -58,17 +58,22 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The pages, slides or sheets that a part stands on, of how many."""
+    """The pages, slides or sheets that a part stands on, of how many. Those behind it were not read up to `unread`."""
 
     unit: Unit
     first: int
     last: int
     count: int | None
+    unread: int = 0
 
     def __str__(self) -> str:
-        one = self.first == self.last
-        numbers = f"{self.unit} {self.first}" if one else f"{self.unit}s {self.first}-{self.last}"
-        return numbers if self.count is None else f"{numbers} of {self.count}"
+        of_all = "" if self.count is None else f" of {self.count}"
+        were = "was" if self.unread == self.last + 1 else "were"
+        missing = f" ({self._numbers(self.last + 1, self.unread)} {were} not read)" if self.unread > self.last else ""
+        return f"{self._numbers(self.first, self.last)}{of_all}{missing}"
+
+    def _numbers(self, first: int, last: int) -> str:
+        return f"{self.unit} {first}" if first == last else f"{self.unit}s {first}-{last}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,6 +28,10 @@ MOST_AT_ONCE = 64
 LEAST_JSON = 20
 NO_PAGES = "it has no pages to choose from. Leave `pages` out, and go through it with `offset` and `limit`."
 NO_PAGE = "there is no {unit} {first}: it has {count}."
+NOT_READ = (
+    "{unit} {first} was not read: only the first {read} of {count} {unit}s were. "
+    "Ask the user for that part as a file of its own."
+)
 NO_TEXT_HERE = "[there is no text on {place}]"
 PAST_END = "offset {offset} is past the end: there are {total} {counted} in {what}."
 
@@ -133,6 +137,8 @@ def _missing(extent: Extent, pages: PageRange) -> str | None:
     count = _page_count(extent)
     if count is not None and pages.first > count:
         return failure(NO_PAGE.format(unit=extent.unit, first=pages.first, count=count))
+    if extent.is_whole and pages.first > extent.pages:
+        return failure(NOT_READ.format(unit=extent.unit, first=pages.first, read=extent.pages, count=count))
     return None
 
 
@@ -147,7 +153,10 @@ def _page_count(extent: Extent) -> int | None:
 
 def _place_of(extent: Extent, pages: PageRange) -> Place | None:
     count = _page_count(extent)
-    return _place(extent, pages.first, pages.last if count is None else min(pages.last, count))
+    last = pages.last if count is None else min(pages.last, count)
+    read = min(last, extent.pages) if extent.is_whole else last
+    place = _place(extent, pages.first, read)
+    return replace(place, unread=last) if place else None
 
 
 def _place(extent: Extent, first: int, last: int | None) -> Place | None:

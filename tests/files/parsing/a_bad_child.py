@@ -40,7 +40,7 @@ def take() -> str:
     return order["task"]["name"]
 
 
-def hang() -> None:
+def hang(_held: bytes = b"") -> None:
     """For as long as the test lives."""
     while os.getppid() == PARENT:
         time.sleep(1)
@@ -103,6 +103,8 @@ def be_worse(way: str) -> None:
             other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.DEVNULL)
             say(OPENED, found(str(other.pid)))
             os.abort()
+        case "swells":
+            hang(b"x" * (int(sys.argv[2]) << 20))
         case "chatty":
             os.write(2, b"x" * 1_000_000)
             say(OPENED, found("done"), ENDED)

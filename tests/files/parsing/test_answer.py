@@ -27,6 +27,12 @@ def note(text: str, pages: int = 0) -> Found:
     return Found(elements=(Element(kind="note", text=text),), pages=pages)
 
 
+def test_F5_of_pages_that_were_cut_off_only_those_that_begin_before_are_read():
+    elements = tuple([one for page in (1, 2, 3) for one in on_page(page, "12345").elements])
+    passed, _ = answer_to(ParseLimits(characters=8), Opened(unit="page"), Found(elements=elements, pages=3))
+    assert [frame.pages for frame in passed if isinstance(frame, Found)] == [2, 2]
+
+
 def test_D7_what_is_within_the_limits_passes_as_it_is():
     frames = (Opened(unit="page", page_count=2), on_page(1), on_page(2), Ended())
     passed, answer = answer_to(ParseLimits(pages=2, characters=8), *frames)

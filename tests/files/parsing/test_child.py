@@ -11,6 +11,7 @@ import pytest
 
 from recto.files.parsing import child
 from recto.files.parsing.confine import BUBBLEWRAP, confinement, in_words, prefix_of
+from recto.files.parsing.memory import private_bytes
 from recto.files.parsing.pool import Parsers, PoolSettings
 from recto.files.parsing.ports import MEBIBYTE, Found
 from recto.page.document import Element
@@ -97,7 +98,7 @@ async def test_D7_children_run_in_the_sandbox_that_works(tmp_path: Path):
 def test_D7_a_child_that_grew_makes_room_for_another():
     assert not child.is_too_large(size=600, size_at_start=200, most=1_000)
     assert child.is_too_large(size=601, size_at_start=200, most=1_000)
-    assert child.memory_size() > MEBIBYTE
+    assert private_bytes() > MEBIBYTE
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """D6: encodings are detected, and bytes that are no text are not taken for any."""
 
 import bz2
+import codecs
 import lzma
 import random
 import struct
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recto.files.parsing.decode import SAMPLE_BYTES, declared_encoding, decode, known_encoding
+from recto.files.parsing.decode import LONG_BYTES, SAMPLE_BYTES, declared_encoding, decode, decode_long, known_encoding
 from recto.files.text_bytes import is_text
 
 CHINESE = "这是一个测试文件，用来检查编码识别是否正确。\n第二行：价格 12.50 元。\n"
@@ -290,3 +291,30 @@ def test_D6_every_text_in_utf8_is_read_as_it_is(text: str):
 def test_D6_any_bytes_are_a_text_with_a_utf8_form_or_none(data: bytes):
     text = decode(data)
     assert text is None or "\0" not in text.encode().decode()
+
+
+# Long texts
+
+
+@pytest.mark.parametrize("text", ["plain words\n", "über 好 😀\n", "no line ends "])
+def test_D6_a_long_text_in_utf_8_is_decoded_a_part_at_a_time_and_the_same(text: str):
+    data = (text * (LONG_BYTES // len(text.encode()) + 1)).encode()
+    for one in (data, codecs.BOM_UTF8 + data):
+        parts = list(decode_long(one) or ())
+        assert len(parts) > 8
+        assert "".join(parts) == decode(one)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"short",
+        "好的 ".encode("gb18030") * (LONG_BYTES // 5 + 1),
+        b"words " * (LONG_BYTES // 6 + 1) + b"\xff",
+        b"words\0" * (LONG_BYTES // 6 + 1),
+        b"\x01\x02\x03 " * (LONG_BYTES // 4 + 1),
+        b"%PDF-" * (LONG_BYTES // 5 + 1),
+    ],
+)
+def test_D6_what_is_short_or_not_plainly_utf_8_is_left_to_the_usual_way(data: bytes):
+    assert decode_long(data) is None

@@ -45,7 +45,7 @@ def test_D6_texts_are_given_as_they_are_written(form: str):
 @example(text="a line\n", repeats=9_000)
 @example(text="x", repeats=9_000)
 def test_D6_pieces_of_a_text_make_exactly_the_text(text: str, repeats: int):
-    elements = list(pieces(text * repeats))
+    elements = list(pieces([text] * repeats))
     assert text_of(elements) == text * repeats
     assert all(0 < len(one.text) <= PIECE_CHARACTERS for one in elements)
     # Each but the last ends with a line, unless the line is too long for that.

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -75,7 +76,8 @@ async def test_D7_a_child_has_limits_of_its_own_and_nothing_of_our_environment(p
     child = innermost(max(children()))
     limits = Path(f"/proc/{child}/limits").read_text()
     soft = {line[:25].strip(): line[25:].split()[0] for line in limits.splitlines()}
-    assert soft["Max address space"] == str(1_024 * MEBIBYTE)
+    assert soft["Max data size"] == str((1_024 - 64) * MEBIBYTE)
+    assert soft["Max address space"] == str((1_024 + 512) * MEBIBYTE)
     assert (soft["Max core file size"], soft["Max file size"], soft["Max open files"]) == ("0", "0", "128")
     assert int(soft["Max cpu time"]) < 1_000
     names = {entry.split(b"=")[0] for entry in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")}
@@ -93,6 +95,29 @@ async def test_D7_a_document_that_takes_too_much_memory_is_refused_and_the_next_
         "it takes more memory to read than a document may. Ask the user for a part of it, or for another format.",
     )
     assert await text_from(parsers, "a.txt", b"hello") == "hello"
+
+
+async def test_D7_a_child_that_takes_more_memory_than_it_may_is_ended():
+    pool = bad_pool("swells", "96")
+    refused = await refusal_of(pool, "a.txt", limits=ParseLimits(memory_bytes=64 * MEBIBYTE))
+    await pool.close()
+    assert refused.code == "memory"
+
+
+async def test_D7_a_document_that_waits_for_a_child_is_on_disk(strange: Parsers):
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            yield b"x" * MEBIBYTE
+
+    task = Task(format="txt", name="good", limits=LONG)
+    tracemalloc.start()
+    try:
+        frames = [frame async for frame in strange.parse("a", task, pieces())]
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(frames[-1], Ended)
+    assert most < 8 * MEBIBYTE
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -5,6 +5,7 @@ from io import BytesIO
 
 import pytest
 
+from recto.files.parsing.archive import MOST_BYTES
 from recto.files.parsing.ports import Opened
 from tests.files.parsing.reading import read
 
@@ -93,16 +94,24 @@ def test_D6_words_in_diagrams_are_read():
     assert lines(deck(shape(run("words")), **{"ppt/diagrams/data1.xml": drawn})) == ["words", "Plan", "Do"]
 
 
-@pytest.mark.parametrize("slide", ["<unclosed>", "\0", ""])
-def test_D6_a_damaged_slide_is_empty_and_the_rest_is_read(slide: str):
-    reading = read(deck(slide), "pptx")
+def test_D6_a_damaged_slide_says_so_and_the_rest_is_read():
+    reading = read(deck("<unclosed>"), "pptx")
     assert reading.opened == Opened(unit="slide", page_count=1)
-    assert reading.text == "[slide 1]"
+    assert reading.text == "[slide 1]\n\n[slide 1 is damaged and cannot be read]"
+
+
+def test_D6_a_slide_too_large_to_read_says_so():
+    assert lines(deck(shape(run("x" * (MOST_BYTES + 1))))) == ["[slide 1 is too large to be read]"]
+
+
+@pytest.mark.parametrize("slide", ["\0", ""])
+def test_D6_an_empty_slide_is_empty(slide: str):
+    assert lines(deck(slide)) == []
 
 
 def test_D6_a_slide_that_declares_entities_is_not_read():
     head = '<!DOCTYPE x [<!ENTITY e "grow">]>'
-    assert lines(deck(shape(run("&e;")), head)) == []
+    assert lines(deck(shape(run("&e;")), head)) == ["[slide 1 is damaged and cannot be read]"]
 
 
 CHART = '<p:graphicFrame><a:graphicData><c:chart r:id="c1"/></a:graphicData></p:graphicFrame>'

@@ -67,14 +67,19 @@ class Answer:
         if not found.elements and found.pages == self._pages:
             return ()
         kept = self._within_characters(self._within_pages(found.elements))
-        pages = min(found.pages, self._limits.pages)
+        is_all = kept == found.elements
+        # Of pages that were cut off, those that begin in what is kept are read.
+        pages = min(found.pages, self._limits.pages) if is_all else self._last_page(kept)
         self._pages = found.pages
         let_through = Found(elements=kept, pages=pages)
-        if kept == found.elements and pages == found.pages:
+        if is_all and pages == found.pages:
             return (let_through,)
         self.is_ended = True
         note = Found(elements=(Element(kind="note", text=self._note()),), pages=pages)
         return (*([let_through] if kept else []), note, Ended())
+
+    def _last_page(self, elements: tuple[Element, ...]) -> int:
+        return max([self._pages, *[element.page for element in elements if element.page is not None]])
 
     def _within_pages(self, elements: tuple[Element, ...]) -> tuple[Element, ...]:
         most = self._limits.pages

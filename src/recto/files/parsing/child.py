@@ -14,7 +14,6 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 import orjson
@@ -30,6 +29,7 @@ from recto.files.parsing.frames import (
     pieces_of,
     seconds_for,
 )
+from recto.files.parsing.memory import private_bytes
 from recto.files.parsing.ports import Failed, Found, Frame, ParseLimits, Task
 from recto.files.parsing.refusal import DAMAGED
 
@@ -38,6 +38,10 @@ END_WITH_PARENT = 1
 OPEN_FILES = 128
 CPU_SPARE_SECONDS = 10
 SPARE_BYTES = 64 * 2**20
+# Of the memory of a child, for code: what it has for itself is limited to the rest.
+CODE_BYTES = 64 * 2**20
+# Of addresses more are taken than of memory: by libraries as they lie on the disk, and for threads.
+ADDRESS_BYTES = 512 * 2**20
 # What takes long to load is loaded before the first document comes.
 HEAVY = ("charset_normalizer", "pypdfium2", "xberg")
 
@@ -54,13 +58,13 @@ def main() -> None:
     questions, answers = claim_wire()
     warm()
     write_nothing()
-    size_at_start = memory_size()
+    size_at_start = private_bytes()
     for _ in iter(lambda: say(answers, Ready()), False):
         order = next_order(questions)
         if order is None or not answer(order, questions, answers):
             return
         gc.collect()
-        if is_too_large(memory_size(), size_at_start, order.task.limits.memory_bytes):
+        if is_too_large(private_bytes(), size_at_start, order.task.limits.memory_bytes):
             return
 
 
@@ -72,7 +76,12 @@ def hold_to(limits: ParseLimits, seconds: float) -> None:
 
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = math.ceil(used.ru_utime + used.ru_stime + seconds * (os.cpu_count() or 1)) + CPU_SPARE_SECONDS
-    for kind, wanted in ((resource.RLIMIT_AS, limits.memory_bytes), (resource.RLIMIT_CPU, most)):
+    wanted_limits = (
+        (resource.RLIMIT_DATA, limits.memory_bytes - CODE_BYTES),
+        (resource.RLIMIT_AS, limits.memory_bytes + ADDRESS_BYTES),
+        (resource.RLIMIT_CPU, most),
+    )
+    for kind, wanted in wanted_limits:
         hard = resource.getrlimit(kind)[1]
         # Not every system takes each of them.
         with suppress(OSError, ValueError):
@@ -193,13 +202,6 @@ def readable(found: Found) -> Found:
 def is_too_large(size: int, size_at_start: int, most: int) -> bool:
     """Whether libraries kept so much memory of a document that it would be missing for others."""
     return size - size_at_start > (most - size_at_start) / 2
-
-
-def memory_size() -> int:
-    """How many bytes of addresses we have; 0 where that is not told."""
-    with suppress(OSError):
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGESIZE")
-    return 0
 
 
 if __name__ == "__main__":

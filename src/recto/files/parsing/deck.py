@@ -25,6 +25,7 @@ TITLES = ("title", "ctrTitle")
 _FURNITURE = ("sldNum", "dt", "ftr", "hdr", "sldImg")
 TITLE_LEVEL = 2
 PICTURE = "[image: "
+TOO_LARGE, DAMAGED = "is too large to be read", "is damaged and cannot be read"
 # How kinds of numbers begin.
 _WAYS = {
     "arabic": "decimal",
@@ -40,11 +41,12 @@ _INDENT = "  "
 
 @dataclass(frozen=True, kw_only=True)
 class Slide:
-    """A slide by its XML, which is empty where it is damaged. `targets` tells where its ids lead."""
+    """A slide by its XML, which is empty where it cannot be read. `targets` tells where its ids lead."""
 
     archive: Archive
     root: ElementTree.Element
     targets: Mapping[str, str]
+    why_unread: str = ""
 
     def elements(self) -> Iterator[Element]:
         """What stands on it: the title first."""
@@ -105,9 +107,11 @@ class Deck:
 
     def slide(self, name: str) -> Slide:
         """One of its slides."""
-        root = part(self.archive, name)
-        empty = ElementTree.Element(f"{_P}sld")
-        return Slide(archive=self.archive, root=empty if root is None else root, targets=targets_of(self.archive, name))
+        targets = targets_of(self.archive, name)
+        if (root := part(self.archive, name)) is not None:
+            return Slide(archive=self.archive, root=root, targets=targets)
+        why = TOO_LARGE if self.archive.is_too_large(name) else DAMAGED
+        return Slide(archive=self.archive, root=ElementTree.Element(f"{_P}sld"), targets=targets, why_unread=why)
 
 
 def open_deck(data: bytes) -> Deck | None:

@@ -37,6 +37,8 @@ GB_EVERYDAY = re.compile(rb"[\xa1-\xa9\xb0-\xd7][\xa1-\xfe]")
 BIG5_EVERYDAY = re.compile(rb"[\xa1-\xc6][\x40-\x7e\xa1-\xfe]")
 # So few are too little to tell letters by; that they are everyday Chinese, Japanese or Korean says more.
 FEW_BYTES = 24
+LONG_BYTES = 2**23
+SLICE_BYTES = 2**20
 DECLARED = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 DECLARED_WITHIN = 4_096
 NO_ENCODINGS = frozenset({"punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape"})
@@ -71,11 +73,23 @@ def decode(data: bytes, declared: str = "") -> str | None:
     if data.startswith(NO_TEXT):
         return None
     for text in _candidates(data, declared):
-        beginning = text[:SAMPLE_BYTES]
-        if len(CONTROLS.findall(beginning)) <= DAMAGED_SHARE * len(beginning):
+        if not _has_controls(text[:SAMPLE_BYTES]):
             # No text has this character, and databases refuse it.
             return text.replace("\0", UNREADABLE)
     return None
+
+
+def decode_long(data: bytes) -> Iterator[str] | None:
+    """A long text in UTF-8, a part at a time: whole, it may take four bytes a character. None: decode it otherwise."""
+    is_other = data.startswith(NO_TEXT) or b"\0" in data or any(mark in data for mark, _ in ESCAPES)
+    if len(data) <= LONG_BYTES or is_other or _has_controls(data[:SAMPLE_BYTES].decode("utf-8", "ignore")):
+        return None
+    try:
+        for _ in codecs.iterdecode(_slices(data), "utf-8-sig"):
+            pass
+    except UnicodeDecodeError:
+        return None
+    return codecs.iterdecode(_slices(data), "utf-8-sig")
 
 
 def declared_encoding(data: bytes) -> str:
@@ -97,6 +111,10 @@ def known_encoding(name: str) -> str:
     return "" if known.startswith(("utf-16", "utf-32")) or known in NO_ENCODINGS else known
 
 
+def _has_controls(beginning: str) -> bool:
+    return len(CONTROLS.findall(beginning)) > DAMAGED_SHARE * len(beginning)
+
+
 def _candidates(data: bytes, declared: str) -> Iterator[str]:
     """What the bytes may say, likeliest first."""
     for mark, encoding in MARKS:
@@ -110,8 +128,8 @@ def _candidates(data: bytes, declared: str) -> Iterator[str]:
         return
     if declared and b"\0" not in data:
         yield from _damaged(data, declared)
-    if _is_damaged_utf8(text := data.decode("utf-8", "replace")):
-        yield text
+    if _is_damaged_utf8(data):
+        yield data.decode("utf-8", "replace")
     if b"\0" not in data:
         yield from chinese_utf16(data)
         yield from _mixed(data)
@@ -190,9 +208,19 @@ def _likeness(text: str) -> int:
     return 2 * len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
 
 
-def _is_damaged_utf8(text: str) -> bool:
+def _is_damaged_utf8(data: bytes) -> bool:
     """Whether most of what is not ASCII could be read: in another encoding next to nothing can."""
-    return text.count(UNREADABLE) <= DAMAGED_SHARE * _written(text) or _has_few_bad(text)
+    written = unreadable = 0
+    for text in codecs.iterdecode(_slices(data), "utf-8", "replace"):
+        written += _written(text)
+        unreadable += text.count(UNREADABLE)
+    if unreadable <= DAMAGED_SHARE * written:
+        return True
+    return len(data) <= SLICE_BYTES and _has_few_bad(data.decode("utf-8", "replace"))
+
+
+def _slices(data: bytes) -> Iterator[bytes]:
+    return (data[start : start + SLICE_BYTES] for start in range(0, len(data), SLICE_BYTES))
 
 
 def _has_few_bad(text: str) -> bool:

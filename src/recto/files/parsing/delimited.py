@@ -30,11 +30,11 @@ def delimited(text: str, form: str) -> Iterator[Element]:
     lines = _Lines(text, told.end() if told else 0)
     delimiter = told[1] if told else delimiter_of(text, DELIMITERS.get(form, DELIMITERS["csv"]))
     if delimiter is None:
-        yield from pieces(text)
+        yield from pieces([text])
         return
     csv.field_size_limit(CELL_CHARACTERS)
     yield from table_elements(_rows(lines, delimiter))
-    yield from pieces(text[lines.row_start :])
+    yield from pieces([text[lines.row_start :]])
 
 
 def delimiter_of(text: str, delimiters: str) -> str | None:

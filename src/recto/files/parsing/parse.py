@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from recto.files.parsing.archive import is_locked, is_sealed
-from recto.files.parsing.decode import UNREADABLE, declared_encoding, decode
+from recto.files.parsing.decode import UNREADABLE, declared_encoding, decode, decode_long
 from recto.files.parsing.delimited import delimited
 from recto.files.parsing.letters import flowing
 from recto.files.parsing.mail import mail
@@ -108,12 +108,16 @@ def _in_text(data: bytes, form: str) -> str:
 
 
 def _text_frames(data: bytes, form: str) -> Iterator[Frame]:
-    text = decode(data, declared_encoding(data) if form in (*_HTML, "xml") else "")
+    declared = declared_encoding(data) if form in (*_HTML, "xml") else ""
+    is_plain = form not in (*_HTML, *_TABLES) and declared in ("", "utf-8")
+    if is_plain and (parts := decode_long(data)) is not None:
+        return _opened(pieces(parts))
+    text = decode(data, declared)
     if text is None:
         raise Unreadable(NOT_TEXT)
     if form in _HTML:
         return html(text)
-    return _opened(delimited(text, form) if form in _TABLES else pieces(text))
+    return _opened(delimited(text, form) if form in _TABLES else pieces([text]))
 
 
 def _opened(elements: Iterable[Element]) -> Iterator[Frame]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import TypeVar
 
 from recto.errors import FileRefused, WireError
@@ -21,13 +22,13 @@ from recto.files.parsing.frames import Order, Ready
 from recto.files.parsing.ports import MEBIBYTE, Frame, Task
 from recto.files.parsing.process import ChildGone, ChildProcess
 from recto.files.parsing.scratch import ScratchFolder, sweep
+from recto.files.parsing.spool import Spool
 from recto.files.parsing.turns import BUSY, CLOSED, Turns
 
 LOGGER = logging.getLogger("recto.files")
 COMMAND = (sys.executable, "-P", "-m", "recto.files.parsing.child")
 # More children than this do not read faster: documents are read one page at a time as they are asked for.
 MOST_CHILDREN = 4
-PIECE_BYTES = MEBIBYTE
 
 CRASHED = "the program that reads such files broke down on it. Ask the user to save it anew, or for another format."
 NOT_STARTED = "the program that reads files could not be started. Tell the user that the server has to be looked at."
@@ -43,8 +44,9 @@ class PoolSettings:
     """How many children there are, and for how long. With 0 it is by the number of processors.
 
     `of_user` are the most that one user's documents have at a time, `waiting` the most documents that wait, with up to
-    `waiting_bytes` of them. Documents that take more than `slow_seconds` are read in children beside, up to as many
-    again. A child is replaced after some `documents`; of those idle for long only one stays.
+    `waiting_bytes` of them in `folder`; without one, in that for temporary files. Documents that take more than
+    `slow_seconds` are read in children beside, up to as many again. A child is replaced after some `documents`; of
+    those idle for long only one stays.
     """
 
     children: int = 0
@@ -56,6 +58,7 @@ class PoolSettings:
     idle_seconds: float = 300
     start_seconds: float = 60
     sandbox: str = BUBBLEWRAP
+    folder: Path | None = None
 
     @property
     def places(self) -> int:
@@ -92,20 +95,21 @@ class Parsers:
     async def parse(self, owner: str, task: Task, pieces: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
         """What a document holds, as it is found: Opened, Found ..., Ended. Raises FileRefused where it cannot be read.
 
-        Its bytes are collected first: a storage that is slow holds up no child. Close it (`aclosing`) to stop early.
+        Its bytes are collected first, on disk: a storage that is slow holds up no child. Close it (`aclosing`) to stop
+        early.
         """
-        data: list[bytes] = []
-        size = 0
+        spool, size = Spool(self._settings.folder), 0
         try:
             async for piece in pieces:
                 size += len(piece)
                 self._held[owner] += len(piece)
                 self._check_size(owner, task, size)
-                data += [piece[start : start + PIECE_BYTES] for start in range(0, len(piece), PIECE_BYTES)]
-            async with self._turns.turn(owner), aclosing(self._frames(task, data, size)) as frames:
+                await spool.add(piece)
+            async with self._turns.turn(owner), aclosing(self._frames(task, spool, size)) as frames:
                 async for frame in frames:
                     yield frame
         finally:
+            spool.close()
             self._held[owner] -= size
             if not self._held[owner]:
                 del self._held[owner]
@@ -138,15 +142,17 @@ class Parsers:
         if (of_all > most and of_all > size) or (of_owner > most / 2 and of_owner > size):
             raise FileRefused(BUSY, code="busy")
 
-    async def _frames(self, task: Task, data: list[bytes], size: int) -> AsyncGenerator[Frame]:
+    async def _frames(self, task: Task, spool: Spool, size: int) -> AsyncGenerator[Frame]:
         child = await self._ready_child()
         answer = Answer(task)
+        holding = self._begin(child.hold_to(task.limits.memory_bytes))
         try:
-            await self._hand_over(child, Order(task=task, size=size), data)
+            await self._hand_over(child, Order(task=task, size=size), spool)
             async with aclosing(self._read(child, answer)) as frames:
                 async for frame in frames:
                     yield frame
         finally:
+            holding.cancel()
             child.documents += 1
             if answer.child_waits and child.documents < self._settings.documents:
                 self._keep(child)
@@ -154,13 +160,13 @@ class Parsers:
                 self._let_go(child)
                 self._keep_one_warm()
 
-    async def _hand_over(self, child: ChildProcess, order: Order, data: list[bytes]) -> None:
+    async def _hand_over(self, child: ChildProcess, order: Order, spool: Spool) -> None:
         try:
-            async with asyncio.timeout(self._settings.start_seconds):
-                await child.send(order, data)
+            async with asyncio.timeout(self._settings.start_seconds), aclosing(spool.pieces()) as pieces:
+                await child.send(order, pieces)
         except TimeoutError as error:
             raise FileRefused(CRASHED, code="crashed") from error
-        data.clear()
+        spool.close()
 
     async def _read(self, child: ChildProcess, answer: Answer) -> AsyncGenerator[Frame]:
         """Frames, up to the deadline. The clock stands while nobody asks for the next: the child may have to wait."""

@@ -21,7 +21,7 @@ class ParseLimits:
     """
 
     seconds: float = 60
-    memory_bytes: int = 2_048 * MEBIBYTE
+    memory_bytes: int = 512 * MEBIBYTE
     file_bytes: int = 100 * MEBIBYTE
     pages: int = 5_000
     characters: int = 100_000_000

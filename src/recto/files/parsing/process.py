@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -24,6 +24,7 @@ from recto.files.parsing.frames import (
     framed,
     order_row,
 )
+from recto.files.parsing.memory import resident_bytes
 from recto.files.parsing.ports import Frame
 
 LOGGER = logging.getLogger("recto.files")
@@ -31,6 +32,8 @@ END_SECONDS = 10
 # From closing its wire to being gone.
 LEAVE_SECONDS = 0.5
 LAST_WORDS = 4_096
+# From one look at its memory to the next.
+LOOK_SECONDS = 0.1
 # The signal of a system that has no memory left.
 KILLED = 9
 # What says that memory ran out, in the words of Rust, C++ and Python.
@@ -63,6 +66,7 @@ class ChildProcess:
         self._stderr = cast("asyncio.StreamReader", process.stderr)
         self._folder = folder
         self._was_killed = False
+        self._was_large = False
         self._reading = asyncio.Lock()
         self._last_words = b""
         self._listening = asyncio.create_task(self._listen())
@@ -95,12 +99,19 @@ class ChildProcess:
         """The number the system gave it."""
         return self._process.pid
 
-    async def send(self, order: Order, data: Iterable[bytes]) -> None:
+    async def hold_to(self, most: int) -> None:
+        """End it once it and what it started take more memory: what it is limited to itself is not all there is."""
+        while (taken := resident_bytes(self.pid)) <= most:
+            self._was_large = self._was_large or taken > most / 2
+            await asyncio.sleep(LOOK_SECONDS)
+        self._kill_group()
+
+    async def send(self, order: Order, data: AsyncIterable[bytes]) -> None:
         """Hand over a task. A child that takes it no more has said why, or is gone: what it says next tells."""
         # That its end of the wire is closed, each kind of event loop says in its own way.
         with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
             self._stdin.write(framed(order_row(order)))
-            for piece in data:
+            async for piece in data:
                 self._stdin.write(piece)
                 await self._stdin.drain()
 
@@ -124,7 +135,9 @@ class ChildProcess:
         code = self._process.returncode or 0
         # A sandbox says 128 and the signal, as shells do.
         is_killed = not self._was_killed and code in {-KILLED, 128 + KILLED}
-        return is_killed or any(words in self._last_words for words in OUT_OF_MEMORY)
+        # Some libraries end without a word where they get none. What they wanted is not seen, but what they had.
+        is_broken = self._was_large and code != 0
+        return is_killed or is_broken or any(words in self._last_words for words in OUT_OF_MEMORY)
 
     def kill(self) -> None:
         """End it and what it started, at once."""

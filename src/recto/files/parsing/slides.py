@@ -48,7 +48,9 @@ def _of_deck(deck: Deck) -> Iterator[tuple[str, Sequence[Element]]]:
     for number, name in enumerate(deck.slides, 1):
         slide = deck.slide(name)
         elements = list(slide.elements())
-        if all(one.text.startswith(PICTURE) for one in elements) and slide.has_picture():
+        if slide.why_unread:
+            elements.append(Element(kind="note", text=f"[slide {number} {slide.why_unread}]"))
+        elif all(one.text.startswith(PICTURE) for one in elements) and slide.has_picture():
             elements.append(Element(kind="note", text=f"[slide {number} has no text: it is a picture]"))
         for words in slide.comments():
             elements += note("[comment] ", words, None)
