@@ -238,6 +238,17 @@ def test_P3_words_sent_again_after_a_cancel_go_on_with_their_turn_and_after_its_
     assert [said for _, said in told(server, body)][-3:] == ["So.", "hold on", "Again."]
 
 
+def test_P17_a_fork_has_the_calls_that_wait_and_takes_their_results(server: Scripted):
+    body = asking("native")
+    play(server, body, calling("native", '{"city": "北京"}'))
+    forked = request(server.url, "POST", f"/api/v1/agent/threads/{body['threadId']}/fork", {}, token=ALICE).json
+    assert forked["pendingCalls"] == pending(server, body) != []
+    there = {**body, "threadId": forked["id"]}
+    _, [made] = play(server, with_results(there, "fork", w1="晴"), Answer(text="晴天。"))
+    assert "晴" in str(page_messages(made)[-1]["content"])
+    assert (pending(server, there), [call["id"] for call in pending(server, body)]) == ([], ["w1"])
+
+
 def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_is_told(server: Scripted):
     body = asking("hasty")
     play(server, body, calling("hasty", '{"city": "北京"}'))

@@ -51,12 +51,22 @@ def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> t
             waiting.remove(message.tool_call_id)
             entries.append(_named(replace(message, time=run.admitted), taken, run))
         elif isinstance(message, UserMessage) and not _goes_on(seen, message):
-            turn = replace(message, time=run.admitted, response_id=run.response_id)
-            named = _named(turn, taken, run)
-            entries.append(named if named is turn else replace(named, client_id=message.id))
+            entries.append(_new_turn(message, taken, run))
     if late and not any(isinstance(entry, UserMessage) for entry in entries):
         entries += _too_late(seen, run)
     return tuple(entries)
+
+
+def queued_turn(seen: View, messages: Sequence[Message], run: Entering, taken: Collection[str]) -> UserMessage | None:
+    """The user message of a run that waits, as it will stand in the log where these ids are taken.
+
+    None for one that only brings results to the turn that is current now.
+    """
+    message = next((one for one in messages if isinstance(one, UserMessage)), None)
+    brings_results = any(isinstance(one, ToolMessage) for one in messages)
+    if message is None or (brings_results and _goes_on(seen, message)):
+        return None
+    return _new_turn(message, set(taken), run)
 
 
 def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
@@ -95,6 +105,12 @@ def _goes_on(seen: View, message: UserMessage) -> bool:
         return False
     came_as = current.id if current.client_id is None else current.client_id
     return came_as == message.id and how_answered(seen) is None
+
+
+def _new_turn(message: UserMessage, taken: set[str], run: Entering) -> UserMessage:
+    turn = replace(message, time=run.admitted, response_id=run.response_id)
+    named = _named(turn, taken, run)
+    return named if named is turn else replace(named, client_id=message.id)
 
 
 def _named(message: Sent, taken: set[str], run: Entering) -> Sent:
