@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -48,6 +49,34 @@ def test_P6_a_run_waits_for_the_active_one_and_then_has_its_turn(held: Scripted,
     assert states(held, thread) == [("finished", "done", False)] * 2
     ended, started = held.get(f"/runs/{first}")["ended"], held.get(f"/runs/{second.json['taskId']}")["started"]
     assert str(ended) <= str(started)
+
+
+def test_P13_words_that_wait_can_be_read_and_keep_their_ids_when_their_turn_comes(held: Scripted):
+    thread = new_id()
+    first, _ = held.begin(ask("hold", thread=thread))
+    said: list[Json] = [{"id": "msg-001", "role": "user", "content": "and then"}]
+    tasks = [held.post({**ask("", thread=thread), "messages": said}).json["taskId"] for _ in range(2)]
+    waiting = list(cast("list[Mapping[str, Json]]", held.get(f"/threads/{thread}")["queued"]))
+    assert [(row["id"], row["taskId"], row["content"], row["seq"], row["status"]) for row in waiting] == [
+        ("msg-001", tasks[0], "and then", None, "queued"),
+        (tasks[1], tasks[1], "and then", None, "queued"),
+    ]
+    assert held.rows(f"/history?threadId={thread}", "messages")[-2:] == waiting
+    held.go.set()
+    held.reader(str(tasks[1])).wait()
+    assert held.get(f"/threads/{thread}")["queued"] == []
+    rows = [row for row in held.rows(f"/history?threadId={thread}", "messages") if row["role"] == "user"]
+    assert [(row["id"], "status" in row) for row in rows[1:]] == [("msg-001", False), (tasks[1], False)]
+    assert held.get(f"/runs/{first}")["status"] == "finished"
+
+
+def test_P8_an_answer_that_was_cancelled_is_marked_in_history(held: Scripted):
+    thread = new_id()
+    run, _ = held.begin(ask("hold", thread=thread))
+    request(held.url, "POST", f"{RUNS}/{run}/cancel", token=ALICE)
+    held.reader(run).wait()
+    rows = held.rows(f"/history?threadId={thread}", "messages")
+    assert [(row["role"], row.get("status")) for row in rows] == [("user", None), ("assistant", "interrupted")]
 
 
 def test_P6_a_run_that_will_not_wait_is_refused_and_leaves_nothing_behind(held: Scripted):

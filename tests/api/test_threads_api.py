@@ -63,6 +63,7 @@ async def test_P17_a_thread_is_told_with_its_title_and_its_times_in_utc(api: Loc
         "updated": "2026-03-01T12:00:01.123Z",
         "activeRun": None,
         "pendingCalls": [],
+        "queued": [],
     }
 
 
@@ -70,7 +71,7 @@ async def test_P17_a_thread_at_work_names_its_run(api: LocalApi):
     lease = await begin(api, "r1")
     assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["activeRun"] == lease.run
     listed, looked_at = await api.ask("GET", THREADS), await api.ask("GET", f"{THREADS}/{ONE}")
-    assert [{**row, "pendingCalls": []} for row in listed.rows("threads")] == [looked_at.json]
+    assert [{**row, "pendingCalls": [], "queued": []} for row in listed.rows("threads")] == [looked_at.json]
     assert listed.json["next"] is None
 
 
@@ -91,9 +92,18 @@ async def test_P11_a_call_that_waits_tells_until_when_and_is_not_there_after(api
         assert [call["expiresAt"] for call in calls] == expected
 
 
-async def test_P11_a_thread_that_does_not_wait_has_no_pending_calls(api: LocalApi):
+async def test_P11_calls_are_pending_as_long_as_their_results_are_taken_and_no_run_is_at_work(api: LocalApi):
     await talk(api, said("m1"), ASKED, ANSWERED, outcome="cancelled")
+    assert [call["id"] for call in (await api.ask("GET", f"{THREADS}/{ONE}")).rows("pendingCalls")] == ["c1"]
+    await begin(api, "r2")
     assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["pendingCalls"] == []
+
+
+async def test_P17_a_fork_tells_the_calls_that_wait(api: LocalApi):
+    await talk(api, said("m1"), ASKED, ANSWERED, outcome="waiting")
+    forked = await api.ask("POST", f"{THREADS}/{ONE}/fork", b"{}")
+    assert forked.status == 201
+    assert forked.json["pendingCalls"] == (await api.ask("GET", f"{THREADS}/{ONE}")).json["pendingCalls"] != []
 
 
 async def test_P17_a_list_goes_on_with_its_cursor(api: LocalApi):

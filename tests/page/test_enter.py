@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from recto.page.enter import Entering, enter, pending_calls
-from recto.page.log import Entry, Interrupted, RolledBack, ToolStarted, view
+from recto.page.log import Entry, Interrupted, ReplyEnded, RolledBack, ToolStarted, view
 from recto.page.messages import (
     ActivityMessage,
     DeveloperMessage,
@@ -21,6 +21,7 @@ from recto.page.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    texts_of,
 )
 from tests.page.entry_strategies import entry_logs, talks
 from tests.page.talk import asks, result, says, user
@@ -36,7 +37,8 @@ def entered(log: Sequence[Entry], *messages: Message) -> tuple[Entry, ...]:
 
 def as_turn(message: UserMessage, id: str = "") -> UserMessage:
     """The message as a new turn has it."""
-    return replace(message, id=id or message.id, time=ADMITTED, response_id="answer")
+    turn = replace(message, time=ADMITTED, response_id="answer")
+    return replace(turn, id=id, client_id=message.id) if id else turn
 
 
 def as_result(message: ToolMessage, id: str = "") -> ToolMessage:
@@ -111,14 +113,52 @@ def test_P3_any_other_message_is_a_new_turn_under_a_new_id_where_its_own_is_take
     "log",
     [
         pytest.param((user("u1"),), id="no reply yet"),
-        pytest.param((user("u1"), says("a1")), id="answered"),
+        pytest.param((user("u1"), asks("a1", "c1")), id="a call waits"),
         pytest.param((user("u1"), asks("a1", "c1"), ToolStarted(id="s", message="a1", call="c1")), id="at work"),
+        pytest.param((user("u1"), asks("a1", "c1"), result("r", "c1")), id="after a result"),
+        pytest.param((user("u1"), says("a1"), Interrupted(id="i", message="a1", reason="x")), id="broken off"),
         pytest.param((user("u0"), says("a0"), user("u1")), id="a later turn"),
     ],
 )
-def test_P3_the_current_message_sent_again_as_it_was_goes_on_with_its_turn(log: Sequence[Entry]):
+def test_P3_the_current_message_sent_again_as_it_was_goes_on_with_its_turn_until_that_is_answered(log: Sequence[Entry]):
     stored = [as_turn(one) if isinstance(one, UserMessage) else one for one in log]
     assert entered(stored, user("u1")) == ()
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        pytest.param((says("a1"),), id="answered"),
+        pytest.param((ReplyEnded(id="e", message="a1", finish="length"), says("a1")), id="cut at its length"),
+        pytest.param((asks("a1", "c1"), ReplyEnded(id="e", message="a1", finish="refused")), id="refused"),
+        pytest.param((asks("a1", "c1"), result("r", "c1"), says("a2")), id="answered after a call"),
+    ],
+)
+def test_P3_the_same_words_after_an_answer_are_said_again(ended: Sequence[Entry]):
+    assert entered((as_turn(user("u1")), *ended), user("u1")) == (as_turn(user("u1"), "new-1"),)
+
+
+@pytest.mark.parametrize("id", ["msg-001", ""])
+def test_P3_ids_are_compared_with_the_newest_message_that_came_under_them(id: str):
+    log: tuple[Entry, ...] = ()
+    for place, words in enumerate(("one", "two", "two", "one")):
+        (turn,) = entered(log, user(id, words))
+        log = (*log, replace(turn, id=turn.id if id and not place else f"s{place}"))
+        assert entered(log, user(id, words)) == ()
+        assert entered(log, user(id, "other")) != ()
+        log = (*log, asks(f"a{place}", "c"), result(f"r{place}", "c"))
+        assert entered(log, user(id, words), result(id, "c")) == ()
+        log = (*log, says(f"b{place}"))
+    said = ["".join(texts_of(entry)) for entry in log if isinstance(entry, UserMessage)]
+    assert said == ["one", "two", "two", "one"]
+
+
+def test_P3_a_turn_under_a_taken_id_goes_by_its_run_unless_that_is_taken_too():
+    run = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new", turn_id="run")
+    log = (as_turn(user("u1")), says("a1"))
+    (turn,) = enter(log, (user("u1"),), run)
+    assert turn == as_turn(user("u1"), "run")
+    assert enter((*log, turn, says("a2")), (user("u1"),), run) == (as_turn(user("u1"), "new"),)
 
 
 def test_P3_two_messages_with_one_id_in_a_request_get_two():

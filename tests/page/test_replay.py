@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from recto.page.attachment import FileRef
 from recto.page.canonical import Json, dump, load
 from recto.page.events import MessagesSnapshot, encode_event, ends_run
-from recto.page.log import Entry, RolledBack
+from recto.page.log import Entry, Interrupted, ReplyEnded, RolledBack
 from recto.page.messages import (
     AssistantMessage,
     File,
@@ -162,3 +162,11 @@ def test_F8_a_call_of_the_client_s_tool_is_told_with_urls_and_one_of_ours_with_i
         arguments,
         arguments,
     ]
+
+
+def test_P8_replies_that_are_not_whole_are_marked_in_the_snapshot():
+    said = [AssistantMessage(id=f"a{n}", parts=(Text(text="Once"),)) for n in range(3)]
+    marks = (Interrupted(id="i", message="a0", reason="x"), ReplyEnded(id="e", message="a1", finish="length"))
+    snapshot = told(RUN, UserMessage(id="u"), *said, *marks)[1]
+    rows = cast("list[Mapping[str, Json]]", snapshot["messages"])
+    assert [row.get("status") for row in rows] == [None, "interrupted", "length", None]

@@ -71,6 +71,19 @@ def test_an_unknown_tool_is_told_with_the_closest_and_all_known_names():
     assert text_of(result) == "There is no tool 'serch'. Did you mean 'search'? Known tools: search, sleep."
 
 
+def test_P11_an_unknown_tool_is_told_with_the_clients_tools_too():
+    tools = Registry([tool_from(search)])
+    asked = ToolCall(id="c1", name="pik", arguments="{}")
+    result = asyncio.run(call_tool(tools, asked, context(), others=["pick", "search"]))
+    assert text_of(result) == "There is no tool 'pik'. Did you mean 'pick'? Known tools: pick, search."
+
+
+def test_P11_a_tool_that_is_the_clients_by_now_is_told_to_be_called_again():
+    asked = ToolCall(id="c1", name="pick", arguments="{}")
+    result = asyncio.run(call_tool(Registry(), asked, context(), others=["pick"]))
+    assert (result.error, text_of(result)[:19]) == ("unknown_tool", "The tool pick that ")
+
+
 def test_an_unknown_tool_like_no_other_gets_the_names_alone():
     assert text_of(call("zzz", search)) == "There is no tool 'zzz'. Known tools: search."
     assert text_of(call("zzz")) == "There is no tool 'zzz'. Known tools: none."

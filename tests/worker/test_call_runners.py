@@ -50,6 +50,16 @@ async def test_P3_a_form_answers_through_the_agents_own_tool_and_only_where_it_w
         assert (unasked.acted, await unasked.results()) == ([("form", "c1")], {"c1": "SERVER"})
 
 
+async def test_P11_a_call_of_no_tool_names_those_of_both_sides(tmp_path: Path):
+    async with a_play(tmp_path) as play:
+        made = play()
+        made.answers[:] = [calling(("pik", "c1"))]
+        await made.run("doer", brings=["pick"])
+        assert (await made.results())["c1"] == (
+            "There is no tool 'pik'. Did you mean 'pick'? Known tools: act, form, pick."
+        )
+
+
 async def play_at_random(play: Play, random: Random) -> None:
     """Runs of one turn under any agents, each with calls of any tools, cancelled anywhere, results for anything."""
     numbers = count(1)

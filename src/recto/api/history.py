@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, date
 from typing import Annotated
 
@@ -17,10 +18,12 @@ from recto.api.shapes_threads import HISTORY_EXAMPLE, HistoryShape
 from recto.api.signed import urls_of
 from recto.errors import Refused, WireError
 from recto.page import File, UserMessage
-from recto.page.history import history_row
+from recto.page.canonical import Json
+from recto.page.history import QUEUED, UrlOf, history_row
 from recto.page.refuse import NO_UUID, UUID
 from recto.page.ui_schema import DEFAULT_LOCALE
 from recto.store.history import HistoryDay, HistoryWish
+from recto.store.queued import Queued
 
 HISTORY = "/api/v1/agent/history"
 SCOPE = "history_day"
@@ -43,7 +46,8 @@ async def get_history(
     )
     backend, owner = backend_of(request), user_of(request).name
     found = await backend.store.history(owner, wish)
-    has_files = any(isinstance(part, File) for message in found.messages for part in message.parts)
+    told = [*found.messages, *(one.message for one in found.queued)]
+    has_files = any(isinstance(part, File) for message in told for part in message.parts)
     refs = await backend.store.file_refs(found.thread) if has_files and found.thread else ()
     url_of, locale = urls_of(backend, refs), await _locale(backend, owner, found)
     return json_answer(
@@ -52,9 +56,23 @@ async def get_history(
             "threadId": found.thread,
             "day": found.day.isoformat() if found.day else None,
             "hasMore": found.has_more,
-            "messages": [history_row(message, url_of, locale) for message in found.messages],
+            "messages": [
+                *(_with_status(history_row(one, url_of, locale), found.statuses) for one in found.messages),
+                *(queued_row(one, url_of) for one in found.queued),
+            ],
         }
     )
+
+
+def queued_row(queued: Queued, url_of: UrlOf) -> dict[str, Json]:
+    """A user message that waits for its turn. It has no number yet."""
+    row = history_row(queued.message, url_of)
+    return row | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
+
+
+def _with_status(row: dict[str, Json], statuses: Mapping[str, str]) -> dict[str, Json]:
+    status = statuses.get(str(row["id"]))
+    return row | {"status": status} if status else row
 
 
 async def _locale(backend: Backend, owner: str, found: HistoryDay) -> str:

@@ -20,7 +20,7 @@ THREAD_ROW: dict[str, Json] = {
     "activeRun": None,
 }
 PENDING_EXAMPLE: Json = {"id": "c1", "name": "pick_date", "arguments": "{}", "expiresAt": TIME}
-THREAD_EXAMPLE: Json = {**THREAD_ROW, "pendingCalls": [PENDING_EXAMPLE]}
+THREAD_EXAMPLE: Json = {**THREAD_ROW, "pendingCalls": [PENDING_EXAMPLE], "queued": []}
 THREADS_EXAMPLE: Json = {"threads": [THREAD_ROW], "next": None}
 RUNS_EXAMPLE: Json = {"runs": [{**RUN_EXAMPLE, "active": False}] if isinstance(RUN_EXAMPLE, dict) else [], "next": None}
 DELETED_EXAMPLE: Json = {"id": THREAD, "stopped": [TASK]}
@@ -69,6 +69,36 @@ class PendingCall(BaseModel):
     expires_at: str | None = Field(alias="expiresAt")
 
 
+class HistoryFile(BaseModel):
+    """A file of a user message."""
+
+    id: str | None
+    name: str | None
+    type: Literal["document", "image", "audio", "video"]
+    mime_type: str | None = Field(alias="mimeType")
+    url: str
+
+
+class HistoryMessageShape(BaseModel):
+    """A message: a user's with `url` and `files`, others with `uiSchema`.
+
+    `status` is there where something is to be said: `queued` of a user's whose run has not begun, which has no `seq`
+    yet but a `taskId` and a `runId`; of an assistant's that is not whole, that it was `interrupted`, or how it ended.
+    """
+
+    id: str
+    seq: int | None
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    url: str | None = None
+    files: list[HistoryFile] = []
+    ui_schema: dict[str, object] | None = Field(default=None, alias="uiSchema")
+    timestamp: str
+    status: Literal["queued", "interrupted", "length", "refused", "filtered"] | None = None
+    task_id: str | None = Field(default=None, alias="taskId")
+    run_id: str | None = Field(default=None, alias="runId")
+
+
 class ThreadRow(BaseModel):
     """A thread. `activeRun` is the task id of the run at work on it."""
 
@@ -86,6 +116,7 @@ class ThreadShape(ThreadRow):
     """A thread and what it waits for."""
 
     pending_calls: list[PendingCall] = Field(alias="pendingCalls")
+    queued: list[HistoryMessageShape]
 
 
 class ThreadsShape(BaseModel):
@@ -137,29 +168,6 @@ class UserDeletedShape(BaseModel):
     attachments: int
     datasets: int
     stopped: list[str]
-
-
-class HistoryFile(BaseModel):
-    """A file of a user message."""
-
-    id: str | None
-    name: str | None
-    type: Literal["document", "image", "audio", "video"]
-    mime_type: str | None = Field(alias="mimeType")
-    url: str
-
-
-class HistoryMessageShape(BaseModel):
-    """A message: a user's with `url` and `files`, others with `uiSchema`."""
-
-    id: str
-    seq: int
-    role: Literal["user", "assistant", "tool"]
-    content: str
-    url: str | None = None
-    files: list[HistoryFile] = []
-    ui_schema: dict[str, object] | None = Field(default=None, alias="uiSchema")
-    timestamp: str
 
 
 class HistoryShape(BaseModel):

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import NUL, read_body, run_row
+from recto.api.history import queued_row
 from recto.api.route import Route
 from recto.api.shapes_threads import (
     DELETED_EXAMPLE,
@@ -28,6 +29,7 @@ from recto.api.shapes_threads import (
 from recto.api.signed import urls_of
 from recto.errors import NotFound, WireError
 from recto.page import AssistantMessage, View
+from recto.page.attachment import FileRef
 from recto.page.canonical import Json, load_object
 from recto.page.enter import pending_calls
 from recto.page.events import RunFinished, RunStarted, encode_event
@@ -41,7 +43,6 @@ from recto.store.threads import Stopped, StoredThread, ThreadsWish
 from recto.tools.workspaces import drop_workspace
 
 THREADS = "/api/v1/agent/threads"
-WAITING = "waiting"
 LONGEST_SEARCH = 200
 ThreadId = Annotated[str, Path(description="The thread's id, a UUID.")]
 Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
@@ -61,7 +62,7 @@ async def list_threads(request: Request, cursor: Cursor = None, limit: Limit = 5
 
 
 async def get_thread(request: Request, id: ThreadId) -> Response:
-    """A thread, the run at work on it, and the calls that wait for the client's results."""
+    """A thread, the run at work on it, messages that wait for their turn, and calls that wait for your results."""
     backend = backend_of(request)
     return await _answer(backend, await backend.store.get_thread(user_of(request).name, thread_id(id)))
 
@@ -142,11 +143,15 @@ def stop(backend: Backend, stopped: Sequence[Stopped]) -> None:
 
 
 async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> Response:
-    calls = await _pending(backend, thread) if thread.outcome == WAITING else ()
-    return json_answer({**thread_row(thread), "pendingCalls": calls}, status)
+    refs = await backend.store.file_refs(thread.id)
+    url_of, queued = urls_of(backend, refs), await backend.store.queued(thread.id)
+    # While a run is at work, calls are its own to wait for or to answer.
+    calls = await _pending(backend, thread, refs) if thread.active is None else ()
+    waiting = [queued_row(one, url_of) for one in queued]
+    return json_answer({**thread_row(thread), "pendingCalls": calls, "queued": waiting}, status)
 
 
-async def _pending(backend: Backend, thread: StoredThread) -> Sequence[Json]:
+async def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRef]) -> Sequence[Json]:
     """The calls the next run may still bring results of."""
     own = backend.tool_names.get(thread.agent or "", frozenset())
     seen = View(entries=tuple(await backend.store.turn(thread.id)))
@@ -154,7 +159,6 @@ async def _pending(backend: Backend, thread: StoredThread) -> Sequence[Json]:
     if end is not None and backend.clock() > end:
         return ()
     told = told_time(end) if end is not None else None
-    refs = await backend.store.file_refs(thread.id)
     # As the client's tools get them in events: with urls in the place of file ids (F8).
     files = Told(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
     return [

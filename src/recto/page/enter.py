@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from recto.page.log import Entry, Interrupted, View, view
 from recto.page.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.page.next_step import how_answered
 
 EXPIRED = "expired"
 # A longer name would fit into no index.
 MAX_ID = 255
+Sent = TypeVar("Sent", UserMessage, ToolMessage)
 TOO_LATE = "The client did not answer the call of {name} in time, so there is no result. Go on without, or call again."
 
 
@@ -19,11 +22,13 @@ TOO_LATE = "The client did not answer the call of {name} in time, so there is no
 class Entering:
     """When the run was admitted, the id its answer and its files go by, and the tools no client may answer for.
 
-    `patience` is how long a call waits for the client; without it, for ever.
+    `turn_id` is the user message's where its own is taken. `patience` is how long a call waits for the client; without
+    it, for ever.
     """
 
     admitted: datetime
     response_id: str
+    turn_id: str = ""
     new_id: Callable[[], str]
     own_tools: Collection[str] = ()
     patience: timedelta | None = None
@@ -32,8 +37,9 @@ class Entering:
 def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> tuple[Entry, ...]:
     """The entries to append. A client's copies of what others said are never taken.
 
-    The user message of the current turn, sent again as it was, goes on with that turn; any other is a new turn, under
-    a new id where its own is taken. A turn that goes on with calls that waited too long has them answered by us.
+    The user message of the current turn, sent again as it was, goes on with that turn until that is answered; any other
+    is a new turn, under a new id where its own is taken. A turn that goes on with calls that waited too long has them
+    answered by us.
     """
     seen = view(log)
     waiting = {call.id for call in pending_calls(seen, run.own_tools)}
@@ -45,11 +51,22 @@ def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> t
             waiting.remove(message.tool_call_id)
             entries.append(_named(replace(message, time=run.admitted), taken, run))
         elif isinstance(message, UserMessage) and not _goes_on(seen, message):
-            turn = replace(message, time=run.admitted, response_id=run.response_id)
-            entries.append(_named(turn, taken, run))
+            entries.append(_new_turn(message, taken, run))
     if late and not any(isinstance(entry, UserMessage) for entry in entries):
         entries += _too_late(seen, run)
     return tuple(entries)
+
+
+def queued_turn(seen: View, messages: Sequence[Message], run: Entering, taken: Collection[str]) -> UserMessage | None:
+    """The user message of a run that waits, as it will stand in the log where these ids are taken.
+
+    None for one that only brings results to the turn that is current now.
+    """
+    message = next((one for one in messages if isinstance(one, UserMessage)), None)
+    brings_results = any(isinstance(one, ToolMessage) for one in messages)
+    if message is None or (brings_results and _goes_on(seen, message)):
+        return None
+    return _new_turn(message, set(taken), run)
 
 
 def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
@@ -82,12 +99,24 @@ def _too_late(seen: View, run: Entering) -> Iterator[ToolMessage]:
 
 
 def _goes_on(seen: View, message: UserMessage) -> bool:
+    """Whether it is the newest that came under its id, as it was, and its turn is the current one and not answered."""
     current = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
-    return isinstance(current, UserMessage) and current.id == message.id and current.parts == message.parts
+    if not isinstance(current, UserMessage) or current.parts != message.parts:
+        return False
+    came_as = current.id if current.client_id is None else current.client_id
+    return came_as == message.id and how_answered(seen) is None
 
 
-def _named(message: UserMessage | ToolMessage, taken: set[str], run: Entering) -> UserMessage | ToolMessage:
-    is_good = message.id and len(message.id) <= MAX_ID and message.id not in taken
-    named = message if is_good else replace(message, id=run.new_id())
-    taken.add(named.id)
-    return named
+def _new_turn(message: UserMessage, taken: set[str], run: Entering) -> UserMessage:
+    turn = replace(message, time=run.admitted, response_id=run.response_id)
+    named = _named(turn, taken, run)
+    return named if named is turn else replace(named, client_id=message.id)
+
+
+def _named(message: Sent, taken: set[str], run: Entering) -> Sent:
+    """Under an id nobody has: its own, if that is one."""
+    mine = run.turn_id if isinstance(message, UserMessage) else ""
+    free = [id for id in (message.id, mine) if id and len(id) <= MAX_ID and id not in taken]
+    id = free[0] if free else run.new_id()
+    taken.add(id)
+    return message if id == message.id else replace(message, id=id)

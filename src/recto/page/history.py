@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TypeAlias, TypeGuard
 
 from recto.page.canonical import Json
-from recto.page.log import Entry
+from recto.page.log import Entry, Interrupted, ReplyEnded
 from recto.page.messages import AssistantMessage, File, Key, Text, ToolMessage, UserMessage
 from recto.page.ui_schema import DEFAULT_LOCALE
 from recto.page.ui_told import hinted, ui_of
@@ -18,6 +18,8 @@ from recto.page.ui_told import hinted, ui_of
 HistoryMessage: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 UrlOf: TypeAlias = Callable[[File], str | None]
 DAY = timedelta(days=1)
+# Of a reply that was ended from outside, and of words whose run has not begun.
+INTERRUPTED, QUEUED = "interrupted", "queued"
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -30,6 +32,12 @@ def is_in_history(entry: Entry) -> TypeGuard[HistoryMessage]:
             return any(isinstance(part, Text) and part.text.strip() for part in entry.parts)
         case _:
             return False
+
+
+def statuses_of(entries: Sequence[Entry]) -> dict[str, str]:
+    """What is to be said of replies that are not whole, by message id: `interrupted`, or how they ended."""
+    ended = {entry.message: entry.finish for entry in entries if isinstance(entry, ReplyEnded)}
+    return {**ended, **{entry.message: INTERRUPTED for entry in entries if isinstance(entry, Interrupted)}}
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:

@@ -166,10 +166,11 @@ class UserMessage(Logged):
     """What a person said, with files.
 
     `response_id` is allocated when its turn is admitted and stored with it: its files go by it for good (F4).
-    Imported history has none.
+    Imported history has none. `client_id` is the id it came under, where that is not the one it has.
     """
 
     response_id: str = ""
+    client_id: str | None = None
     parts: tuple[UserPart, ...] = ()
     name: str | None = None
     encrypted_value: str | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from recto.page.log import Compacted, Entry, Interrupted, ToolStarted, View, view
+from recto.page.log import Compacted, Entry, Finish, Interrupted, ToolStarted, View, view
 from recto.page.messages import AssistantMessage, Message, ToolCall, ToolMessage
 
 Outcome: TypeAlias = Literal[
@@ -97,28 +97,42 @@ def next_step(log: Sequence[Entry], run: Run) -> Step:
     seen = view(log)
     # Where no user spoke, all that was said is the turn: it ends as any other does.
     turn = seen.messages[seen.turn_start :] or seen.messages
-    reply = next((message for message in reversed(turn) if isinstance(message, AssistantMessage)), None)
-    finish = seen.finishes.get(reply.id) if reply else None
-    after = _entries_after(seen, reply) if reply else ()
-    cut_short = any(isinstance(entry, Interrupted) and reply and entry.message == reply.id for entry in after)
-    if finish in ("refused", "filtered"):
-        return Finished(outcome=finish)
-    if reply and not reply.tool_calls and not cut_short:
-        return Finished(outcome=finish or "done")
+    reply = _last_reply(turn)
+    if answer := how_answered(seen):
+        return Finished(outcome=answer)
     if run.cancel:
         return Finished(outcome="cancelled")
     if run.deadline is not None and run.now is not None and run.now >= run.deadline:
         return Finished(outcome="deadline")
+    after = _entries_after(seen, reply) if reply else ()
     answered = {entry.tool_call_id for entry in after if isinstance(entry, ToolMessage)}
     waiting = tuple(call for call in reply.tool_calls if call.id not in answered) if reply else ()
     if reply and waiting:
+        broken_off = _is_broken_off(seen, reply)
         # A reply that was cut may have ended inside its last call.
-        half = reply.tool_calls[-1] if cut_short or finish == "length" else None
+        half = reply.tool_calls[-1] if broken_off or seen.finishes.get(reply.id) == "length" else None
         beyond = {id(call) for call in reply.tool_calls[run.max_calls :]}
         within = [call for call in waiting if id(call) not in beyond]
         too_many = tuple(call for call in waiting if id(call) in beyond)
-        return _answer(within, too_many, _started(log, reply), run, half=half, broken_off=cut_short)
+        return _answer(within, too_many, _started(log, reply), run, half=half, broken_off=broken_off)
     return _call_model(seen, turn, run)
+
+
+def how_answered(seen: View) -> Finish | Literal["done"] | None:
+    """How the current turn ended by what the model said; None while it has no answer, or half of one."""
+    reply = _last_reply(seen.messages[seen.turn_start :] or seen.messages)
+    finish = seen.finishes.get(reply.id) if reply else None
+    if reply is None or finish in ("refused", "filtered"):
+        return finish
+    return None if reply.tool_calls or _is_broken_off(seen, reply) else finish or "done"
+
+
+def _last_reply(turn: Sequence[Message]) -> AssistantMessage | None:
+    return next((message for message in reversed(turn) if isinstance(message, AssistantMessage)), None)
+
+
+def _is_broken_off(seen: View, reply: AssistantMessage) -> bool:
+    return any(isinstance(entry, Interrupted) and entry.message == reply.id for entry in _entries_after(seen, reply))
 
 
 def _entries_after(seen: View, reply: AssistantMessage) -> tuple[Entry, ...]:

@@ -10,7 +10,7 @@ from recto.page.call_files import refs_in
 from recto.page.canonical import Json, load
 from recto.page.enter import pending_calls
 from recto.page.events import Event, MessagesSnapshot, RunFailed, RunFinished, RunStarted, encode_event
-from recto.page.history import UrlOf
+from recto.page.history import UrlOf, statuses_of
 from recto.page.input_files import arguments_for
 from recto.page.log import Entry, View, view
 from recto.page.messages import AssistantMessage, File, Message, Text, ToolCall, ToolMessage, Url, UserMessage
@@ -59,7 +59,9 @@ def snapshot_events(ended: EndedRun, log: Sequence[Entry], told: Told) -> tuple[
     """That it started, the conversation as it left it, and how it ended. `log` is the thread's up to its last entry."""
     seen = view(log)
     start = RunStarted(thread=ended.thread, run=ended.run)
-    snapshot = MessagesSnapshot(messages=[row for message in seen.messages for row in _rows(message, told)])
+    statuses = statuses_of(seen.markers)
+    rows = [_marked(row, statuses) for message in seen.messages for row in _rows(message, told)]
+    snapshot = MessagesSnapshot(messages=rows)
     events = (start, snapshot, *_shown_by_hints(seen, ended.events, told.locale), _end(ended, seen))
     return tuple(body for event in events for body in encode_event(event))
 
@@ -85,6 +87,12 @@ def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:
     calls = pending_calls(seen) if ended.outcome == "waiting" else ()
     pending, finish = tuple(call.id for call in calls), FINISHED[ended.outcome]
     return RunFinished(thread=ended.thread, run=ended.run, pending=pending, finish=finish, usage=ended.usage)
+
+
+def _marked(row: Json, statuses: Mapping[str, str]) -> Json:
+    """A reply that is not whole says so."""
+    status = statuses.get(str(row["id"])) if isinstance(row, dict) else None
+    return {**row, "status": status} if isinstance(row, dict) and status else row
 
 
 def _rows(message: Message, told: Told) -> Sequence[Json]:

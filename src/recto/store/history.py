@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
 from typing import cast
 
 from sqlalchemy import Connection, bindparam, select, tuple_
 
 from recto.page import Entry
-from recto.page.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight
+from recto.page.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
 from recto.page.seen import Seen
+from recto.store.queued import Queued, queued_in
 from recto.store.schema import LOG, THREADS, micros
 from recto.store.seen import ENTRY_COLUMNS, entry_of, seen_in
 from recto.store.statement import Statement, param
@@ -50,12 +51,17 @@ class HistoryWish:
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryDay:
-    """The messages of a day in the order of the log, and whether there are older days."""
+    """The messages of a day in the order of the log, and whether there are older days.
+
+    `queued` are those that wait for their turn, `statuses` what is to be said of replies that are not whole.
+    """
 
     thread: str | None = None
     day: date | None = None
     has_more: bool = False
     messages: tuple[HistoryMessage, ...] = ()
+    queued: tuple[Queued, ...] = ()
+    statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def history_day(connection: Connection, owner: str, wish: HistoryWish) -> HistoryDay:
@@ -67,15 +73,25 @@ def history_day(connection: Connection, owner: str, wish: HistoryWish) -> Histor
         return HistoryDay()
     seen = seen_in(connection, thread)
     until = midnight(wish.before, wish.zone) if wish.before else LATEST
+    waiting = [(one.message.time, one) for one in queued_in(connection, thread) if one.message.time]
     newest = next(_shown_before(connection, thread, seen, until), None)
-    if newest is None or newest.time is None:
+    times = [*(time for time, _ in waiting if time < until), *([newest.time] if newest and newest.time else [])]
+    if not times:
         return HistoryDay(thread=thread)
-    day = day_of(newest.time, wish.zone)
+    day = day_of(max(times), wish.zone)
     first, end = midnight(day, wish.zone), midnight(day + DAY, wish.zone)
     rows = BETWEEN.rows(connection, {"this": thread, "first": micros(first), "end": micros(end)})
-    shown = [entry for entry in map(entry_of, rows) if _is_shown(entry, seen)]
-    has_more = next(_shown_before(connection, thread, seen, first), None) is not None
-    return HistoryDay(thread=thread, day=day, has_more=has_more, messages=cast("tuple[HistoryMessage]", tuple(shown)))
+    entries = [entry for entry in map(entry_of, rows) if (entry.seq or 0) in seen]
+    is_older = any(time < first for time in times) or next(_shown_before(connection, thread, seen, first), None)
+    return HistoryDay(
+        thread=thread,
+        day=day,
+        has_more=bool(is_older),
+        messages=tuple(entry for entry in entries if is_in_history(entry)),
+        queued=tuple(one for time, one in waiting if first <= time < end),
+        # A reply and what is to be said of it are written at once, so they are of one day.
+        statuses=statuses_of(entries),
+    )
 
 
 def _latest(connection: Connection, owner: str) -> str | None:

@@ -17,6 +17,7 @@ from recto.store import (
     forks,
     history,
     progress,
+    queued,
     reads,
     runs,
     seen,
@@ -173,6 +174,10 @@ class Store(FiledStore, ProfiledStore):
     async def history(self, owner: str, wish: history.HistoryWish) -> history.HistoryDay:
         """The newest day of a thread that has something to show (P13)."""
         return await self._database.read(partial(history.history_day, owner=owner, wish=wish))
+
+    async def queued(self, thread: str) -> Sequence[queued.Queued]:
+        """The user messages of a thread that wait for their turn."""
+        return await self._database.read(partial(queued.queued_in, thread=thread))
 
     # Threads
 

@@ -34,7 +34,7 @@ BY_USER, BY_MODEL = "user", "model"
 
 @dataclass(frozen=True, kw_only=True)
 class StoredThread:
-    """A thread's row. `active` is the run at work on it; `outcome` how its newest run ended, if it has."""
+    """A thread's row. `active` is the run at work on it."""
 
     id: str
     title: str | None
@@ -44,7 +44,6 @@ class StoredThread:
     created: datetime
     updated: datetime
     active: str | None
-    outcome: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +84,8 @@ class Stopped:
 # Written out, so that the index of running runs answers it.
 _running = and_(RUNS.c.thread == THREADS.c.id, RUNS.c.status == literal_column("'running'"))
 _active = select(RUNS.c.id).where(_running).scalar_subquery().label("active")
-_newest = select(RUNS.c.outcome).where(RUNS.c.thread == THREADS.c.id).order_by(RUNS.c.id.desc()).limit(1)
 NAMES = [field.name for field in fields(StoredThread)]
-COLUMNS = [*[THREADS.c[name] for name in NAMES[:-2]], _active, _newest.scalar_subquery().label("outcome")]
+COLUMNS = [*[THREADS.c[name] for name in NAMES[:-1]], _active]
 # What a run was asked may be long, and is not shown in a list.
 LISTED = [literal(b"").label("input") if column is RUNS.c.input else column for column in RUN_COLUMNS]
 

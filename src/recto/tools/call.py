@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -15,6 +15,7 @@ from recto.tools.wall import FAILED, behind_wall, said
 
 UNKNOWN_TOOL = "unknown_tool"
 TIMEOUT = "timeout"
+CHANGED = "The tool {name} that you called is gone; another goes by that name now. Call it again if you still need it."
 NAME_SHOWN = 100
 
 
@@ -30,17 +31,26 @@ LIMITS = ToolLimits()
 
 
 async def call_tool(
-    tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, limits: ToolLimits = LIMITS
+    tools: Mapping[str, Tool],
+    call: ToolCall,
+    context: ToolContext,
+    limits: ToolLimits = LIMITS,
+    others: Collection[str] = (),
 ) -> ToolResult:
-    """What the tool answers, or what the model has to know when it could not."""
+    """What the tool answers, or what the model has to know when it could not.
+
+    `others` are tools that the model was offered too, and somebody else runs.
+    """
     tool = tools.get(call.name)
     bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS))
-    result = _unknown(call.name, tools) if tool is None else await _act(tool, call, bounded, limits.seconds)
+    result = _unknown(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits.seconds)
     return bound(result, limit_characters=limits.characters)
 
 
-def _unknown(name: str, tools: Mapping[str, Tool]) -> ToolResult:
-    names = sorted(known for known, tool in tools.items() if tool.is_offered)
+def _unknown(name: str, tools: Mapping[str, Tool], others: Collection[str]) -> ToolResult:
+    if name in others:
+        return said(CHANGED.format(name=name), UNKNOWN_TOOL)
+    names = sorted({*(known for known, tool in tools.items() if tool.is_offered), *others})
     close = get_close_matches(name[:NAME_SHOWN], names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return said(

@@ -20,7 +20,8 @@ async def act(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> ToolRe
     """Have the tool act that a call names, if it is among those that may be called."""
     limits = desk.agent.limits
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
-    return await call_tool(tools, _with_urls(desk, tools.get(call.name), call), context_of(desk, call, tell), bounds)
+    asked, context = _with_urls(desk, tools.get(call.name), call), context_of(desk, call, tell)
+    return await call_tool(tools, asked, context, bounds, [brought.name for brought in desk.input.tools])
 
 
 def tools_of_reply(desk: Desk) -> Registry:

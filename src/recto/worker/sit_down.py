@@ -157,6 +157,7 @@ def _entering(desk: Desk) -> Entering:
     return Entering(
         admitted=desk.run.created,
         response_id=desk.run.response_id,
+        turn_id=desk.run.id,
         new_id=desk.shop.new_id,
         own_tools=desk.own_tools,
         patience=timedelta(seconds=desk.agent.limits.client_seconds),

@@ -9,12 +9,24 @@ from hashlib import sha256
 import pytest
 
 from recto.errors import NotFound
-from recto.page import AssistantMessage, Compacted, Entry, ReasoningMessage, RolledBack, Text, ToolMessage, Undone
+from recto.page import (
+    AssistantMessage,
+    Compacted,
+    Entry,
+    Interrupted,
+    ReasoningMessage,
+    ReplyEnded,
+    RolledBack,
+    Text,
+    ToolMessage,
+    Undone,
+)
+from recto.page.canonical import dump
 from recto.store.history import HistoryDay, HistoryWish
 from recto.store.ports import CallBegun, CallEnded, Change, Ending
 from recto.store.store import Store
 from recto.testing.store_suite.calls import body_of, call, segment
-from recto.testing.store_suite.samples import at, begin, expect, said
+from recto.testing.store_suite.samples import admission, at, begin, expect, said
 
 EAST = timezone(timedelta(hours=9))
 
@@ -40,6 +52,30 @@ class HistorySuite:
             (None, False, list[str]()),
         ]
         expect(found, wanted)
+
+    async def test_words_that_wait_are_of_the_day_they_came_and_under_the_id_they_will_have(self, store: Store) -> None:
+        await write(store, on("m1", 1))
+        for name, id, day in (("w1", "new", 2), ("w2", "m1", 3), ("w3", "new", 3)):
+            sent = dump({"threadId": "t", "runId": name, "messages": [{"id": id, "role": "user", "content": name}]})
+            waits = admission(name, input=sent)
+            await store.admit(replace(waits, created=datetime(2026, 3, day, 12, tzinfo=UTC)))
+        third, second, first = [await store.history("ann", HistoryWish(before=date(2026, 3, day))) for day in (9, 3, 2)]
+        days = [(one.day.day if one.day else 0, one.has_more) for one in (third, second, first)]
+        expect(days, [(3, True), (2, True), (1, False)])
+        expect([one.message.id for one in second.queued], ["new"])
+        expect([(one.run, one.message.id == one.task) for one in third.queued], [("w2", True), ("w3", True)])
+        expect((third.messages, second.messages, first.queued), ((), (), ()))
+        expect(await store.queued("thread-1"), (*second.queued, *third.queued))
+
+    async def test_replies_that_are_not_whole_are_marked(self, store: Store) -> None:
+        await write(
+            store,
+            ReplyEnded(id="e", time=at(1), message="a1", finish="length"),
+            AssistantMessage(id="a1", time=at(1), parts=(Text(text="Once"),)),
+            AssistantMessage(id="a2", time=at(2), parts=(Text(text="upon"),)),
+            Interrupted(id="i", time=at(2), message="a2", reason="broken off"),
+        )
+        expect((await store.history("ann", HistoryWish())).statuses, {"a1": "length", "a2": "interrupted"})
 
     async def test_days_are_those_of_the_zone(self, store: Store) -> None:
         await write(store, replace(said("late"), time=datetime(2026, 3, 1, 20, tzinfo=UTC)))

@@ -37,17 +37,13 @@ class ThreadSuite:
             created=START,
             updated=at(2),
             active=lease.run,
-            outcome=None,
         )
         expect(await store.get_thread("ann", "thread-1"), wanted)
         expect(await listed(store), ["thread-1"])
 
-    async def test_a_thread_whose_run_ended_tells_how_and_has_none_active(self, store: Store) -> None:
+    async def test_a_thread_whose_run_ended_has_none_active(self, store: Store) -> None:
         await end(store, "r1", "waiting")
-        found = await store.get_thread("ann", "thread-1")
-        expect((found.active, found.outcome), (None, "waiting"))
-        await admit(store, "r2")
-        expect((await store.get_thread("ann", "thread-1")).outcome, None)
+        expect((await store.get_thread("ann", "thread-1")).active, None)
 
     async def test_a_thread_of_somebody_else_is_not_there_and_says_so_in_the_same_words(self, store: Store) -> None:
         await begin(store, "r1")
