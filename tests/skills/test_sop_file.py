@@ -241,7 +241,9 @@ def test_S7_a_step_that_is_never_due_and_nothing_left_to_do_are_doubts():
 def test_S7_own_data_must_be_declared_to_be_asked_for():
     bare = Needs(skill="it")
     faults = read_sop(b"steps:\n- {id: a, text: b, when: {missing: skill_data.it}}\n- {id: b, text: c}", bare).faults
-    assert [fault.text.rpartition(". ")[2] for fault in faults] == ["Known: tier, scenario, month, day, thread, locale."]
+    assert [fault.text.rpartition(". ")[2] for fault in faults] == [
+        "Known: tier, scenario, month, day, thread, locale."
+    ]
 
 
 def test_S7_a_skill_has_the_procedure_of_its_folder(tmp_path: Path):

@@ -20,9 +20,11 @@ from recto.almanac.cards import (
     birth_form_card,
     forgotten_card,
     saved_card,
+    sky_card,
     tarot_card,
     zodiac_card,
 )
+from recto.almanac.current_sky import current_sky
 from recto.almanac.houses import HOUSE_SYSTEMS
 from recto.almanac.kept import is_withdrawal, merged, remembered, without_other_gender
 from recto.almanac.tarot import draw
@@ -193,6 +195,16 @@ async def compute_zodiac(
     of: Row = {"birth_info": info, "locale": locale, "options": {"house_system": system}}
     status, chart = await _once(context, "zodiac", of, compute)
     return {"status": status, **chart, "ui_hints": zodiac_card(chart, locale)}
+
+
+@tool(safe_to_repeat=True, in_order=True)
+async def sky_today(context: ToolContext) -> Row:
+    """Compute the sky of now: where Sun, Moon and planets stand, which of them are retrograde, and when Mercury is,
+    now or next. It needs nothing of the user's birth.
+    """
+    locale = language(context.locale)
+    sky = await asyncio.to_thread(current_sky, context.now, context.zone, locale)
+    return {"status": "computed", **sky, "ui_hints": sky_card(sky, locale)}
 
 
 @tool(safe_to_repeat=True, in_order=True)
