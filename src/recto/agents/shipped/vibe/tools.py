@@ -227,7 +227,7 @@ async def draw_tarot(
     of: Row = {"thread": context.thread, "daily": at(kept, MADE_OF, "daily")}
     of |= {"daily": {"day": today.isoformat(), "seed": drawn_by}} if daily else {}
     if (kept.get("last"), kept.get(MADE_OF)) != (last, of):
-        brief, before = brief_draw(last, today), items(kept, "history")
+        brief, before = brief_draw(last, today, locale), items(kept, "history")
         history: list[Json] = [*before, *(() if brief in before else (brief,))]
         # Words of both languages: a draw may be read in another than it was made in.
         data: Row = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: drawn[FEATURES], MADE_OF: of}
