@@ -32,10 +32,10 @@ def wordings(tree: ast.AST) -> Iterator[ast.expr]:
 
 def texts_of_code() -> Iterator[tuple[str, str]]:
     for file in sorted(SOURCE.rglob("*.py")):
-        for wording in wordings(ast.parse(file.read_text(encoding="utf-8"))):
-            for part in ast.walk(wording):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    yield f"{file.relative_to(SOURCE)}:{part.lineno}", part.value
+        found = wordings(ast.parse(file.read_text(encoding="utf-8")))
+        parts = (part for wording in found for part in ast.walk(wording) if isinstance(part, ast.Constant))
+        where = str(file.relative_to(SOURCE))
+        yield from ((f"{where}:{part.lineno}", part.value) for part in parts if isinstance(part.value, str))
 
 
 def texts_of_vibe() -> Iterator[tuple[str, str]]:
