@@ -294,6 +294,23 @@ def test_S10_a_birth_in_the_future_is_refused_when_it_is_told_and_when_it_was_ke
         assert "lies in the future" in call(tool, born(date="2027-01-01")).words
 
 
+# The sky
+
+
+def test_S10_the_sky_of_today_needs_no_birth_and_is_by_the_user_s_calendar():
+    user = KeptInMemory()
+    now = datetime(2025, 7, 17, 23, 30, tzinfo=UTC)
+    answer = call("sky_today", user, {}, replace(at_work(user, now=now), zone=ZoneInfo("Asia/Shanghai")))
+    assert (answer.at("at"), answer.at("mercury_retrograde", "now")) == ("2025-07-18 07:30", False)
+    assert answer.at("mercury_retrograde", "periods", 0) == {"from": "2025-07-18", "to": "2025-08-11"}
+    assert (title_of(answer), user.writes) == ("今日天象", [])
+    english = call("sky_today", user, {}, at_work(user, "en", now=now + timedelta(days=1)))
+    assert (title_of(english), "now: 2025-07-18 to 2025-08-11" in str(english.at("ui_hints", "fields"))) == (
+        "The sky today",
+        True,
+    )
+
+
 # Cards
 
 

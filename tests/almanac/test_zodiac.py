@@ -161,7 +161,7 @@ def test_S10_without_a_place_there_are_no_houses_and_the_zone_is_named():
     assert chart.houses is None
     assert chart.untold == ("no_place",)
     row = chart.row("zh")
-    assert row["untold"] == ["出生地的经纬度未知:上升、中天和宫位无法确定;时刻按时区 Asia/Shanghai 计算。"]
+    assert row["untold"] == ["出生地的经纬度未知：上升、中天和宫位无法确定；时刻按时区 Asia/Shanghai 计算。"]
     assert not chart.placement("moon").is_range
     assert [one for one in chart.aspects if "moon" in (one.first, one.second)]
     assert not [one for one in chart.features if re.search(r"上升|rising|\d宫|house", one)]

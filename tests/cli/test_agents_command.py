@@ -23,6 +23,7 @@ EXAMPLES = {
     "window",
     "vision",
     "temperature",
+    "timezone",
     "max_tokens",
     "reasoning_effort",
     "tool_choice",

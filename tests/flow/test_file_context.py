@@ -53,7 +53,7 @@ WORDS = ("What is <this>?", "And now?", "Read it.", "Here is more.", "Thanks.")
 ZONE = ZoneInfo("Asia/Shanghai")
 FILES_INTRO = {"zh": "用户本次可用的文件:", "en": "Files available to the user in this turn:"}
 DATASETS_INTRO = {"zh": "用户当前可用的知识库:", "en": "Knowledge bases currently available to the user:"}
-CONTEXT_INTRO = {"zh": "客户端随本次请求提供的信息:", "en": "Information the client sent with this request:"}
+CONTEXT_INTRO = {"zh": "客户端随本次请求提供的信息：", "en": "Information the client sent with this request:"}
 BLIND = {
     "zh": "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。",
     "en": "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show.",

@@ -99,7 +99,7 @@ def test_F1_F2_F4_the_current_message_has_everything_at_hand_and_a_past_one_its_
         "<system-reminder>\n# Input Files\n用户本次可用的文件:\n\n<file>\n<id>r2-0</id>\n<name>a.pdf</name>\n"
         "<type>document</type>\n<url>https://files.example/a</url>\n</file>\n\n"
         "# Input datasets\n用户当前可用的知识库:\n\n<dataset>\n<id>d1</id>\n<name>知识库名称</name>\n</dataset>\n\n"
-        "# Context\n客户端随本次请求提供的信息:\n\n<context>\n<description>page</description>\n"
+        "# Context\n客户端随本次请求提供的信息：\n\n<context>\n<description>page</description>\n"
         "<value>checkout</value>\n</context>\n\n"
         "# Current time\n2026-05-14 12:00:00 Thursday\n</system-reminder>\n\n原始问题",
     ]

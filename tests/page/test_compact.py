@@ -229,8 +229,8 @@ def test_R13_a_summary_takes_the_place_of_what_it_stands_for(log: Log, draft: Dr
 @pytest.mark.parametrize(
     ("locale", "text"),
     [
-        ("zh", "以下是此前对话的摘要，原文已不在上下文中:\n<summary>\nThey talked.\n</summary>"),
-        ("zh-CN", "以下是此前对话的摘要，原文已不在上下文中:\n<summary>\nThey talked.\n</summary>"),
+        ("zh", "以下是此前对话的摘要，原文已不在上下文中：\n<summary>\nThey talked.\n</summary>"),
+        ("zh-CN", "以下是此前对话的摘要，原文已不在上下文中：\n<summary>\nThey talked.\n</summary>"),
         (
             "en",
             "A summary of the conversation so far, which is no longer in context:\n<summary>\nThey talked.\n</summary>",

@@ -182,7 +182,7 @@ def test_F2_a_past_message_as_the_seed_shows_it_has_its_files_only():
 def test_P12_context_has_description_and_value_in_a_block_of_its_own():
     assert context_section((ContextItem(description="当前页面", value="a\nb"),)) == (
         "# Context\n"
-        "客户端随本次请求提供的信息:\n"
+        "客户端随本次请求提供的信息：\n"
         "\n"
         "<context>\n"
         "<description>当前页面</description>\n"

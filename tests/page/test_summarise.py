@@ -30,7 +30,7 @@ from tests.page.talk import result, says, user
 
 ZH = (
     "你在为一段对话写摘要，之后的对话只能看到这份摘要。写明：用户的目标和约束、已做的决定及原因、已完成和未完成的工作、"
-    "涉及的文件路径和标识符(原样保留)、出现过的错误及其解决办法、下一步。只写对话中出现过的内容，不要回答或继续对话。"
+    "涉及的文件路径和标识符（原样保留）、出现过的错误及其解决办法、下一步。只写对话中出现过的内容，不要回答或继续对话。"
 )
 EN = (
     "You summarise a conversation; what follows will see only this summary. Say: what the user wants and what "
@@ -175,9 +175,9 @@ P = told("user", "hi")
 @pytest.mark.parametrize(
     ("so_far", "locale", "request_"),
     [
-        (None, "zh", (ZH, f"对话:\n{P}")),
-        ("", "zh", (ZH, f"对话:\n{P}")),
-        ("They met.", "zh-CN", (ZH, f"此前的摘要:\n<summary>\nThey met.\n</summary>\n\n对话:\n{P}")),
+        (None, "zh", (ZH, f"对话：\n{P}")),
+        ("", "zh", (ZH, f"对话：\n{P}")),
+        ("They met.", "zh-CN", (ZH, f"此前的摘要：\n<summary>\nThey met.\n</summary>\n\n对话：\n{P}")),
         (None, "en", (EN, f"The conversation:\n{P}")),
         (
             "They met.",

@@ -67,7 +67,7 @@ ZH = """\
 - scenario 只能是该技能列出的场景；拿不准就省略。
 
 技能目录：
-- bazi: 看八字 命盘。 | 触发词: 八字、命盘 | 场景: basic_reading（基础解读）、career
+- bazi: 看八字 命盘。 | 触发词：八字、命盘 | 场景：basic_reading（基础解读）、career
 - tarot: 抽塔罗牌。"""
 EN_WITH_CORE = """\
 Activate a skill. From then on you answer as its expert, with its procedure, the user's data and its tools. When the \

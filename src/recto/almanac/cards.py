@@ -35,6 +35,9 @@ LABELS: Mapping[str, Told] = {
     "moon": Told(zh="月亮", en="Moon"),
     "rising": Told(zh="上升", en="Rising"),
     "midheaven": Told(zh="天顶", en="Midheaven"),
+    "sky": Told(zh="今日天象", en="The sky today"),
+    "at": Told(zh="时间", en="At"),
+    "mercury": Told(zh="水星逆行", en="Mercury retrograde"),
     "tarot": Told(zh="塔罗牌", en="Tarot"),
     "card": Told(zh="牌", en="Card"),
     "orientation": Told(zh="正逆", en="Lies"),
@@ -86,6 +89,8 @@ FORGOTTEN_BIRTH = Told(zh="出生信息，以及由它排出的命盘和星盘",
 YES = Told(zh="是", en="yes")
 SAVED = Told(zh="已保存", en="Saved")
 FOR_REFLECTION = Told(zh="仅供参考与自我反思。", en="For reflection only.")
+NOW = Told(zh="正在逆行：{start} 至 {end}", en="now: {start} to {end}")
+NEXT = Told(zh="下一次：{start} 至 {end}", en="next: {start} to {end}")
 SCORE = Told(zh="{verdict}（{score}分）", en="{verdict} ({score} of 100)")
 # What a person may ask next: the label of a button, and the words it sends.
 AFTER_BAZI = (
@@ -137,6 +142,29 @@ def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> Row:
             "rows": [_planet(planet, locale) for planet in items(chart, "planets")],
         },
         "actions": _buttons(AFTER_ZODIAC, locale),
+    }
+
+
+def sky_card(sky: Mapping[str, Json], locale: Locale) -> Row:
+    """Where the planets are, and when Mercury goes backwards."""
+    told = NOW if at(sky, "mercury_retrograde", "now") else NEXT
+    first, *_ = items(sky, "mercury_retrograde", "periods")
+    facts: dict[str, Json] = {
+        "at": f"{said(sky, 'at')} {said(sky, 'zone')}",
+        "mercury": told.in_locale(locale).format(start=said(first, "from"), end=said(first, "to")),
+    }
+    columns = ("planet", "position")
+    return {
+        "status": "success",
+        "title": label("sky", locale),
+        "body": FOR_REFLECTION.in_locale(locale),
+        "fields": labelled(facts, locale),
+        "table": {
+            "columns": [label(name, locale) for name in (*columns, "motion")],
+            "rows": [
+                [*(said(planet, name) for name in columns), _motion(planet, locale)] for planet in items(sky, "planets")
+            ],
+        },
     }
 
 
@@ -219,8 +247,11 @@ def _chosen(value: Json, locale: Locale) -> Json:
 
 
 def _planet(planet: Json, locale: Locale) -> list[Json]:
-    motion = "retrograde" if at(planet, "retrograde") else "direct"
-    return [*(said(planet, name) for name in ("planet", "position", "house")), label(motion, locale)]
+    return [*(said(planet, name) for name in ("planet", "position", "house")), _motion(planet, locale)]
+
+
+def _motion(planet: Json, locale: Locale) -> str:
+    return label("retrograde" if at(planet, "retrograde") else "direct", locale)
 
 
 def _body(chart: Mapping[str, Json], locale: Locale) -> str:

@@ -19,6 +19,7 @@ HOME_NAMES, ENGLISH_HOME_NAMES = ("中华人民共和国", "中国"), ("china", 
 _REGION_END = re.compile("(?:维吾尔|壮族|回族)?自治区|特别行政区|省|市|州")
 # What may follow the name of a city: its rank, or a part of it. A bare 区 is a part of some other city: 朝阳区.
 _CITY_END = re.compile(r"(?:市|地区|州|盟|\w*自治州|特别行政区)(?:\w*)|县|\w+(?:区|县|镇|乡|村|街道|旗|市)|")
+_VILLAGE = re.compile("[村镇乡县旗]$")
 _ENGLISH_RANKS = re.compile(r"\b(?:city|shi|province|municipality|sheng|state)\b")
 _DISTRICT = re.compile(r".*\b(?:district|county|qu)\b\s*")
 _CHINESE = re.compile(r"[㐀-鿿]")
@@ -112,12 +113,15 @@ def capital_note(said: str, capital: Place) -> Told:
 
 
 def is_abroad(name: str) -> bool:
-    """Whether a place that is not in the table is plainly outside China: by its country, or its language."""
+    """Whether a place that is not in the table is plainly outside China: by its country, its city, or its language."""
     if home_zone(name):
         return False
     plain = _plain(name)
     if _CHINESE.search(plain):
-        return any(plain.startswith(row.regions) for row in _rows() if not row.at_home)
+        # A village may begin like a city elsewhere: 河内村.
+        foreign = [row for row in _rows() if not row.at_home]
+        cities = () if _VILLAGE.search(plain) else (name for row in foreign for name in row.chinese)
+        return plain.startswith((*(region for row in foreign for region in row.regions), *cities))
     return True
 
 

@@ -52,13 +52,16 @@ def longitudes(moment: datetime) -> dict[Body, float]:
     """The longitude of every body at a moment."""
     import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
-    at = astronomy.Time(_days(moment))
-    found: dict[Body, float] = {}
-    for planet in PLANETS:
-        vector = astronomy.GeoVector(astronomy.Body[planet.capitalize()], at, True)
-        found[planet] = astronomy.Ecliptic(vector).elon % 360
-    found[NODE] = mean_node(at.tt)
-    return found
+    found: dict[Body, float] = {planet: longitude(planet, moment) for planet in PLANETS}
+    return {**found, NODE: mean_node(astronomy.Time(_days(moment)).tt)}
+
+
+def longitude(planet: Planet, moment: datetime) -> float:
+    """The longitude of one planet at a moment."""
+    import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+    vector = astronomy.GeoVector(astronomy.Body[planet.capitalize()], astronomy.Time(_days(moment)), True)
+    return astronomy.Ecliptic(vector).elon % 360
 
 
 def mean_node(days: float) -> float:

@@ -43,9 +43,11 @@ def told_features(chart: Row, locale: Locale) -> Row:
     return {**chart, "features": kept}
 
 
-def brief_draw(drawn: Mapping[str, Json], day: date) -> Row:
+def brief_draw(drawn: Mapping[str, Json], day: date, locale: Locale) -> Row:
     """A draw in a line or two, for a list of those before."""
-    cards = ", ".join(f"{said(card, 'card')} {said(card, 'orientation')}" for card in items(drawn, "cards"))
+    cards = BETWEEN.in_locale(locale).join(
+        f"{said(card, 'card')} {said(card, 'orientation')}" for card in items(drawn, "cards")
+    )
     facts = {name: drawn.get(name) for name in ("spread", "seed", "question")}
     return {"day": day.isoformat(), **facts, "cards": cards}
 

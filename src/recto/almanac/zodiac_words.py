@@ -94,16 +94,17 @@ UP_TO = Name(zh="至", en="to")
 # The zone is put in where it is named.
 REASONS: Mapping[Reason, Name] = {
     "no_time": Name(
-        zh="出生时间未知:上升、中天、宫位和月亮的相位无法确定;月亮给出当天(时区 {zone})的范围,其余为当天正午的位置。",
+        zh="出生时间未知：上升、中天、宫位和月亮的相位无法确定；"
+        "月亮给出当天（时区 {zone}）的范围，其余为当天正午的位置。",
         en="The time of birth is not known: no ascendant, midheaven, houses or aspects of the Moon. The Moon is told "
         "by its range on that day (zone {zone}), everything else as it was at noon.",
     ),
     "no_place": Name(
-        zh="出生地的经纬度未知:上升、中天和宫位无法确定;时刻按时区 {zone} 计算。",
+        zh="出生地的经纬度未知：上升、中天和宫位无法确定；时刻按时区 {zone} 计算。",
         en="Where the birth was is not known: no ascendant, midheaven or houses. The clock is taken as that of {zone}.",
     ),
     "polar": Name(
-        zh="出生地在极圈以内,普拉西德宫制在那里不存在,改用整宫制。",
+        zh="出生地在极圈以内，普拉西德宫制在那里不存在，改用整宫制。",
         en="The place is within a polar circle, where Placidus has no houses: they are whole signs instead.",
     ),
 }

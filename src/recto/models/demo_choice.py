@@ -19,7 +19,7 @@ KNOWN_WORDS: Mapping[str, Sequence[str]] = {
 }
 # The directory as the tool's description has it: a line for each skill, with the words that ask for it.
 LINE = re.compile(r"^- (?P<name>[\w-]+): (?P<rest>.*)$", re.MULTILINE)
-TRIGGERS = re.compile(r"\| (?:触发词|triggers): (?P<words>[^|]*)")
+TRIGGERS = re.compile(r"\| (?:触发词：|triggers: )(?P<words>[^|]*)")
 PIECES = re.compile(r"[\s、，。；：,.;:()（）/“”\"]+")
 COMMON = frozenset({"answer", "people", "person", "questions", "question", "reading", "personal", "through", "without"})
 # Points for a word: one that asks for the skill, and one that only tells of it. Two of those are enough.

@@ -20,7 +20,7 @@ from recto.page.tokens import TokenCounter, tokens_of
 CHAINED = ("tool", "reasoning", "activity")
 SUMMARISED = "the summary stands for it"
 SUMMARY = {
-    "zh": "以下是此前对话的摘要，原文已不在上下文中:\n<summary>\n{summary}\n</summary>",
+    "zh": "以下是此前对话的摘要，原文已不在上下文中：\n<summary>\n{summary}\n</summary>",
     "en": "A summary of the conversation so far, which is no longer in context:\n<summary>\n{summary}\n</summary>",
 }
 SUMMARY_TAGS = (*OUR_TAGS, "summary")

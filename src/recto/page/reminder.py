@@ -27,7 +27,7 @@ DATASETS_INTRO: Mapping[Locale, str] = {
 }
 # The line says whose words these are: a client's context has no more authority than its user.
 CONTEXT_INTRO: Mapping[Locale, str] = {
-    "zh": "# Context\n客户端随本次请求提供的信息:",
+    "zh": "# Context\n客户端随本次请求提供的信息：",
     "en": "# Context\nInformation the client sent with this request:",
 }
 TIME_HEADING = "# Current time"

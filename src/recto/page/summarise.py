@@ -31,7 +31,7 @@ from recto.page.tokens import TokenCounter, tokens_of
 INSTRUCTIONS = {
     "zh": (
         "你在为一段对话写摘要，之后的对话只能看到这份摘要。写明：用户的目标和约束、已做的决定及原因、已完成和未完成的工作、"
-        "涉及的文件路径和标识符(原样保留)、出现过的错误及其解决办法、下一步。只写对话中出现过的内容，不要回答或继续对话。"
+        "涉及的文件路径和标识符（原样保留）、出现过的错误及其解决办法、下一步。只写对话中出现过的内容，不要回答或继续对话。"
     ),
     "en": (
         "You summarise a conversation; what follows will see only this summary. Say: what the user wants and what "
@@ -41,10 +41,10 @@ INSTRUCTIONS = {
     ),
 }
 SO_FAR = {
-    "zh": "此前的摘要:\n<summary>\n{summary}\n</summary>\n\n",
+    "zh": "此前的摘要：\n<summary>\n{summary}\n</summary>\n\n",
     "en": "The summary so far:\n<summary>\n{summary}\n</summary>\n\n",
 }
-PIECE = {"zh": "对话:\n{text}", "en": "The conversation:\n{text}"}
+PIECE = {"zh": "对话：\n{text}", "en": "The conversation:\n{text}"}
 MESSAGE = '<message role="{role}">\n{text}\n</message>'
 BETWEEN = "\n"
 CUT = "\n[... {count} characters left out ...]\n"

@@ -63,8 +63,8 @@ NAMES_ONLY = {
     "zh": "技能目录：见参数 skill 的可选值。",
     "en": "Skills: those that the parameter skill lists.",
 }
-TRIGGERS = {"zh": " | 触发词: {words}", "en": " | triggers: {words}"}
-SCENARIOS = {"zh": " | 场景: {words}", "en": " | scenarios: {words}"}
+TRIGGERS = {"zh": " | 触发词：{words}", "en": " | triggers: {words}"}
+SCENARIOS = {"zh": " | 场景：{words}", "en": " | scenarios: {words}"}
 DESCRIBED = {"zh": "{name}（{description}）", "en": "{name} ({description})"}
 BETWEEN = {"zh": "、", "en": ", "}
 SCENARIO = {

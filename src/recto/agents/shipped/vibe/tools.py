@@ -20,9 +20,11 @@ from recto.almanac.cards import (
     birth_form_card,
     forgotten_card,
     saved_card,
+    sky_card,
     tarot_card,
     zodiac_card,
 )
+from recto.almanac.current_sky import current_sky
 from recto.almanac.houses import HOUSE_SYSTEMS
 from recto.almanac.kept import is_withdrawal, merged, remembered, without_other_gender
 from recto.almanac.tarot import draw
@@ -196,6 +198,16 @@ async def compute_zodiac(
 
 
 @tool(safe_to_repeat=True, in_order=True)
+async def sky_today(context: ToolContext) -> Row:
+    """Compute the sky of now: where Sun, Moon and planets stand, which of them are retrograde, and when Mercury is,
+    now or next. It needs nothing of the user's birth.
+    """
+    locale = language(context.locale)
+    sky = await asyncio.to_thread(current_sky, context.now, context.zone, locale)
+    return {"status": "computed", **sky, "ui_hints": sky_card(sky, locale)}
+
+
+@tool(safe_to_repeat=True, in_order=True)
 async def draw_tarot(
     context: ToolContext, spread: Spread = "three", question: Question = None, seed: Seed = None, daily: Daily = None
 ) -> Row:
@@ -215,7 +227,7 @@ async def draw_tarot(
     of: Row = {"thread": context.thread, "daily": at(kept, MADE_OF, "daily")}
     of |= {"daily": {"day": today.isoformat(), "seed": drawn_by}} if daily else {}
     if (kept.get("last"), kept.get(MADE_OF)) != (last, of):
-        brief, before = brief_draw(last, today), items(kept, "history")
+        brief, before = brief_draw(last, today, locale), items(kept, "history")
         history: list[Json] = [*before, *(() if brief in before else (brief,))]
         # Words of both languages: a draw may be read in another than it was made in.
         data: Row = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: drawn[FEATURES], MADE_OF: of}
