@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from xml.sax.saxutils import unescape
 
-from recto.files.parsing import odt, rtf
+from recto.files.parsing import formulas, odt, rtf
 from recto.files.parsing.counting import Labels
 from recto.files.parsing.extraction import extract
 from recto.files.parsing.markdown import blocks
@@ -34,7 +34,7 @@ def flowing(data: bytes, form: str) -> Iterator[Frame]:
     elements = elements_of(nodes, _LABELS[form](data)) if nodes or not found.content.strip() else blocks(found.content)
     if form in _MENDED:
         elements = map(_MENDED[form], elements)
-    return told(elements)
+    return told(formulas.placed(elements) if form == "docx" else elements)
 
 
 def _separated(element: Element) -> Element:
@@ -64,4 +64,4 @@ _LABELS: Mapping[str, Callable[[bytes], Labels]] = {
     "rtf": lambda _: Labels(()),
     "doc": lambda _: Labels(()),
 }
-_READY: Mapping[str, Callable[[bytes], bytes]] = {"odt": odt.ready, "rtf": rtf.ready}
+_READY: Mapping[str, Callable[[bytes], bytes]] = {"docx": formulas.ready, "odt": odt.ready, "rtf": rtf.ready}
