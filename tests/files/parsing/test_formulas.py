@@ -14,8 +14,9 @@ def letter(*paragraphs: str) -> bytes:
     start = f'<Relationship Id="r1" Type="{OFFICE}/relationships/officeDocument" Target="word/document.xml"/>'
     body = "".join(paragraphs)
     named = f'xmlns:w="{MAIN}" xmlns:m="{OFFICE}/math" xmlns:r="{OFFICE}/relationships"'
-    numbered = '<w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1)"/>'
-    numbered += '</w:lvl></w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+    level = '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1)"/></w:lvl>'
+    numbered = f'<w:abstractNum w:abstractNumId="0">{level}</w:abstractNum>'
+    numbered += '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
     leads = f'<Relationship Id="l1" Type="{OFFICE}/relationships/hyperlink" Target="https://e.example/" '
     parts = {
         "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"/>',
