@@ -56,8 +56,9 @@ def separated(element: Element) -> Iterator[Element]:
 
 
 def _has_rows(cells: Sequence[str], width: int) -> bool:
-    """Whether the cells are rows of so many, with an end after each."""
-    return len(cells) % (width + 1) == 0 and not any(cells[width :: width + 1])
+    """Whether the cells are rows of so many, with an end after each. One row alone may be several of other lengths."""
+    is_one = len(cells) == width + 1 and not all(cells[:width])
+    return len(cells) % (width + 1) == 0 and not any(cells[width :: width + 1]) and not is_one
 
 
 def _led(element: Element) -> Iterator[Element]:

@@ -69,7 +69,7 @@ def _words(box: bytes) -> Iterator[str]:
 
 
 def _rows(cells: list[tuple[int, int, str]]) -> Rows | None:
-    tops, lefts = (sorted({cell[side] for cell in cells if cell[2]}) for side in (0, 1))
+    tops, lefts = sorted({top for top, _, words in cells if words}), sorted({left for _, left, words in cells if words})
     is_grid = len(tops) >= _FEWEST_ROWS and len(lefts) >= _FEWEST_COLUMNS and len(tops) * len(lefts) <= _MOST_CELLS
     said = {(top, left): words for top, left, words in cells if words}
     # Shapes that only stand in a group leave most of the places of a grid empty.

@@ -48,7 +48,8 @@ class Container:
             yield from places
 
     def _table(self, sectors: Iterator[int]) -> Sequence[int]:
-        return [number for one in sectors if one < _FREE for number in _numbers(self._sector(one))]
+        # One that is named twice is read once: a small file may name the same millions of times.
+        return _numbers(b"".join(self._sector(one) for one in dict.fromkeys(sectors) if one < _FREE))
 
     def _chain(self, start: int, following: Sequence[int]) -> Iterator[int]:
         seen = set[int]()
@@ -67,8 +68,8 @@ class Container:
             yield name, entry[66], _whole(entry, 116, "<I"), _whole(entry, 120, "<I")
 
 
-def _numbers(sector: bytes) -> tuple[int, ...]:
-    return struct.unpack(f"<{len(sector) // 4}I", sector[: len(sector) // 4 * 4])
+def _numbers(sectors: bytes) -> Sequence[int]:
+    return memoryview(sectors[: len(sectors) // 4 * 4]).cast("I")
 
 
 def _whole(data: bytes, at: int, shape: str) -> int:
