@@ -68,9 +68,11 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
         known = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
         tables[table.page_number].append(trimmed(_as_shown(table.cells, known)))
     is_hidden = HIDDEN[form](data)
+    charts = ods.charts(data) if form == "ods" else lambda _: iter(())
     for number in sorted({*names, *tables}):
         name = names.get(number, "")
-        yield name, is_hidden(name), chain.from_iterable(sheet_elements(_lines(rows)) for rows in tables[number])
+        elements = chain.from_iterable(sheet_elements(_lines(rows)) for rows in tables[number])
+        yield name, is_hidden(name), chain(elements, charts(name))
 
 
 def _as_shown(rows: Sequence[Sequence[str]], known: Shown) -> list[list[str]]:
