@@ -24,6 +24,7 @@ def document(kind: str, body: str, **more: str) -> bytes:
     out = BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        archive.writestr("META-INF/manifest.xml", f'<m:manifest xmlns:m="{SPACE}:manifest:1.0"/>')
         for name, inner in {"": f"<office:{kind}>{body}</office:{kind}>", **more}.items():
             whole = f"<office:document-content {NAMED}><office:body>{inner}</office:body></office:document-content>"
             archive.writestr(f"{name}/content.xml".lstrip("/"), whole)
@@ -95,7 +96,8 @@ def test_D6_a_drawing_that_is_damaged_says_so(data: bytes):
 
 
 def cell(text: str = "") -> str:
-    return f"<table:table-cell><text:p>{text}</text:p></table:table-cell>" if text else "<table:table-cell/>"
+    typed = '<table:table-cell office:value-type="string">'
+    return f"{typed}<text:p>{text}</text:p></table:table-cell>" if text else "<table:table-cell/>"
 
 
 def row(*cells: str) -> str:
@@ -126,3 +128,25 @@ def test_D6_an_object_that_is_no_chart_does_no_harm(drawn: str):
     reading = read(document("presentation", page(CHART, box("words")), **{"Object 1": drawn}), "odp")
     assert reading.cells() == []
     assert reading.texts("paragraph")[-1] == "words"
+
+
+def test_D6_a_chart_in_a_letter_stands_behind_its_paragraph():
+    body = f"<text:p>Before {CHART} it.</text:p><text:p>After.</text:p>"
+    reading = read(document("text", body, **{"Object 1": DRAWN}), "odt")
+    assert [one.text.partition("\n")[0] for one in reading.elements] == [
+        *("Before it.", "[chart: Sales]", "|  | North | South |", "After.")
+    ]
+    assert reading.cells() == CELLS
+
+
+def test_D6_a_chart_on_a_sheet_stands_below_its_cells():
+    def sheet(name: str, words: str, drawn: str = "") -> str:
+        return f'<table:table table:name="{name}"><table:shapes>{drawn}</table:shapes>{row(words)}</table:table>'
+
+    body = sheet("A &amp; B", "first", CHART) + sheet("C", "second")
+    reading = read(document("spreadsheet", body, **{"Object 1": DRAWN}), "ods")
+    assert [(one.page, one.rows) for one in reading.elements if one.rows] == [
+        (1, (("first",),)),
+        (1, tuple(CELLS)),
+        (2, (("second",),)),
+    ]

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.files.parsing.letters import separated
 from recto.files.parsing.markdown import blocks
 from recto.files.parsing.nodes import link
 from recto.files.parsing.ports import Found, Opened
 from recto.files.parsing.tables import PIECE_ROWS, table_elements, trimmed
 from recto.files.parsing.told import FRAME_ELEMENTS
+from recto.page.document import Element
 from tests.files.parsing.reading import read
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -101,6 +103,26 @@ def test_D6_a_book_for_reading_has_its_structure():
         *(("item", "- one"), ("item", "  - inner"), ("item", "- two")),
         ("table", "| 甲 | 乙 |\n| --- | --- |\n| 1 | 2 |"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "after"),
+    [
+        ("a\tb\t\tc\td\t\t", (("a", "b"), ("c", "d")), []),
+        ("a\t\tc\t\t1\t2\t3\t\tMore.", (("a", "", "c"), ("1", "2", "3")), ["More."]),
+        ("  - a\tb\t\t\t\t\t", (("a", "b"), ("", "")), []),
+    ],
+)
+def test_D6_cells_of_a_doc_are_told_by_how_many_a_row_has(
+    text: str, rows: tuple[tuple[str, ...], ...], after: list[str]
+):
+    table, *rest = separated(Element(kind="item", text=text))
+    assert (table.rows, [one.text for one in rest]) == (rows, after)
+
+
+def test_D6_cells_of_a_doc_in_rows_of_all_lengths_are_lines():
+    (found,) = separated(Element(kind="paragraph", text="a\tb\t\tc\t\td"))
+    assert found.text == "a | b\nc\nd"
 
 
 def test_D6_a_long_letter_comes_in_several_frames():

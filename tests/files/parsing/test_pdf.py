@@ -10,10 +10,11 @@ import pytest
 from recto.files.parsing.ocr import reader_for
 from recto.files.parsing.parse import parse
 from recto.files.parsing.pdf import BY_OCR, CHUNKS, LOST_IN_A_ROW, PLAIN, fuller
-from recto.files.parsing.pdfium import open_pdf
+from recto.files.parsing.pdfium import PageSight, open_pdf
 from recto.files.parsing.ports import Failed, Found, Opened, ParseLimits, Task
 from recto.page.document import Element
 from tests.documents import content
+from tests.files.parsing.a_pdf import FONTS, one_page, stream, words_at
 from tests.files.parsing.reading import joined, read, read_document, squeezed
 
 LONG, SCAN, LETTER = ((content.HERE / f"{name}.pdf").read_bytes() for name in ("long", "scan", "letter"))
@@ -22,6 +23,10 @@ EMPTY = (
     b"3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>\nendobj\ntrailer\n<</Root 1 0 R>>\n"
 )
 LANGUAGES = "chi_sim+eng"
+
+
+def sight(text: str) -> PageSight:
+    return PageSight(text=text, links=(), remarks=(), tables=(), is_scan=False)
 
 
 def founds(data: bytes) -> Iterator[Found]:
@@ -162,14 +167,14 @@ def test_D6_languages_that_tesseract_lacks_are_left_out():
 def test_D6_where_much_was_missed_the_bare_text_of_a_page_stands(found: str | None, seen: str, is_bare: bool):
     structured = [Element(kind="heading", text=found, page=7)] if found else []
     bare = [Element(kind="paragraph", text=seen, page=7)]
-    assert fuller(structured, f" {seen}\n", 7) == (bare if is_bare else structured)
+    assert fuller(structured, sight(f" {seen}\n"), 7) == (bare if is_bare else structured)
 
 
 def test_D6_what_is_written_from_top_to_bottom_is_no_table():
     rows = tuple(zip("学而时习之", "天行健君子", strict=True))
     table = Element(kind="table", text="\n".join(f"| {left} | {right} |" for left, right in rows), rows=rows)
-    assert [one.text for one in fuller([table], "天行健君子\n学而时习之", 7)] == ["天行健君子\n学而时习之"]
-    assert fuller([table], "学 天\n而 行\n时 健\n习 君\n之 子", 7) == [table]
+    assert [one.text for one in fuller([table], sight("天行健君子\n学而时习之"), 7)] == ["天行健君子\n学而时习之"]
+    assert fuller([table], sight("学 天\n而 行\n时 健\n习 君\n之 子"), 7) == [table]
 
 
 LONGER = " More of its words." * 9
@@ -180,7 +185,7 @@ def test_D6_lines_that_were_missed_stand_where_pdfium_sees_them():
     words = Element(kind="paragraph", text=f"The first words of the page, then an eﬀort.{LONGER}", page=7)
     lines = ["Running head", "The first words of", f"the page, then an effort.{LONGER}", "Finding: 42 per cent"]
     seen = "\n".join([*lines, "n = 17", "a 1", "b 2", "图一"])
-    assert fuller([words, table], seen, 7) == [
+    assert fuller([words, table], sight(seen), 7) == [
         Element(kind="paragraph", text="Running head", page=7),
         words,
         Element(kind="paragraph", text="Finding: 42 per cent\nn = 17", page=7),
@@ -191,11 +196,11 @@ def test_D6_lines_that_were_missed_stand_where_pdfium_sees_them():
 
 def test_D6_lines_in_another_order_are_not_missed():
     columns = [Element(kind="paragraph", text="left one left two right one right two", page=7)]
-    assert fuller(columns, "left one right one\nleft two right two", 7) == columns
+    assert fuller(columns, sight("left one right one\nleft two right two"), 7) == columns
 
 
 def test_D6_a_page_without_words_has_no_element():
-    assert fuller([], " \n", 7) == []
+    assert fuller([], sight(" \n"), 7) == []
 
 
 @pytest.mark.parametrize("box", [b"0 0 9 9", b"0 0 14400 14400", b"0 0 14400 3"])
@@ -239,70 +244,13 @@ def test_D7_what_takes_too_long_goes_on_without_headings_and_tables():
 # What is on top of a page
 
 
-def made(*objects: str) -> bytes:
-    numbered = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, 1))
-    return f"%PDF-1.7\n{numbered}trailer\n<</Root 1 0 R>>\n".encode("latin-1")
-
-
-def stream(content: str, fields: str = "") -> str:
-    return f"<</Length {len(content)}{fields}>>stream\n{content}\nendstream"
-
-
 def drawn(words: str) -> str:
     return stream(f"BT /F 12 Tf 2 5 Td ({words}) Tj ET", f"/Type/XObject/Subtype/Form/BBox[0 0 250 25]{FONTS}")
-
-
-FONTS = "/Resources<</Font<</F 5 0 R>>/XObject<</I 6 0 R>>>>"
-
-
-def one_page(content: str, *others: str, fields: str = "") -> bytes:
-    return made(
-        "<</Type/Catalog/Pages 2 0 R>>",
-        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R{FONTS}{fields}>>",
-        stream(content),
-        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-        *others,
-    )
 
 
 def with_picture(words: str, share: float) -> bytes:
     picture = stream("@" * 100, "/Subtype/Image/Width 10/Height 10/ColorSpace/DeviceGray/BitsPerComponent 8")
     return one_page(f"q 600 0 0 {800 * share} 0 0 cm /I Do Q BT /F 8 Tf 72 20 Td ({words}) Tj ET", picture)
-
-
-def words_at(x: float, y: float, words: str) -> str:
-    return f"BT /F 10 Tf {x} {y} Td ({words}) Tj ET "
-
-
-def grid(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> str:
-    """A table's words in their places on a page, without lines."""
-    places = [(row, column, cell) for row, cells in enumerate(rows) for column, cell in enumerate(cells) if cell]
-    return "".join(words_at(76 + column * width, 686 - row * height, cell) for row, column, cell in places)
-
-
-def lines_of(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> str:
-    """The lines of such a table."""
-    right, bottom = 72 + len(rows[0]) * width, 700 - len(rows) * height
-    upright = [f"{x} 700 m {x} {bottom} l " for x in range(72, right + 1, width)]
-    across = [f"72 {y} m {right} {y} l " for y in range(bottom, 701, height)]
-    return "".join(f"{one}S " for one in (*upright, *across))
-
-
-SPARSE = (
-    ("Item", "Jan", "Feb", "Mar", "Apr"),
-    ("Rent", "100", "", "", ""),
-    ("Food", "", "", "30", ""),
-    ("Fuel", "", "20", "", ""),
-    ("Water", "", "", "", "7"),
-)
-
-
-def test_D6_a_ruled_table_with_many_empty_cells_keeps_its_columns():
-    data = one_page(lines_of(SPARSE) + grid(SPARSE))
-    assert read(data, "pdf").cells() == list(SPARSE)
-    moved = f"q .5 0 0 .5 40 60 cm {lines_of(SPARSE)}{grid(SPARSE)} Q"
-    assert read(one_page(moved), "pdf").cells() == list(SPARSE)
 
 
 def test_D6_a_figure_that_the_parser_leaves_out_is_kept():

@@ -56,7 +56,7 @@ class Archive:
         """The texts in it with one of them changed, and nothing else; None where it is damaged or too large."""
         if self._archive is None:
             return None
-        kept = [one for one in self._archive.infolist() if one.filename.endswith((".xml", "mimetype"))]
+        kept = [one for one in self._archive.infolist() if one.filename.endswith((".xml", ".rels", "mimetype"))]
         if sum(one.file_size for one in kept) > MOST_BYTES:
             return None
         out = BytesIO()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain, repeat
 
+from recto.files.parsing.columns import with_tables
 from recto.files.parsing.extraction import extract
 from recto.files.parsing.missed import with_missed
 from recto.files.parsing.nodes import elements_of, link
@@ -74,7 +75,7 @@ def _pages(pdf: Pdf, task: Task) -> Iterator[Found]:
         for place, seen in zip(pages, sights, strict=True):
             lost = 0 if seen else lost + 1
             if seen:
-                yield from _told(pdf, place, fuller(structured[place], seen.text, place + 1), seen, scanner)
+                yield from _told(pdf, place, fuller(structured[place], seen, place + 1), seen, scanner)
             else:
                 yield Found(elements=tuple(_lost(place + 1, pdf.page_count, lost)), pages=place + 1)
             if lost == LOST_IN_A_ROW:
@@ -229,15 +230,16 @@ def _told(pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, sc
     )
 
 
-def fuller(structured: Sequence[Element], text: str, page: int) -> Sequence[Element]:
+def fuller(structured: Sequence[Element], seen: PageSight, page: int) -> Sequence[Element]:
     """What xberg found on a page, with the lines that only pdfium sees.
 
     Where those are more by far, or xberg's words are torn apart, it is the bare text that pdfium sees.
     """
-    found = sum(letters(one.text) for one in structured)
+    found, text = sum(letters(one.text) for one in structured), seen.text
     if letters(text) > MISSED_RATIO * found + MISSED_CHARACTERS or _is_torn(structured, text):
-        return [Element(kind="paragraph", text=text.strip(), page=page)]
-    return with_missed(structured, text, page)
+        bare = [Element(kind="paragraph", text=text.strip(), page=page)]
+        return with_tables(bare, seen.tables, page)
+    return with_missed(with_tables(structured, seen.tables, page), text, page)
 
 
 def _is_torn(structured: Sequence[Element], text: str) -> bool:

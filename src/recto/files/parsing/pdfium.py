@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_float, c_int, create_string_buffer
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 from typing import Protocol, TypeAlias, cast
 
 from recto.files.parsing.annotations import Annotation, RawAnnotations, annotations_on
+from recto.files.parsing.columns import Line, Piece, Rows, tables_in
 from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, Unreadable
 
 _WRONG_PASSWORD = 4
@@ -26,6 +27,12 @@ _MOST_OF_PAGE = 0.6
 _MOST_POINTS = 20_000
 _SHORTEST_RULE = 5.0
 _SAME_RULE = 3.0
+# Rows of tables are lines up to so long, of letters this wide, by their height, and as much wider as there are gaps.
+_LONGEST_ROW = 120
+_MOST_PLACED = 100_000
+_NARROW = 0.42
+_SPREAD = 1.15
+_GAP = 1.0
 # A scan may be cut into strips.
 _MOST_PICTURES = 1_000
 _URL_BYTES = 4_096
@@ -36,6 +43,8 @@ _MOST_PIXELS = 12_000_000
 
 
 class _TextPage(Protocol):
+    raw: object
+
     def get_text_bounded(
         self,
         left: float | None = None,
@@ -43,6 +52,8 @@ class _TextPage(Protocol):
         right: float | None = None,
         top: float | None = None,
     ) -> str: ...
+    def get_text_range(self) -> str: ...
+    def count_chars(self) -> int: ...
     def close(self) -> None: ...
 
 
@@ -115,6 +126,7 @@ class _Raw(RawAnnotations, Protocol):
     def FPDFLink_GetAction(self, link: object) -> object: ...  # noqa: N802 - its name
     def FPDFLink_GetAnnotRect(self, link: object, box: object) -> bool: ...  # noqa: N802 - its name
     def FPDFAction_GetURIPath(self, document: object, action: object, buffer: object, size: int) -> int: ...  # noqa: N802 - its name
+    def FPDFText_GetLooseCharBox(self, text: object, place: int, box: object) -> bool: ...  # noqa: N802 - its name
     def FPDFPath_CountSegments(self, path: object) -> int: ...  # noqa: N802 - its name
     def FPDFPath_GetPathSegment(self, path: object, place: int) -> object: ...  # noqa: N802 - its name
     def FPDFPathSegment_GetPoint(self, segment: object, x: object, y: object) -> bool: ...  # noqa: N802 - its name
@@ -138,11 +150,15 @@ class PageLink:
 
 @dataclass(frozen=True, kw_only=True)
 class PageSight:
-    """What pdfium sees on a page. `remarks` are comments, and what is filled into a form without being drawn."""
+    """What pdfium sees on a page.
+
+    `remarks` are comments, and what is filled into a form without being drawn; `tables` are told by where words stand.
+    """
 
     text: str
     links: tuple[PageLink, ...]
     remarks: tuple[str, ...]
+    tables: tuple[Rows, ...]
     is_scan: bool
 
 
@@ -238,7 +254,8 @@ class Pdf:
     ) -> PageSight:
         text = words.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
         remarks = tuple([one.remark for one in annotations if one.remark])
-        return PageSight(text=text, links=links, remarks=remarks, is_scan=self._is_scan(page, text))
+        is_scan, tables = self._is_scan(page, text), tuple(tables_in(list(_placed_lines(words, self._raw))))
+        return PageSight(text=text, links=links, remarks=remarks, tables=tables, is_scan=is_scan)
 
     def _is_scan(self, page: _Page, text: str) -> bool:
         """Whether a page is nothing but a picture, or little else."""
@@ -311,6 +328,40 @@ def _on_page(picture: _Object) -> _Corners:
     while container:
         corners, container = container.get_matrix().on_rect(*corners), container.container
     return corners
+
+
+def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[Line]:
+    """The lines of a page that are short enough to be rows of a table."""
+    text, start = words.get_text_range(), 0
+    box = cast("_Box", raw.FS_RECTF())
+    at = byref(cast("c_int", box))
+
+    def place_of(place: int) -> _Corners:
+        raw.FPDFText_GetLooseCharBox(words.raw, place, at)
+        return box.left, box.bottom, box.right, box.top
+
+    # Where characters and places cannot be told to be the same, or are too many, none are told.
+    is_known = len(text) == words.count_chars() and len(text) <= _MOST_PLACED
+    for written in text.splitlines(keepends=True) if is_known else ():
+        line = written.rstrip()
+        if line and len(line) <= _LONGEST_ROW:
+            yield _placed_line(line, start, place_of)
+        start += len(written)
+
+
+def _placed_line(line: str, start: int, place_of: Callable[[int], _Corners]) -> Line:
+    left, bottom, _, top = place_of(start)
+    end, height = place_of(start + len(line) - 1)[2], top - bottom
+    pieces, begun = list[Piece](), 0
+    wide = len(line) - len(line.encode("ascii", "ignore"))
+    is_spread = end - left >= _SPREAD * height * (wide + _NARROW * (len(line) - wide))
+    for place in (place for place, one in enumerate(line) if one == " ") if is_spread else ():
+        right, after = place_of(start + place - 1)[2], place_of(start + place + 1)[0]
+        if after - right >= _GAP * height:
+            pieces.append(Piece(left=left, right=right, text=line[begun:place].strip()))
+            left, begun = after, place + 1
+    pieces.append(Piece(left=left, right=end, text=line[begun:].strip()))
+    return Line(bottom=bottom, height=height, pieces=tuple(pieces))
 
 
 def _placed(path: _Object, x: float, y: float) -> tuple[float, float]:

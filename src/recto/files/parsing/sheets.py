@@ -13,6 +13,7 @@ from recto.files.parsing import ods
 from recto.files.parsing.archive import member
 from recto.files.parsing.extraction import extract
 from recto.files.parsing.nodes import note
+from recto.files.parsing.old_books import NOTHING_SHOWN, Shown, shown_cells
 from recto.files.parsing.ports import Found, Frame, Opened
 from recto.files.parsing.tables import Row, table_elements, trimmed
 from recto.files.parsing.workbook import Cells, Line, Sheet, Workbook, open_workbook
@@ -61,12 +62,21 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
     found = extract(ods.ready(data) if form == "ods" else data, form, "tables")
     names = {page.page_number: page.sheet_name or "" for page in found.pages or []}
     tables: defaultdict[int, list[list[Row]]] = defaultdict(list)
+    cells = shown_cells(data) if form == "xls" else []
     for table in found.tables:
-        tables[table.page_number].append(trimmed(table.cells))
+        # Sheets that are nothing but charts are counted by one of them only.
+        known = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
+        tables[table.page_number].append(trimmed(_as_shown(table.cells, known)))
     is_hidden = HIDDEN[form](data)
+    charts = ods.charts(data) if form == "ods" else lambda _: iter(())
     for number in sorted({*names, *tables}):
         name = names.get(number, "")
-        yield name, is_hidden(name), chain.from_iterable(sheet_elements(_lines(rows)) for rows in tables[number])
+        elements = chain.from_iterable(sheet_elements(_lines(rows)) for rows in tables[number])
+        yield name, is_hidden(name), chain(elements, charts(name))
+
+
+def _as_shown(rows: Sequence[Sequence[str]], known: Shown) -> list[list[str]]:
+    return [[known.get((number, column), cell) for column, cell in enumerate(row)] for number, row in enumerate(rows)]
 
 
 def _lines(rows: Sequence[Row]) -> list[Line]:

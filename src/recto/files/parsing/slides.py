@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from recto.files.parsing.columns import with_tables
 from recto.files.parsing.deck import PICTURE, Deck, open_deck
 from recto.files.parsing.drawing import open_drawing
 from recto.files.parsing.extraction import extract
 from recto.files.parsing.nodes import SPEAKER_NOTES, content_of, elements_of, note, words_of
+from recto.files.parsing.old_slides import slide_tables
 from recto.files.parsing.ports import Found, Frame, Opened, Unit
 from recto.files.parsing.refusal import DAMAGED, Unreadable
 from recto.page.document import Element
@@ -75,8 +77,12 @@ def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
     by_slide = {
         key: [element for _, element in group] for key, group in groupby(marked, key=lambda one: max(1, one[0]))
     }
+    tables = list(slide_tables(data))
     for place in range(1, number + 1):
-        yield by_slide.get(place, [])
+        elements = by_slide.get(place, [])
+        texts = {one.text for one in elements}
+        own = [rows for rows in tables if texts.issuperset(filter(None, rows[0]))]
+        yield with_tables(elements, own, place)
 
 
 def heading(title: str) -> Iterator[Element]:
