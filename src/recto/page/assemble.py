@@ -13,6 +13,7 @@ from typing import NamedTuple
 from recto.page.compact import compact
 from recto.page.draft import Draft, behind, then
 from recto.page.facts import Facts
+from recto.page.failures import tell_errors
 from recto.page.fit import WireName, fit
 from recto.page.fold import fold
 from recto.page.front import Injected, front_of
@@ -56,6 +57,7 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     base, draft = _choose(facts, seen)
     draft = then(draft, repair(draft.messages))
     draft = then(draft, unhint(draft.messages)) if facts.turn else draft
+    draft = then(draft, tell_errors(draft.messages))
     draft = then(draft, guard(draft.messages))
     draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
     draft = then(draft, fit(draft.messages, facts.target))

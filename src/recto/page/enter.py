@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from recto.page.failures import FAILED
 from recto.page.log import Entry, Interrupted, View, view
-from recto.page.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.page.messages import STATUSES, AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 
 EXPIRED = "expired"
 # A longer name would fit into no index.
@@ -43,7 +44,7 @@ def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> t
     for message in messages:
         if isinstance(message, ToolMessage) and message.tool_call_id in waiting and not late:
             waiting.remove(message.tool_call_id)
-            entries.append(_named(replace(message, time=run.admitted), taken, run))
+            entries.append(_named(replace(message, time=run.admitted, error=_error_of(message)), taken, run))
         elif isinstance(message, UserMessage) and not _goes_on(seen, message):
             turn = replace(message, time=run.admitted, response_id=run.response_id)
             entries.append(_named(turn, taken, run))
@@ -64,6 +65,11 @@ def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall
         elif isinstance(message, AssistantMessage):
             return tuple(call for call in message.tool_calls if call.id not in answered and call.name not in own_tools)
     return ()
+
+
+def _error_of(message: ToolMessage) -> str | None:
+    """What a client calls a failure, never one of our own names for it: those mean that we answered."""
+    return f"{FAILED}{message.error}" if message.error in STATUSES else message.error
 
 
 def _is_late(seen: View, run: Entering) -> bool:
