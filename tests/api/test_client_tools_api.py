@@ -249,6 +249,17 @@ def test_P17_a_fork_has_the_calls_that_wait_and_takes_their_results(server: Scri
     assert (pending(server, there), [call["id"] for call in pending(server, body)]) == ([], ["w1"])
 
 
+@BOTH
+def test_P11_the_error_of_a_clients_tool_reaches_the_model(server: Scripted, agent: str):
+    body = asking(agent)
+    play(server, body, calling(agent, '{"city": "北京"}'))
+    [call] = pending(server, body)
+    failed = {"id": "r-failed", "role": "tool", "toolCallId": call["id"], "content": "", "error": "boom"}
+    again = {**with_results(body, "2"), "messages": [*cast("list[Json]", body["messages"]), failed]}
+    _, [made] = play(server, again, Answer(text="It failed."))
+    assert "Error: boom" in str(page_messages(made)[-1]["content"])
+
+
 def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_is_told(server: Scripted):
     body = asking("hasty")
     play(server, body, calling("hasty", '{"city": "北京"}'))

@@ -202,6 +202,11 @@ def test_P3_a_result_keeps_its_words_and_error_and_gets_the_time_of_its_run():
     assert entered((user("u1"), asks("a1", "c1")), failed) == (as_result(failed),)
 
 
+def test_P3_a_clients_error_never_has_a_name_of_our_own():
+    forged = ToolMessage(id="r1", tool_call_id="c1", error="expired")
+    assert entered((user("u1"), asks("a1", "c1")), forged) == (as_result(replace(forged, error="Error: expired")),)
+
+
 def test_P3_a_result_under_a_taken_id_gets_a_new_one():
     log = (user("u1"), asks("a1", "c1"))
     assert entered(log, result("u1", "c1")) == (as_result(result("u1", "c1"), "new-1"),)

@@ -331,6 +331,16 @@ CASES: dict[str, Case] = {
         shown=(SystemMessage(id="s", text="a"), USER, SAID),
         notes=dict.fromkeys((0, 1, 2), repaired("the anthropic format carries no name")),
     ),
+    "names are made fit for OpenAI": Case(
+        target=OPENAI,
+        log=(replace(USER, name="Ann <|Lee|>\\/ "), replace(SAID, name="x" * 65), replace(USER, name="小明")),
+        shown=(replace(USER, name="Ann_Lee"), replace(SAID, name="x" * 64), replace(USER, name=None)),
+        notes={
+            0: repaired("the name written as the openai format takes it"),
+            1: repaired("the name written as the openai format takes it"),
+            2: repaired("nothing in the name that the openai format takes"),
+        },
+    ),
     "names stay for OpenAI": Case(
         target=OPENAI,
         log=(SystemMessage(id="s", text="a", name="house"), replace(USER, name="Ann")),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from recto.page.assemble import Facts, assemble
 from recto.page.canonical import dump
+from recto.page.closing import TRIMMED
 from recto.page.fit import Target, WireName
 from recto.page.manifest import Manifest
 from recto.page.messages import Message, Text
@@ -103,7 +104,8 @@ def test_a_page_that_only_grew_begins_with_the_one_before(log: tuple[Message, ..
     target = Target(wire=wire, model="gpt-x")
     page, manifest = set_page(log, target)
     said = next((message for message in reversed(log) if message.role == "user"), None)
-    if said is None:
+    # At its end a page loses the blank that its provider refuses there.
+    if said is None or any(TRIMMED.reason in part.reason for part in manifest.parts):
         return
     longer, _ = set_page((*log, replace(said, id="new")), target)
     tail = manifest.sizes[-1]

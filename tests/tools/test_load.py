@@ -164,6 +164,14 @@ several = [three, made]
     assert names(tools_of_packages()) == ["one", "two", "three", "two"]
 
 
+MADE = """
+from dataclasses import replace
+from recto.tools.function import tool_from
+def one() -> None: ...
+made = tool_from(one)
+"""
+
+
 @pytest.mark.parametrize(
     ("module", "source", "reason"),
     [
@@ -171,6 +179,16 @@ several = [three, made]
         ("tools_raising", "1 / 0", "ZeroDivisionError"),
         ("tools_of_number", "it = 3", "it names 3"),
         ("tools_of_text", "it = 'abc'", "it names 'a'"),
+        (
+            "tools_misnamed",
+            f"{MADE}it = replace(made, offer=replace(made.offer, name='a b'))",
+            "tool 'a b': a name is 1",
+        ),
+        (
+            "tools_no_schema",
+            f"{MADE}it = replace(made, offer=replace(made.offer, parameters='[]'))",
+            "no JSON Schema: []",
+        ),
         ("tools_untyped", "def it(a): ...", "parameter 'a' has no type hint"),
     ],
 )

@@ -10,9 +10,11 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
+from recto.page.closing import CONTINUED, closing_word, trim_end
 from recto.page.compact import compact
 from recto.page.draft import Draft, behind, then
 from recto.page.facts import Facts
+from recto.page.failures import tell_errors
 from recto.page.fit import WireName, fit
 from recto.page.fold import fold
 from recto.page.front import Injected, front_of
@@ -39,11 +41,15 @@ class _At(NamedTuple):
 
 
 class _Base(NamedTuple):
-    """Everything a page may show, before any step: what was injected, then what is seen of the log, from `first` on."""
+    """Everything a page may show, before any step: what was injected, then what is seen of the log, from `first` on.
+
+    What `is_closed` has a last message that is not in the log either.
+    """
 
     front: tuple[Injected, ...]
     first: int
     messages: tuple[Message, ...]
+    is_closed: bool = False
 
 
 def assemble(facts: Facts) -> tuple[Page, Manifest]:
@@ -56,9 +62,11 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     base, draft = _choose(facts, seen)
     draft = then(draft, repair(draft.messages))
     draft = then(draft, unhint(draft.messages)) if facts.turn else draft
+    draft = then(draft, tell_errors(draft.messages))
     draft = then(draft, guard(draft.messages))
     draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
     draft = then(draft, fit(draft.messages, facts.target))
+    base, draft = _end(facts, base, draft)
     tools = set_tools(facts.tools if facts.tool_calling == "native" else (), facts.target.wire, facts.counter)
     talk = set_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
     folded = fold(
@@ -86,6 +94,19 @@ def _choose(facts: Facts, seen: View) -> tuple[_Base, Draft]:
     return _Base(front, len(injected), (*injected, *seen.messages)), behind(injected, chosen)
 
 
+def _end(facts: Facts, base: _Base, draft: Draft) -> tuple[_Base, Draft]:
+    """A conversation that ends as the model takes it; what is added stands behind all others."""
+    closing = closing_word(draft.messages, facts)
+    if closing is None:
+        return base, then(draft, trim_end(draft.messages, facts))
+    origin, notes = len(base.messages), {**draft.notes, len(base.messages): CONTINUED}
+    is_plain = isinstance(draft.origins, range) and len(draft.origins) == origin
+    origins = range(origin + 1) if is_plain else [*draft.origins, origin]
+    messages = (*draft.messages, closing)
+    closed = base._replace(messages=(*base.messages, closing), is_closed=True)
+    return closed, Draft(messages=messages, origins=origins, notes=notes)
+
+
 def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galley:
     """The conversation with what was noted of each message, its folded bytes, and those left out where they stood."""
     parts, sizes, segments = list(talk.parts), list(talk.sizes), list(talk.segments)
@@ -102,6 +123,8 @@ def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galle
         setting = remember_last(draft.messages[place], _set_changed, note, parts[place], before, at)
         sizes[place] += len(setting.segment.data) - len(segments[2 * place + 1].data)
         parts[place], segments[2 * place + 1] = setting
+    if base.is_closed:
+        parts[-1] = replace(parts[-1], kind="closing")
     asides = _tell_the_front(parts, places, base.front)
     ordered = origins if isinstance(origins, range) else sorted(origins)
     for origin in sorted(left_out):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from recto.page.failures import FAILED
 from recto.page.log import Entry, Interrupted, View, view
-from recto.page.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.page.messages import STATUSES, AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 from recto.page.next_step import how_answered
 
 EXPIRED = "expired"
@@ -49,7 +50,7 @@ def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> t
     for message in messages:
         if isinstance(message, ToolMessage) and message.tool_call_id in waiting and not late:
             waiting.remove(message.tool_call_id)
-            entries.append(_named(replace(message, time=run.admitted), taken, run))
+            entries.append(_named(replace(message, time=run.admitted, error=_error_of(message)), taken, run))
         elif isinstance(message, UserMessage) and not _goes_on(seen, message):
             entries.append(_new_turn(message, taken, run))
     if late and not any(isinstance(entry, UserMessage) for entry in entries):
@@ -85,6 +86,11 @@ def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall
             waiting = [call for call in message.tool_calls if call.id not in answered]
             return tuple(call for call in waiting if call.is_for_client(otherwise=call.name not in own_tools))
     return ()
+
+
+def _error_of(message: ToolMessage) -> str | None:
+    """What a client calls a failure, never one of our own names for it: those mean that we answered."""
+    return f"{FAILED}{message.error}" if message.error in STATUSES else message.error
 
 
 def _is_late(seen: View, run: Entering) -> bool:

@@ -5,6 +5,7 @@ After this, encoding refuses nothing. Roles for people only (reasoning, activity
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
@@ -53,6 +54,10 @@ EMPTY_MARK = "(empty)"
 EMPTY_SAID = "an empty message is not allowed here, so it says that it is empty"
 NOTHING_CARRIED = "nothing in it that the {wire} format can carry"
 NO_NAME = "the {wire} format carries no name"
+NEW_NAME = "the name written as the {wire} format takes it"
+NAME_LEFT_OUT = "nothing in the name that the {wire} format takes"
+# What OpenAI refuses in a name, and how much of one it takes.
+NOT_IN_NAME, LONGEST_NAME = re.compile(r"[^a-zA-Z0-9_-]+"), 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +109,8 @@ def _is_plain(message: Message, wire: WireName) -> bool:
     """Whether a message surely fits: words, or calls without state, in the format that takes them as they are."""
     if wire != "openai" or not isinstance(message, (UserMessage, AssistantMessage, ToolMessage)):
         return False
+    if not isinstance(message, ToolMessage) and message.name:
+        return False
     match message.parts:
         case (Text(),) | (ToolCall(state=None),) | (Text(), ToolCall(state=None)):
             return True
@@ -135,7 +142,7 @@ def _fit_message(message: Message, to: _To) -> _Fitted:
         case SystemMessage() | DeveloperMessage() if wire == "anthropic" and _is_blank(message.text):
             return _Fitted(None, (EMPTY_TEXT,))
         case SystemMessage() | DeveloperMessage():
-            return _without_name(message, wire, ())
+            return _with_good_name(message, wire, ())
         case AssistantMessage():
             return _fit_assistant(message, to)
         case ToolMessage() | UserMessage():
@@ -144,7 +151,7 @@ def _fit_message(message: Message, to: _To) -> _Fitted:
                 parts, reasons = (Text(text=EMPTY_MARK),), (*reasons, EMPTY_SAID)
             shown = tuple(part for part in parts if not isinstance(part, ToolCall))
             changed = replace(message, parts=shown) if reasons else message
-            return _without_name(changed, wire, reasons)
+            return _with_good_name(changed, wire, reasons)
 
 
 def _fit_assistant(message: AssistantMessage, to: _To) -> _Fitted:
@@ -155,13 +162,23 @@ def _fit_assistant(message: AssistantMessage, to: _To) -> _Fitted:
         parts = ordered
     if all(isinstance(part, Opaque) and part.is_thought for part in parts):
         return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire)))
-    return _without_name(replace(message, parts=parts) if reasons else message, to.wire, reasons)
+    return _with_good_name(replace(message, parts=parts) if reasons else message, to.wire, reasons)
 
 
-def _without_name(message: Named, wire: WireName, reasons: tuple[str, ...]) -> _Fitted:
-    if wire == "anthropic" and not isinstance(message, ToolMessage) and message.name:
-        return _Fitted(replace(message, name=None), (*reasons, NO_NAME.format(wire=wire)))
+def _with_good_name(message: Named, wire: WireName, reasons: tuple[str, ...]) -> _Fitted:
+    if not isinstance(message, ToolMessage) and message.name:
+        name, reason = _fit_name(message.name, wire)
+        if name != message.name:
+            return _Fitted(replace(message, name=name), (*reasons, reason.format(wire=wire)))
     return _Fitted(message, reasons) if reasons else AS_IS
+
+
+def _fit_name(name: str, wire: WireName) -> tuple[str | None, str]:
+    """A name in a form the format takes (P3), the same for the same name; None where there is none."""
+    if wire == "anthropic":
+        return None, NO_NAME
+    good = NOT_IN_NAME.sub("_", name).strip("_") if NOT_IN_NAME.search(name) else name
+    return (good[:LONGEST_NAME], NEW_NAME) if good else (None, NAME_LEFT_OUT)
 
 
 def _fit_parts(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from recto.page.canonical import dump
-from recto.page.draft import Draft, replaced
-from recto.page.growing import grow
+from recto.page.draft import Draft
 from recto.page.manifest import Note
-from recto.page.messages import Message, Text, ToolMessage, ToolPart, remember
+from recto.page.messages import Message, Text, ToolMessage, ToolPart
+from recto.page.results import change_results
 from recto.page.ui_told import HINTS, hinted
 
 UNHINTED = Note(decision="cut", rule="P14", reason="without its ui_hints, which are for clients; they get them all")
@@ -17,22 +17,7 @@ UNHINTED = Note(decision="cut", rule="P14", reason="without its ui_hints, which 
 
 def unhint(messages: Sequence[Message]) -> Draft:
     """The conversation with tool results that hold no hints. The log keeps them; clients get what they compile to."""
-    return replaced(messages, grow(messages, _find_hinted).shown, UNHINTED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Hinted:
-    """Tool results without their hints, by place, among so many messages."""
-
-    count: int = 0
-    shown: Mapping[int, Message] = field(default_factory=dict[int, Message])
-
-
-def _find_hinted(known: _Hinted | None, messages: Sequence[Message]) -> _Hinted:
-    known = known or _Hinted()
-    tools = [(place, one) for place, one in enumerate(messages, start=known.count) if isinstance(one, ToolMessage)]
-    found = {place: plain for place, one in tools if (plain := remember(one, _unhinted)) is not one}
-    return _Hinted(count=known.count + len(messages), shown={**known.shown, **found})
+    return change_results(messages, _unhinted, UNHINTED)
 
 
 def _unhinted(message: ToolMessage) -> ToolMessage:

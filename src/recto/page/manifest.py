@@ -13,7 +13,7 @@ from recto.page.sightings import LeftAlone
 from recto.page.tokens import TokenCount
 
 Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
-Kind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message"]
+Kind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message", "closing"]
 # Which of two decisions on one message tells more.
 WEIGHT: Mapping[Decision, int] = {"kept": 0, "repaired": 1, "injected": 2, "cut": 3, "folded": 4, "dropped": 5}
 Span: TypeAlias = tuple[int, int]

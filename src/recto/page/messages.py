@@ -18,6 +18,13 @@ Memo: TypeAlias = dict[Hashable, object]
 UNKNOWN = object()
 # What providers call the blocks and fields that hold a model's thinking.
 THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details"})
+# What a failure is called where the words of its result are our own; what others call it is never one of these.
+STATUSES = frozenset(
+    {
+        *("error", "failed", "timeout", "unknown_tool", "invalid_arguments", "interrupted", "cut_off", "expired"),
+        *("needs_consent", "too_many_calls"),
+    }
+)
 FileKind: TypeAlias = Literal["document", "image", "audio", "video"]
 # The server runs its agents' tools and the client its own; a form is the client's answer to a tool of the agent's.
 Runner: TypeAlias = Literal["server", "client", "form"]

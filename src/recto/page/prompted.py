@@ -8,6 +8,7 @@ from itertools import groupby
 
 from recto.page.canonical import dump
 from recto.page.draft import Draft
+from recto.page.failures import FAILED
 from recto.page.fit import file_mark
 from recto.page.manifest import Note
 from recto.page.messages import (
@@ -29,8 +30,6 @@ RULE = "P11"
 CALLS = "calls written as text, for a model without native ones"
 RESULT = "result written as text, for a model without native calls"
 STATE_LEFT_OUT = "{name} of {maker} left out: words cannot carry it"
-# Words have no flag for a failure.
-FAILED = "Error: "
 
 
 def as_prompted(messages: Sequence[Message]) -> Draft:
@@ -87,9 +86,8 @@ def _result_in_words(message: ToolMessage, name: str) -> UserMessage:
 
 def _content(message: ToolMessage) -> str:
     content = "\n".join(_words(part) for part in message.parts if not isinstance(part, Opaque))
-    if message.error is None or content.startswith(FAILED):
-        return content
-    return f"{FAILED}{content or message.error}"
+    # Words have no flag for a failure.
+    return content if message.error is None or content.startswith(FAILED) else f"{FAILED}{content or message.error}"
 
 
 def _words(part: Text | File) -> str:

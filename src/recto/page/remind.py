@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from recto.page.draft import Draft, replaced, then, unchanged
@@ -30,6 +30,7 @@ from recto.page.messages import (
 )
 from recto.page.prompt import language
 from recto.page.reminder import FRAME_TAGS, Locale, escape, files_section, neutralise, reminder, with_reminder
+from recto.page.results import change_results
 
 CURRENT = Note(decision="injected", rule="F1", reason="what the user has at hand in this turn")
 PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by their ids")
@@ -53,23 +54,7 @@ SEEN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 def guard(messages: Sequence[Message]) -> Draft:
     """The conversation with tool results in which our own tags mean nothing (F3)."""
-    forged = grow(messages, _find_forged)
-    return replaced(messages, forged.shown, NEUTRALISED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Forged:
-    """Tool results that had to be changed, by place, among so many messages."""
-
-    count: int = 0
-    shown: Mapping[int, Message] = field(default_factory=dict[int, Message])
-
-
-def _find_forged(known: _Forged | None, messages: Sequence[Message]) -> _Forged:
-    known = known or _Forged()
-    tools = [(place, one) for place, one in enumerate(messages, start=known.count) if isinstance(one, ToolMessage)]
-    found = {place: harmless for place, one in tools if (harmless := remember(one, _neutralised)) is not one}
-    return _Forged(count=known.count + len(messages), shown={**known.shown, **found})
+    return change_results(messages, _neutralised, NEUTRALISED)
 
 
 def _neutralised(message: ToolMessage) -> ToolMessage:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from recto.errors import SettingsError
 from recto.page.cut import cut_to
+from recto.page.failures import error_told
 from recto.page.input_files import clean_files, display_name
 from recto.page.messages import (
     ActivityMessage,
@@ -156,7 +157,10 @@ def _lines(message: Message) -> Iterator[str]:
         case UserMessage() if message.response_id:
             yield from (line for part in message.parts if not isinstance(part, File) for line in _part_lines(part))
             yield from _file_lines(message)
-        case AssistantMessage() | UserMessage() | ToolMessage():
+        case ToolMessage():
+            yield from filter(None, (error_told(message),))
+            yield from (line for part in message.parts for line in _part_lines(part))
+        case AssistantMessage() | UserMessage():
             yield from (line for part in message.parts for line in _part_lines(part))
         case ActivityMessage():
             yield message.content

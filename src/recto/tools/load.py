@@ -16,12 +16,12 @@ from typing import cast
 
 from recto.agents.agent import Agent
 from recto.agents.file_input import READING, with_reading
-from recto.errors import SettingsError
+from recto.errors import SettingsError, WireError
 from recto.skills.skill import Skill
 from recto.tools.calculator import calculator
 from recto.tools.current_time import current_time
 from recto.tools.file_read import file_read
-from recto.tools.function import tool_from
+from recto.tools.function import NAME, tool_from
 from recto.tools.mark import mark_of
 from recto.tools.ports import Tool
 from recto.tools.read_documents import read_documents
@@ -151,7 +151,20 @@ def _tools_of_point(point: EntryPoint) -> Iterator[Tool]:
     for one in cast("Iterable[object]", value) if isinstance(value, Iterable) else (value,):
         if not isinstance(one, Tool | FunctionType):
             raise _broken_point(point, f"it names {one!r}; name a function, a tool, or an iterable of them")
-        yield one if isinstance(one, Tool) else _tool_of_point(point, one)
+        yield _checked(point, one) if isinstance(one, Tool) else _tool_of_point(point, one)
+
+
+def _checked(point: EntryPoint, tool: Tool) -> Tool:
+    """A tool that a package made itself, if providers take it (P11)."""
+    from recto.tools.schema import Schemas  # here: few packages make their own, and every command would wait for it
+
+    if not NAME.fullmatch(tool.name):
+        raise _broken_point(point, f"tool {tool.name!r}: a name is 1 to 64 letters, digits, _ or -, all ASCII")
+    try:
+        Schemas().admit_now((tool.offer,))
+    except WireError as error:
+        raise _broken_point(point, error.problem) from error
+    return tool
 
 
 def _tool_of_point(point: EntryPoint, function: FunctionType) -> Tool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +20,9 @@ import jsonschema_rs
 from recto.errors import WireError
 from recto.page import ToolOffer
 from recto.page.canonical import Json, load, scrub
+from recto.tools.function import NAME
 from recto.tools.schema_cost import cost, linear, matching, size, weigh_patterns, without_patterns
 
-# What providers take (P11).
-TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 LONGEST_ARGUMENTS = 1_000_000
 DEEPEST_ARGUMENTS = 64
 # Steps of checking, up to 0.4 microseconds each. Schemas that refer to themselves twice double them at each level.
@@ -97,7 +95,7 @@ class Schemas:
             problem = f"are {len(tools)}, {self._limits.client_tools} are allowed; send fewer"
             raise WireError(where="tools", problem=problem)
         for place, tool in enumerate(tools):
-            if not TOOL_NAME.fullmatch(tool.name):
+            if not NAME.fullmatch(tool.name):
                 problem = f"{tool.name[:64]!r} is no name of a tool; write 1 to 64 letters, digits, `_` and `-`"
                 raise WireError(where=f"tools[{place}].name", problem=problem)
         if tools:

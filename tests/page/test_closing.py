@@ -1,0 +1,103 @@
+"""P8, R10: a page ends with a user's word or a tool's result, whatever was broken off before, in both wires."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recto.page import AssistantMessage, Facts, Interrupted, Target, Text, Turn, UserMessage, assemble
+from recto.page.canonical import Json
+from recto.page.closing import CONTINUED, TRIMMED
+from recto.page.fit import WireName
+from recto.page.log import Entry
+from recto.page.messages import Message, ReasoningMessage, SystemMessage
+from recto.page.setting import Page
+from tests.page.log_strategies import FOLD, OFFERS, logs
+from tests.page.page_rules import gaps, orphans, parse
+from tests.page.talk import asks, result
+
+WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
+asked = UserMessage(id="u", parts=(Text(text="Tell me."),), response_id="r")
+partial = AssistantMessage(id="a", parts=(Text(text="Once upon "),))
+broken_off = Interrupted(id="i", message="a", reason="broken off")
+
+
+def facts_of(log: Sequence[Entry], wire: WireName, calling: Literal["native", "prompt"] = "native") -> Facts:
+    return Facts(
+        log=tuple(log),
+        target=Target(wire=wire, model="claude-x"),
+        tools=OFFERS,
+        tool_calling=calling,
+        turn=Turn(response_id="r"),
+        locale="en",
+        fold=replace(FOLD),
+    )
+
+
+def said(page: Page) -> list[Mapping[str, Json]]:
+    return list(cast("Sequence[Mapping[str, Json]]", parse(page)["messages"]))
+
+
+@WIRES
+def test_P8_a_turn_that_goes_on_after_a_cancel_ends_with_a_users_word(wire: WireName):
+    page, manifest = assemble(facts_of((asked, partial, broken_off), wire))
+    words: dict[str, Json] = {
+        "openai": "Continue.",
+        "anthropic": [{"type": "text", "text": "Continue."}],
+    }
+    assert said(page)[-1] == {"role": "user", "content": words[wire]}
+    assert "Once upon " in str(said(page)[-2])
+    assert list(gaps(page, manifest)) == []
+    part = manifest.parts[-2]
+    told = (part.kind, part.source, part.role, part.decision, part.reason)
+    assert told == ("closing", "closing", "user", "injected", CONTINUED.reason)
+
+
+def test_P8_the_word_is_in_the_language_of_the_agent():
+    page, _ = assemble(replace(facts_of((asked, partial), "openai"), locale="zh"))
+    assert said(page)[-1]["content"] == "请继续。"
+
+
+@WIRES
+@pytest.mark.parametrize(
+    "log",
+    [
+        (asked, asks("a", "c1"), result("t", "c1")),
+        (asked,),
+        (asked, AssistantMessage(id="a", parts=(Text(text=" \n"),)), asks("b", "c1"), result("t", "c1")),
+    ],
+)
+def test_a_page_that_ends_with_a_user_or_a_result_is_left_as_it_is(wire: WireName, log: tuple[Message, ...]):
+    _, manifest = assemble(facts_of(log, wire))
+    assert all(part.source != "closing" for part in manifest.parts)
+
+
+@WIRES
+def test_what_is_shown_to_people_or_stands_elsewhere_is_no_end(wire: WireName):
+    log = (asked, partial, ReasoningMessage(id="t", text="Hm."), SystemMessage(id="s", text="Be brief."))
+    page, _ = assemble(facts_of(log, wire))
+    assert said(page)[-1]["role"] == "user"
+
+
+def test_a_conversation_of_others_only_loses_a_blank_that_its_provider_refuses():
+    log = (replace(asked, response_id=""), partial)
+    page, manifest = assemble(Facts(log=log, target=Target(wire="anthropic")))
+    assert said(page)[-1] == {"role": "assistant", "content": [{"type": "text", "text": "Once upon"}]}
+    assert TRIMMED.reason in manifest.parts[-2].reason
+    page, _ = assemble(Facts(log=log))
+    assert said(page)[-1]["content"] == "Once upon "
+
+
+@settings(max_examples=50)
+@given(logs(), st.sampled_from(("openai", "anthropic")), st.sampled_from(("native", "prompt")))
+def test_P8_no_page_of_a_turn_ends_with_the_assistant(
+    log: tuple[Message, ...], wire: WireName, calling: Literal["native", "prompt"]
+):
+    page, manifest = assemble(facts_of(log, wire, calling))
+    talk = [message for message in said(page) if message["role"] not in ("system", "developer")]
+    assert not talk or talk[-1]["role"] in ("user", "tool")
+    assert list(gaps(page, manifest)) == []
+    assert orphans(parse(page), wire) == []
