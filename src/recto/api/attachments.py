@@ -158,7 +158,7 @@ ROUTES = (
         body=UploadForm,
         media=FORM,
         answer=UploadedShape,
-        refusals=(408, 413, 415, 422),
+        refusals=(413, 422),
         examples={"answer": UPLOADED_EXAMPLE},
     ),
     Route(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -30,6 +30,10 @@ LONG_MESSAGE = f"The parts of the message exceed {MAX_BYTES:,} bytes. Upload fil
 TOO_DEEP = "is nested too deep to be stored; make it flatter"
 # What the run calls what the user says, and what the user wishes.
 CONTENT, PROPS = "messages[0].content", "forwardedProps."
+MESSAGES = (
+    "A list of what was said, each with `role` and `content`. It is looked at only where there is no `message`, for "
+    "the last of the role `user`: words, or parts of AG-UI, texts and files as `POST /api/v1/agent/runs` takes them."
+)
 EXAMPLE: Json = {"message": "Read my bazi: I was born on 1990-05-15 at 14:30 in Beijing.", "conversation_id": THREAD}
 
 
@@ -41,22 +45,11 @@ class Said:
     where: str
 
 
-class ChatMessage(BaseModel):
-    """A message as the client has it. Only the last of a user is read, and only where there is no `message`."""
-
-    model_config = ConfigDict(extra="allow")
-
-    role: str
-    content: str | list[dict[str, object]] | None = Field(
-        default=None, description="Words, or parts of AG-UI: texts, and files as `POST /api/v1/agent/runs` takes them."
-    )
-
-
 class ChatBody(BaseModel):
     """What the user says, and in which conversation. Unknown fields are ignored."""
 
     message: str | None = Field(default=None, description="The user's words.")
-    messages: list[ChatMessage] | None = Field(default=None, description="Read where there is no `message`.")
+    messages: object = Field(default=None, description=MESSAGES)
     conversation_id: str | None = Field(
         default=None,
         description="The thread; without one a new one begins, named in the first event.",
@@ -171,7 +164,7 @@ ROUTES = (
         tag="runs",
         body=ChatBody,
         streams=True,
-        refusals=(404, 409, 413, 415, 422),
+        refusals=(404, 409, 413, 422),
         examples={"body": EXAMPLE},
     ),
 )

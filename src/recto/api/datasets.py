@@ -159,7 +159,7 @@ ROUTES = (
         status=201,
         body=DatasetBody,
         answer=DatasetShape,
-        refusals=(413, 415, 422),
+        refusals=(413, 422),
         examples={"body": DATASET_BODY, "answer": DATASET_EXAMPLE},
     ),
     Route(
@@ -187,7 +187,7 @@ ROUTES = (
         tag="datasets",
         body=DatasetChangeBody,
         answer=DatasetShape,
-        refusals=(404, 413, 415, 422),
+        refusals=(404, 413, 422),
         examples={"body": {"sharedWith": ["*"]}, "answer": DATASET_EXAMPLE},
     ),
     Route(

@@ -153,7 +153,7 @@ ROUTES = (
         body=ProfileBody,
         more_media=(MERGE_MEDIA,),
         answer=ProfileShape,
-        refusals=(413, 415, 422),
+        refusals=(413, 422),
         examples={"body": PROFILE_BODY, "answer": PROFILE_EXAMPLE},
     ),
     Route(
@@ -163,7 +163,7 @@ ROUTES = (
         tag="profile",
         body=TierBody,
         answer=TierShape,
-        refusals=(404, 413, 415, 422),
+        refusals=(404, 413, 422),
         examples={"body": {"tier": "pro"}, "answer": TIER_EXAMPLE},
     ),
 )

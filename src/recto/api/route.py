@@ -35,9 +35,9 @@ STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"r
 class Route:
     """One method of one path. `refusals` are the statuses it may refuse with, beside those any route may.
 
-    `body` is what it takes, as `media` or one of `more_media`; `answer` what it gives with `status`; `streams` says
-    that it can answer with events, `text` is the media type of an answer that is neither. One that `is_open` needs no
-    credentials.
+    `body` is what it takes, as `media` or one of `more_media`, and whether it needs one; `answer` what it gives with
+    `status`; `streams` says that it can answer with events, `text` is the media type of an answer that is neither. One
+    that `is_open` needs no credentials.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -47,6 +47,7 @@ class Route:
     answer: type[BaseModel] | None = None
     status: int = 200
     body: type[BaseModel] | None = None
+    needs_body: bool = True
     media: str = JSON_MEDIA
     more_media: tuple[str, ...] = ()
     refusals: tuple[int, ...] = ()
@@ -119,8 +120,9 @@ def _answers(route: Route) -> dict[int | str, dict[str, object]]:
     answers: dict[int | str, dict[str, object]] = {
         status: {"description": HTTPStatus(status).phrase, "content": content} for status, content in given.items()
     }
-    common = (400, 421, 429, 503) if route.is_open else (400, 401, 403, 421, 429, 503)
-    for status in sorted({*route.refusals, *common}):
+    common = {400, 408, 421, 429, 431, 503} | (set[int]() if route.is_open else {401, 403})
+    of_bodies = {415} if route.method != "GET" else set[int]()
+    for status in sorted({*route.refusals, *common, *of_bodies}):
         refused = {PROBLEM_MEDIA: {"schema": _schema(Problem)}}
         answers[status] = {"description": HTTPStatus(status).phrase, "content": refused}
     return answers
@@ -132,7 +134,7 @@ def _body(route: Route) -> dict[str, object]:
         return security
     content: dict[str, object] = {media: {"schema": _schema(route.body)} for media in (route.media, *route.more_media)}
     content[route.media] = {"schema": _schema(route.body), **_example(route.examples.get("body"))}
-    return {**security, "requestBody": {"required": True, "content": content}}
+    return {**security, "requestBody": {"required": route.needs_body, "content": content}}
 
 
 @cache

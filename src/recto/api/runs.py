@@ -252,7 +252,7 @@ ROUTES = (
         body=RunBody,
         answer=TaskAccepted,
         streams=True,
-        refusals=(404, 409, 413, 415, 422),
+        refusals=(404, 409, 413, 422),
         examples={"body": RUN_BODY, "answer": ACCEPTED},
     ),
     Route(
@@ -278,7 +278,7 @@ ROUTES = (
         handler=cancel_run,
         tag="runs",
         answer=RunShape,
-        refusals=(404, 415, 422),
+        refusals=(404, 422),
         examples={"answer": RUN_EXAMPLE},
     ),
 )

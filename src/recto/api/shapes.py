@@ -48,8 +48,8 @@ class ToolShape(BaseModel):
     """A tool the client answers itself."""
 
     name: str
-    description: str = ""
-    parameters: dict[str, object] = Field(default_factory=dict[str, object], description="JSON Schema")
+    description: str | None = ""
+    parameters: dict[str, object] | None = Field(default=None, description="JSON Schema")
 
 
 class ContextShape(BaseModel):
@@ -67,9 +67,9 @@ class RunBody(BaseModel):
     parent_run_id: str | None = Field(default=None, alias="parentRunId")
     state: object = None
     messages: list[MessageShape] = Field(max_length=200)
-    tools: list[ToolShape] = []
-    context: list[ContextShape] = []
-    forwarded_props: dict[str, object] = Field(default_factory=dict[str, object], alias="forwardedProps")
+    tools: list[ToolShape] | None = []
+    context: list[ContextShape] | None = []
+    forwarded_props: dict[str, object] | None = Field(default=None, alias="forwardedProps")
 
 
 class TaskAccepted(BaseModel):

@@ -102,8 +102,8 @@ class DatasetBody(BaseModel):
     """A new dataset."""
 
     name: Name
-    description: Description = ""
-    shared_with: SharedWith = Field(default=[], alias="sharedWith")
+    description: Description | None = ""
+    shared_with: SharedWith | None = Field(default=[], alias="sharedWith")
 
 
 class DatasetChangeBody(BaseModel):

@@ -210,7 +210,7 @@ ROUTES = (
         tag="threads",
         body=TitleBody,
         answer=ThreadShape,
-        refusals=(404, 413, 415, 422),
+        refusals=(404, 413, 422),
         examples={"body": {"title": "Plan my week"}, "answer": THREAD_EXAMPLE},
     ),
     Route(
@@ -229,8 +229,9 @@ ROUTES = (
         tag="threads",
         status=201,
         body=ForkBody,
+        needs_body=False,
         answer=ThreadShape,
-        refusals=(404, 413, 415, 422),
+        refusals=(404, 413, 422),
         examples={"body": {"before": "msg-002"}, "answer": THREAD_EXAMPLE},
     ),
     Route(
