@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+# A longer path is worked out each time: what is remembered must not take much memory.
+KNOWN_CHARACTERS = 512
 DRIVE = re.compile(r"[A-Za-z]:(?=/|$)")
 
 
@@ -26,9 +28,17 @@ class _Split:
     steps: tuple[str, ...]
 
 
-@lru_cache(maxsize=65_536)
 def normalise(path: str, project: Project) -> str:
     """The one name of a path: relative to the root where it is inside, else as given, without `.`, `..` and ends."""
+    return _known(path, project) if len(path) <= KNOWN_CHARACTERS else _normalised(path, project)
+
+
+@lru_cache(maxsize=16_384)
+def _known(path: str, project: Project) -> str:
+    return _normalised(path, project)
+
+
+def _normalised(path: str, project: Project) -> str:
     name = _inside(path, project) if project.root else None
     if name is None:
         name = _join(_split(path, windows=project.root is None or _is_windows(project.root)))

@@ -11,14 +11,14 @@ import pytest_asyncio
 
 from recto.errors import FileRefused
 from recto.files.parsing.pool import Parsers, PoolSettings
-from recto.files.parsing.ports import MEBIBYTE, ParseLimits
+from recto.files.parsing.ports import ParseLimits
 from tests.files.parsing import hostile
 from tests.files.parsing.a_pool import children, text_from
 from tests.files.parsing.hostile import DEEP, DOCUMENTS
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 
-HARSH = ParseLimits(seconds=5, memory_bytes=1_024 * MEBIBYTE, pages=500, characters=2_000_000)
+HARSH = ParseLimits(seconds=5, pages=500, characters=2_000_000)
 # Starting a child again takes its time too, on a machine that does much else.
 SPARE_SECONDS = 20
 GOOD = "good words"
@@ -65,7 +65,7 @@ class Peak:
 
 def peak_of(pid: int) -> int:
     with suppress(OSError):
-        found = re.search(r"VmPeak:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
         return int(found[1]) * 1_024 if found else 0
     return 0
 
