@@ -65,6 +65,8 @@ def test_C1_help_names_every_option_and_the_exit_codes(tmp_path: Path):
         pytest.param({"RECTO_HOST": "0.0.0.0"}, ["host is '0.0.0.0'", "127.0.0.1"], id="open to everybody"),
         pytest.param({"RECTO_PROXIES": "*"}, ["RECTO_PROXIES is '*'", "by commas"], id="everybody a proxy"),
         pytest.param({"RECTO_PROXIES": "10.0.0.1,proxy"}, ["RECTO_PROXIES", "'proxy'"], id="a proxy by name"),
+        pytest.param({"RECTO_TIMEZONE": "Mars"}, ["RECTO_TIMEZONE is 'Mars'", "such as Asia/Shanghai"], id="no zone"),
+        pytest.param({"RECTO_SYNCHRONOUS": "x"}, ["RECTO_SYNCHRONOUS is 'x'", "'NORMAL' or 'FULL'"], id="no choice"),
         pytest.param({"RECTO_LEASE_SECONDS": "0"}, ["RECTO_LEASE_SECONDS is '0'", "greater than 0"], id="no lease"),
     ],
 )

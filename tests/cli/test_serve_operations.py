@@ -64,6 +64,7 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     assert {f"limits.{field.name}" for field in fields(Limits)} <= shown
     assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY", "OPENAI_BASE_URL", "RECTO_MODEL_URL"} <= shown
     assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", "agents: chat, docs, vibe, vibe-en"} <= {*lines}
+    assert {"agent = (not set)", "where nobody is named: vibe on /api/v1/chat, chat everywhere else"} <= {*lines}
     assert not list(tmp_path.iterdir())
 
 

@@ -231,9 +231,9 @@ def _checked(kind: type[BaseModelT], values: Mapping[str, object], prefix: str) 
         name = {PREFIX: PREFIX + name.upper(), "--": f"--{name.replace('_', '-')}"}.get(prefix, name)
         is_open = first["type"] != "extra_forbidden" and first["loc"][-1] not in SECRETS
         value = first["input"] if is_open else HIDDEN
-        raise SettingsError(
-            name=name, value=value, allowed=first["msg"].lower().removeprefix("value error, ")
-        ) from error
+        # Only its first letter is made small: there are names in it.
+        told = first["msg"].removeprefix("Value error, ")
+        raise SettingsError(name=name, value=value, allowed=told[:1].lower() + told[1:]) from error
 
 
 def _given(table: BaseModel) -> dict[str, object]:
