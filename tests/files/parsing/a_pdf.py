@@ -41,3 +41,29 @@ def lines_of(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -
     upright = [f"{x} 700 m {x} {bottom} l " for x in range(72, right + 1, width)]
     across = [f"72 {y} m {right} {y} l " for y in range(bottom, 701, height)]
     return "".join(f"{one}S " for one in (*upright, *across))
+
+
+def unicode_page(*lines: str) -> bytes:
+    """A page of lines in any script, each character drawn from left to right as it stands here."""
+    known = sorted({letter for line in lines for letter in line})
+    codes = " ".join(f"<{ord(one):04X}> <{ord(one):04X}>" for one in known)
+    letters = (
+        "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <0000> <FFFF> endcodespacerange "
+        f"{len(known)} beginbfchar {codes} endbfchar endcmap end"
+    )
+    drawn = (
+        f"BT /F 12 Tf 72 {700 - 20 * number} Td <{''.join(f'{ord(one):04X}' for one in line)}> Tj ET "
+        for number, line in enumerate(lines)
+    )
+    system = "<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>"
+    shape = "/Flags 4/FontBBox[0 -200 600 800]/ItalicAngle 0/Ascent 800/Descent -200/CapHeight 700/StemV 80"
+    return made(
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>",
+        stream("".join(drawn)),
+        "<</Type/Font/Subtype/Type0/BaseFont/A/Encoding/Identity-H/DescendantFonts[6 0 R]/ToUnicode 7 0 R>>",
+        f"<</Type/Font/Subtype/CIDFontType2/BaseFont/A/CIDSystemInfo{system}/DW 600/FontDescriptor 8 0 R>>",
+        stream(letters),
+        f"<</Type/FontDescriptor/FontName/A{shape}>>",
+    )

@@ -17,6 +17,7 @@ from recto.files.parsing.ocr import Reader, reader_for
 from recto.files.parsing.pdfium import FEW_LETTERS, PageSight, Pdf, Rules, letters, open_pdf
 from recto.files.parsing.ports import Found, Frame, Opened, Task
 from recto.files.parsing.refusal import DAMAGED, Unreadable
+from recto.files.parsing.right_to_left import in_order
 from recto.page.document import Element
 
 # The first pages are there at once; larger parts are quicker as a whole.
@@ -239,7 +240,7 @@ def fuller(structured: Sequence[Element], seen: PageSight, page: int) -> Sequenc
     if letters(text) > MISSED_RATIO * found + MISSED_CHARACTERS or _is_torn(structured, text):
         bare = [Element(kind="paragraph", text=text.strip(), page=page)]
         return with_tables(bare, seen.tables, page)
-    return with_missed(with_tables(structured, seen.tables, page), text, page)
+    return with_missed(in_order(with_tables(structured, seen.tables, page), text), text, page)
 
 
 def _is_torn(structured: Sequence[Element], text: str) -> bool:

@@ -68,11 +68,11 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
         known = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
         tables[table.page_number].append(trimmed(_as_shown(table.cells, known)))
     is_hidden = HIDDEN[form](data)
-    charts = ods.charts(data) if form == "ods" else lambda _: iter(())
+    charts = ods.charts(data) if form == "ods" else None
     for number in sorted({*names, *tables}):
         name = names.get(number, "")
         elements = chain.from_iterable(sheet_elements(_lines(rows)) for rows in tables[number])
-        yield name, is_hidden(name), chain(elements, charts(name))
+        yield name, is_hidden(name), chain(elements, charts(name) if charts else ())
 
 
 def _as_shown(rows: Sequence[Sequence[str]], known: Shown) -> list[list[str]]:
