@@ -200,6 +200,7 @@ def test_C2_recto_toml_of_the_folder_is_read_unless_another_is_named(tmp_path: P
         ("RECTO_SHELF_THREADS", "5", "shelf_threads", 5),
         ("RECTO_SHELF_ENTRIES", "6", "shelf_entries", 6),
         ("RECTO_SHELF_BYTES", "7", "shelf_bytes", 7),
+        ("RECTO_QUOTES_AT_ONCE", "3", "quotes_at_once", 3),
         ("RECTO_EVENT_CHARACTERS", "7", "event_characters", 7),
         ("RECTO_DATABASE_CONNECTIONS", "8", "database_connections", 8),
     ],

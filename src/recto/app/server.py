@@ -295,6 +295,7 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
             store,
             ShelfSettings(threads=settings.shelf_threads, entries=settings.shelf_entries, bytes=settings.shelf_bytes),
         ),
+        quoting=asyncio.Semaphore(settings.quotes_at_once),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=random.random,

@@ -64,6 +64,7 @@ class ServerSettings:
     shelf_threads: int = 256
     shelf_entries: int = 100_000
     shelf_bytes: int = 64 * 2**20
+    quotes_at_once: int = 2
     database_connections: int = 10
     window: int = 128_000
     token: str | None = None

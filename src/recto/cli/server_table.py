@@ -72,6 +72,7 @@ class ServerTable(BaseModel):
     shelf_threads: Count | None = None
     shelf_entries: Count | None = None
     shelf_bytes: Count | None = None
+    quotes_at_once: Count | None = None
     database_connections: Count | None = None
     window: Count | None = None
     token: Secret | None = None
