@@ -124,7 +124,7 @@ def test_S8_the_tags_of_cases_are_words_the_model_is_told_to_save(skill: str, lo
         ("bazi", "yearly_luck", "compute_bazi", ["bazi_balanced", "bazi_missing_element"]),
         ("zodiac", "natal_overview", "compute_zodiac", ["zodiac_earth_sun", "zodiac_rising"]),
         ("zodiac", "emotion", "compute_zodiac", ["zodiac_earth_moon", "zodiac_earth_sun"]),
-        ("tarot", "daily_card", "draw_tarot", ["tarot_wands_pentacles", "tarot_reversed"]),
+        ("tarot", "daily_card", "draw_tarot", ["tarot_wands_pentacles", "tarot_chariot_strength"]),
     ],
 )
 @pytest.mark.parametrize("locale", LOCALES)
