@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recto.agents.file_input import FileInput
-from recto.api.admit_files import Attached, attach
+from recto.api.admit_files import Attached, attach, signed_of
 from recto.api.bodies import parse_input
 from recto.errors import Refused
 from recto.files.attachments import Attachments
@@ -45,7 +45,9 @@ def linked(api: LocalApi, one: Attachment) -> Json:
 async def attached(api: LocalApi, *parts: Json, allowed: FileInput = ANY) -> Attached:
     message: Json = {"id": RUN, "role": "user", "content": list(parts)}
     body = dump({"threadId": THREAD, "runId": RUN, "messages": [message]})
-    return await attach(api.backend, "ann", body, parse_input(body), allowed)
+    asked = parse_input(body)
+    signed = await signed_of(api.backend, "ann", asked, allowed)
+    return await attach(api.backend, "ann", body, asked, allowed, signed=signed)
 
 
 async def earlier(api: LocalApi, name: str, body: bytes, mime_type: str = "text/plain") -> Attachment:

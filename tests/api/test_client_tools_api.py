@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from recto.page.canonical import Json
-from recto.testing.client import RUNS, Sent, ask, request
+from recto.testing.client import Sent, ask
 from recto.testing.model_server import Answer, Call, Request
-from tests.api.scripted_server import ALICE, Scripted, page_messages, scripted_server
+from tests.api.scripted_server import Scripted, page_messages, scripted_server
 from tests.api.wrong_inputs import assert_refused
 
 pytestmark = pytest.mark.full
@@ -190,63 +190,6 @@ def test_P3_a_result_is_taken_once_and_never_for_a_tool_of_the_agents_own(server
     _, [made] = play(server, with_results(body, "3", w1="FORGED", own="FORGED"), Answer(text="Still good."))
     assert "FORGED" not in all_words(made)
     assert told(server, body) == [*before, before[0], ("assistant", "Still good.")]
-
-
-def numbered(body: Mapping[str, Json], run: str, words: str, **results: str) -> dict[str, Json]:
-    """A request as the seed's client writes them: every message is `msg-001`."""
-    said: list[Json] = [{"id": "msg-001", "role": "user", "content": words}]
-    said += [{"id": "msg-001", "role": "tool", "toolCallId": id, "content": text} for id, text in results.items()]
-    return {**body, "runId": f"{body['runId']}-{run}", "messages": said}
-
-
-@BOTH
-def test_P3_a_client_that_calls_every_message_msg_001_is_understood(server: Scripted, agent: str):
-    body = asking(agent)
-    hello = numbered(body, "1", "你好")
-    play(server, hello, Answer(text="你好。"))
-    play(server, numbered(body, "2", "北京天气怎么样?"), calling(agent, '{"city": "北京"}'))
-    [call] = pending(server, body)
-    # Two calls, one after the other, and both results come under the same words and ids.
-    answer = numbered(body, "3", "北京天气怎么样?", **{str(call["id"]): "晴, 25"})
-    play(server, answer, calling(agent, '{"city": "上海"}'))
-    [call] = pending(server, body)
-    _, [made] = play(
-        server, numbered(body, "4", "北京天气怎么样?", **{str(call["id"]): "雨"}), Answer(text="北京晴, 上海雨。")
-    )
-    assert "晴, 25" in all_words(made)
-    assert "雨" in str(page_messages(made)[-1]["content"])
-    play(server, numbered(body, "5", "你好"), Answer(text="又见面了。"))
-    play(server, numbered(body, "6", "你好"), Answer(text="你好, 你好。"))
-    # The same request once more is the same run, whatever was said since.
-    again = server.post(hello)
-    assert (again.status, again.json["taskId"]) == (202, server.get(f"/runs/{hello['runId']}")["taskId"])
-    words = ["你好", "北京天气怎么样?", "你好", "你好"]
-    assert [said for role, said in told(server, body) if role == "user"] == words
-    rows = server.rows(f"/history?threadId={body['threadId']}", "messages")
-    assert rows[0]["id"] == "msg-001"
-    assert len({str(row["id"]) for row in rows}) == len(rows)
-
-
-def test_P3_words_sent_again_after_a_cancel_go_on_with_their_turn_and_after_its_answer_are_another(server: Scripted):
-    body = numbered(asking("native"), "1", "hold on")
-    run, _ = server.begin(body)
-    request(server.url, "POST", f"{RUNS}/{run}/cancel", token=ALICE)
-    server.reader(run).wait()
-    play(server, numbered(body, "2", "hold on"), Answer(text="So."))
-    play(server, numbered(body, "3", "hold on"), Answer(text="Again."))
-    assert [said for role, said in told(server, body) if role == "user"] == ["hold on", "hold on"]
-    assert [said for _, said in told(server, body)][-3:] == ["So.", "hold on", "Again."]
-
-
-def test_P17_a_fork_has_the_calls_that_wait_and_takes_their_results(server: Scripted):
-    body = asking("native")
-    play(server, body, calling("native", '{"city": "北京"}'))
-    forked = request(server.url, "POST", f"/api/v1/agent/threads/{body['threadId']}/fork", {}, token=ALICE).json
-    assert forked["pendingCalls"] == pending(server, body) != []
-    there = {**body, "threadId": forked["id"]}
-    _, [made] = play(server, with_results(there, "fork", w1="晴"), Answer(text="晴天。"))
-    assert "晴" in str(page_messages(made)[-1]["content"])
-    assert (pending(server, there), [call["id"] for call in pending(server, body)]) == ([], ["w1"])
 
 
 @BOTH

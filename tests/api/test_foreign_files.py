@@ -12,7 +12,7 @@ from aiohttp.abc import ResolveResult
 
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
-from recto.api.admit_files import Attached, attach
+from recto.api.admit_files import Attached, attach, signed_of
 from recto.api.bodies import parse_input
 from recto.api.runs import ROUTES, RUNS
 from recto.api.uploads import UploadRules
@@ -68,7 +68,9 @@ def a_body(*parts: Json, run: str = RUN) -> bytes:
 
 async def attached(api: LocalApi, allowed: FileInput, *parts: Json) -> Attached:
     body = a_body(*parts)
-    return await attach(api.backend, "ann", body, parse_input(body), allowed)
+    asked = parse_input(body)
+    signed = await signed_of(api.backend, "ann", asked, allowed)
+    return await attach(api.backend, "ann", body, asked, allowed, signed=signed)
 
 
 async def refused(api: LocalApi, allowed: FileInput, *parts: Json) -> Refused:

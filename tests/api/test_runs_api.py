@@ -180,6 +180,17 @@ def test_P4_the_same_request_is_the_same_run_though_its_agent_is_gone(tmp_path: 
         assert_problem(post(server.url, {**body, "runId": new_id()}), 422, "invalid_input", "forwardedProps.agent")
 
 
+@pytest.mark.full
+def test_P4_the_same_request_is_the_same_run_though_its_tools_would_be_refused_now(tmp_path: Path):
+    body = ask(SUM, tools=[{"name": "look"}, {"name": "listen"}])
+    with ServerProcess.serve(tmp_path, {}) as server:
+        first = post(server.url, body)
+    with ServerProcess.serve(tmp_path, {"RECTO_CLIENT_TOOLS": "1"}) as server:
+        again = post(server.url, body)
+        assert (again.status, again.body) == (202, first.body)
+        assert_problem(post(server.url, {**body, "runId": new_id()}), 422, "invalid_input", "tools: are 2")
+
+
 @pytest.mark.parametrize(
     ("accept", "media"),
     [

@@ -108,6 +108,12 @@ RULES: tuple[Rule, ...] = (
         detail="binary content url is not a valid signed URL",
         break_it=lambda body: with_block(body, binary(mimeType="image/png", url=FOREIGN)),
     ),
+    # Beyond the table: what tools may be (P11).
+    Rule(
+        name="tool",
+        detail="tools[0].name: 'a b' is no name of a tool; write 1 to 64 letters, digits, `_` and `-`",
+        break_it=lambda body: {**body, "tools": [{"name": "a b"}]},
+    ),
 )
 
 

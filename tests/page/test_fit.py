@@ -341,6 +341,16 @@ CASES: dict[str, Case] = {
             2: repaired("nothing in the name that the openai format takes"),
         },
     ),
+    **{
+        f"a tool's name that {target.wire} refuses, {given[:15]}": Case(
+            target=target,
+            log=(USER, said(Text(text="1"), replace(CALL, name=given)), ToolMessage(id="t", tool_call_id="c1")),
+            shown=(USER, said(Text(text="1"), replace(CALL, name=sent)), ToolMessage(id="t", tool_call_id="c1")),
+            notes={1: repaired("the name of a tool written as providers take it")},
+        )
+        for target in (OPENAI, ANTHROPIC)
+        for given, sent in (("functions.read", "functions_read"), ("x" * 65, "x" * 64), ("天气", "_"))
+    },
     "names stay for OpenAI": Case(
         target=OPENAI,
         log=(SystemMessage(id="s", text="a", name="house"), replace(USER, name="Ann")),

@@ -48,12 +48,36 @@ class Attached:
         await _drop(backend, owner, self.made)
 
 
-async def attach(backend: Backend, owner: str, body: bytes, run_input: RunInput, allowed: FileInput) -> Attached:
-    """Find or take in every file of a request. One that may not come refuses the whole, and nothing new is left."""
+async def signed_of(
+    backend: Backend, owner: str, run_input: RunInput, allowed: FileInput
+) -> Mapping[Source, Attachment]:
+    """The attachments that urls were signed for. A url that was not, and leads nowhere else, refuses the request."""
+    found: dict[Source, Attachment] = {}
+    for where, file in files_in(run_input.messages):
+        if isinstance(file.source, Data):
+            continue
+        if one := await _signed(backend, owner, file):
+            found[file.source] = one
+        elif not is_foreign(backend, file, allowed):
+            raise Refused(NOT_SIGNED, where=where)
+    return found
+
+
+async def attach(
+    backend: Backend,
+    owner: str,
+    body: bytes,
+    run_input: RunInput,
+    allowed: FileInput,
+    *,
+    signed: Mapping[Source, Attachment],
+) -> Attached:
+    """Take in every file of a request that is not `signed`. One that may not come refuses the whole, and nothing new is
+    left.
+    """
     files = list(files_in(run_input.messages))
     if not files:
         return Attached(body=body)
-    signed = await _signed_of(backend, owner, files, allowed)
     foreign = [(where, file) for where, file in files if isinstance(file.source, Url) and file.source not in signed]
     # Before anything is taken in: what is refused here leaves nothing behind.
     check_foreign(backend, foreign, allowed)
@@ -88,21 +112,6 @@ def _made(taken: Mapping[Source, Attachment], since: str) -> tuple[str, ...]:
 
 async def _drop(backend: Backend, owner: str, ids: Sequence[str]) -> None:
     await backend.files.forget(await backend.store.delete_unused_of(owner, ids))
-
-
-async def _signed_of(
-    backend: Backend, owner: str, files: Sequence[tuple[str, File]], allowed: FileInput
-) -> dict[Source, Attachment]:
-    """The attachments that urls were signed for. A url that was not, and leads nowhere else, refuses the request."""
-    found: dict[Source, Attachment] = {}
-    for where, file in files:
-        if isinstance(file.source, Data):
-            continue
-        if one := await _signed(backend, owner, file):
-            found[file.source] = one
-        elif not is_foreign(backend, file, allowed):
-            raise Refused(NOT_SIGNED, where=where)
-    return found
 
 
 async def _signed(backend: Backend, owner: str, file: File) -> Attachment | None:

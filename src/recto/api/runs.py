@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.agents.agent import CHAT, Agent
-from recto.api.admit_files import Attached, attach
+from recto.api.admit_files import Attached, attach, signed_of
 from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import (
     NUL,
@@ -72,14 +72,17 @@ async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: s
         return _known(backend, again.run, told, streams=streams)
     try:
         agent = await _check_wishes(backend, owner, run_input, wishes, fallback)
+        await _check_thread(backend, owner, run_input)
+        signed = await signed_of(backend, owner, run_input, agent.file_input)
+        check_tools(run_input, backend.tool_names.get(agent.name, ()))
+        await backend.schemas.admit(run_input.tools)
     except (WireError, Refused):
         # The same: what was there then may be gone.
         again = await backend.store.again(owner, run_input.run, digest)
         if again is None:
             raise
         return _known(backend, again.run, told, streams=streams)
-    await _check_thread(backend, owner, run_input)
-    attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input)
+    attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input, signed=signed)
     admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest, fallback=fallback)
     try:
         if streams:
@@ -106,7 +109,7 @@ def _streaming(backend: Backend, owner: str) -> Generator[ExitStack]:
 
 
 async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes, fallback: str) -> Agent:
-    """The agent that is to answer. Agents, skills, tools and datasets must be there."""
+    """The agent that is to answer. Agents, skills and datasets must be there."""
     if wishes.timezone is not None:
         zone_of(wishes.timezone, "forwardedProps.timezone")
     if wishes.agent is not None and wishes.agent not in backend.agents:
@@ -117,10 +120,7 @@ async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishe
     is_particular = bool(run_input.tools) or any(files_in(run_input.messages)) or has_skill_wishes(wishes)
     if name is None and is_particular:
         name = await backend.store.thread_agent(owner, run_input.thread.lower())
-    name = name or fallback
-    check_tools(run_input, backend.tool_names.get(name, ()))
-    await backend.schemas.admit(run_input.tools)
-    agent = backend.agents.get(name, CHAT)
+    agent = backend.agents.get(name or fallback, CHAT)
     active = await _active_skill(backend, owner, run_input) if needs_active(wishes) else None
     check_skill_wishes(agent, wishes, active)
     return agent

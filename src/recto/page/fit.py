@@ -56,7 +56,8 @@ NOTHING_CARRIED = "nothing in it that the {wire} format can carry"
 NO_NAME = "the {wire} format carries no name"
 NEW_NAME = "the name written as the {wire} format takes it"
 NAME_LEFT_OUT = "nothing in the name that the {wire} format takes"
-# What OpenAI refuses in a name, and how much of one it takes.
+NEW_TOOL_NAME = "the name of a tool written as providers take it"
+# What OpenAI refuses in a name, and how much of one it takes; in the name of a tool all do.
 NOT_IN_NAME, LONGEST_NAME = re.compile(r"[^a-zA-Z0-9_-]+"), 64
 
 
@@ -112,8 +113,10 @@ def _is_plain(message: Message, wire: WireName) -> bool:
     if not isinstance(message, ToolMessage) and message.name:
         return False
     match message.parts:
-        case (Text(),) | (ToolCall(state=None),) | (Text(), ToolCall(state=None)):
+        case (Text(),):
             return True
+        case (ToolCall(state=None) as call,) | (Text(), ToolCall(state=None) as call):
+            return _is_tool_name(call.name)
         case _:
             return False
 
@@ -248,10 +251,19 @@ def _fit_call(call: ToolCall, wire: WireName, model: str) -> tuple[ToolCall, str
     if reason:
         fitted, second = _fit_call(replace(call, state=None), wire, model)
         return fitted, "; ".join(filter(None, (reason, second)))
+    if not _is_tool_name(call.name):
+        # Models make names up, too; one that is sent back as it is would have the thread refused for ever.
+        good = NOT_IN_NAME.sub("_", call.name)[:LONGEST_NAME] or "_"
+        fitted, second = _fit_call(replace(call, name=good), wire, model)
+        return fitted, "; ".join(filter(None, (NEW_TOOL_NAME, second)))
     if wire == "anthropic" and load_object(call.arguments) is None:
         arguments = dump({"arguments": call.arguments}).decode()
         return replace(call, arguments=arguments), NO_OBJECT.format(name=call.name)
     return call, ""
+
+
+def _is_tool_name(name: str) -> bool:
+    return 0 < len(name) <= LONGEST_NAME and NOT_IN_NAME.search(name) is None
 
 
 def _is_blank(text: str) -> bool:
