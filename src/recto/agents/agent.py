@@ -23,7 +23,7 @@ DIRECTORY_TOKENS, CASES, VOICE = 1_200, 2, "warm"
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a run may use: replies of the model, calls in each, seconds in all, seconds and characters of each tool.
+    """What a run may use: replies of the model, calls and characters in each, seconds in all, seconds and characters of each tool.
 
     `failures` of the model in a row, replies in a row whose calls no tool could take, and `claims`: how often a run may
     be taken up again before it is given up as one that brings its worker down. `client_seconds` is how long a client
@@ -32,6 +32,7 @@ class Limits:
 
     steps: int = 50
     calls: int = 128
+    reply_characters: int = 1_000_000
     seconds: float = 1_800
     tool_seconds: float = 120
     tool_characters: int = 50_000
