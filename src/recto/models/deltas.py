@@ -54,8 +54,7 @@ def _is_more_of(kept: Delta, delta: Delta) -> bool:
 
 
 def _joined(kept: Delta, pieces: list[str]) -> Delta:
-    # One is what it was.
-    return kept if len(pieces) < 2 else _with_words(kept, "".join(pieces))  # noqa: PLR2004
+    return kept if len(pieces) < 2 else _with_words(kept, "".join(pieces))  # noqa: PLR2004 - one is what it was
 
 
 def _with_words(delta: Delta, words: str) -> Delta:
