@@ -23,8 +23,9 @@ DIRECTORY_TOKENS, CASES, VOICE = 1_200, 2, "warm"
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a run may use: replies of the model, calls in each, seconds in all, seconds and characters of each tool.
+    """What a run may use: replies of the model, calls and characters of each, seconds in all and of each tool.
 
+    `tool_characters` are those of a tool's result.
     `failures` of the model in a row, replies in a row whose calls no tool could take, and `claims`: how often a run may
     be taken up again before it is given up as one that brings its worker down. `client_seconds` is how long a client
     may take to answer a call of one of its own tools.
@@ -32,6 +33,7 @@ class Limits:
 
     steps: int = 50
     calls: int = 128
+    reply_characters: int = 1_000_000
     seconds: float = 1_800
     tool_seconds: float = 120
     tool_characters: int = 50_000

@@ -131,6 +131,7 @@ class LimitsTable(Table):
 
     steps: Count | None = None
     calls: Count | None = None
+    reply_characters: Count | None = None
     seconds: Seconds | None = None
     tool_seconds: Seconds | None = None
     tool_characters: Annotated[int, Field(ge=200)] | None = None

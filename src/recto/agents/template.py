@@ -54,6 +54,7 @@ description: What this agent is for, in one line.
 # limits:
 #   steps: 50
 #   calls: 128
+#   reply_characters: 1000000
 #   seconds: 1800
 #   tool_seconds: 120
 #   tool_characters: 50000

@@ -12,6 +12,8 @@ from recto.page.canonical import Json, dump, load_object
 from recto.page.wire.openai import WIRE
 
 OWN_FIELDS = ("id", "type", "function", "index")
+# How often a call is looked at whether it is whole: each look reads all of it.
+MOST_LOOKS = 64
 Fragment = Mapping[str, Json]
 
 
@@ -28,8 +30,14 @@ class _Call:
     waiting: list[str] = field(default_factory=list[str])
     extra: dict[str, Json] = field(default_factory=dict[str, Json])
 
-    @property
+    looks: int = 0
+
     def is_whole(self) -> bool:
+        """Whether its arguments are an object. Not asked for ever of one whose every fragment looks like the last."""
+        pieces = (*self.written[-1:], *self.waiting)
+        if not pieces or not pieces[-1].rstrip().endswith("}") or self.looks >= MOST_LOOKS:
+            return False
+        self.looks += 1
         return load_object("".join((*self.written, *self.waiting))) is not None
 
 
@@ -123,7 +131,7 @@ def _begins_another(fragment: Fragment, call: _Call, arguments: str) -> bool:
     if id and call.id and id != call.id:
         return True
     unnamed = not id and fragment.get("index") is None
-    return bool(arguments or unnamed) and call.is_whole
+    return bool(arguments or unnamed) and call.is_whole()
 
 
 def _longer(name: str, more: str) -> str:

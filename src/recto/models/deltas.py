@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
 
-from recto.models.ports import CallDelta, Delta, ReasoningDelta, TextDelta
+from recto.models.ports import CallDelta, Delta, Ended, ReasoningDelta, TextDelta
 
 
 def join_deltas(deltas: Iterable[Delta]) -> Iterator[Delta]:
@@ -21,6 +22,19 @@ def join_deltas(deltas: Iterable[Delta]) -> Iterator[Delta]:
         kept, pieces = delta, [words] if words is not None else []
     if kept is not None:
         yield _joined(kept, pieces)
+
+
+async def cut_short(deltas: AsyncGenerator[Delta], most: int) -> AsyncGenerator[Delta]:
+    """The deltas up to so many characters. A reply that has more ends there, as one that is as long as it may be."""
+    async with aclosing(deltas):
+        async for delta in deltas:
+            words = _words(delta) or ""
+            if len(words) > most:
+                yield _with_words(delta, words[:most])
+                yield Ended(finish="length")
+                return
+            most -= len(words)
+            yield delta
 
 
 def _words(delta: Delta) -> str | None:
@@ -40,10 +54,11 @@ def _is_more_of(kept: Delta, delta: Delta) -> bool:
 
 
 def _joined(kept: Delta, pieces: list[str]) -> Delta:
-    if len(pieces) < 2:  # noqa: PLR2004 - one is what it was
-        return kept
-    words = "".join(pieces)
-    match kept:
+    return kept if len(pieces) < 2 else _with_words(kept, "".join(pieces))  # noqa: PLR2004 - one is what it was
+
+
+def _with_words(delta: Delta, words: str) -> Delta:
+    match delta:
         case TextDelta():
             return TextDelta(text=words)
         case ReasoningDelta():
@@ -51,4 +66,4 @@ def _joined(kept: Delta, pieces: list[str]) -> Delta:
         case CallDelta(index=index):
             return CallDelta(index=index, arguments=words)
         case _:
-            return kept
+            return delta

@@ -33,7 +33,7 @@ from recto.store.schema import (
 from recto.store.threads import Stopped
 
 # Rows in memory at once, and threads taken away in one write.
-PAGE, TOGETHER = 200, 10
+PAGE, TOGETHER = 20, 10
 TIMES = frozenset({"created", "updated", "started", "ended", "time"})
 BODIES = frozenset({"body", "input", "usage"})
 

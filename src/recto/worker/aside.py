@@ -25,7 +25,7 @@ async def ask_aside(
     number = await begin_call(desk, page, manifest, purpose)
     try:
         async with asyncio.timeout(seconds):
-            answer = await collect(model, page.body)
+            answer = await collect(model, page.body, desk.agent.limits.reply_characters)
     except TimeoutError:
         answer = Collected(error=ModelUnreachable(model=model.name, problem=f"no answer within {seconds:g} seconds."))
     except asyncio.CancelledError:

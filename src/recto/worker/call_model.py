@@ -10,6 +10,7 @@ from datetime import datetime
 
 from recto.errors import ModelError, ModelRefused, PageTooLong
 from recto.models.backoff import delay
+from recto.models.deltas import cut_short
 from recto.models.ports import Delta, Ended, TextDelta, Usage, Used
 from recto.page import Calibration, Entry, Facts, Finished, Interrupted, Manifest, Page, assemble, is_full, next_step
 from recto.page.canonical import dump
@@ -141,7 +142,7 @@ def _time_of(desk: Desk, delta: Delta) -> datetime | None:
 
 
 def _deltas(desk: Desk, call: _Call) -> AsyncGenerator[Delta]:
-    stream = desk.model.stream(call.page.body)
+    stream = cut_short(desk.model.stream(call.page.body), desk.agent.limits.reply_characters)
     if desk.agent.tool_calling == "native":
         return stream
     return call.text.read(stream)
@@ -150,18 +151,20 @@ def _deltas(desk: Desk, call: _Call) -> AsyncGenerator[Delta]:
 async def _append(desk: Desk, call: _Call) -> None:
     reply, now = call.reply, desk.shop.clock()
     ended = reply.ended or Ended(finish="stop")
-    usage = ended.usage
+    # One that was cut short is paid for too, and no figures of it come any more.
+    is_estimated = ended.usage is None and ended.finish == "length"
+    usage = _estimate(desk, call) if is_estimated else ended.usage
     spent = desk.spend(usage)
     tell(desk.shop.telemetry, desk.model.name, spent, seconds_between(call.started, call.first_token))
-    if usage and usage.input:
+    if ended.usage and ended.usage.input:
         counted = call.manifest.tokens_after
-        desk.last = Calibration(digest=call.page.digest, counted=counted, reported=usage.input)
+        desk.last = Calibration(digest=call.page.digest, counted=counted, reported=ended.usage.input)
     done = CallEnded(
         number=call.number,
         ended=now,
         first_token=call.first_token,
         finish=ended.finish,
-        usage=dump(spent.row()) if usage else None,
+        usage=dump({**spent.row(), **({"estimated": True} if is_estimated else {})}) if usage else None,
         price=spent.nanos,
     )
     change = Change(
@@ -246,8 +249,12 @@ def _unfinished(desk: Desk, call: _Call, error: str) -> Change:
     ended = CallEnded(number=call.number, ended=desk.shop.clock(), first_token=call.first_token, error=error)
     if call.first_token is None and call.reply.used is None:
         return Change(call_ended=ended)
-    written = desk.shop.counter.count((call.reply.text,))[0]
-    reported = call.reply.used or Usage(input=call.manifest.tokens.tokens)
-    spent = desk.spend(replace(reported, output=max(reported.output, written)))
+    spent = desk.spend(_estimate(desk, call))
     ended = replace(ended, usage=dump({**spent.row(), "estimated": True}), price=spent.nanos)
     return Change(call_ended=ended, usage=dump(desk.account.row()))
+
+
+def _estimate(desk: Desk, call: _Call) -> Usage:
+    written = desk.shop.counter.count((call.reply.text,))[0]
+    reported = call.reply.used or Usage(input=call.manifest.tokens.tokens)
+    return replace(reported, output=max(reported.output, written))

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from recto.errors import ModelError
+from recto.models.deltas import cut_short
 from recto.models.ports import Delta, Ended, Model, TextDelta
 
 
@@ -30,11 +31,11 @@ class Collected:
             self.ended = delta
 
 
-async def collect(model: Model, body: bytes) -> Collected:
-    """Send a page and wait for the whole reply; a failure is part of the answer."""
+async def collect(model: Model, body: bytes, most: int) -> Collected:
+    """Send a page and wait for the whole reply, up to so many characters; a failure is part of the answer."""
     collected = Collected()
     try:
-        async with aclosing(model.stream(body)) as stream:
+        async with aclosing(cut_short(model.stream(body), most)) as stream:
             async for delta in stream:
                 collected.take(delta)
     except ModelError as error:

@@ -13,6 +13,8 @@ from recto.store.ports import Change, Lease, StoredEvent, Written
 from recto.store.store import Store
 
 NOTHING_ELSE = Change()
+# What counts for an event that has no words: thousands of them are work too.
+EVENT_CHARACTERS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +56,7 @@ class Recorder:
         if self._failure:
             raise self._failure
         self._pending += events
-        self._waiting += sum(
-            len(event.delta) for event in events if isinstance(event, (TextSaid, ReasoningSaid, CallSaid))
-        )
+        self._waiting += sum(map(_characters, events))
         self._plan()
         if self._waiting > self._settings.most and self._flushing:
             # Whoever breaks this off must not break off the commit.
@@ -130,3 +130,7 @@ class Recorder:
             self._flushing = None
         if self._pending and not self._failure:
             self._plan()
+
+
+def _characters(event: Event) -> int:
+    return len(event.delta) if isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) else EVENT_CHARACTERS

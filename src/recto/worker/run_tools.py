@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -50,8 +50,8 @@ REPEATED = "\n\n(You made this very call with this very result "
 REPEATED_MORE = (
     "{count} times in this turn. Making it again will change nothing: do something else, or answer with what you have.)"
 )
-# Answers by the name and the arguments of their calls.
-Earlier = defaultdict[tuple[str, str], list[tuple[ToolPart, ...]]]
+# How often a call had an answer: by its name, its arguments, and the answer without the notice.
+Earlier = Counter[tuple[str, str, tuple[ToolPart, ...]]]
 
 
 async def run_tools(desk: Desk, step: RunTools) -> None:
@@ -133,7 +133,7 @@ async def _act(
     finally:
         teller.end()
     desk.shop.reached("tool_acted")
-    message = _message(desk, call, _with_notice(earlier.get((call.name, call.arguments), ()), result))
+    message = _message(desk, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
     # In one write: whoever goes on after a crash goes on in the skill.
     await desk.write(Change(entries=(message, *_activated(desk, result))), _told(desk, (message,)))
     desk.shop.reached("tool_ended")
@@ -182,9 +182,8 @@ async def _settle_stopped(desk: Desk, calls: Sequence[ToolCall]) -> None:
     await desk.write(Change(entries=messages), _told(desk, messages))
 
 
-def _with_notice(earlier: Sequence[tuple[ToolPart, ...]], result: ToolResult) -> ToolResult:
+def _with_notice(count: int, result: ToolResult) -> ToolResult:
     """A call made again with nothing new to show for it says so, where the model will read it."""
-    count = sum(1 for parts in earlier if _is_same(parts, result.parts)) + 1
     notice = REPEATED + REPEATED_MORE.format(count=count)
     match result.parts:
         # Whoever shows it reads it as JSON; and what took up a skill did change something.
@@ -201,21 +200,20 @@ def _is_shown(result: ToolResult) -> bool:
 
 
 def _earlier(seen: View) -> Earlier:
-    """What calls of the turn were answered, by name and arguments. Those of the reply at work do not count."""
-    answered, calls, results = Earlier(list), dict[str, ToolCall](), list[tuple[ToolCall, ToolMessage]]()
+    """What calls of the turn were answered. Those of the reply at work do not count."""
+    answered, calls, results = Earlier(), dict[str, ToolCall](), list[tuple[ToolCall, ToolMessage]]()
     for message in seen.messages[seen.turn_start :]:
         if isinstance(message, AssistantMessage):
-            for call, result in results:
-                answered[call.name, call.arguments].append(result.parts)
+            answered.update([_same(call, result.parts) for call, result in results])
             calls, results = {call.id: call for call in message.tool_calls}, []
         elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
             results.append((calls[message.tool_call_id], message))
     return answered
 
 
-def _is_same(earlier: tuple[ToolPart, ...], parts: tuple[ToolPart, ...]) -> bool:
-    """Whether two answers differ in nothing but the notice."""
-    return [_without_notice(part) for part in earlier] == [_without_notice(part) for part in parts]
+def _same(call: ToolCall, parts: tuple[ToolPart, ...]) -> tuple[str, str, tuple[ToolPart, ...]]:
+    """What is the same of two calls whose answers differ in nothing but the notice."""
+    return call.name, call.arguments, tuple([_without_notice(part) for part in parts])
 
 
 def _without_notice(part: ToolPart) -> ToolPart:
