@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import date as day_of
+from datetime import datetime
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
@@ -76,7 +77,16 @@ Forget = Annotated[Lines | None, Field(description="Remembered facts to forget, 
 # What is asked of the user
 
 
-@tool(safe_to_repeat=True, by_client=True, in_order=True)
+def _check_profile(fields: Mapping[str, Json], now: datetime) -> None:
+    info = fields.get(BIRTH_INFO)
+    try:
+        if isinstance(info, Mapping):
+            check_birth(info, now)
+    except ToolError as error:
+        raise ToolError(f"{BIRTH_INFO}: {error}") from error
+
+
+@tool(safe_to_repeat=True, by_client=True, in_order=True, profile_check=_check_profile)
 async def collect_birth_info(
     context: ToolContext,
     *,
