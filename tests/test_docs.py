@@ -33,6 +33,8 @@ SERVE, CURL = "recto serve", "curl "
 COMMANDS = ("recto ", "python ", CURL)
 # Where a server is by default, as documents say it.
 ADDRESS = "http://127.0.0.1:8787"
+# Not asked for here: another server may listen there.
+PORT = " --port 8787"
 SECONDS = 120
 TOO_LARGE = "RunAgentInput payload exceeds size limit"
 FENCE = re.compile(
@@ -86,6 +88,13 @@ def test_every_command_in_a_document_runs(document: str, tmp_path: Path):
         for command in asking:
             url = server.url if server else ADDRESS
             check_done(document, command, run(command.replace(CURL, f"{CURL}-f ").replace(ADDRESS, url), tmp_path))
+
+
+def test_the_index_of_decisions_has_each_of_them_in_order():
+    shown = re.findall(r"^\| \[(\d+)\]\((.*?)\)", read("docs/decisions/README.md"), flags=re.MULTILINE)
+    files = sorted(path.name for path in (ROOT / "docs/decisions").glob("0*.md"))
+    assert shown == [(str(int(name[:4])), name) for name in files]
+    assert [read(f"docs/decisions/{name}").startswith(f"# {number}. ") for number, name in shown] == [True] * len(shown)
 
 
 def test_the_page_of_the_server_has_every_route():
@@ -229,7 +238,7 @@ def shell_lines(block: Block) -> list[str]:
 def serve(command: str, folder: Path) -> tuple[int, str]:
     """Start a server, which never ends by itself, and stop it once it says something: its exit code and its words."""
     with subprocess.Popen(
-        ["sh", "-c", f"exec {command}"],
+        ["sh", "-c", f"exec {command.replace(PORT, '')}"],
         cwd=folder,
         env={**environment(), "RECTO_PORT": "0"},
         stdin=subprocess.DEVNULL,

@@ -362,6 +362,10 @@ def test_S10_the_card_of_the_day_stays_for_the_day_of_the_user_and_then_is_anoth
     later = call("draw_tarot", user, {"daily": True}, morning)
     assert (later.at("status"), later.at("day")) == ("drawn", "2026-05-15")
     assert later.at("seed") != first.at("seed")
+    # Where it is still the day before, by another device's clock, the card of that day is asked for again.
+    for context, card in ((replace(morning, zone=UTC), first), (morning, later)):
+        back = call("draw_tarot", user, {"daily": True}, replace(context, call="c6"))
+        assert (back.at("status"), back.at("day"), back.at("cards")) == ("reused", card.at("day"), card.at("cards"))
 
 
 def test_S10_a_seed_that_is_given_draws_its_cards_for_anybody():

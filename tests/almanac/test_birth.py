@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, cast
 
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.almanac.birth import corrected, normalise, read_birth, read_gender
+from recto.almanac.birth import check_birth, corrected, normalise, read_birth, read_gender
 from recto.almanac.birth_words import ToldDate, read_date, read_time
 from recto.errors import ToolError
 from recto.page.canonical import Json
+
+NOW = datetime(2026, 5, 14, 4, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -421,3 +424,35 @@ def test_S10_anything_at_all_is_read_or_refused_in_words(info: dict[str, Any]) -
     else:
         assert normalise(kept) == kept
         read_birth(kept)
+
+
+@pytest.mark.parametrize(
+    ("birth", "told"),
+    [
+        ({"date": "1990-02-30"}, "There is no day 1990-02-30 in the solar calendar. Ask for the birth date again"),
+        ({"date": "0000-01-01"}, "The year 0 is outside 1600-2200"),
+        ({"date": "1990-13-01"}, "There is no day 1 of a month 13"),
+        ({"date": "next week"}, "The birth date 'next week' cannot be read"),
+        ({"date": "1990-05-15", "time": "25:00"}, "The birth time '25:00' cannot be read"),
+        ({"date": "2026-05-15"}, "The birth, 2026-05-15, lies in the future: it is 2026-05-14 12:00."),
+        ({"date": "2026-05-14", "time": "13:00", "place": "北京"}, "The birth, 2026-05-14 13:00, lies in the future"),
+        ({"date": "2026-05-14", "time": "11:00", "place": "Paris"}, "lies in the future: it is 2026-05-14 06:00"),
+        ({"date": "2026-05-14", "time": "18:30", "place": "Nowhere"}, "lies in the future: it is 2026-05-14 18:00"),
+    ],
+)
+def test_S10_a_birth_on_no_day_at_no_time_or_in_the_future_is_refused(birth: dict[str, Json], told: str):
+    with pytest.raises(ToolError, match=re.escape(told)):
+        check_birth(birth, NOW)
+
+
+@pytest.mark.parametrize(
+    "birth",
+    [
+        {"date": "2026-05-14"},
+        {"date": "2026-05-14", "time": "11:59", "place": "北京"},
+        {"date": "1990-02-30", "calendar": "lunar"},
+        {"date": "1990-05-15", "place": "Nowhere, Atlantis"},
+    ],
+)
+def test_S10_a_birth_that_can_have_been_passes(birth: dict[str, Json]):
+    check_birth(birth, NOW)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from recto.api.bodies import MAX_BYTES
 from recto.api.gate import GateRules
 from recto.api.server import ROUTES, make_api
 from recto.api.shapes_profile import PROFILE_BODY
+from recto.errors import ToolError
 from recto.page.canonical import Json, dump, load
 from recto.store.profiles import ProfileChange
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
@@ -132,6 +133,17 @@ async def test_S6_what_the_agents_schema_does_not_allow_is_refused_by_field(api:
     assert_problem(answer, 422, f"{words}'vibe' allows")
     assert (field_of(answer), await told(api)) == ("profile", before)
     assert_problem(await patch(api, {"birth_info": 7}, agent="vibe"), 422, 'birth_info: 7 is not of type "object"')
+
+
+async def test_S6_a_tool_may_refuse_what_no_schema_can_say(api: LocalApi):
+    def check(fields: Mapping[str, Json], now: datetime) -> None:
+        if "birth_info" in fields:
+            raise ToolError(f"no birth of {now.year} is wanted.")
+
+    api.app.state.backend = replace(api.backend, profile_checks={"vibe": (check,)})
+    assert_problem(await patch(api, {"birth_info": BORN}), 422, "profile: no birth of 2026 is wanted.")
+    assert (await patch(api, {"birth_info": BORN}, agent="free")).status == 200
+    assert (await patch(api, {"other": 1})).status == 200
 
 
 async def test_S6_the_result_of_a_merge_is_what_is_checked(api: LocalApi):

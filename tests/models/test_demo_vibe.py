@@ -1,5 +1,6 @@
 """The vibe agent over HTTP, offline: the demo model goes from choice to chart to answer, as a real model would."""
 
+import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,8 @@ from recto.testing.client import parse_events, request
 from recto.testing.process import ServerProcess
 
 pytestmark = pytest.mark.full
+
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,19 @@ def test_S10_all_in_one_message_and_cards_in_english(url: str):
     calls, answers, said = talk.say("A tarot reading, please")
     assert (calls, len(str(answers[-1]["cards"])) > 0) == (["use_skill", "draw_tarot"], True)
     assert "demo model" in said
+
+
+def test_S10_the_sky_of_today_needs_no_birth_and_the_card_of_the_day_is_one(url: str):
+    assert request(url, "PATCH", "/api/v1/profile", {"birth_info": None}).status == 200
+    for words, told in (("现在水逆吗？", "水逆"), ("Zodiac: is Mercury retrograde now?", "Mercury is ")):
+        calls, answers, said = Talk(url=url).say(words)
+        assert calls == ["use_skill", "sky_today"]
+        assert told in said
+        assert DAY.findall(said) == DAY.findall(str(answers[-1]["mercury_retrograde"]))[:2]
+    first, second = (Talk(url=url).say(words) for words in ("抽一张今日塔罗牌", "My daily tarot card, please"))
+    assert first[0] == second[0] == ["use_skill", "draw_tarot"]
+    assert (first[1][-1]["status"], second[1][-1]["status"]) == ("drawn", "reused")
+    assert first[1][-1]["seed"] == second[1][-1]["seed"]
 
 
 def test_S3_S7_who_refuses_is_left_alone_and_lunar_words_and_corrections_are_taken(url: str):

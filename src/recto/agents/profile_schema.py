@@ -8,58 +8,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
 
 import jsonschema_rs
 
-from recto.almanac.birth import check_birth
-from recto.errors import ToolError
 from recto.page.canonical import Json, load_object
 
 PROBLEMS_SHOWN = 10
 PROBLEM_SHOWN = 300
 MOST_BACKTRACKING = 10_000
-BIRTH = "birth"
 # All errors are found before the first is told, each with a copy of what is wrong: of a longer profile only the first.
 MOST_TOLD_OF = 16_384
 
 _log = logging.getLogger("recto.agents")
 
 
-def check_profile(fields: Mapping[str, Json], schema: str, now: datetime) -> str | None:
-    """None where the fields are as the schema wants them, else which is not and what is allowed.
-
-    A field with `birth: true` is a birth: its date and time are ones there are, and not in the future.
-    """
+def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
+    """None where the fields are as the schema wants them, else which is not and what is allowed."""
     found = _validator(schema)
     if found is None:
         return None
-    known = {name: value for name, value in fields.items() if name in found.names}
+    names, validator = found
+    known = {name: value for name, value in fields.items() if name in names}
     # What has no path is said of the profile as a whole: that a field is missing.
-    errors = (error for error in _errors(found.validator, known) if error.instance_path)
-    births = {name: value for name, value in known.items() if name in found.births}
-    return "; ".join([_told(error) for error in islice(errors, PROBLEMS_SHOWN)]) or _birth_problem(births, now)
-
-
-def _birth_problem(births: Mapping[str, Json], now: datetime) -> str | None:
-    for name, info in births.items():
-        try:
-            if isinstance(info, Mapping):
-                check_birth(info, now)
-        except ToolError as error:
-            return f"{name}: {error}".rstrip(".")
-    return None
-
-
-class _Checked(NamedTuple):
-    """The fields a schema knows, those of them that are births, and what holds them against it."""
-
-    names: frozenset[str]
-    births: frozenset[str]
-    validator: jsonschema_rs.Validator
+    errors = (error for error in _errors(validator, known) if error.instance_path)
+    return "; ".join([_told(error) for error in islice(errors, PROBLEMS_SHOWN)]) or None
 
 
 def _errors(validator: jsonschema_rs.Validator, known: Mapping[str, Json]) -> Iterable[jsonschema_rs.ValidationError]:
@@ -73,8 +47,8 @@ def _errors(validator: jsonschema_rs.Validator, known: Mapping[str, Json]) -> It
 
 
 @lru_cache(maxsize=64)
-def _validator(schema: str) -> _Checked | None:
-    """A schema as it is asked. One that is none checks nothing."""
+def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | None:
+    """The fields a schema knows, and what holds them against it. One that is none checks nothing."""
     found = load_object(schema) or {}
     named = found.get("properties")
     if not isinstance(named, Mapping):
@@ -90,8 +64,7 @@ def _validator(schema: str) -> _Checked | None:
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         _log.warning("The schema of a profile is none, and is not used: %s", str(error)[:PROBLEM_SHOWN])
         return None
-    births = frozenset(name for name, one in named.items() if isinstance(one, Mapping) and one.get(BIRTH) is True)
-    return _Checked(names=frozenset(named), births=births, validator=validator)
+    return frozenset(named), validator
 
 
 def _told(error: jsonschema_rs.ValidationError) -> str:

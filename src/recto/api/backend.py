@@ -21,6 +21,7 @@ from recto.files.signing import Signer
 from recto.page.canonical import Json, dump
 from recto.store.ports import Admission, Admitted, Bounds
 from recto.store.store import Store
+from recto.tools.mark import ProfileCheck
 from recto.tools.schema import Schemas
 
 # Whoever comes with the token of a server on this machine.
@@ -52,7 +53,8 @@ class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
 
     `agent` is the one a thread gets that names none, `chat_agent` the one it gets on `/chat`; `tool_names` are those of
-    each agent's own tools, `offered` those its models are offered, also where a client may answer for them. `operators`
+    each agent's own tools, `offered` those its models are offered, also where a client may answer for them,
+    `profile_checks` what they have to say of a profile that a client changes. `operators`
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` fetches what urls of others stand for; `schemas` judges the tools of
     requests; `profile_bytes` is how much may be kept of a user.
@@ -76,6 +78,7 @@ class Backend:
     workspaces: Path | None = None
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    profile_checks: Mapping[str, tuple[ProfileCheck, ...]] = field(default_factory=dict[str, tuple[ProfileCheck, ...]])
     bodies: BodyLimits = field(default_factory=BodyLimits)
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)

@@ -25,7 +25,7 @@ from recto.api.shapes_profile import (
     TierBody,
     TierShape,
 )
-from recto.errors import WireError
+from recto.errors import ToolError, WireError
 from recto.page.canonical import Json, load
 from recto.page.history import told_time
 from recto.store.profiles import ProfileChange, StoredProfile
@@ -95,9 +95,14 @@ def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json
     """Refuse what an agent could not use (S6)."""
     name = agent or backend.chat_agent
     schema = backend.agents[name].profile_schema if name in backend.agents else None
-    wrong = check_profile(fields, schema, backend.clock()) if schema else None
+    wrong = check_profile(fields, schema) if schema else None
     if wrong:
         raise WireError(where="profile", problem=f"{wrong}. Send what the schema of agent {name!r} allows")
+    try:
+        for check in backend.profile_checks.get(name, ()):
+            check(fields, backend.clock())
+    except ToolError as error:
+        raise WireError(where="profile", problem=str(error)) from error
 
 
 async def _object(request: Request) -> Mapping[str, Json]:

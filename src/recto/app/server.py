@@ -253,6 +253,7 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
         agents=shop.agents,
         tool_names={name: tools.own_names() for name, tools in shop.tools.items()},
         offered={name: frozenset(offer.name for offer in tools.offers(tools)) for name, tools in shop.tools.items()},
+        profile_checks={name: tools.profile_checks() for name, tools in shop.tools.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
         problem=lambda: shop.store.problem or dispatcher.problem,

@@ -23,9 +23,11 @@ from recto.models.demo_page import DemoCall, DemoPage, Made, text_of
 from recto.models.demo_prompt import due_step, has_birth, other_data
 from recto.page.canonical import dump
 
-COLLECT = "collect_birth_info"
+COLLECT, SKY = "collect_birth_info", "sky_today"
 COMPUTES = "compute_"
 THREE = re.compile("three|3|三")
+OF_THE_SKY = re.compile(r"水逆|逆行|天象|\bretrograde\b", re.IGNORECASE)
+OF_THE_DAY = re.compile(r"[今每]日|\b(?:daily|of the day)\b", re.IGNORECASE)
 AGAIN = re.compile(r"再来|塔罗|占卜|\b(?:draw|tarot|again|another)\b", re.IGNORECASE)
 NO_CARDS = re.compile(r"(?:不|别|不再|不想)抽|不占卜")
 REFUSES = re.compile(
@@ -38,7 +40,7 @@ REFUSES = re.compile(
 
 def is_of_skills(name: str) -> bool:
     """Whether a tool is one that is called, and told of, here."""
-    return name in (USE_SKILL, COLLECT, DRAW, SAVE_LIFE) or name.startswith(COMPUTES)
+    return name in (USE_SKILL, COLLECT, DRAW, SAVE_LIFE, SKY) or name.startswith(COMPUTES)
 
 
 def next_call(page: DemoPage) -> DemoCall | None:
@@ -51,6 +53,10 @@ def next_call(page: DemoPage) -> DemoCall | None:
 def _steps(page: DemoPage) -> Iterator[DemoCall]:
     """Collect, compute, draw, save: what is offered, still due, and not done in this turn."""
     done = {one.name for one in page.made}
+    if SKY in page.offered and OF_THE_SKY.search(page.words):
+        # The sky is everybody's: no birth is needed for it.
+        yield call_of(SKY, {})
+        return
     if COLLECT in page.offered and COLLECT not in done:
         yield from _collecting(page)
     for name in page.offered:
@@ -59,7 +65,8 @@ def _steps(page: DemoPage) -> Iterator[DemoCall]:
     is_asked = any(one.name == USE_SKILL for one in page.made) or CARDS.search(page.words) or AGAIN.search(page.words)
     is_wanted = (is_asked or not other_data(page.rules)) and not NO_CARDS.search(page.words)
     if DRAW in page.offered and DRAW not in done and is_wanted:
-        yield call_of(DRAW, {"spread": _spread(page)})
+        is_daily = "daily" in takes(page, DRAW) and OF_THE_DAY.search(page.words)
+        yield call_of(DRAW, {"daily": True} if is_daily else {"spread": _spread(page)})
     if SAVE_LIFE in page.offered and SAVE_LIFE not in done:
         yield from _saving(page)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from recto.models.demo_chart import tell_data, tell_facts
 from recto.models.demo_choice import CORE, DRAW, USE_SKILL, active_skill, skills_listed
+from recto.models.demo_files import Language
 from recto.models.demo_life import IN_NEED, SAVE_LIFE
-from recto.models.demo_page import DemoPage
+from recto.models.demo_page import DemoPage, an_object
 from recto.models.demo_prompt import other_data
-from recto.models.demo_skills import COMPUTES, REFUSES, collected, needs_birth, refuses
+from recto.models.demo_skills import COMPUTES, REFUSES, SKY, collected, needs_birth, refuses
 from recto.page.canonical import Json
 
 WITHOUT_BIRTH = ("tarot", "career", "lifecoach")
@@ -74,6 +75,13 @@ CARE = {
         "now, or call your local emergency number or a crisis line."
     ),
 }
+MERCURY = {
+    "zh": {True: "现在水逆：{from} 至 {to}", False: "现在没有水逆；下一次是 {from} 至 {to}"},
+    "en": {
+        True: "Mercury is retrograde now: {from} to {to}",
+        False: "Mercury is not retrograde now; next it is from {from} to {to}",
+    },
+}
 LEFT = {"zh": "好，已离开技能，想聊什么都可以。", "en": "Right, that skill is left. What else is on your mind?"}
 
 
@@ -85,6 +93,7 @@ def tell_skill(page: DemoPage) -> str:
     if SAVE_LIFE in page.offered and IN_NEED.search(page.words):
         return CARE[language]
     facts = [line for chart in _charts_made(page) for line in tell_facts(chart, language)]
+    facts += [line for sky in page.answers(SKY) for line in _mercury(sky, language)]
     if not facts and collected(page) == "forgotten":
         return FORGOTTEN[language]
     if not facts and needs_birth(page):
@@ -101,6 +110,14 @@ def _opening(page: DemoPage) -> str:
     if SAVE_LIFE in page.offered and not REFUSES.search(page.words):
         return ASK_LIFE[page.language]
     return ENTERED[page.language].format(skill=active_skill(page) or "?")
+
+
+def _mercury(sky: Mapping[str, Json], language: Language) -> Iterator[str]:
+    """Whether Mercury goes backwards, since when or when next."""
+    mercury = an_object(sky.get("mercury_retrograde"))
+    periods = mercury.get("periods")
+    if isinstance(periods, list) and periods:
+        yield MERCURY[language][mercury.get("now") is True].format_map(an_object(periods[0]))
 
 
 def _refused(page: DemoPage) -> str:

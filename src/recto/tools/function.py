@@ -63,6 +63,7 @@ def tool_from(function: Function) -> Tool:
         is_external=mark.external,
         by_client=mark.by_client,
         in_order=mark.in_order,
+        profile_check=mark.profile_check,
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ParamSpec, TypedDict, TypeVar, Unpack, overload
+from datetime import datetime
+from typing import ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, overload
+
+from recto.page.canonical import Json
 
 MARK = "__recto_tool__"
 P = ParamSpec("P")
 R = TypeVar("R")
+# Is given the fields of a profile that change, as they would be, and the time; raises ToolError for what cannot be.
+ProfileCheck: TypeAlias = Callable[[Mapping[str, Json], datetime], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +26,7 @@ class Mark:
     external: bool = False
     by_client: bool = False
     in_order: bool = False
+    profile_check: ProfileCheck | None = None
 
 
 class Marks(TypedDict, total=False):
@@ -32,6 +38,7 @@ class Marks(TypedDict, total=False):
     external: bool
     by_client: bool
     in_order: bool
+    profile_check: ProfileCheck
 
 
 @overload
@@ -47,6 +54,7 @@ def tool(
     elsewhere, where nobody knows our file ids, so it gets urls in their place. `by_client`: a client that has a tool of
     this name, such as a form, answers in its place, and the function is called with that answer. `in_order`: calls of
     one reply that are to such tools act one after the other, because one may change what the next works on.
+    `profile_check`: what clients write into a profile is held to the rules that it has for what it keeps there.
     """
     mark = Mark(**marks)
 

@@ -13,6 +13,7 @@ from recto.page.canonical import Json
 from recto.page.document import Element, Excerpt, Extent, Selection
 from recto.page.input_files import FileMaps, InputFile
 from recto.page.messages import ToolPart
+from recto.tools.mark import ProfileCheck
 
 LIMIT_CHARACTERS = 50_000
 WORKSPACE_BYTES = 2**30
@@ -206,7 +207,8 @@ class Tool:
     agree before it acts. `origin` says to people where it is defined. Without `is_offered` old logs may call it, but it
     is in no list. `is_external`: it acts elsewhere, so file ids in its arguments become urls (F8). `by_client`: a
     client that has a tool of this name answers in its place; the tool then acts on that answer as its arguments.
-    `in_order`: of the calls of one reply, it waits for those before it that are so too.
+    `in_order`: of the calls of one reply, it waits for those before it that are so too. `profile_check` refuses what a
+    client would write into a profile that the tool cannot use.
     """
 
     offer: ToolOffer
@@ -218,6 +220,7 @@ class Tool:
     is_external: bool = False
     by_client: bool = False
     in_order: bool = False
+    profile_check: ProfileCheck | None = None
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from recto.errors import SettingsError
 from recto.page import ToolOffer
+from recto.tools.mark import ProfileCheck
 from recto.tools.ports import Tool
 
 
@@ -36,6 +37,10 @@ class Registry(Mapping[str, Tool]):
     def own_names(self) -> frozenset[str]:
         """Those no client may answer for, nor call a tool of its own by."""
         return frozenset(name for name, tool in self._tools.items() if not tool.by_client)
+
+    def profile_checks(self) -> tuple[ProfileCheck, ...]:
+        """What clients' changes of a profile are held to, beside the agent's schema."""
+        return tuple([tool.profile_check for tool in self._tools.values() if tool.profile_check])
 
     def _known(self, name: str) -> Tool:
         tool = self._tools.get(name)

@@ -40,7 +40,7 @@ class UserProfile:
         )
 
     def _check(self, fields: Mapping[str, Json]) -> None:
-        problem = check_profile(fields, self.schema, self.clock()) if self.schema else None
+        problem = check_profile(fields, self.schema) if self.schema else None
         if problem:
             raise Refused(problem, where="profile")
 

@@ -69,11 +69,12 @@ PROSE = (
         [(f"{number}.", line) for number, line in enumerate(PROSE, 1)],
         [("one", "line"), ("and", "another")],
         [("words", "at"), ("all", ""), ("", "odds")],
+        [("+", "=", "+"), ("=", "+", "="), ("+", "=", "=")],
     ],
-    ids=["prose", "items", "numbers", "two", "scattered"],
+    ids=["prose", "items", "numbers", "two", "scattered", "signs"],
 )
 def test_D6_what_only_stands_side_by_side_is_no_table(rows: Sequence[tuple[str, ...]]):
-    reading = between(grid(rows, 260))
+    reading = between(grid(rows, 260 if len(rows[0]) == 2 else 110))
     assert reading.cells() == []
     assert all(word in reading.text for row in rows for cell in row for word in cell.split())
 
@@ -86,6 +87,12 @@ def test_D6_a_table_in_the_midst_of_a_paragraph_is_cut_out_of_it():
         ("table", "| a | 1 |\n| --- | --- |\n| b | 2 |"),
         ("paragraph", "After."),
     ]
+
+
+def test_D6_the_signs_around_a_table_s_words_are_its_own():
+    whole = Element(kind="paragraph", text="“Before.” (a) 1\nb -2 % “After.”", page=7)
+    cut = with_tables([whole], [(("(a)", "1"), ("b", "-2 %"))], 7)
+    assert [one.text for one in cut] == ["“Before.”", "| (a) | 1 |\n| --- | --- |\n| b | -2 % |", "“After.”"]
 
 
 def test_D6_a_table_that_was_found_already_stays_as_it_is():

@@ -104,11 +104,12 @@ def _row(line: Line, columns: Sequence[tuple[float, float]]) -> tuple[str, ...] 
 
 
 def _is_table(rows: Sequence[tuple[str, ...]]) -> bool:
-    """Whether these are cells of a table: neither lines of prose beside each other, nor items and their marks."""
+    """Whether these are cells of a table: no lines of prose beside each other, no items and their marks, no signs."""
     columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
     short = sum(sum(map(_words, column)) / len(column) <= SHORT_CELL for column in columns)
     is_list = len(columns) == FEWEST_COLUMNS and all(map(_MARK.fullmatch, columns[0]))
-    return 2 * short >= len(columns) and not is_list
+    has_letters = any(_letters(cell) for row in rows for cell in row)
+    return 2 * short >= len(columns) and has_letters and not is_list
 
 
 def _words(cell: str) -> float:
@@ -129,7 +130,8 @@ def with_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int) 
                 found[start:end] = made
                 break
         else:
-            found = [new for one in found for new in _cut(one, wanted, made)]
+            words = " ".join(cell for row in rows for cell in row if cell)
+            found = [new for one in found for new in _cut(one, words, made)]
     return found
 
 
@@ -141,17 +143,23 @@ def _spans(ends: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
             yield start, places[end + length]
 
 
-def _cut(element: Element, wanted: str, made: Sequence[Element]) -> Iterator[Element]:
+def _cut(element: Element, words: str, made: Sequence[Element]) -> Iterator[Element]:
     """A paragraph with a table in the midst of it, in parts."""
     places = [place for place, one in enumerate(element.text) if one.isalnum()]
+    wanted = _letters(words)
     at = _letters(element.text).find(wanted) if element.kind == "paragraph" else -1
     if at < 0:
         yield element
         return
-    before, after = element.text[: places[at]], element.text[places[at + len(wanted) - 1] + 1 :]
-    yield from [replace(element, text=before.rstrip())] if before.strip() else []
+    # The signs before its first letter and behind its last are its own too.
+    own = [place for place, one in enumerate(words) if one.isalnum()]
+    before = element.text[: places[at]].rstrip().removesuffix(words[: own[0]].rstrip()).rstrip()
+    after = (
+        element.text[places[at + len(wanted) - 1] + 1 :].lstrip().removeprefix(words[own[-1] + 1 :].lstrip()).lstrip()
+    )
+    yield from [replace(element, text=before)] if before else []
     yield from made
-    yield from [replace(element, text=after.lstrip())] if after.strip() else []
+    yield from [replace(element, text=after)] if after else []
 
 
 def _letters(text: str) -> str:

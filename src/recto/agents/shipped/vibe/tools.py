@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import date as day_of
+from datetime import datetime
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
@@ -41,6 +42,8 @@ BIRTH_INFO, LIFE_CONTEXT, EXTRACTED = "birth_info", "life_context", "extracted"
 # The skills that keep what was made of a birth.
 CHARTS = ("bazi", "zodiac")
 MOST_DRAWS = 10
+# How many days it can be at a time, from where one begins first to where it ends last.
+DAYS_AT_ONCE = 3
 NO_BIRTH = "Nothing is known of the user's birth. Ask for it with collect_birth_info, then call this tool again."
 CORRECT = "Correct the birth information with collect_birth_info, then call this tool again."
 DECLINED = "The user would rather not say. Do not ask again, show no form again: say what can be done without it."
@@ -76,7 +79,16 @@ Forget = Annotated[Lines | None, Field(description="Remembered facts to forget, 
 # What is asked of the user
 
 
-@tool(safe_to_repeat=True, by_client=True, in_order=True)
+def _check_profile(fields: Mapping[str, Json], now: datetime) -> None:
+    info = fields.get(BIRTH_INFO)
+    try:
+        if isinstance(info, Mapping):
+            check_birth(info, now)
+    except ToolError as error:
+        raise ToolError(f"{BIRTH_INFO}: {error}") from error
+
+
+@tool(safe_to_repeat=True, by_client=True, in_order=True, profile_check=_check_profile)
 async def collect_birth_info(
     context: ToolContext,
     *,
@@ -225,7 +237,7 @@ async def draw_tarot(
     last: Row = {name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}
     last |= {"question": question, "day": today.isoformat()}
     of: Row = {"thread": context.thread, "daily": at(kept, MADE_OF, "daily")}
-    of |= {"daily": {"day": today.isoformat(), "seed": drawn_by}} if daily else {}
+    of |= {"daily": _with_card(kept, today, drawn_by)} if daily else {}
     if (kept.get("last"), kept.get(MADE_OF)) != (last, of):
         brief, before = brief_draw(last, today, locale), items(kept, "history")
         history: list[Json] = [*before, *(() if brief in before else (brief,))]
@@ -314,8 +326,15 @@ def _wish(kept: Mapping[str, Json], info: Mapping[str, Json], name: str) -> Json
 
 def _card_of_day(kept: Mapping[str, Json], today: day_of) -> int | None:
     """The seed of the card that was drawn for this day, if one was."""
-    seed, day = (at(kept, MADE_OF, "daily", name) for name in ("seed", "day"))
-    return seed if isinstance(seed, int) and day == today.isoformat() else None
+    seed = at(kept, MADE_OF, "daily", "seeds", today.isoformat())
+    return seed if isinstance(seed, int) else None
+
+
+def _with_card(kept: Mapping[str, Json], today: day_of, seed: int) -> Row:
+    """The card of the day with those of the days before: it is not the same day everywhere."""
+    before = at(kept, MADE_OF, "daily", "seeds")
+    seeds = {**(before if isinstance(before, Mapping) else {}), today.isoformat(): seed}
+    return {"day": today.isoformat(), "seeds": dict(sorted(seeds.items())[-DAYS_AT_ONCE:])}
 
 
 def _seed(text: str) -> int:
