@@ -214,15 +214,15 @@ def test_C2_no_secret_gets_into_the_logs_of_a_server_at_work(tmp_path: Path):
         assert not [secret for secret in (key, jwt, token) if secret in line]
 
 
-def test_C2_lines_of_the_http_server_are_written_like_all_others(tmp_path: Path):
+def test_C2_what_is_no_http_is_told_in_a_line_like_all_others(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {"RECTO_LOG_FORMAT": "json", "RECTO_MODEL_KEY": "none"}) as server:
         address = urlsplit(server.url)
         with socket.create_connection((address.hostname or "", address.port or 0), timeout=10) as connection:
             connection.sendall(b"this is no http\r\n\r\n")
             assert b"400" in connection.recv(1000)
         assert request(server.url, "GET", "/healthz").status == 200
-        wait_until(lambda: "Invalid HTTP request" in server.output, "uvicorn's line")
+        wait_until(lambda: "what is no HTTP" in server.output, "the line")
         assert server.stop() == 0
-        lines = [line for line in server.output.splitlines() if "HTTP request" in line or "GET" in line]
+        lines = [line for line in server.output.splitlines() if "HTTP" in line or "GET" in line]
     (line,) = [load_object(line) or {} for line in lines]
-    assert (line["logger"], line["level"]) == ("uvicorn.error", "warning")
+    assert (line["logger"], line["level"]) == ("recto.connections", "warning")
