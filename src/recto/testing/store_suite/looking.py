@@ -67,8 +67,7 @@ class HistorySuite:
         expect((third.messages, second.messages, first.queued), ((), (), ()))
         expect(await store.queued("thread-1"), (*second.queued, *third.queued))
         # Where their requests have too many bytes, the first of them.
-        of_two = 2 * len(sent)
-        told = [await store.queued("thread-1", of_two), await store.queued("thread-1", of_two - 1)]
+        told = [await store.queued("thread-1", most * len(sent)) for most in (2, 1)]
         expect([[one.run for one in some] for some in told], [["w1", "w2"], ["w1"]])
 
     async def test_replies_that_are_not_whole_are_marked(self, store: Store) -> None:
