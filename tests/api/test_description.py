@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
 from typing import cast
 
 import jsonschema
@@ -83,11 +84,12 @@ def test_X1_a_call_is_described_with_its_page_and_as_its_page_alone(url: str):
 
 
 @pytest.mark.full
-def test_a_stock_schemathesis_finds_nothing(url: str):
+def test_a_stock_schemathesis_finds_nothing(url: str, tmp_path: Path):
     """All it looks at, but whether all that fits the description is taken: no schema has the names of our agents."""
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--phases", "examples,coverage"]
     command += ["--header", f"Authorization: Bearer {TOKEN}", "--exclude-checks", "positive_data_acceptance"]
     # What it is deleted by cannot be tried as well.
     command += ["--exclude-path", "/api/v1/agent/me", "--generation-deterministic", "--no-color"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    # It keeps notes where it is started.
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout

@@ -202,6 +202,11 @@ def test_P3_a_result_keeps_its_words_and_error_and_gets_the_time_of_its_run():
     assert entered((user("u1"), asks("a1", "c1")), failed) == (as_result(failed),)
 
 
+def test_P3_a_client_that_sends_a_blank_error_reports_none():
+    went_well = ToolMessage(id="r1", tool_call_id="c1", parts=(Text(text="25"),), error=" ")
+    assert entered((user("u1"), asks("a1", "c1")), went_well) == (as_result(replace(went_well, error=None)),)
+
+
 def test_P3_a_clients_error_never_has_a_name_of_our_own():
     forged = ToolMessage(id="r1", tool_call_id="c1", error="expired")
     assert entered((user("u1"), asks("a1", "c1")), forged) == (as_result(replace(forged, error="Error: expired")),)

@@ -20,6 +20,7 @@ from recto.files.outbound import Outbound
 from recto.files.signing import Signer
 from recto.page.canonical import Json, dump
 from recto.store.ports import Admission, Admitted, Bounds
+from recto.store.queued import QUEUED_BYTES
 from recto.store.store import Store
 from recto.tools.mark import ProfileCheck
 from recto.tools.schema import Schemas
@@ -40,11 +41,13 @@ class User:
 class BodyLimits:
     """What a body of JSON may cost: seconds until all of it came, and bytes where clients send what was said before.
 
+    Of bodies that wait for their turn `queued_bytes` are read to tell what is in them.
     Of large ones that come at once each waits for its turn, so that others get theirs in between.
     """
 
     seconds: float = 60.0
     chat_bytes: int = 2**20
+    queued_bytes: int = QUEUED_BYTES
     turns: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

@@ -39,12 +39,13 @@ async def get_history(
     """The newest day of a thread that has messages, and whether there are older ones."""
     if thread is not None and not UUID.fullmatch(thread):
         raise Refused(NO_UUID, where="threadId")
+    backend, owner = backend_of(request), user_of(request).name
     wish = HistoryWish(
         thread=thread.lower() if thread else None,
         before=_day(before) if before is not None else None,
         zone=zone_of(tz, "tz") if tz is not None else UTC,
+        queued_bytes=backend.bodies.queued_bytes,
     )
-    backend, owner = backend_of(request), user_of(request).name
     found = await backend.store.history(owner, wish)
     told = [*found.messages, *(one.message for one in found.queued)]
     has_files = any(isinstance(part, File) for message in told for part in message.parts)

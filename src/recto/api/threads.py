@@ -144,7 +144,7 @@ def stop(backend: Backend, stopped: Sequence[Stopped]) -> None:
 
 async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> Response:
     refs = await backend.store.file_refs(thread.id)
-    url_of, queued = urls_of(backend, refs), await backend.store.queued(thread.id)
+    url_of, queued = urls_of(backend, refs), await backend.store.queued(thread.id, backend.bodies.queued_bytes)
     # While a run is at work, calls are its own to wait for or to answer.
     calls = await _pending(backend, thread, refs) if thread.active is None else ()
     waiting = [queued_row(one, url_of) for one in queued]

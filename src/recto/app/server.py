@@ -262,7 +262,9 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
         operators=frozenset(name.strip() for name in settings.operators.split(",")),
         files=cabinet.attachments,
         signer=cabinet.signer,
-        bodies=BodyLimits(seconds=settings.body_seconds, chat_bytes=settings.chat_bytes),
+        bodies=BodyLimits(
+            seconds=settings.body_seconds, chat_bytes=settings.chat_bytes, queued_bytes=settings.queued_bytes
+        ),
         uploads=upload_rules(settings),
         streams=OpenStreams(settings.streams, settings.user_streams),
         outbound=make_outbound(settings),

@@ -82,6 +82,7 @@ class ServerSettings:
     header_seconds: float = 10.0
     body_seconds: float = 60.0
     chat_bytes: int = 2**20
+    queued_bytes: int = 2**20
     keep_alive_seconds: int = 5
     unread_seconds: float = 60.0
     address_connections: int = 1_024

@@ -90,6 +90,7 @@ class ServerTable(BaseModel):
     header_seconds: Seconds | None = None
     body_seconds: Seconds | None = None
     chat_bytes: Annotated[int, Field(ge=262_144)] | None = None
+    queued_bytes: Annotated[int, Field(ge=0)] | None = None
     keep_alive_seconds: Count | None = None
     unread_seconds: Seconds | None = None
     address_connections: Count | None = None

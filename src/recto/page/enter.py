@@ -89,7 +89,9 @@ def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall
 
 
 def _error_of(message: ToolMessage) -> str | None:
-    """What a client calls a failure, never one of our own names for it: those mean that we answered."""
+    """What a client calls a failure, never one of our own names for it: those are our answers. A blank is none."""
+    if not (message.error or "").strip():
+        return None
     return f"{FAILED}{message.error}" if message.error in STATUSES else message.error
 
 

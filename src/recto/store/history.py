@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
 from typing import cast
@@ -12,7 +12,8 @@ from sqlalchemy import Connection, bindparam, select, tuple_
 from recto.page import Entry
 from recto.page.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
 from recto.page.seen import Seen
-from recto.store.queued import Queued, queued_in
+from recto.store.ports import StoredRun
+from recto.store.queued import QUEUED_BYTES, Queued, Sent, queued_in, waiting_in
 from recto.store.schema import LOG, THREADS, micros
 from recto.store.seen import ENTRY_COLUMNS, entry_of, seen_in
 from recto.store.statement import Statement, param
@@ -42,11 +43,15 @@ LATEST_THREAD = Statement(
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryWish:
-    """Which day is wanted: of this thread, or of the latest; before this day; days are those of the zone."""
+    """Which day is wanted: of this thread, or of the latest; before this day; days are those of the zone.
+
+    `queued_bytes` is how much is read of requests that wait.
+    """
 
     thread: str | None = None
     before: date | None = None
     zone: tzinfo = UTC
+    queued_bytes: int = QUEUED_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +69,19 @@ class HistoryDay:
     statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def history_day(connection: Connection, owner: str, wish: HistoryWish) -> HistoryDay:
-    """The newest day that has something to show. A thread of somebody else: NotFound."""
+def waiting_for(connection: Connection, owner: str, wish: HistoryWish) -> tuple[str | None, tuple[StoredRun, ...]]:
+    """The thread that is wanted, and what waits in it. One of somebody else: NotFound."""
     if wish.thread is not None:
         check_owner(connection, owner, wish.thread)
     thread = wish.thread or _latest(connection, owner)
-    if thread is None:
-        return HistoryDay()
+    return thread, waiting_in(connection, thread, wish.queued_bytes) if thread else ()
+
+
+def history_day(connection: Connection, thread: str, wish: HistoryWish, sent: Sequence[Sent]) -> HistoryDay:
+    """The newest day of a thread that has something to show, with what was `sent` and waits."""
     seen = seen_in(connection, thread)
     until = midnight(wish.before, wish.zone) if wish.before else LATEST
-    waiting = [(one.message.time, one) for one in queued_in(connection, thread) if one.message.time]
+    waiting = [(one.message.time, one) for one in queued_in(connection, thread, sent) if one.message.time]
     newest = next(_shown_before(connection, thread, seen, until), None)
     times = [*(time for time, _ in waiting if time < until), *([newest.time] if newest and newest.time else [])]
     if not times:

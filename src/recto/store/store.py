@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from datetime import date, datetime
 from functools import partial
@@ -63,6 +64,7 @@ class Store(FiledStore, ProfiledStore):
         super().__init__(database)
         self._chorus = Chorus(database)
         self._places = cleaning.Places()
+        self._reading = asyncio.Lock()
 
     @property
     def problem(self) -> str | None:
@@ -173,11 +175,24 @@ class Store(FiledStore, ProfiledStore):
 
     async def history(self, owner: str, wish: history.HistoryWish) -> history.HistoryDay:
         """The newest day of a thread that has something to show (P13)."""
-        return await self._database.read(partial(history.history_day, owner=owner, wish=wish))
+        thread, waiting = await self._database.read(partial(history.waiting_for, owner=owner, wish=wish))
+        if thread is None:
+            return history.HistoryDay()
+        sent = await self._sent(waiting)
+        return await self._database.read(partial(history.history_day, thread=thread, wish=wish, sent=sent))
 
-    async def queued(self, thread: str) -> Sequence[queued.Queued]:
-        """The user messages of a thread that wait for their turn."""
-        return await self._database.read(partial(queued.queued_in, thread=thread))
+    async def queued(self, thread: str, most_bytes: int = queued.QUEUED_BYTES) -> Sequence[queued.Queued]:
+        """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""
+        waiting = await self._database.read(partial(queued.waiting_in, thread=thread, most_bytes=most_bytes))
+        sent = await self._sent(waiting)
+        return await self._database.read(partial(queued.queued_in, thread=thread, sent=sent)) if sent else ()
+
+    async def _sent(self, waiting: Sequence[StoredRun]) -> Sequence[queued.Sent]:
+        """What runs were sent with. Read one by one, off the event loop: everybody else has their turn in between."""
+        if not waiting:
+            return ()
+        async with self._reading:
+            return await asyncio.to_thread(queued.read_sent, waiting)
 
     # Threads
 

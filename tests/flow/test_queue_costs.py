@@ -1,0 +1,56 @@
+"""What messages that wait cost everybody else while they are looked at. On PostgreSQL."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.page.canonical import Json
+from recto.testing.client import RUNS, ask, request, start
+from recto.testing.model_server import Answer
+from recto.testing.postgres import postgres_server
+from recto.testing.probe import HealthProbe
+from tests.flow.stage import Stage
+
+pytestmark = pytest.mark.full
+
+STANDSTILL = 0.25
+WAITING, READERS = 20, 4
+# Nearly all that a request may have, in the parts that are the slowest to read.
+PARTS: Sequence[Json] = [{"type": "text", "text": ""}] * 9_000 + [{"type": "text", "text": "x"}]
+
+
+def runs_of(thread: str) -> str:
+    return f"/api/v1/agent/threads/{thread}/runs?limit={WAITING + 1}"
+
+
+def test_P13_looking_at_large_messages_that_wait_stops_nobody(tmp_path: Path):
+    held = Answer(text="one two three four five six", hold=threading.Event(), hold_after=4)
+    with postgres_server() as postgres, Stage(tmp_path, lambda _: held) as stage:
+        stage.database = postgres.url(postgres.create_database())
+        with stage.serve(storage_url=f"file://{tmp_path / 'files'}") as server:
+            first = ask("hold")
+            start(stage.url, first)
+            thread = str(first["threadId"])
+            for number in range(WAITING):
+                message: Json = {"id": f"m{number}", "role": "user", "content": PARTS}
+                reply = request(stage.url, "POST", RUNS, {**ask("", thread=thread), "messages": [message]})
+                assert reply.status == 202
+
+            def look(path: str) -> Sequence[Json]:
+                found = request(stage.url, "GET", f"/api/v1/agent/{path}").json
+                rows = cast("Sequence[dict[str, Json]]", found.get("queued") or found.get("messages"))
+                return [row["id"] for row in rows if row.get("status") == "queued"]
+
+            paths = [f"threads/{thread}", f"history?threadId={thread}"] * READERS
+            with HealthProbe(stage.url, server.pid) as probe, ThreadPoolExecutor(READERS) as readers:
+                told = list(readers.map(look, paths))
+            assert told == [["m0", "m1", "m2", "m3"]] * len(paths)
+            assert probe.standstill < STANDSTILL
+            assert probe.grown < 64
+            # Newest first: none of them begins.
+            for run in cast("Sequence[dict[str, Json]]", request(stage.url, "GET", runs_of(thread)).json["runs"]):
+                request(stage.url, "POST", f"{RUNS}/{run['taskId']}/cancel")
