@@ -2,13 +2,12 @@
 
 import re
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from recto.testing.client import request
+from recto.testing.probe import HealthProbe
 from tests.flow.world import ServerHere
 
 MEBIBYTE = 2**20
@@ -22,21 +21,25 @@ class Costs:
     def __init__(self, server: ServerHere) -> None:
         self.server_bytes = 0
         self.child_bytes = 0
-        self.standstill = 0.0
         self._server = server
         self._is_over = threading.Event()
-        self._looking = [threading.Thread(target=self._look, daemon=True), threading.Thread(target=self._ask)]
+        self._probe = HealthProbe(server.url, server.pid)
+        self._looking = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> Self:
         self._before = resident(self._server.pid)
-        for thread in self._looking:
-            thread.start()
+        self._probe.__enter__()
+        self._looking.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._is_over.set()
-        for thread in self._looking:
-            thread.join()
+        self._looking.join()
+        self._probe.__exit__()
+
+    @property
+    def standstill(self) -> float:
+        return self._probe.standstill
 
     def _look(self) -> None:
         while not self._is_over.wait(LOOK_SECONDS):
@@ -45,12 +48,6 @@ class Costs:
                 # One that is about to be started is for a moment as large as the server.
                 if command_of(child) != command_of(self._server.pid):
                     self.child_bytes = max(self.child_bytes, resident_tree(child))
-
-    def _ask(self) -> None:
-        while not self._is_over.wait(LOOK_SECONDS):
-            begun = time.monotonic()
-            assert request(self._server.url, "GET", "/healthz", token=None).status == 200
-            self.standstill = max(self.standstill, time.monotonic() - begun)
 
 
 def resident(pid: int) -> int:
