@@ -21,7 +21,7 @@ from peer import Peer, PeerMissing, PeerRun, start_langchain
 from recto.page import Facts, Manifest, Message, Target, assemble
 from recto.page.canonical import dump, load
 from recto.page.messages import texts_of
-from recto.page.paths import normalise
+from recto.page.paths import cached_name
 from recto.page.tokens import OFFLINE
 from recto.page.tokens import _tokenizer as tokenizer  # pyright: ignore[reportPrivateUsage] - to empty its cache
 from recto.page.wire import openai
@@ -153,7 +153,7 @@ def cold_run(rows: Sequence[Row]) -> float:
     """Seconds of the first page of messages nobody has seen, with no table that remembers their words."""
     log = openai.decode(rows)
     tokenizer(OFFLINE.name).clear_cache()
-    normalise.cache_clear()
+    cached_name.cache_clear()
     gc.collect()
     return _seconds(log)
 

@@ -30,11 +30,12 @@ class _Split:
 
 def normalise(path: str, project: Project) -> str:
     """The one name of a path: relative to the root where it is inside, else as given, without `.`, `..` and ends."""
-    return _known(path, project) if len(path) <= KNOWN_CHARACTERS else _normalised(path, project)
+    return cached_name(path, project) if len(path) <= KNOWN_CHARACTERS else _normalised(path, project)
 
 
 @lru_cache(maxsize=16_384)
-def _known(path: str, project: Project) -> str:
+def cached_name(path: str, project: Project) -> str:
+    """The same of a path that is short enough to be remembered."""
     return _normalised(path, project)
 
 
