@@ -1,4 +1,4 @@
-"""The bytes of a document that waits for a child: on disk, but for a short one. Gone when it is closed."""
+"""The bytes of a document that waits for a child: on disk, not in memory. Gone when it is closed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
+from tempfile import TemporaryFile
 from typing import TypeVar
 
-# Of each document that waits so much is in memory at most.
+# Of each document so much is in memory at most, and a shorter one takes no wait for the disk.
 MEMORY_BYTES = 2**18
 PIECE_BYTES = 2**18
 
@@ -20,7 +20,7 @@ class Spool:
     """Filled with `add`, then given out in pieces. The file has no name, so that nothing is left of it."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._file = SpooledTemporaryFile[bytes](MEMORY_BYTES, dir=str(folder) if folder else None)
+        self._file = TemporaryFile(buffering=MEMORY_BYTES, dir=folder)  # noqa: SIM115 - closed by `close`
         self._size = 0
 
     async def add(self, piece: bytes) -> None:
@@ -35,7 +35,6 @@ class Spool:
             yield piece
 
     async def _do(self, work: Callable[[], T]) -> T:
-        # What is in memory takes no wait for the disk.
         return work() if self._size <= MEMORY_BYTES else await asyncio.to_thread(work)
 
     def close(self) -> None:
