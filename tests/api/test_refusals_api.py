@@ -10,6 +10,7 @@ from recto.ids import new_id
 from recto.page.canonical import Json, dump, load
 from recto.testing.client import RUNS, Reply, read_events, request
 from recto.testing.process import ServerProcess
+from tests.api.protocol_examples import PICTURE, TEXT, TOOLS
 from tests.api.wrong_inputs import (
     FOREIGN,
     LIMIT,
@@ -283,77 +284,6 @@ def test_P4_a_known_run_is_compared_before_its_urls_are_looked_at(url: str):
 
 
 # The seed's examples, as they stand there
-
-TEXT = """{
-  "threadId": "550e8400-e29b-41d4-a716-446655440000",
-  "runId": "run-001",
-  "state": {},
-  "messages": [
-    {
-      "id": "msg-001",
-      "role": "user",
-      "content": "帮我查一下北京今天的天气"
-    }
-  ],
-  "tools": [],
-  "context": [],
-  "forwardedProps": {}
-}"""
-PICTURE = """{
-  "threadId": "550e8400-e29b-41d4-a716-446655440000",
-  "runId": "run-002",
-  "state": {},
-  "messages": [
-    {
-      "id": "msg-001",
-      "role": "user",
-      "content": [
-        {
-          "type": "text",
-          "text": "这张图片里的内容是什么?"
-        },
-        {
-          "type": "binary",
-          "mimeType": "image/png",
-          "url": "https://storage.example.com/agent-inputs/user-123/image.png?signature=xxx"
-        }
-      ]
-    }
-  ],
-  "tools": [],
-  "context": [],
-  "forwardedProps": {}
-}"""
-TOOLS = """{
-  "threadId": "550e8400-e29b-41d4-a716-446655440000",
-  "runId": "run-003",
-  "state": {},
-  "messages": [
-    {
-      "id": "msg-001",
-      "role": "user",
-      "content": "北京天气怎么样?"
-    }
-  ],
-  "tools": [
-    {
-      "name": "get_weather",
-      "description": "获取指定城市的天气信息",
-      "parameters": {
-        "type": "object",
-        "properties": {
-          "city": {
-            "type": "string",
-            "description": "城市名称"
-          }
-        },
-        "required": ["city"]
-      }
-    }
-  ],
-  "context": [],
-  "forwardedProps": {}
-}"""
 
 
 def test_P3_the_seeds_examples_are_taken_one_after_another_and_an_id_used_again_is_a_new_turn(url: str):

@@ -13,40 +13,13 @@ from recto.page.canonical import Json
 from recto.testing.client import RUNS, TOKEN, Reply, ask, parse_events, request
 from recto.testing.model_server import Answer, ModelServer
 from tests.api.forms import FORM, file, form_of
+from tests.api.protocol_examples import PICTURE
 from tests.files.heads import PNG
 from tests.flow.files import ATTACHMENTS, rows
 from tests.flow.world import ServerHere
 
 pytestmark = pytest.mark.full
 
-# As the protocol's own document has it; the url is that of an upload.
-MULTIMODAL = """\
-{
-  "threadId": "550e8400-e29b-41d4-a716-446655440000",
-  "runId": "run-002",
-  "state": {},
-  "messages": [
-    {
-      "id": "msg-001",
-      "role": "user",
-      "content": [
-        {
-          "type": "text",
-          "text": "这张图片里的内容是什么?"
-        },
-        {
-          "type": "binary",
-          "mimeType": "image/png",
-          "url": "https://storage.example.com/agent-inputs/user-123/image.png?signature=xxx"
-        }
-      ]
-    }
-  ],
-  "tools": [],
-  "context": [],
-  "forwardedProps": {}
-}
-"""
 TIME = re.compile(r"# Current time\n([0-9-]+ [0-9:]+)")
 AN_AGENT = "---\ntimezone: Asia/Tokyo\n---\nYou are in Tokyo.\n"
 FOREIGN = "https://storage.example.com/agent-inputs/user-123/image.png?signature=xxx"
@@ -110,14 +83,14 @@ def test_C4_the_protocol_s_request_with_a_picture_works_and_so_does_its_upload_w
     reply = server.ask("POST", ATTACHMENTS, form_of(file("image.png", PNG)), content_type=FORM)
     (row,) = rows(reply.json["attachments"])
     assert "error" not in row, reply.body
-    reply = server.run(MULTIMODAL.replace(FOREIGN, str(row["url"])).encode())
+    reply = server.run(PICTURE.replace(FOREIGN, str(row["url"])).encode())
     assert server.answering(reply) == "chat"
     (_, words), (_, picture) = [part.values() for part in rows(server_words(server.model.requests[-1].page))]
     assert str(words).endswith("</system-reminder>\n\n这张图片里的内容是什么?")
     assert "<name>image.png</name>\n<type>image</type>" in str(words)
     assert "image.png" in str(picture) or "data:image/png;base64," in str(picture)
     # As it stands it names a url of nobody's.
-    assert server.run(MULTIMODAL.replace("run-002", "run-004").encode()).status == 422
+    assert server.run(PICTURE.replace("run-002", "run-004").encode()).status == 422
 
 
 def test_C4_vibe_answers_on_chat_and_chat_everywhere_else_where_nobody_is_named(server: DefaultServer):
