@@ -1,16 +1,13 @@
 """What a connection may cost before anybody is known: heads, silence, bodies, how many there are. A real server."""
 
 import contextlib
-import os
 import re
 import resource
 import socket
-import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -23,11 +20,10 @@ from recto.page.canonical import load_object
 from recto.testing.client import RUNS, TOKEN, request
 from recto.testing.process import ServerProcess
 from tests.api.forms import FORM, file, form_of
+from tests.costs import STANDSTILL, costs_of, worked
 
 pytestmark = pytest.mark.full
 
-# What everybody else may notice of whatever one client does, in seconds.
-STANDSTILL = 0.25
 PROXY = "127.0.0.9"
 SETTINGS = {
     "RECTO_MODEL": "demo",
@@ -91,39 +87,8 @@ def push(connection: socket.socket, piece: bytes, times: int) -> int:
 
 
 def holds_nobody_up(server: ServerProcess, attack: Callable[[], object]) -> bool:
-    """Whether somebody else who asks all the time never waits long. What a busy machine adds is not always there."""
-    return any(standstill(server, attack) < STANDSTILL for _ in range(3))
-
-
-def standstill(server: ServerProcess, attack: Callable[[], object]) -> float:
-    """How long somebody else waited at most: by the clock, or less where the server did not even work as long."""
-    waits, is_over = list[float](), threading.Event()
-
-    def look() -> None:
-        while not is_over.is_set():
-            with dial(server.url, "127.0.0.2") as other:
-                begun, work = time.monotonic(), worked(server.pid)
-                other.sendall(GET)
-                assert other.recv(65_536).startswith(b"HTTP/1.1 200")
-                waits.append(min(time.monotonic() - begun, worked(server.pid) - work))
-            time.sleep(0.01)
-        is_over.clear()
-
-    looking = threading.Thread(target=look)
-    looking.start()
-    try:
-        attack()
-    finally:
-        is_over.set()
-        looking.join()
-    assert not is_over.is_set(), "somebody else was not answered"
-    return max(waits)
-
-
-def worked(pid: int) -> float:
-    """The time a process has been at work."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Whether somebody else who asks all the time never waits long."""
+    return costs_of(server, attack).standstill < STANDSTILL
 
 
 # Heads

@@ -7,13 +7,13 @@ import pytest
 from recto.page.canonical import Json, dump
 from recto.testing.client import ask
 from recto.testing.model_server import Answer, Call
-from recto.testing.probe import HealthProbe
 from tests.api.scripted_server import Scripted, scripted_server
+from tests.costs import MEBIBYTE, STANDSTILL, Costs, costs_of
 
 pytestmark = pytest.mark.full
 
-STANDSTILL = 0.25
 MOST = 1_000_000
+KEPT = 64 * MEBIBYTE
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,20 @@ def reply(server: Scripted, *answers: Answer) -> tuple[str, str]:
     return run, str(server.get(f"/runs/{run}")["outcome"])
 
 
+def costs_of_replies(server: Scripted, *answers: Answer, outcome: str = "done") -> Costs:
+    def attack() -> None:
+        assert reply(server, *answers)[1] == outcome
+
+    return costs_of(server, attack)
+
+
 @pytest.mark.parametrize("field", ["content", "reasoning_content"])
 def test_P7_a_model_that_never_stops_talking_is_stopped_and_what_it_said_is_paid_for(server: Scripted, field: str):
-    with HealthProbe(server.url, server.pid) as probe:
-        run, outcome = reply(server, Answer(body=chunk({field: "words " * 10_000}) * 500))
-    assert outcome == "length"
-    assert probe.standstill < STANDSTILL
-    assert probe.grown < 64
+    endless = Answer(body=chunk({field: "words " * 10_000}) * 500)
+    costs = costs_of_replies(server, endless, outcome="length")
+    assert costs.standstill < STANDSTILL
+    assert costs.kept < KEPT
+    run, _ = reply(server, endless)
     (call,) = server.rows(f"/runs/{run}/calls", "calls")
     usage = call["usage"]
     assert isinstance(usage, dict)
@@ -57,30 +64,24 @@ def test_P7_a_model_that_never_stops_talking_is_stopped_and_what_it_said_is_paid
 def test_P11_a_call_whose_arguments_never_end_is_not_run_and_the_model_is_told(server: Scripted):
     before = len(server.model.requests)
     endless = fragment('{"timezone":"', "current_time") + fragment("x" * 20_000) * 500
-    with HealthProbe(server.url, server.pid) as probe:
-        _, outcome = reply(server, Answer(body=endless), Answer(text="Well."))
-    assert outcome == "done"
+    costs = costs_of_replies(server, Answer(body=endless), Answer(text="Well."))
     assert b"was cut off while you were writing it" in server.model.requests[before + 1].body
-    assert probe.standstill < STANDSTILL
-    assert probe.grown < 64
+    assert costs.standstill < STANDSTILL
+    assert costs.kept < KEPT
 
 
 @pytest.mark.parametrize("piece", ["x" * 20, '{"x":1}'])
 def test_P11_a_provider_that_names_the_tool_with_every_fragment_stops_nobody(server: Scripted, piece: str):
     end = chunk({}, "tool_calls") + b"data: [DONE]\n\n"
     pieces = fragment('{"timezone":"', "current_time") + fragment(piece, "current_time") * 20_000
-    with HealthProbe(server.url, server.pid) as probe:
-        _, outcome = reply(server, Answer(body=pieces + fragment('"}', "current_time") + end), Answer(text="Well."))
-    assert outcome == "done"
-    assert probe.standstill < STANDSTILL
+    whole = Answer(body=pieces + fragment('"}', "current_time") + end)
+    assert costs_of_replies(server, whole, Answer(text="Well.")).standstill < STANDSTILL
 
 
 def test_P7_thoughts_and_words_in_turn_stop_nobody(server: Scripted):
     both = (chunk({"reasoning_content": "x"}) + chunk({"content": "y"})) * 20_000
-    with HealthProbe(server.url, server.pid) as probe:
-        _, outcome = reply(server, Answer(body=both + chunk({}, "stop") + b"data: [DONE]\n\n"))
-    assert outcome == "done"
-    assert probe.standstill < STANDSTILL
+    whole = Answer(body=both + chunk({}, "stop") + b"data: [DONE]\n\n")
+    assert costs_of_replies(server, whole).standstill < STANDSTILL
 
 
 def test_P11_the_same_calls_in_every_reply_cost_no_more_than_others(server: Scripted):
@@ -88,7 +89,4 @@ def test_P11_the_same_calls_in_every_reply_cost_no_more_than_others(server: Scri
         Answer(calls=tuple(Call(name="current_time", id=f"c{turn}-{number}") for number in range(128)))
         for turn in range(8)
     ]
-    with HealthProbe(server.url, server.pid) as probe:
-        _, outcome = reply(server, *replies, Answer(text="Well."))
-    assert outcome == "done"
-    assert probe.standstill < STANDSTILL
+    assert costs_of_replies(server, *replies, Answer(text="Well.")).standstill < STANDSTILL

@@ -9,12 +9,11 @@ import pytest
 from recto.page.canonical import Json
 from recto.testing.client import ask
 from recto.testing.model_server import Answer, Call
-from recto.testing.probe import HealthProbe
 from tests.api.scripted_server import Scripted, page_messages, scripted_server
+from tests.costs import MEBIBYTE, STANDSTILL, costs_of
 
 pytestmark = pytest.mark.full
 
-STANDSTILL = 0.25
 NUMBERS = count()
 
 
@@ -47,27 +46,31 @@ def call(server: Scripted, schema: Json, arguments: Json) -> str:
 
 @pytest.mark.parametrize("number", [70, 330])
 def test_P11_costly_patterns_of_three_and_fourteen_kilobytes_are_refused_at_once(server: Scripted, number: int):
-    with HealthProbe(server.url, server.pid) as probe:
+    def attack() -> None:
         for _ in range(5):
             reply = server.post(ask("go on", tools=[tool(patterns(r"\p{L}{100}", number))]))
             assert reply.status == 422
             assert "the schema of tool 'act' takes the tools beyond 4194304 bytes of compiled patterns" in str(
                 reply.json
             )
-    assert probe.standstill < STANDSTILL
-    assert probe.grown < 64
+
+    costs = costs_of(server, attack)
+    assert costs.standstill < STANDSTILL
+    assert costs.kept < 64 * MEBIBYTE
 
 
 def test_P11_schemas_within_the_limits_stop_nobody_and_are_kept_within_their_bytes(server: Scripted):
-    with HealthProbe(server.url, server.pid) as probe:
+    def attack() -> None:
         for _ in range(12):
             tools = [
                 tool(patterns(r"\p{L}{10}", 6), "a"),
                 tool({"properties": {f"p{next(NUMBERS)}": {"type": "string"} for _ in range(6000)}}, "b"),
             ]
             assert server.post(ask("go on", tools=tools)).status == 202
-    assert probe.standstill < STANDSTILL
-    assert probe.grown < 128
+
+    costs = costs_of(server, attack)
+    assert costs.standstill < STANDSTILL
+    assert costs.kept < 128 * MEBIBYTE
 
 
 @pytest.mark.parametrize(
@@ -84,10 +87,12 @@ def test_P11_schemas_within_the_limits_stop_nobody_and_are_kept_within_their_byt
     ],
 )
 def test_P11_arguments_that_are_costly_to_check_stop_nobody(server: Scripted, schema: Json, arguments: Json):
-    with HealthProbe(server.url, server.pid) as probe:
+    def attack() -> None:
         assert call(server, schema, arguments) in ("done", "waiting")
-    assert probe.standstill < STANDSTILL
-    assert probe.grown < 128
+
+    costs = costs_of(server, attack)
+    assert costs.standstill < STANDSTILL
+    assert costs.kept < 128 * MEBIBYTE
 
 
 @pytest.mark.parametrize("name", ["current_time", "act"])
@@ -95,16 +100,19 @@ def test_P11_a_reply_of_three_thousand_calls_stops_nobody_and_the_rest_is_told_t
     server: Scripted, name: str
 ):
     calls = tuple(Call(name=name, arguments="{}", id=f"c{number}") for number in range(3000))
-    before = len(server.model.requests)
-    server.answers[:] = [Answer(calls=calls), Answer(text="Well.")]
-    with HealthProbe(server.url, server.pid) as probe:
+    threads = list[Json]()
+
+    def attack() -> None:
+        server.answers[:] = [Answer(calls=calls), Answer(text="Well.")]
         reply = server.post(ask("go on", tools=[tool({"type": "object"})]))
         server.reader(str(reply.json["taskId"])).wait()
-    assert probe.standstill < STANDSTILL
+        threads.append(reply.json["threadId"])
+
+    assert costs_of(server, attack).standstill < STANDSTILL
     if name == "act":
-        assert len(server.rows(f"/threads/{reply.json['threadId']}", "pendingCalls")) == 128
+        assert len(server.rows(f"/threads/{threads[-1]}", "pendingCalls")) == 128
         return
-    *_, last = page_messages(server.model.requests[before + 1])
+    *_, last = page_messages(server.model.requests[-1])
     assert last["tool_call_id"] == "c128"
     assert last["content"] == (
         "At most 128 calls of one reply are run. This one and those after it were not: make them again if you still "

@@ -5,7 +5,6 @@ import socket
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +13,7 @@ from recto.testing.client import RUNS, Sent, ask, parse_events, read_events, req
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import ALICE, BOB, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_refused
+from tests.costs import resident
 
 pytestmark = pytest.mark.full
 
@@ -43,12 +43,6 @@ def long_run(server: Scripted) -> str:
     run = start(server.url, ask("say much"), token=ALICE)
     server.reader(run).wait()
     return run
-
-
-def memory(pid: int) -> int:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
-    assert found
-    return int(found[1]) * 1_024
 
 
 @contextmanager
@@ -90,10 +84,10 @@ def statuses(sockets: Sequence[socket.socket]) -> set[bytes]:
 
 
 def test_P7_readers_that_never_read_cost_little_are_ended_and_may_go_on(server: Scripted, long_run: str):
-    before, most = memory(server.pid), 0
+    before, most = resident(server.pid), 0
     with silent_readers(server, long_run, READERS) as sockets:
         for _ in range(LOOKS):
-            most = max(most, memory(server.pid) - before)
+            most = max(most, resident(server.pid) - before)
             time.sleep(0.1)
         assert request(server.url, "GET", "/healthz").status == 200
         came = what_came(sockets[0])

@@ -24,7 +24,7 @@ from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
 from recto.testing.model_answers import DONE
 from recto.testing.model_server import Answer, Call, Request, render
 from recto.testing.postgres import postgres_server
-from recto.testing.probe import resident_megabytes
+from tests.costs import MEBIBYTE, resident
 from tests.flow.stage import Stage, a_note_then_an_answer, story, told, told_by
 
 READERS = 16
@@ -189,7 +189,7 @@ def test_five_thousand_runs_leave_memory_flat(tmp_path: Path):
         for _ in range(10):
             streams = together(stage, [ask("hello " * 20) for _ in range(500)])
             assert all(ends_run(stream[-1].body) for stream in streams)
-            sizes.append(resident_megabytes(server.pid))
+            sizes.append(resident(server.pid) / MEBIBYTE)
         # Threads kept in memory fill up first; after that three thousand runs may leave two megabytes a thousand.
         assert sizes[-1] - sizes[3] < 6, sizes
 

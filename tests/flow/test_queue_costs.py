@@ -12,12 +12,11 @@ from recto.page.canonical import Json
 from recto.testing.client import RUNS, ask, request, start
 from recto.testing.model_server import Answer
 from recto.testing.postgres import postgres_server
-from recto.testing.probe import HealthProbe
+from tests.costs import MEBIBYTE, STANDSTILL, costs_of
 from tests.flow.stage import Stage
 
 pytestmark = pytest.mark.full
 
-STANDSTILL = 0.25
 WAITING, READERS = 20, 4
 # Nearly all that a request may have, in the parts that are the slowest to read.
 PARTS: Sequence[Json] = [{"type": "text", "text": ""}] * 9_000 + [{"type": "text", "text": "x"}]
@@ -46,11 +45,14 @@ def test_P13_looking_at_large_messages_that_wait_stops_nobody(tmp_path: Path):
                 return [row["id"] for row in rows if row.get("status") == "queued"]
 
             paths = [f"threads/{thread}", f"history?threadId={thread}"] * READERS
-            with HealthProbe(stage.url, server.pid) as probe, ThreadPoolExecutor(READERS) as readers:
-                told = list(readers.map(look, paths))
-            assert told == [["m0", "m1", "m2", "m3"]] * len(paths)
-            assert probe.standstill < STANDSTILL
-            assert probe.grown < 64
+
+            def attack() -> None:
+                with ThreadPoolExecutor(READERS) as readers:
+                    assert list(readers.map(look, paths)) == [["m0", "m1", "m2", "m3"]] * len(paths)
+
+            costs = costs_of(server, attack)
+            assert costs.standstill < STANDSTILL
+            assert costs.kept < 64 * MEBIBYTE
             # Newest first: none of them begins.
             for run in cast("Sequence[dict[str, Json]]", request(stage.url, "GET", runs_of(thread)).json["runs"]):
                 request(stage.url, "POST", f"{RUNS}/{run['taskId']}/cancel")
