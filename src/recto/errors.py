@@ -204,3 +204,6 @@ class StoreDown(StoreError):
     def __init__(self, *, problem: str) -> None:
         super().__init__(f"The database cannot be used: {problem}. Put that right; nothing that was stored is lost.")
         self.problem = problem
+
+
+NOT_SHOWN = "(not shown)"

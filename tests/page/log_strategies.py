@@ -24,12 +24,12 @@ from recto.page.messages import (
     Text,
     ToolCall,
     ToolMessage,
+    ToolOffer,
     Url,
     UserMessage,
     UserPart,
 )
 from recto.page.paths import Project
-from recto.page.setting import ToolOffer
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MODELS = ("gpt-x", "claude-x", "")

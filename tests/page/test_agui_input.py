@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from recto.errors import WireError
 from recto.page.canonical import Json
-from recto.page.messages import AssistantMessage, Text, ToolMessage, UserMessage
-from recto.page.reminder import ContextItem
-from recto.page.setting import ToolOffer
-from recto.page.wire.agui_input import RunInput, decode_input
+from recto.page.messages import AssistantMessage, Text, ToolMessage, ToolOffer, UserMessage
+from recto.page.wire.agui_input import ContextItem, RunInput, decode_input
 
 Body = dict[str, Json]
 HELLO: Body = {"id": "m1", "role": "user", "content": "hi"}

@@ -8,9 +8,9 @@ import pytest
 from recto.page import AssistantMessage, Facts, Target, Text, ToolCall, ToolMessage, Turn, UserMessage, assemble
 from recto.page.canonical import Json, load_object
 from recto.page.enter import EXPIRED
-from recto.page.failures import TOLD, error_told
+from recto.page.failures import TOLD
 from recto.page.manifest import Manifest
-from recto.page.messages import STATUSES, Message
+from recto.page.messages import STATUSES, Message, error_told
 from recto.page.next_step import INVALID_ARGUMENTS
 from recto.page.summarise import SummarySettings, summary_pieces
 from recto.page.tokens import OFFLINE

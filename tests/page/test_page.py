@@ -28,10 +28,11 @@ from recto.page.messages import (
     Text,
     ToolCall,
     ToolMessage,
+    ToolOffer,
     Url,
     UserMessage,
 )
-from recto.page.setting import Segment, ToolOffer, segment
+from recto.page.setting import Segment, segment
 from recto.page.tokens import Calibration, TokenCount
 
 Row: TypeAlias = dict[str, object]

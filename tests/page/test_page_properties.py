@@ -14,8 +14,8 @@ from recto.page.canonical import dump
 from recto.page.closing import TRIMMED
 from recto.page.fit import Target, WireName
 from recto.page.manifest import Manifest
-from recto.page.messages import Message, Text
-from recto.page.setting import Page, ToolOffer
+from recto.page.messages import Message, Text, ToolOffer
+from recto.page.setting import Page
 from tests.page.log_strategies import FOLD, OFFERS, logs, newest_user
 from tests.page.page_rules import fresh, gaps, lies, orphans, parse
 

@@ -9,11 +9,10 @@ from recto.page import Facts, Manifest, Page, Target, assemble
 from recto.page.facts import Turn
 from recto.page.fit import WireName
 from recto.page.log import Compacted, Entry, RolledBack, SkillChanged
-from recto.page.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, UserMessage
+from recto.page.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
 from recto.page.prefix import Break, prefix_break
 from recto.page.prompt import Prompt
 from recto.page.reminder import Dataset
-from recto.page.setting import ToolOffer
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 WIRES: tuple[WireName, ...] = ("openai", "anthropic")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.prompt import Case, Change, Datum, Prompt, SystemPrompt, language, render, system_prompt
+from recto.page.messages import language
+from recto.page.prompt import Case, Change, Datum, Prompt, SystemPrompt, render, system_prompt
 from recto.page.tokens import OFFLINE, TokenCounter
 from tests.page.counters import WordCounter
 

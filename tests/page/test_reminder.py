@@ -12,7 +12,6 @@ from recto.page.messages import Data, File, FileKind, Url, UserMessage
 from recto.page.reminder import (
     FRAME_TAGS,
     OUR_TAGS,
-    ContextItem,
     Dataset,
     context_section,
     datasets_section,
@@ -23,6 +22,7 @@ from recto.page.reminder import (
     time_section,
     with_reminder,
 )
+from recto.page.wire.agui_input import ContextItem
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 SHANGHAI = ZoneInfo("Asia/Shanghai")

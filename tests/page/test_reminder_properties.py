@@ -20,16 +20,8 @@ from recto.page.input_files import (
 )
 from recto.page.messages import File, FileKind, Key, Message, UserMessage
 from recto.page.quote import ParsedDocument, join_documents, quote_message
-from recto.page.reminder import (
-    OUR_TAGS,
-    ContextItem,
-    Dataset,
-    Locale,
-    escape,
-    neutralise,
-    reminder,
-    with_reminder,
-)
+from recto.page.reminder import OUR_TAGS, Dataset, Locale, escape, neutralise, reminder, with_reminder
+from recto.page.wire.agui_input import ContextItem
 from tests.page.strategies import logs
 
 Block = tuple[str, dict[str, str]]

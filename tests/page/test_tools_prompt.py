@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.errors import WireError
-from recto.page.setting import ToolOffer
+from recto.page.messages import ToolOffer
 from recto.page.tools_prompt import (
     Parsed,
     PromptCall,

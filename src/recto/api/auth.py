@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from recto.api.auth_claims import ClaimRules
 from recto.api.auth_jwks import JwksKeys
 from recto.api.auth_jwt import FixedKey, JwtReader, KeySource, public_key, secret_key
-from recto.api.auth_keys import NOT_SHOWN, Key, check_distinct, find_user, make_key, parse_keys
+from recto.api.auth_keys import Key, check_distinct, find_user, make_key, parse_keys
 from recto.api.auth_verdict import Denied, Verdict
 from recto.api.backend import LOCAL, User
-from recto.errors import SettingsError
+from recto.errors import NOT_SHOWN, SettingsError
 
 MOST_CHARACTERS = 8_192
 BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE)

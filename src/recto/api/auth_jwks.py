@@ -15,9 +15,8 @@ import jwt
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from recto.api.auth_jwt import RETRY_SECONDS, VerifyKey, key_of
-from recto.api.auth_keys import NOT_SHOWN
-from recto.api.auth_token import is_loopback
-from recto.errors import SettingsError
+from recto.api.rate import is_loopback
+from recto.errors import NOT_SHOWN, SettingsError
 from recto.page.canonical import load_object
 
 LOGGER = logging.getLogger("recto.auth")

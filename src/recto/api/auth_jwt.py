@@ -17,9 +17,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from jwt.types import Options
 
 from recto.api.auth_claims import ClaimRules, read_claims
-from recto.api.auth_keys import NOT_SHOWN
 from recto.api.auth_verdict import Delayed, Denied, Verdict
-from recto.errors import SettingsError
+from recto.errors import NOT_SHOWN, SettingsError
 from recto.page.canonical import load_object
 
 SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)

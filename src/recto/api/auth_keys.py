@@ -10,10 +10,9 @@ from hmac import compare_digest
 
 from recto.api.auth_verdict import is_name
 from recto.api.backend import LOCAL, User
-from recto.errors import SettingsError
+from recto.errors import NOT_SHOWN, SettingsError
 
 SETTING = "RECTO_API_KEYS"
-NOT_SHOWN = "(not shown)"
 READ = "read"
 LEAST = 16
 KEY = re.compile(rf"[\x21-\x7e]{{{LEAST},}}")

@@ -6,11 +6,11 @@ import logging
 import os
 import secrets
 import stat
-from ipaddress import ip_address
 from pathlib import Path
 
-from recto.api.auth_keys import KEY, NOT_SHOWN
-from recto.errors import SettingsError
+from recto.api.auth_keys import KEY
+from recto.api.rate import is_loopback
+from recto.errors import NOT_SHOWN, SettingsError
 
 LOGGER = logging.getLogger("recto.auth")
 FILE = "token"
@@ -20,14 +20,6 @@ PRIVATE = 0o600
 OTHERS = 0o077
 # A link in its place would have us read or change a file elsewhere. Windows has no such thing.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def check_binding(host: str, has_accounts: bool) -> None:

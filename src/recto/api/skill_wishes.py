@@ -28,15 +28,15 @@ def check_skill_wishes(agent: Agent, wishes: Wishes, active: str | None) -> None
     A scenario is one of the skill that is asked for, or of the `active` one.
     """
     if wishes.skill is not None:
-        _known(wishes.skill, (*agent.skills, CORE), "skill")
+        _check_known(wishes.skill, (*agent.skills, CORE), "skill")
     skill = agent.skills.get(wishes.skill or active or "")
     if wishes.scenario is not None and agent.skills:
-        _known(wishes.scenario, [one.name for one in skill.scenarios] if skill else (), "scenario")
+        _check_known(wishes.scenario, [one.name for one in skill.scenarios] if skill else (), "scenario")
     if wishes.voice_mode is not None and agent.voices:
-        _known(wishes.voice_mode, agent.voices, "voice_mode")
+        _check_known(wishes.voice_mode, agent.voices, "voice_mode")
 
 
-def _known(name: str, known: Collection[str], what: str) -> None:
+def _check_known(name: str, known: Collection[str], what: str) -> None:
     if name not in known:
         problem = f"there is no {what} {name[:SHOWN]!r}; known: {', '.join(known) or 'none'}"
         raise WireError(where=f"forwardedProps.{what}", problem=problem)

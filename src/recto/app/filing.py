@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from recto.api.auth_token import is_loopback
+from recto.api.rate import is_loopback
 from recto.api.uploads import UploadRules
 from recto.cli.server_settings import ServerSettings
 from recto.files.attachments import Attachments

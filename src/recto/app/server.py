@@ -17,12 +17,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from recto.api.attachments import ATTACHMENTS
 from recto.api.auth import AuthSettings, Doorman
-from recto.api.auth_token import check_binding, is_loopback, local_token
+from recto.api.auth_token import check_binding, local_token
 from recto.api.backend import Backend, BodyLimits
 from recto.api.chat import CHAT
 from recto.api.connections import ConnectionLimits
 from recto.api.gate import GateRules
 from recto.api.listen import listen
+from recto.api.rate import is_loopback
 from recto.api.server import make_api
 from recto.api.streams import OpenStreams
 from recto.app.crew import Crew, make_crew, model_of

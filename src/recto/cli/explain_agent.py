@@ -110,7 +110,7 @@ def explain(
     except (RectoError, OSError) as error:
         typer.echo(f"recto agents explain: {error}", err=True)
         raise typer.Exit(FAILED) from error
-    typer.echo(dump(_row(found)).decode() if as_json else "\n".join(_lines(found)))
+    typer.echo(dump(_explained_row(found)).decode() if as_json else "\n".join(_lines(found)))
 
 
 async def _explained(settings: ServerSettings, asked: Asked) -> Explained:
@@ -193,7 +193,7 @@ def _declared(skill: Skill) -> tuple[str, ...]:
     return (*skill.fields, *((f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()))
 
 
-def _row(found: Explained) -> dict[str, Json]:
+def _explained_row(found: Explained) -> dict[str, Json]:
     stage = found.stage
     changes = [{"what": one.source, "decision": one.decision, "reason": one.reason} for one in found.changes]
     return {

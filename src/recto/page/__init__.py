@@ -49,12 +49,13 @@ from recto.page.messages import (
     Text,
     ToolCall,
     ToolMessage,
+    ToolOffer,
     Url,
     UserMessage,
 )
 from recto.page.next_step import CallModel, Compact, Finished, Run, RunTools, Step, WaitForClient, next_step
 from recto.page.paths import Project
-from recto.page.phase import Phase, phase_of
+from recto.page.phase import Phase
 from recto.page.prefix import Break, prefix_break
 from recto.page.prompt import Case, Datum, Prompt, SystemPrompt, system_prompt
 from recto.page.quote import (
@@ -67,9 +68,9 @@ from recto.page.quote import (
     quote_message,
 )
 from recto.page.remind import maps_of
-from recto.page.reminder import FRAME_TAGS, OUR_TAGS, ContextItem, Dataset, escape, neutralise, reminder, with_reminder
+from recto.page.reminder import FRAME_TAGS, OUR_TAGS, Dataset, escape, neutralise, reminder, with_reminder
 from recto.page.repair import repair
-from recto.page.setting import Page, Segment, ToolOffer
+from recto.page.setting import Page, Segment
 from recto.page.summarise import SummarySettings, summary_pieces, summary_request
 from recto.page.tokens import Calibration, OfflineCounter, TokenCount, TokenCounter
 from recto.page.tools_prompt import (
@@ -83,6 +84,7 @@ from recto.page.tools_prompt import (
 from recto.page.ui_json_schema import UI_SCHEMA
 from recto.page.ui_schema import UiLimits, compile_ui
 from recto.page.window import window
+from recto.page.wire.agui_input import ContextItem
 
 __all__ = [
     "EXEMPT_TOOLS",
@@ -182,7 +184,6 @@ __all__ = [
     "neutralise",
     "next_step",
     "parse_tool_calls",
-    "phase_of",
     "place_to_cut",
     "prefix_break",
     "quote_message",

@@ -9,8 +9,7 @@ from dataclasses import replace
 from recto.page.draft import Draft, replaced
 from recto.page.facts import Facts
 from recto.page.manifest import Note
-from recto.page.messages import AssistantMessage, Message, Text, UserMessage
-from recto.page.prompt import language
+from recto.page.messages import AssistantMessage, Message, Text, UserMessage, language
 
 CONTINUE = {"zh": "请继续。", "en": "Continue."}
 CONTINUED = Note(decision="injected", rule="R10", reason="a model answers a user: the turn goes on after its own words")

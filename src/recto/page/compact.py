@@ -11,8 +11,7 @@ from recto.errors import SettingsError
 from recto.page.draft import Draft, unchanged
 from recto.page.log import Compacted, View
 from recto.page.manifest import Note
-from recto.page.messages import Message, Text, UserMessage, remember
-from recto.page.prompt import language
+from recto.page.messages import Message, Text, UserMessage, language, remember
 from recto.page.reminder import OUR_TAGS, neutralise
 from recto.page.tokens import TokenCounter, tokens_of
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from recto.page.failures import FAILED
 from recto.page.log import Entry, Interrupted, View, view
-from recto.page.messages import STATUSES, AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.page.messages import FAILED, STATUSES, AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 from recto.page.next_step import how_answered
 
 EXPIRED = "expired"

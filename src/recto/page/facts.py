@@ -11,12 +11,12 @@ from recto.page.canonical import Json
 from recto.page.fit import Target
 from recto.page.folding import FoldSettings
 from recto.page.log import Entry
-from recto.page.messages import Data, Url
+from recto.page.messages import Data, ToolOffer, Url
 from recto.page.prompt import Prompt
 from recto.page.quote import Quote, Quoted
-from recto.page.reminder import ContextItem, Dataset
-from recto.page.setting import ToolOffer
+from recto.page.reminder import Dataset
 from recto.page.tokens import OFFLINE, Calibration, TokenCounter
+from recto.page.wire.agui_input import ContextItem
 
 ToolCalling: TypeAlias = Literal["native", "prompt"]
 

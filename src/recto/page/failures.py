@@ -7,27 +7,15 @@ from dataclasses import replace
 
 from recto.page.draft import Draft
 from recto.page.manifest import Note
-from recto.page.messages import STATUSES, Message, Text, ToolMessage
+from recto.page.messages import Message, Text, ToolMessage, error_told
 from recto.page.results import change_results
 
-FAILED = "Error: "
 TOLD = Note(decision="repaired", rule="P11", reason="the error of the tool put into its words, for the model to read")
 
 
 def tell_errors(messages: Sequence[Message]) -> Draft:
     """The conversation with the error of a result before what it says, where it does not say so itself."""
     return change_results(messages, _with_error, TOLD)
-
-
-def error_told(message: ToolMessage) -> str | None:
-    """What is to be said of a failure beside the words of the result; None where they say it, or it went well.
-
-    A status of our own comes with words for the model; that of an empty result says at least that it failed.
-    """
-    error, words = message.error, "\n".join(part.text for part in message.parts if isinstance(part, Text))
-    if error is None or (words.strip() and (error in STATUSES or error in words)):
-        return None
-    return error if error.startswith(FAILED) else f"{FAILED}{error or 'error'}"
 
 
 def _with_error(message: ToolMessage) -> ToolMessage:

@@ -11,8 +11,8 @@ from recto.page.facts import Facts
 from recto.page.galley import set_tool
 from recto.page.log import View
 from recto.page.manifest import Kind, Part
-from recto.page.messages import Message, SystemMessage, remember
-from recto.page.prompt import OVER, Prompt, SystemPrompt, language, system_prompt
+from recto.page.messages import Message, SystemMessage, language, remember
+from recto.page.prompt import OVER, Prompt, SystemPrompt, system_prompt
 from recto.page.quote import ParsedDocument, Quote, quote_message
 from recto.page.tokens import TokenCounter
 from recto.page.tools_prompt import tools_section

@@ -16,8 +16,8 @@ from recto.page.canonical import load_object
 from recto.page.fit import WireName
 from recto.page.growing import grow
 from recto.page.manifest import Kind, Part
-from recto.page.messages import AssistantMessage, Message, Opaque, UserMessage, remember
-from recto.page.setting import FORMATS, START, Place, Segment, ToolOffer, lead, segment
+from recto.page.messages import AssistantMessage, Message, Opaque, ToolOffer, UserMessage, remember
+from recto.page.setting import FORMATS, START, Place, Segment, lead, segment
 from recto.page.tokens import TokenCounter, count_new, tokens_of
 
 KEPT = "as the log has it"

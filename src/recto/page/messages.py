@@ -274,3 +274,36 @@ def _texts_of_part(part: AssistantPart) -> tuple[str, ...]:
             return (part.data,)
         case File():
             return ()
+
+
+def language(locale: str) -> Literal["zh", "en"]:
+    """The wording a locale gets: Chinese unless it is English."""
+    return "en" if locale.lower().startswith("en") else "zh"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOffer(Remembering):
+    """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
+
+    `note` tells people what its description leaves out; `tokens_before` is what it would have cost with that.
+    """
+
+    name: str
+    description: str
+    parameters: str
+    note: str = ""
+    tokens_before: int = 0
+
+
+FAILED = "Error: "
+
+
+def error_told(message: ToolMessage) -> str | None:
+    """What is to be said of a failure beside the words of the result; None where they say it, or it went well.
+
+    A status of our own comes with words for the model; that of an empty result says at least that it failed.
+    """
+    error, words = message.error, "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    if error is None or (words.strip() and (error in STATUSES or error in words)):
+        return None
+    return error if error.startswith(FAILED) else f"{FAILED}{error or 'error'}"

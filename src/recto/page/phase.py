@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from recto.page.log import View
-
-
 @dataclass(frozen=True, kw_only=True)
 class Phase:
     """How much a page shows: messages of history and tokens of system prompt; None sets no limit."""
@@ -19,8 +16,3 @@ class Phase:
 
 SELECT = Phase(name="select", history=5, budget=2_000)
 EXECUTE = Phase(name="execute", history=10, budget=8_000)
-
-
-def phase_of(seen: View, *, select: Phase = SELECT, execute: Phase = EXECUTE) -> Phase:
-    """The phase a thread is in: `select` until it has a skill."""
-    return execute if seen.skill else select

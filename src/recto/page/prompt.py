@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from recto.page.cut import cut_to
-from recto.page.messages import Remembering, remember
+from recto.page.messages import Remembering, language, remember
 from recto.page.tokens import TokenCounter
 
 HEADINGS = {
@@ -113,11 +113,6 @@ def render(prompt: Prompt, locale: str) -> str:
     sections = {"tone": prompt.tone, "sop": prompt.sop, "cases": cases, "data": data, "rules": prompt.rules}
     headed = [f"{headings[name]}\n{text}" for name, text in sections.items() if text]
     return "\n\n".join(filter(None, (f"# {prompt.title}" if prompt.title else "", prompt.identity, *headed)))
-
-
-def language(locale: str) -> Literal["zh", "en"]:
-    """The wording a locale gets: Chinese unless it is English."""
-    return "en" if locale.lower().startswith("en") else "zh"
 
 
 def _with_fewer_cases(prompt: Prompt, locale: str, budget: int, counter: TokenCounter) -> tuple[Prompt, list[Change]]:

@@ -8,10 +8,10 @@ from itertools import groupby
 
 from recto.page.canonical import dump
 from recto.page.draft import Draft
-from recto.page.failures import FAILED
 from recto.page.fit import file_mark
 from recto.page.manifest import Note
 from recto.page.messages import (
+    FAILED,
     AssistantMessage,
     AssistantPart,
     File,

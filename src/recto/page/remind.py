@@ -25,10 +25,10 @@ from recto.page.messages import (
     Url,
     UserMessage,
     UserPart,
+    language,
     remember,
     remember_last,
 )
-from recto.page.prompt import language
 from recto.page.reminder import FRAME_TAGS, Locale, escape, files_section, neutralise, reminder, with_reminder
 from recto.page.results import change_results
 

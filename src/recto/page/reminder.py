@@ -13,6 +13,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from recto.page.input_files import InputFile
+from recto.page.wire.agui_input import ContextItem
 
 Locale: TypeAlias = Literal["zh", "en"]
 
@@ -65,14 +66,6 @@ class Dataset:
     id: str
     name: str
     description: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContextItem:
-    """Something a client wants the model to know (P12)."""
-
-    description: str
-    value: str
 
 
 def reminder(

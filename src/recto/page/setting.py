@@ -20,7 +20,6 @@ from recto.page.messages import (
     AssistantMessage,
     DeveloperMessage,
     Message,
-    Remembering,
     SystemMessage,
     ToolMessage,
     UserMessage,
@@ -50,20 +49,6 @@ class Page:
     def digest(self) -> str:
         """SHA-256 over the hashes of the segments, in order."""
         return hashlib.sha256(b"".join([segment.sha256 for segment in self.segments])).hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolOffer(Remembering):
-    """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
-
-    `note` tells people what its description leaves out; `tokens_before` is what it would have cost with that.
-    """
-
-    name: str
-    description: str
-    parameters: str
-    note: str = ""
-    tokens_before: int = 0
 
 
 class Place(NamedTuple):

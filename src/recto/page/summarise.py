@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from recto.errors import SettingsError
 from recto.page.cut import cut_to
-from recto.page.failures import error_told
 from recto.page.input_files import clean_files, display_name
 from recto.page.messages import (
     ActivityMessage,
@@ -24,8 +23,10 @@ from recto.page.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    error_told,
+    language,
 )
-from recto.page.prompt import CUT_MARK, SLACK, language
+from recto.page.prompt import CUT_MARK, SLACK
 from recto.page.reminder import OUR_TAGS, neutralise
 from recto.page.tokens import TokenCounter, tokens_of
 

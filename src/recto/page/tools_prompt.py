@@ -16,9 +16,8 @@ from typing import Literal, TypeAlias, cast
 from recto.errors import WireError
 from recto.page.canonical import dump, load
 from recto.page.input_files import one_line
-from recto.page.prompt import language
+from recto.page.messages import ToolOffer, language
 from recto.page.reminder import FRAME_TAGS, escape, neutralise
-from recto.page.setting import ToolOffer
 
 BLOCK = """\
 <!-- TOOLS_START -->

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from recto.errors import WireError
 from recto.page.canonical import Json, scrub
-from recto.page.prompt import language
+from recto.page.messages import language
 from recto.page.ui_fields import LARGEST, Hints, Node, a_number, an_object, choice, is_given, is_list, is_object
 from recto.page.ui_json_schema import LOCALE, META, STATUSES, THEMES, VERSION
 from recto.page.ui_nodes import compile_hints, compile_node, document_status

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from recto.page.canonical import dump
 from recto.page.input_files import one_line
-from recto.page.prompt import language
+from recto.page.messages import ToolOffer, language
 from recto.page.reminder import Locale
-from recto.page.setting import ToolOffer
 from recto.page.tokens import TokenCounter
 from recto.page.wire.openai import encode_tool
 from recto.skills.skill import CORE, Scenario, Skill

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from recto.page.input_files import one_line
-from recto.page.prompt import Datum, Prompt, language
+from recto.page.messages import language
+from recto.page.prompt import Datum, Prompt
 from recto.page.reminder import Locale
 from recto.page.ui_told import HINTS
 from recto.skills.cases import BEST, ScoredCase, best_cases

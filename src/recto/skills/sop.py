@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recto.page.canonical import Json
-from recto.page.prompt import language
+from recto.page.messages import language
 from recto.skills.known import Known, is_empty
 
 DUE, NOT_DUE = "→", "-"

@@ -20,7 +20,7 @@ class Total(NamedTuple):
 
 
 _of_owner = FILE_TOTALS.c.owner == bindparam("owner_is")
-FIND = Statement(select(FILE_TOTALS.c.bytes, FILE_TOTALS.c.files).where(_of_owner))
+FIND_TOTALS = Statement(select(FILE_TOTALS.c.bytes, FILE_TOTALS.c.files).where(_of_owner))
 LOWER = Statement(
     update(FILE_TOTALS)
     .where(_of_owner)
@@ -45,7 +45,7 @@ RAISE = _raise()
 
 def total_of(connection: Connection, owner: str) -> Total:
     """What all files of a user come to."""
-    rows = FIND.rows(connection, {"owner_is": owner})
+    rows = FIND_TOTALS.rows(connection, {"owner_is": owner})
     return Total(*cast("tuple[int, int]", rows[0])) if rows else Total()
 
 

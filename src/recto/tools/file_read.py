@@ -22,7 +22,7 @@ async def file_read(
 ) -> str:
     """Read the text of documents by their numbers."""
     documents = numbered(files_of(context).turns)
-    asked = [_asked(index, documents) for index in file_indexes]
+    asked = [_asked_by_number(index, documents) for index in file_indexes]
     return await show_documents(asked, Wanted(), context)
 
 
@@ -38,7 +38,7 @@ def numbered(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile]:
     return tuple(first.values())
 
 
-def _asked(index: int, documents: Sequence[InputFile]) -> Asked:
+def _asked_by_number(index: int, documents: Sequence[InputFile]) -> Asked:
     if 1 <= index <= len(documents):
         one = documents[index - 1]
         return Asked(id=one.id, file=one)

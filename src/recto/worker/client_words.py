@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from recto.agents.agent import Agent
 from recto.page import DeveloperMessage, Message, Prompt, SystemMessage
-from recto.page.reminder import ContextItem
+from recto.page.wire.agui_input import ContextItem
 
 # How a client's system message is announced to the model, among the context.
 CLIENT_SAYS = "instructions of the client"

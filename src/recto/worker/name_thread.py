@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from recto.page import AssistantMessage, Entry, Message, SystemMessage, Text, UserMessage, view
-from recto.page.messages import texts_of
-from recto.page.prompt import language
+from recto.page.messages import language, texts_of
 from recto.page.title import title_from
 from recto.worker.aside import ask_aside
 from recto.worker.desk import Desk

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 
 from recto.errors import WireError
 from recto.page.canonical import Json, dump
-from recto.page.messages import Message
-from recto.page.reminder import ContextItem
-from recto.page.setting import ToolOffer
+from recto.page.messages import Message, ToolOffer
 from recto.page.wire import agui
 from recto.page.wire.fields import Object, as_object, objects, optional_text, text_field
 
@@ -80,3 +78,11 @@ def _context(items: Json) -> Iterator[ContextItem]:
             description=text_field(item, "description", where),
             value=text_field(item, "value", where),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextItem:
+    """Something a client wants the model to know (P12)."""
+
+    description: str
+    value: str

@@ -33,7 +33,7 @@ from recto.almanac.telling import Row, at, brief_draw, items, lines, said, told_
 from recto.almanac.told import Locale
 from recto.almanac.zodiac import zodiac
 from recto.page.canonical import Json
-from recto.page.prompt import language
+from recto.page.messages import language
 from recto.skills.known import FEATURES, MADE_OF
 from recto.tools import ToolContext, ToolError, tool
 from recto.tools.ports import ProfileAtHand
