@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 
 Row: TypeAlias = dict[str, Json]
 Step: TypeAlias = list[Row]

@@ -6,20 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from recto.page import (
-    Case,
-    Datum,
-    Facts,
-    File,
-    Key,
-    Message,
-    ParsedDocument,
-    Prompt,
-    Target,
-    ToolOffer,
-    Turn,
-    UserMessage,
-)
+from recto.conversation.messages import File, Key, Message, ToolOffer, UserMessage
+from recto.page.facts import Facts, Turn
+from recto.page.prompt.quote import ParsedDocument
+from recto.page.prompt.system_prompt import Case, Datum, Prompt
+from recto.page.steps.fit import Target
 
 SKILLS, CASES, FILES = 200, 500, 50
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)

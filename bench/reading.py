@@ -23,12 +23,12 @@ from goal import Goal
 from peer import HERE, PeerMissing
 from peer import _environment as environment_of  # pyright: ignore[reportPrivateUsage] - a peer is installed one way
 
+from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused
-from recto.files.documents import Documents, DocumentSettings
-from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.documents.document_cache import Documents, DocumentSettings
+from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 from recto.files.parsing.ports import ParseLimits
-from recto.files.types import HEAD_BYTES, type_of
-from recto.page.attachment import Attachment
+from recto.files.types.file_type import HEAD_BYTES, type_of
 
 DOCUMENTS = HERE.parent / "tests" / "documents"
 # The PDFs whose pages are counted, and documents of other formats.

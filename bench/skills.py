@@ -17,13 +17,16 @@ from goal import Goal
 
 from recto.agents.agent import Agent, Limits
 from recto.agents.folders import load_folder
-from recto.page import AssistantMessage, Facts, SkillChanged, Text, Turn, UserMessage, assemble
-from recto.page.prompt import render
-from recto.page.tokens import OFFLINE
+from recto.conversation.log import SkillChanged
+from recto.conversation.messages import AssistantMessage, Text, UserMessage
+from recto.page.assemble import assemble
+from recto.page.facts import Facts, Turn
+from recto.page.prompt.system_prompt import render
+from recto.page.text.tokens import OFFLINE
 from recto.skills.known import Known
-from recto.tools.load import tools_of_agent, tools_of_folder
+from recto.tools.load_tools import tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
-from recto.worker.staging import Stage, stage_of
+from recto.worker.context.prompt_context import Stage, stage_of
 
 SKILLS, CASES, TIMES = 200, 500, 40
 PAGE_MS, SELECT_TOKENS, EXECUTE_TOKENS = 5.0, 2_000, 8_000

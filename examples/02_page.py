@@ -5,7 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recto import Facts, Target, assemble, decode
-from recto.page import Case, Datum, File, Key, Prompt, SkillChanged, Text, ToolOffer, Turn, UserMessage
+from recto.conversation.log import SkillChanged
+from recto.conversation.messages import File, Key, Text, ToolOffer, UserMessage
+from recto.page.facts import Turn
+from recto.page.prompt.system_prompt import Case, Datum, Prompt
 
 past = decode(json.loads(Path(__file__).with_name("session.json").read_text(encoding="utf-8"))["messages"][1:])
 design = File(kind="document", source=Key(key="k1"), name="Design.pdf")

@@ -6,6 +6,7 @@ The source is parsed, never imported: a module that would fail on import is judg
 import ast
 import re
 import tokenize
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +16,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 # Low to high. A room imports lower layers and itself; rooms of one layer meet only through `ports.py`.
-# `recto` is the package's own __init__.py, `errors`, `ids`, `telemetry`, `app` and `__main__` are single files.
+# `errors`, `ids`, `telemetry` and `__main__` are single files. The package's own __init__.py names what programs use.
 SHIPPED = "shipped"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids"),
+    ("conversation",),
     ("page",),
-    ("recto", "telemetry", "config", "almanac"),
+    ("telemetry", "config"),
     ("skills",),
     ("agents",),
     ("tools", "files", "datasets", "models", "store", "engine"),
@@ -29,8 +31,26 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("app",),
     ("__main__",),
 )
-# May import anything; nobody in src imports it.
-FAKES = "testing"
+# May import anything; nobody in src imports them.
+FAKES, LIBRARY = "testing", "recto"
+# The corners of a room, low to high: one imports those before it. What stands in the room itself may meet all.
+CORNERS: dict[str, tuple[str, ...]] = {
+    "conversation": ("input", "ui"),
+    "page": ("text", "wire", "fold", "prompt", "steps"),
+    "tools": ("documents", "workspace", "builtin"),
+    "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
+    "files.parsing": ("formats", "pool"),
+    "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),
+    "models": ("demo",),
+    "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
+    "worker": ("context", "tools", "model"),
+    "api": ("access", "runs", "threads", "files", "users", "ops"),
+    "cli": ("fold",),
+    "cli.fold": ("sessions",),
+    "agents.shipped.vibe": ("almanac",),
+    "agents.shipped.vibe.almanac": ("birth", "bazi", "sky", "tarot"),
+}
+PURE = ("conversation", "page")
 
 PAGE_STDLIB = frozenset(
     {
@@ -38,12 +58,13 @@ PAGE_STDLIB = frozenset(
         *("functools", "hashlib", "itertools", "json", "math", "operator", "re", "string", "typing", "urllib.parse"),
     }
 )
-# Third-party packages the page may import, and the one file of recto.page that may do so (None: any).
-PAGE_PACKAGES: dict[str, str | None] = {"orjson": None, "splintr": "tokens.py"}
+# Third-party packages the pure rooms may import, and the one file that may do so (None: any).
+PAGE_PACKAGES: dict[str, str | None] = {"orjson": None, "splintr": "page/text/tokens.py"}
 IMPURE_CALLS = frozenset({"open", "print", "input", "eval", "exec", "compile", "breakpoint", "__import__"})
 CLOCK_CALLS = frozenset({"now", "utcnow", "today"})
 
 FILE_LINES = {"src": 450, "tests": 500}
+FOLDER_MODULES = 15
 FUNCTION_LINES = 40
 PARAMETERS = 6
 NESTING = 3
@@ -149,7 +170,7 @@ def inner_imports(modules: Sequence[Module]) -> Iterator[tuple[Module, Import]]:
 
 def wrong_directions(modules: Sequence[Module]) -> Iterator[str]:
     level = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
-    for room in sorted({module.room for module in modules} - level.keys() - {FAKES}):
+    for room in sorted({module.room for module in modules} - level.keys() - {FAKES, LIBRARY}):
         yield f"src/recto/{room}: no layer has this room. Add it to LAYERS in tests/house.py."
     for module, imported in inner_imports(modules):
         if reason := refusal(module.room, imported.target, level):
@@ -159,8 +180,10 @@ def wrong_directions(modules: Sequence[Module]) -> Iterator[str]:
 def refusal(room: str, target: str, level: dict[str, int]) -> str | None:
     """Why `room` may not import `target`, or None if it may."""
     other = room_of(target)
-    if room in {other, FAKES}:
+    if room in {other, FAKES, LIBRARY}:
         return None
+    if other == LIBRARY:
+        return "the library's names are for programs. Import the module that has it."
     if other == FAKES:
         return "the product never imports recto.testing. Move what is needed into a room."
     if room not in level or other not in level:
@@ -201,13 +224,84 @@ def way_back(graph: dict[str, list[str]], start: str) -> list[str] | None:
     return None
 
 
+# Corners
+
+
+def wrong_corners(modules: Sequence[Module]) -> Iterator[str]:
+    """Imports between corners of a room against their order, and corners that have none."""
+    folders = {module.name.removeprefix("recto.") for module in modules if module.is_package}
+    for room in sorted(folders):
+        inside = {name.removeprefix(f"{room}.") for name in folders if name.startswith(f"{room}.")}
+        for corner in sorted({name for name in inside if "." not in name} - set(CORNERS.get(room, ()))):
+            yield f"src/recto/{room.replace('.', '/')}/{corner}: no order. Add it to CORNERS in tests/house.py."
+    for module, imported in inner_imports(modules):
+        for room, corners in CORNERS.items():
+            here, there = corner_of(module.name, room), corner_of(imported.target, room)
+            if {here, there} <= set(corners) and corners.index(there) > corners.index(here):
+                yield f"{imported.where}: {room}.{here} imports {room}.{there}, a later one. Move what is shared down."
+
+
+def corner_of(name: str, room: str) -> str:
+    """The corner of a room that a module is in; the module itself where it is in none."""
+    inside = name.removeprefix(f"recto.{room}.")
+    return inside.split(".")[0] if inside != name else ""
+
+
+def crowded(modules: Sequence[Module]) -> Iterator[str]:
+    """Folders of more modules than one can look over. Revisions of the database only ever grow in number."""
+    found = Counter(module.path.parent for module in modules if not module.is_package)
+    for folder, number in found.items():
+        if number > FOLDER_MODULES and folder.name != "versions":
+            yield f"{folder}: {number} modules, the limit is {FOLDER_MODULES}. Give it corners, or join slices."
+
+
+def unlisted(modules: Sequence[Module]) -> Iterator[str]:
+    """Modules that the docstring of their folder does not list as "- `name`: ...", and those it lists in vain."""
+    for package in (module for module in modules if module.is_package and module.name != LIBRARY):
+        folder = package.path.parent
+        inside = {one.path.parent if one.is_package else one.path for one in modules if one is not package}
+        names = {path.stem for path in inside if path.parent == folder}
+        listed = set(re.findall(r"^- `(\w+)`: \S", ast.get_docstring(package.tree) or "", re.MULTILINE))
+        for name in sorted(names ^ listed):
+            yield f"{package.where}: {name} is {'not listed' if name in names else 'listed, and is not there'}."
+
+
+def defined_twice(modules: Sequence[Module]) -> dict[str, list[str]]:
+    """Public types that several modules define under one name, and where."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for module in modules:
+        for name in {name for node in module.tree.body if (name := type_name(node))}:
+            found[name].append(module.where)
+    return {name: sorted(places) for name, places in found.items() if len(places) > 1}
+
+
+def type_name(node: ast.stmt) -> str | None:
+    """The public type a statement defines: a class, or another name for a type."""
+    match node:
+        case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+            pass
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript()) if not name.isupper():
+            pass
+        case _:
+            return None
+    return name if name[0].isupper() else None
+
+
+def same_names(modules: Sequence[Module]) -> dict[str, list[str]]:
+    """Modules of one name in several places. A folder may have the name of what is in it."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for module in (module for module in modules if not module.is_package):
+        found[module.name.rpartition(".")[2]].append(module.where)
+    return {name: sorted(places) for name, places in found.items() if len(places) > 1}
+
+
 # Purity
 
 
 def impurities(modules: Sequence[Module]) -> Iterator[str]:
-    """What recto.page does that a pure function may not."""
+    """What the pure rooms do that a pure function may not."""
     known = frozenset(module.name for module in modules)
-    for module in (module for module in modules if module.room == "page"):
+    for module in (module for module in modules if module.room in PURE):
         for imported in imports_of(module, known):
             if reason := impure_import(module, imported):
                 yield f"{imported.where}: {reason}"
@@ -220,25 +314,25 @@ def impure_import(module: Module, imported: Import) -> str | None:
     target = imported.target
     package = target.split(".")[0]
     if package == "recto":
-        if room_of(target) in {"page", "errors"}:
+        if room_of(target) in {*PURE, "errors"}:
             return None
-        return f"the page imports {target}. It may import recto.page and recto.errors only."
+        return f"{module.room} imports {target}. It is pure: it may import {', '.join(PURE)} and errors only."
     if package in PAGE_PACKAGES:
         only = PAGE_PACKAGES[package]
-        if only is None or module.where.endswith(f"page/{only}"):
+        if only is None or module.where.endswith(only):
             return None
-        return f"{package} is imported only by page/{only}. Go through its port."
+        return f"{package} is imported only by {only}. Go through its port."
     if target in PAGE_STDLIB:
         return None
-    return f"the page is pure and may not import {target}. Do that in another room and pass the value in."
+    return f"{module.room} is pure and may not import {target}. Do that in another room and pass the value in."
 
 
 def impure_node(node: ast.AST) -> str | None:
     match node:
         case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith() | ast.comprehension(is_async=1):
-            return "no async in the page. Await outside and pass the value in."
+            return "no async in a pure room. Await outside and pass the value in."
         case ast.Global():
-            return f"global {', '.join(node.names)}: the page keeps no state. Return a new value."
+            return f"global {', '.join(node.names)}: a pure room keeps no state. Return a new value."
         case ast.Call(func=ast.Name(id=name)) if name in IMPURE_CALLS:
             return f"{name}() is not pure. Do it in another room and pass the value in."
         case ast.Call(func=ast.Attribute(attr=name)) if name in CLOCK_CALLS:

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from recto.conversation.json import dump
 from recto.ids import new_id
-from recto.page.canonical import dump
 from recto.store.ports import Admission, Change, Claimant, Lease, StoredRun
 from recto.store.store import Store, open_store
 

@@ -9,7 +9,7 @@ from typing import cast
 import yaml
 
 import recto
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.skills.known import words_in
 
 SOURCE = Path(recto.__file__).parent

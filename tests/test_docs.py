@@ -16,7 +16,7 @@ import pytest
 
 from recto.api.problems import CODES, STATUS
 from recto.api.server import ROUTES
-from recto.page import refuse
+from recto.conversation.input import input_rules as refuse
 from recto.testing.client import TOKEN
 from recto.testing.process import ServerProcess
 from recto.worker.finish import INTERNAL, WHY
@@ -123,7 +123,7 @@ def test_P2_the_page_of_the_server_has_every_rule_of_an_input_in_its_order():
 def test_the_page_of_the_server_has_every_code_of_a_refusal_under_its_status():
     rows = re.findall(r"^\| (\d{3}) \| (`.*?`) \|", read("docs/server.md"), flags=re.MULTILINE)
     told = {(int(status), code) for status, codes in rows for code in re.findall(r"`(\w+)`", codes)}
-    written = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/recto/api").glob("*.py"))
+    written = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/recto/api").rglob("*.py"))
     found = re.findall(r'(?:problem\(|Refusal\(status=)(\d{3}), (?:code=)?"(\w+)"', written)
     known = {(int(status), code) for status, code in found} | {*STATUS.values()}
     assert told == known | {(status, code) for status, code in CODES.items()}

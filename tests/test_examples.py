@@ -19,15 +19,15 @@ import pytest
 
 from recto.agents.agent import Limits
 from recto.agents.fold_table import with_table
-from recto.cli.config import load_config
+from recto.cli.fold.fold_options import load_config
 from recto.cli.server_settings import ServerSettings, load_settings
-from recto.page import FoldSettings, Project
-from recto.page.canonical import load_object
-from recto.page.folding import SEARCH
+from recto.conversation.json import load_object
+from recto.page.fold.fold_settings import SEARCH, FoldSettings
+from recto.page.fold.paths import Project
 from recto.testing.client import RUNS, TOKEN, Sent, request, run
 from recto.testing.model_server import Answer, ModelServer, failure
 from recto.testing.process import ServerProcess
-from recto.tools.load import tools_of_folder
+from recto.tools.load_tools import tools_of_folder
 from tests.house import ROOT
 from tests.test_docs import ADDRESS, blocks, read
 

@@ -16,7 +16,7 @@ from typing import Self
 
 import pytest
 
-from recto.page.canonical import Json, load_object
+from recto.conversation.json import Json, load_object
 from recto.testing.client import parse_events, request
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import free_port

@@ -66,7 +66,7 @@ def convert(row):
 
 
 def count_tokens(messages):
-    """The same texts in one batch of the same vocabulary, as recto.page.tokens counts them."""
+    """The same texts in one batch of the same vocabulary, as recto.page.text.tokens counts them."""
     texts = [scrub(text) for message in messages for text in texts_of(message) if text]
     _, offsets = TOKENIZER.encode_batch_flat(texts)
     counts = [end - start for start, end in pairwise(memoryview(offsets).cast("Q"))]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recto.cli.commands import app
-from recto.cli.doors import Announce, Doors
+from recto.cli.main import app
+from recto.cli.options import Announce, Doors
 from recto.cli.server_settings import ServerSettings
 
 # The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
@@ -17,13 +17,13 @@ def main() -> None:
 
 
 def _serve(settings: ServerSettings, announce: Announce) -> None:
-    from recto.app import serve
+    from recto.app.run_server import serve
 
     serve(settings, announce)
 
 
 def _check(settings: ServerSettings) -> Mapping[str, str]:
-    from recto.app import check
+    from recto.app.run_server import check
 
     return check(settings)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from recto.page import Manifest
+from recto.page.manifest import Manifest
 
 LOGGER = logging.getLogger("recto.page")
 SHORT = (0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300)

@@ -11,8 +11,11 @@ from recto.agents.agent_folder import Toolbox
 from recto.agents.file_input import OFF, FileInput
 from recto.agents.folders import Loaded, load_folder
 from recto.errors import SettingsError
-from recto.page import CompactSettings, FoldSettings, Project, Prompt, ReadRule, SummarySettings
-from recto.page.folding import SEARCH, TERMINAL
+from recto.page.fold.fold_settings import SEARCH, TERMINAL, FoldSettings, ReadRule
+from recto.page.fold.paths import Project
+from recto.page.prompt.summarise import SummarySettings
+from recto.page.prompt.system_prompt import Prompt
+from recto.page.steps.compact import CompactSettings
 
 SERVER = Limits(steps=3, seconds=4)
 BUILT_IN = ("current_time", "calculator")

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from recto.agents.agent import Limits
 from recto.agents.agent_folder import Toolbox
+from recto.agents.agent_settings import SETTINGS, FileInputTable
 from recto.agents.folders import load_folder
-from recto.agents.tables import SETTINGS, FileInputTable
 from recto.agents.template import new_files
 from recto.errors import FileRefused
-from recto.files.addresses import check_url, read_url
+from recto.files.fetch.addresses import check_url, read_url
 from tests.agents.test_agent_file import EVERYTHING
 from tests.agents.yaml_pieces import PIECES as YAML_PIECES
 

@@ -9,21 +9,21 @@ from typing import cast
 import pytest
 
 from recto.agents.agent import CHAT, Limits
+from recto.agents.agent_settings import FileInputTable
 from recto.agents.file_input import OFF, FileInput
 from recto.agents.folders import load_agents
-from recto.agents.tables import FileInputTable
+from recto.conversation.json import Json
 from recto.errors import SettingsError
-from recto.page.canonical import Json
 from recto.testing.client import Sent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
-from recto.tools.load import tools_built_in
+from recto.tools.load_tools import tools_built_in
 
 LIMITS = Limits(steps=3)
 SHIPPED_NAMES = ["chat", "docs", "vibe", "vibe-en"]
 PERSONA = "You are a gardener.\n\n# Rules\n\nWater in the morning. 早上浇水。"
 TOOLS = '''
-from recto.tools import tool
+from recto import tool
 
 
 @tool

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recto.agents.profile_schema import check_profile
-from recto.page.canonical import Json, dump
+from recto.conversation.json import Json, dump
 
 BIRTH: Json = {
     "type": "object",

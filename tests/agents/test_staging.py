@@ -7,7 +7,7 @@ import pytest
 from recto.agents.agent import Agent, Limits
 from recto.agents.agent_folder import Toolbox, lint
 from recto.agents.folders import Loaded, load_folder
-from recto.page.canonical import load_object
+from recto.conversation.json import load_object
 from tests.flow.skilled import write_guide
 
 TOOLBOX = Toolbox(

@@ -7,15 +7,14 @@ import pytest
 from recto.agents.agent import Agent, Limits
 from recto.agents.agent_folder import Toolbox, lint
 from recto.agents.folders import SHIPPED, load_agents, load_folder
-from recto.page import system_prompt
-from recto.page.canonical import Json
-from recto.page.prompt import render
-from recto.page.tokens import OFFLINE
+from recto.conversation.json import Json
+from recto.page.prompt.system_prompt import render, system_prompt
+from recto.page.text.tokens import OFFLINE
 from recto.skills.known import Known
 from recto.skills.skill import Skill
-from recto.tools.load import tools_built_in, tools_of_agent, tools_of_folder
+from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
-from recto.worker.staging import Stage, stage_of
+from recto.worker.context.prompt_context import Stage, stage_of
 from tests.agents.vibe import BIRTH, KeptInMemory, at_work, call
 
 NAMES = ("vibe", "vibe-en")

@@ -7,17 +7,17 @@ from functools import cache
 
 import pytest
 
-from recto.almanac.bazi import BaziChart, bazi
-from recto.almanac.bazi_words import ELEMENTS, STEMS, pinyin, word
-from recto.almanac.birth import read_birth
-from recto.almanac.tarot import SPREADS, draw
-from recto.almanac.telling import told_bazi, told_features
-from recto.almanac.zodiac import zodiac
-from recto.page.canonical import Json
+from recto.agents.shipped.vibe.almanac.bazi.bazi import BaziChart, bazi
+from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, STEMS, pinyin, word
+from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
+from recto.agents.shipped.vibe.almanac.chart_rows import told_bazi, told_features
+from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
+from recto.agents.shipped.vibe.almanac.tarot.tarot import SPREADS, draw
+from recto.conversation.json import Json
 from recto.skills.cases import ScoredCase
 from recto.skills.expert import Expertise, expert
 from recto.skills.known import Known
-from recto.skills.load import load_skills
+from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
 from tests.agents.vibe import LOCALES, VIBE, KeptInMemory, Locale, at_work, call
 

@@ -6,18 +6,18 @@ from typing import cast
 import pytest
 
 from recto.agents.profile_schema import check_profile
-from recto.almanac.bazi import bazi
-from recto.almanac.bazi_words import ELEMENTS, STEMS, pinyin, word
-from recto.almanac.birth import read_birth
-from recto.almanac.tarot_deck import ARCANA, DECK
-from recto.almanac.zodiac import zodiac
-from recto.almanac.zodiac_words import BODIES, SIGNS
+from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
+from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, STEMS, pinyin, word
+from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
+from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
+from recto.agents.shipped.vibe.almanac.sky.zodiac_words import BODIES, SIGNS
+from recto.agents.shipped.vibe.almanac.tarot.tarot_deck import ARCANA, DECK
 from recto.config.frontmatter import read_document
 from recto.config.yaml_values import read_yaml
-from recto.page.canonical import dump
+from recto.conversation.json import dump
 from recto.skills.expert import Expertise, expert
 from recto.skills.known import Known
-from recto.skills.load import LoadedSkills, load_skills
+from recto.skills.load_skills import LoadedSkills, load_skills
 from tests.agents.vibe import BIRTH, LOCALES, NOW, VIBE, KeptInMemory, Locale, at_work, born, call, tools
 
 

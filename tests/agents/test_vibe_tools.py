@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.almanac.bazi import bazi
-from recto.almanac.birth import read_birth
-from recto.almanac.telling import told_bazi
-from recto.page.canonical import Json
-from recto.page.next_step import INVALID_ARGUMENTS
+from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
+from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
+from recto.agents.shipped.vibe.almanac.chart_rows import told_bazi
+from recto.conversation.json import Json
+from recto.conversation.next_step import INVALID_ARGUMENTS
 from tests.agents.vibe import BIRTH, NOW, KeptInMemory, at_work, born, call, title_of, tools
 
 # Asking for a birth

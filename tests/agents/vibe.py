@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Literal, cast
 
 import recto.agents
+from recto.conversation.json import Json, dump, load
+from recto.conversation.messages import Text
+from recto.conversation.ui.compile_ui import compile_ui
 from recto.errors import ToolError
-from recto.page.canonical import Json, dump, load
-from recto.page.messages import Text
-from recto.page.ui_schema import compile_ui
-from recto.tools import ToolContext, ToolResult
-from recto.tools.load import tools_of_folder
-from recto.tools.ports import Tool
+from recto.tools.load_tools import tools_of_folder
+from recto.tools.ports import Tool, ToolContext, ToolResult
 
 VIBE = Path(recto.agents.__file__).parent / "shipped" / "vibe"
 NOW = datetime(2026, 5, 14, 4, tzinfo=UTC)

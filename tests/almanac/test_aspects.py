@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.almanac.aspects import ANGLES, ORBS, AspectKind, OrbSettings, aspect, aspects
-from recto.almanac.sky import PLANETS, Body, Position, positions
+from recto.agents.shipped.vibe.almanac.sky.aspects import ANGLES, ORBS, AspectKind, OrbSettings, aspect, aspects
+from recto.agents.shipped.vibe.almanac.sky.sky import PLANETS, Body, Position, positions
 from recto.errors import SettingsError
 
 BODIES = st.lists(st.sampled_from(PLANETS), min_size=2, max_size=2, unique=True)

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.almanac.bazi import BaziChart, bazi
-from recto.almanac.birth import read_birth
-from recto.almanac.pillars import Pillars, pillars_of
-from recto.almanac.solar_time import equation_of_time, solar_time
+from recto.agents.shipped.vibe.almanac.bazi.bazi import BaziChart, bazi
+from recto.agents.shipped.vibe.almanac.bazi.pillars import Pillars, equation_of_time, pillars_of, solar_time
+from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
+from recto.conversation.json import Json
 from recto.errors import ToolError
-from recto.page.canonical import Json
 
 STEMS, BRANCHES = "甲乙丙丁戊己庚辛壬癸", "子丑寅卯辰巳午未申酉戌亥"
 MOMENTS = st.datetimes(min_value=datetime(1600, 1, 2), max_value=datetime(2200, 12, 30)).map(

@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tyme4py.sixtycycle import HeavenStem, SixtyCycle  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
-from recto.almanac.bazi import BaziChart, bazi
-from recto.almanac.bazi_strength import METHOD, WEIGHTS, element_weights, visible_counts
-from recto.almanac.bazi_structure import structure_of
-from recto.almanac.bazi_words import ELEMENTS, word
-from recto.almanac.birth import read_birth
-from recto.almanac.luck import Luck
-from recto.almanac.pillars import Pillar, Pillars, pillar_from
-from recto.page.canonical import Json
+from recto.agents.shipped.vibe.almanac.bazi.bazi import BaziChart, bazi, structure_of
+from recto.agents.shipped.vibe.almanac.bazi.bazi_strength import METHOD, WEIGHTS, element_weights, visible_counts
+from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, word
+from recto.agents.shipped.vibe.almanac.bazi.luck import Luck
+from recto.agents.shipped.vibe.almanac.bazi.pillars import Pillar, Pillars, pillar_from
+from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
+from recto.conversation.json import Json
 
 MOMENTS = st.datetimes(min_value=datetime(1600, 1, 2), max_value=datetime(2200, 12, 30))
 FEW = settings(max_examples=20)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.almanac.birth import check_birth, corrected, normalise, read_birth, read_gender
-from recto.almanac.birth_words import ToldDate, read_date, read_time
+from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, corrected, normalise, read_birth, read_gender
+from recto.agents.shipped.vibe.almanac.birth.birth_words import ToldDate, read_date, read_time
+from recto.conversation.json import Json
 from recto.errors import ToolError
-from recto.page.canonical import Json
 
 NOW = datetime(2026, 5, 14, 4, tzinfo=UTC)
 

@@ -4,9 +4,10 @@ from typing import cast
 
 import pytest
 
-from recto.almanac.bazi import bazi
-from recto.almanac.birth import read_birth
-from recto.almanac.cards import (
+from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
+from recto.agents.shipped.vibe.almanac.bilingual import Locale
+from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
+from recto.agents.shipped.vibe.almanac.cards import (
     bazi_card,
     birth_card,
     birth_form_card,
@@ -15,11 +16,10 @@ from recto.almanac.cards import (
     tarot_card,
     zodiac_card,
 )
-from recto.almanac.tarot import draw
-from recto.almanac.telling import Row, at, items, said, told_bazi
-from recto.almanac.told import Locale
-from recto.almanac.zodiac import zodiac
-from recto.page.canonical import Json
+from recto.agents.shipped.vibe.almanac.chart_rows import Row, at, items, said, told_bazi
+from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
+from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
+from recto.conversation.json import Json
 
 BIRTH = read_birth({"date": "1990-05-15", "time": "14:30", "place": "北京", "gender": "male"})
 

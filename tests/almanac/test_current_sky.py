@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from recto.almanac.current_sky import current_sky, mercury_retrogrades
-from recto.almanac.sky import PLANETS
-from recto.page.canonical import Json
+from recto.agents.shipped.vibe.almanac.sky.current_sky import current_sky, mercury_retrogrades
+from recto.agents.shipped.vibe.almanac.sky.sky import PLANETS
+from recto.conversation.json import Json
 
 # As almanacs have them, by the day in UTC.
 PUBLISHED = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.almanac.houses import Houses, HouseSystem, ascendant, has_placidus, houses
+from recto.agents.shipped.vibe.almanac.sky.houses import Houses, HouseSystem, ascendant, has_placidus, houses
 
 TILT = 23.44
 SIDEREAL = st.floats(0, 360, exclude_max=True)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.almanac.places import find_place, home_zone, is_abroad
+from recto.agents.shipped.vibe.almanac.birth.places import find_place, home_zone, is_abroad
 
 CAPITALS = (
     "北京 天津 上海 重庆 石家庄 太原 呼和浩特 沈阳 长春 哈尔滨 南京 杭州 合肥 福州 南昌 济南 郑州 "
@@ -22,7 +22,7 @@ CAPITALS = (
 
 @cache
 def table() -> list[dict[str, str]]:
-    text = files("recto.almanac").joinpath("cities.csv").read_text(encoding="utf-8")
+    text = files("recto.agents.shipped.vibe.almanac").joinpath("cities.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.almanac.houses import ascendant, midheaven
-from recto.almanac.sky import (
+from recto.agents.shipped.vibe.almanac.sky.houses import ascendant, midheaven
+from recto.agents.shipped.vibe.almanac.sky.sky import (
     NODE,
     PLANETS,
     Body,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.almanac.aspects import OrbSettings
-from recto.almanac.birth import Birth
-from recto.almanac.sky import longitudes
-from recto.almanac.zodiac import ZodiacChart, zodiac
-from recto.almanac.zodiac_words import SIGNS, sign_at, told_degrees, told_longitude
+from recto.agents.shipped.vibe.almanac.birth.birth import Birth
+from recto.agents.shipped.vibe.almanac.sky.aspects import OrbSettings
+from recto.agents.shipped.vibe.almanac.sky.sky import longitudes
+from recto.agents.shipped.vibe.almanac.sky.zodiac import ZodiacChart, zodiac
+from recto.agents.shipped.vibe.almanac.sky.zodiac_words import SIGNS, sign_at, told_degrees, told_longitude
+from recto.conversation.json import dump, load
 from recto.errors import ToolError
-from recto.page.canonical import dump, load
 from recto.skills.known import words_in
 
 HERE = (52 + 50 / 60, 0.5)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import cast
 from urllib.parse import quote
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.client import request
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")

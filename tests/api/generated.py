@@ -10,7 +10,7 @@ from typing import Protocol, cast
 import requests
 from hypothesis.strategies import SearchStrategy
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 
 # Every request comes as its user; credentials have tests of their own.
 CONFIG = {"generation": {"with-security-parameters": False}}

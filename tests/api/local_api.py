@@ -17,13 +17,13 @@ from starlette.types import Message, Scope
 from recto.api.backend import Backend, User
 from recto.api.problems import refuse, refuse_fields, refuse_http
 from recto.api.route import Route, add
+from recto.conversation.json import Json, dump, load
 from recto.engine.hub import Hub
 from recto.errors import RectoError
 from recto.files.attachments import Attachments
 from recto.files.ports import FileSettings
-from recto.files.signing import Signer, SigningKey
+from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.page.canonical import Json, dump, load
 from recto.store.ports import Admission, Admitted
 from recto.store.store import Store, open_store
 from tests.api.memory_storage import MemoryStorage

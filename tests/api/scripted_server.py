@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.client import RUNS, Reader, Reply, request, start
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess

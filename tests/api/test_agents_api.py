@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recto.agents.agent import CHAT
-from recto.api import agents
+from recto.api.ops import agents
 from tests.api.local_api import local_api
 
 

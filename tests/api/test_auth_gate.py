@@ -12,10 +12,10 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Scope
 
-from recto.api.audit import audit
-from recto.api.auth import AuthSettings, Doorman
+from recto.api.access.audit import audit
+from recto.api.access.auth import AuthSettings, Doorman
+from recto.api.access.gate import Gate, GateRules
 from recto.api.backend import user_of
-from recto.api.gate import Gate, GateRules
 from recto.errors import SettingsError
 from recto.testing.client import Reply
 

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recto.api.auth import AuthSettings, Doorman
-from recto.api.gate import Gate, GateRules
+from recto.api.access.auth import AuthSettings, Doorman
+from recto.api.access.gate import Gate, GateRules
 from recto.testing.client import TOKEN, request
 from recto.testing.process import free_port
 from tests.api.test_auth_gate import ANNA, KEYS, ROUTES

@@ -9,13 +9,11 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 
-from recto.api.auth_claims import ClaimRules
-from recto.api.auth_jwks import KEEP_SECONDS, MOST_BYTES, MOST_KEYS, JwksKeys, check_jwks_url, parse_jwks
-from recto.api.auth_jwt import RETRY_SECONDS, JwtReader
-from recto.api.auth_verdict import Delayed, Denied
-from recto.api.backend import User
+from recto.api.access.jwks import KEEP_SECONDS, MOST_BYTES, MOST_KEYS, JwksKeys, check_jwks_url, parse_jwks
+from recto.api.access.jwt import RETRY_SECONDS, ClaimRules, JwtReader
+from recto.api.backend import Delayed, Denied, User
+from recto.conversation.json import dump
 from recto.errors import SettingsError
-from recto.page.canonical import dump
 from tests.api.test_auth_jwt import EC, NOW, RSA, SECRET, signed
 
 ANNA = User(name="anna")

@@ -14,12 +14,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.api.auth import AuthSettings, Doorman
-from recto.api.auth_claims import LEEWAY_SECONDS, ClaimRules, read_claims
-from recto.api.auth_verdict import Delayed, Denied, Verdict
-from recto.api.backend import User
+from recto.api.access.auth import AuthSettings, Doorman
+from recto.api.access.jwt import LEEWAY_SECONDS, ClaimRules, read_claims
+from recto.api.backend import Delayed, Denied, User, Verdict
+from recto.conversation.json import dump
 from recto.errors import SettingsError
-from recto.page.canonical import dump
 
 NOW = 1_800_000_000.0
 SECRET = "a secret of more than thirty-two bytes"

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.api.auth import AuthSettings, Doorman
-from recto.api.auth_token import check_binding, local_token
-from recto.api.auth_verdict import Delayed, Denied, Verdict
-from recto.api.backend import User
-from recto.api.rate import is_loopback
+from recto.api.access.auth import AuthSettings, Doorman, check_binding, local_token
+from recto.api.access.rate import is_loopback
+from recto.api.backend import Delayed, Denied, User, Verdict
 from recto.errors import SettingsError
 
 TOKEN = "local-token-of-a-test"

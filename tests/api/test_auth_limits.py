@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.api.gate import WRONG_PER_MINUTE, GateRules
-from recto.api.rate import Buckets, neighbourhood
+from recto.api.access.gate import WRONG_PER_MINUTE, GateRules
+from recto.api.access.rate import Buckets, neighbourhood
 from tests.api.test_auth_gate import ANNA, BERT, TOKEN, Time, ask, gate
 
 SECRET = "a secret of more than thirty-two bytes"

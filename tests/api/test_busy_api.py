@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
+from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.page.canonical import Json
 from recto.testing.client import RUNS, Reply, ask, request
 from tests.api.scripted_server import ALICE, BOB, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_problem, assert_refused

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, delete, update
 
-from recto.api import calls
-from recto.page import Segment
-from recto.page.canonical import dump
+from recto.api.threads import calls
+from recto.conversation.json import dump
+from recto.page.body import Segment
 from recto.store.ports import CallBegun, CallEnded, Change, Lease
 from recto.store.schema import CALLS as CALL_TABLE
 from recto.store.schema import SEGMENTS
-from recto.testing.store_suite.samples import at, begin
 from tests.api.local_api import LocalApi, assert_problem, local_api
+from tests.store.suite.samples import at, begin
 
 PIECES = (b'{"model": "x", ', b'"messages": [', '1.0e3, "四"'.encode(), b"]}")
 BODY = b"".join(PIECES)

@@ -10,14 +10,13 @@ import pytest
 
 from recto.agents.agent import CHAT as CHAT_AGENT
 from recto.agents.file_input import FileInput
-from recto.api import chat
 from recto.api.bodies import MAX_BYTES
+from recto.api.runs import chat
+from recto.conversation.input.input_rules import HAS_DATA, LONG_WORDS, NOT_SIGNED, UUID
+from recto.conversation.input.run_input import RunInput, decode_input
+from recto.conversation.json import Json, dump, load, load_object
+from recto.conversation.messages import Data, File, Text, UserMessage
 from recto.ids import new_id
-from recto.page import Text, UserMessage
-from recto.page.canonical import Json, dump, load, load_object
-from recto.page.messages import Data, File
-from recto.page.refuse import HAS_DATA, LONG_WORDS, NOT_SIGNED, UUID
-from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import Admission, Admitted
 from recto.testing.client import Reply, Sent, parse_events, request
 from recto.testing.process import ServerProcess

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.client import Sent, ask
 from recto.testing.model_server import Answer, Call, Request
 from tests.api.scripted_server import Scripted, page_messages, scripted_server

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recto.api.attachments import ATTACHMENTS
 from recto.api.connections import ConnectionLimits
+from recto.api.files.attachments import ATTACHMENTS
 from recto.api.listen import OTHER_FILES, with_files_for
-from recto.page.canonical import load_object
+from recto.conversation.json import load_object
 from recto.testing.client import RUNS, TOKEN, request
 from recto.testing.process import ServerProcess
 from tests.api.forms import FORM, file, form_of

@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 import pytest
 
-from recto.page.canonical import Json, dump
+from recto.conversation.json import Json, dump
 from recto.testing.client import ask
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import Scripted, scripted_server

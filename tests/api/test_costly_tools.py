@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.client import ask
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import Scripted, page_messages, scripted_server

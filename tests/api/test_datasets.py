@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from recto.api import datasets
-from recto.api.datasets import DATASETS, MOST_DATASETS
-from recto.page.canonical import Json
-from recto.store.datasets import StoredDataset
+from recto.api.files import datasets
+from recto.api.files.datasets import DATASETS, MOST_DATASETS
+from recto.conversation.json import Json
+from recto.store.files.datasets import StoredDataset
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 
 LISTS: dict[str, Json] = {"name": "Price lists", "description": "All of 2026", "sharedWith": ["bob"]}

@@ -11,7 +11,7 @@ import pytest
 
 from recto.api.route import Route
 from recto.api.server import ROUTES
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.client import TOKEN, request
 from recto.testing.process import ServerProcess
 from tests.api.described import Operation, operations

@@ -12,16 +12,16 @@ from aiohttp.abc import ResolveResult
 
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
-from recto.api.admit_files import Attached, attach, signed_of
 from recto.api.bodies import parse_input
-from recto.api.runs import ROUTES, RUNS
-from recto.api.uploads import UploadRules
+from recto.api.files.uploads import UploadRules
+from recto.api.runs.admit_files import Attached, attach, signed_of
+from recto.api.runs.routes import ROUTES, RUNS
+from recto.conversation.input.input_rules import NOT_SIGNED
+from recto.conversation.json import Json, dump
 from recto.errors import LimitReached, Refused
-from recto.files.outbound import Outbound, OutboundSettings
+from recto.files.fetch.outbound import Outbound, OutboundSettings
 from recto.files.ports import Upload
 from recto.ids import new_id
-from recto.page.canonical import Json, dump
-from recto.page.refuse import NOT_SIGNED
 from tests.api.local_api import BASE, NOW, LocalApi, assert_problem, local_api
 from tests.api.test_admit_files import PNG, RUN, THREAD, inline, names
 from tests.files.a_web import Answering, Web, http, leading, stalling

@@ -13,13 +13,13 @@ import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recto.api.attachments import ATTACHMENTS
-from recto.api.datasets import DATASETS
-from recto.api.me import delete_me
+from recto.api.files.attachments import ATTACHMENTS
+from recto.api.files.datasets import DATASETS
 from recto.api.route import Route
 from recto.api.server import ROUTES
-from recto.files.signing import FILES
-from recto.page.canonical import Json, dump
+from recto.api.users.me import delete_me
+from recto.conversation.json import Json, dump
+from recto.files.urls.signing import FILES
 from recto.testing.client import RUNS, ask, bearer, read_events, request
 from recto.testing.process import ServerProcess
 from tests.api.described import operations

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from recto.api import history
-from recto.page import AssistantMessage, Entry, File, Key, Text, ToolMessage, UserMessage
-from recto.page.canonical import dump
-from recto.page.ui_schema import compile_ui
+from recto.api.threads import history
+from recto.conversation.json import dump
+from recto.conversation.log import Entry
+from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, UserMessage
+from recto.conversation.ui.compile_ui import compile_ui
 from recto.store.ports import Change, Ending
-from recto.testing.store_suite.samples import NODE, admit, at, lease_of, said
 from tests.api.local_api import LocalApi, assert_problem, local_api
+from tests.store.suite.samples import NODE, admit, at, lease_of, said
 
 THREAD, OTHER = "550e8400-e29b-41d4-a716-44665544000a", "650e8400-e29b-41d4-a716-44665544000a"
 HISTORY = "/api/v1/agent/history"

@@ -12,9 +12,9 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from recto.api.attachments import ATTACHMENTS
+from recto.api.files.attachments import ATTACHMENTS
 from recto.api.server import ROUTES
-from recto.page.canonical import dump
+from recto.conversation.json import dump
 from recto.testing.client import RUNS, TOKEN, Reader, ask, read_events, request, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.postgres import postgres_server

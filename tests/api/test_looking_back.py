@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import Json, load
+from recto.conversation.json import Json, load
 from recto.testing.client import ask, request, run
 from recto.testing.process import ServerProcess
 

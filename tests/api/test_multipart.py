@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from recto.api.multipart import OUTSIDE_BYTES, PIECE, Form, FormLimits
-from recto.api.part_headers import Heading, boundary_of, heading_of
+from recto.api.files.multipart import OUTSIDE_BYTES, PIECE, Form, FormLimits, Heading, boundary_of, heading_of
 from recto.errors import TooLarge, WireError
 from tests.api.forms import BOUNDARY, FORM, Field, begun, cut_at, file, form_of, sent
 

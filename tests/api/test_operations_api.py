@@ -14,9 +14,9 @@ from ag_ui.core import Event
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import TypeAdapter
 
-from recto.api import health
+from recto.api.ops import health
+from recto.conversation.json import Json
 from recto.models.ports import Usage
-from recto.page.canonical import Json
 from recto.testing.client import RUNS, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import ServerProcess
@@ -42,7 +42,7 @@ fold:
 You read.
 """
 TOOLS = '''
-from recto.tools import tool
+from recto import tool
 
 
 @tool(safe_to_repeat=True)

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.page.canonical import Json
 from recto.testing.client import RUNS, Reply, ask, request
 from recto.testing.model_server import Answer, Call
 from tests.api.described import Operation, operations

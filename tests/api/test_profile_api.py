@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import CHAT
-from recto.api import me, profile
-from recto.api.auth import AuthSettings, Doorman
+from recto.api.access.auth import AuthSettings, Doorman
+from recto.api.access.gate import GateRules
 from recto.api.bodies import MAX_BYTES
-from recto.api.gate import GateRules
 from recto.api.server import ROUTES, make_api
-from recto.api.shapes_profile import PROFILE_BODY
+from recto.api.users import me, profile
+from recto.api.users.profile import PROFILE_BODY
+from recto.conversation.json import Json, dump, load
 from recto.errors import ToolError
-from recto.page.canonical import Json, dump, load
-from recto.store.profiles import ProfileChange
+from recto.store.users.profiles import ProfileChange
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 
 PROFILE = "/api/v1/profile"

@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
+from recto.conversation.json import Json, dump, load
 from recto.ids import new_id
-from recto.page.canonical import Json, dump, load
 from recto.testing.client import RUNS, Reply, read_events, request
 from recto.testing.process import ServerProcess
 from tests.api.protocol_examples import PICTURE, TEXT, TOOLS

@@ -14,9 +14,9 @@ import pytest
 from ag_ui.core import events as official
 from pydantic import TypeAdapter
 
+from recto.conversation.events import ends_run
+from recto.conversation.json import Json, dump
 from recto.ids import new_id
-from recto.page.canonical import Json, dump
-from recto.page.events import ends_run
 from recto.testing.client import (
     RUNS,
     TOKEN,

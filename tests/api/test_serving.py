@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.agents.file_input import FileInput
-from recto.api import serving
-from recto.api.serving import NO_FILE, Outside, Span, Wanted, Whole, names_tag, wanted_range
-from recto.api.uploads import UploadRules
+from recto.api.files import serving
+from recto.api.files.serving import NO_FILE, Outside, Span, Wanted, Whole, names_tag, wanted_range
+from recto.api.files.uploads import UploadRules
+from recto.conversation.attachment import Attachment
 from recto.files.ports import Upload
-from recto.files.served import served_as
-from recto.files.signing import FILES
-from recto.page.attachment import Attachment
+from recto.files.types.file_type import served_as
+from recto.files.urls.signing import FILES
 from tests.api.forms import sent
 from tests.api.local_api import BASE, NOW, Answer, LocalApi, assert_problem, local_api
 

@@ -13,11 +13,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Message
 
-from recto.api.streams import stream_again, stream_new
+from recto.api.runs.streams import stream_again, stream_new
 from recto.engine.hub import Hub
 from recto.store.ports import StoredRun
 from recto.store.store import Store, open_store
-from recto.testing.store_suite.samples import admit
+from tests.store.suite.samples import admit
 
 # From this version of ASGI on, who has gone is found out by sending.
 WITHOUT_LISTENING = "2.4"

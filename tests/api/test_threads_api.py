@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import CHAT, Limits
-from recto.api import me, threads
 from recto.api.backend import Backend
-from recto.page import AssistantMessage, Entry, RolledBack, Text, ToolCall, ToolMessage
-from recto.page.canonical import Json, load, load_object
+from recto.api.threads import routes as threads
+from recto.api.users import me
+from recto.conversation.json import Json, load, load_object
+from recto.conversation.log import Entry, RolledBack
+from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage
 from recto.store.ports import Change, Ending, Lease
-from recto.testing.store_suite.samples import NODE, admit, at, lease_of, said
 from tests.api.local_api import Answer, LocalApi, assert_problem, local_api
+from tests.store.suite.samples import NODE, admit, at, lease_of, said
 
 ONE, TWO, OTHER = (f"{number}50e8400-e29b-41d4-a716-44665544000a" for number in (1, 2, 3))
 THREADS = "/api/v1/agent/threads"

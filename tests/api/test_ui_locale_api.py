@@ -8,14 +8,15 @@ from typing import cast
 import pytest
 
 from recto.agents.agent import CHAT
-from recto.api import history, runs
-from recto.page import Text, ToolMessage, UserMessage
-from recto.page.canonical import Json, dump, load_object
-from recto.page.ui_told import ui_of
-from recto.store.cleaning import Retention
+from recto.api.runs import routes as runs
+from recto.api.threads import history
+from recto.conversation.json import Json, dump, load_object
+from recto.conversation.messages import Text, ToolMessage, UserMessage
+from recto.conversation.ui.attach_ui import ui_of
 from recto.store.ports import Change, Ending
-from recto.testing.store_suite.samples import NODE, admit, at, lease_of
+from recto.store.threads.cleaning import Retention
 from tests.api.local_api import LocalApi, local_api
+from tests.store.suite.samples import NODE, admit, at, lease_of
 
 THREAD = "550e8400-e29b-41d4-a716-44665544000a"
 CARD = Text(text=dump({"ui_hints": {"title": "Done"}}).decode())

@@ -15,17 +15,17 @@ from starlette.requests import Request
 
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
-from recto.api import attachments, serving
-from recto.api.attachments import ATTACHMENTS
-from recto.api.multipart import PIECE, Form, FormLimits
+from recto.api.files import attachments, serving
+from recto.api.files.attachments import ATTACHMENTS
+from recto.api.files.multipart import PIECE, Form, FormLimits
+from recto.api.files.uploads import BEYOND_BYTES, UploadRules, check_length
 from recto.api.problems import refuse
-from recto.api.uploads import BEYOND_BYTES, UploadRules, check_length
+from recto.conversation.json import Json, load_object
 from recto.errors import FileRefused, TooLarge
 from recto.files.attachments import Attachments
 from recto.files.ports import FileSettings
-from recto.files.storage import open_storage
+from recto.files.storage.choose_storage import open_storage
 from recto.ids import new_id
-from recto.page.canonical import Json, load_object
 from tests.api.forms import FORM, Field, begun, cut_at, file, form_of, sent
 from tests.api.local_api import NOW, Answer, End, LocalApi, assert_problem, local_api
 

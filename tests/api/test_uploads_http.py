@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recto.api.attachments import ATTACHMENTS
-from recto.files.blobs import LABEL
-from recto.page.canonical import Json
+from recto.api.files.attachments import ATTACHMENTS
+from recto.conversation.json import Json
+from recto.files.storage.blobs import LABEL
 from recto.testing.client import TOKEN, Reply, request
 from recto.testing.process import ServerProcess
 from tests.api.forms import BOUNDARY, FORM, Field, begun, file, form_of

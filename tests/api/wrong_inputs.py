@@ -7,8 +7,8 @@ from http.client import HTTPConnection
 from typing import TypeAlias, cast
 from urllib.parse import urlsplit
 
+from recto.conversation.json import Json, dump
 from recto.ids import new_id
-from recto.page.canonical import Json, dump
 from recto.testing.client import RUNS, TOKEN, Reply, bearer, request
 
 Body: TypeAlias = dict[str, Json]

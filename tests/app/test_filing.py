@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from recto.app.filing import (
+from recto.app.files import (
     Address,
     can_be_reached,
     make_cabinet,
@@ -19,8 +19,8 @@ from recto.app.filing import (
 )
 from recto.cli.server_settings import ServerSettings
 from recto.errors import FileRefused, SettingsError, StorageDown
-from recto.files.local_storage import STAGED
 from recto.files.ports import Upload
+from recto.files.storage.local_storage import STAGED
 from recto.store.store import Store, open_store
 from recto.testing.process import free_port
 from recto.testing.s3 import S3Server

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from recto.files.blobs import LABEL
+from recto.conversation.json import Json, load_object
+from recto.files.storage.blobs import LABEL
 from recto.ids import new_id
-from recto.page.canonical import Json, load_object
 from recto.testing.client import RUNS, TOKEN, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess

@@ -8,12 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 from recto.cli.agents import agents
-from recto.page import Facts, Target, assemble
-from recto.page.canonical import load_object
-from recto.page.tokens import OFFLINE
-from recto.store.profiles import ProfileChange
+from recto.conversation.json import load_object
+from recto.page.assemble import assemble
+from recto.page.facts import Facts
+from recto.page.steps.fit import Target
+from recto.page.text.tokens import OFFLINE
 from recto.store.store import open_store
-from recto.tools.load import tools_of_folder
+from recto.store.users.profiles import ProfileChange
+from recto.tools.load_tools import tools_of_folder
 from recto.tools.registry import Registry
 from tests.flow.skilled import write_guide
 

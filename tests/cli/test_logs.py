@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.cli.logs import HIDDEN, Secrets, set_up_logs
-from recto.page.canonical import Json, load_object
+from recto.conversation.json import Json, load_object
 
 LONG = 400_000
 SECRET = 'a "secret" with\na second line'

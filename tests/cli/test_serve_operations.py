@@ -15,7 +15,7 @@ import pytest
 
 from recto.agents.agent import Limits
 from recto.cli.server_settings import ServerSettings
-from recto.page.canonical import load_object
+from recto.conversation.json import load_object
 from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import ModelServer, failure
 from recto.testing.process import ServerProcess, free_port

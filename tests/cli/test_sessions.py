@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.cli.sessions import Session, SessionTools, read_session
-from recto.errors import NotAConversation
-from recto.page.canonical import Json
-from recto.page.messages import (
+from recto.cli.fold.sessions.detect import read_session
+from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.conversation.json import Json
+from recto.conversation.messages import (
     AssistantMessage,
     Data,
     File,
@@ -23,6 +23,7 @@ from recto.page.messages import (
     ToolMessage,
     UserMessage,
 )
+from recto.errors import NotAConversation
 from tests.long_session import EACH_SESSION, Known
 
 EXPECTED = "Recto reads an array of messages, an object with `messages`, and session files of pi, Claude Code and Codex"

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recto.cli.sessions import Session, SessionTools, read_session
-from recto.errors import NotAConversation
-from recto.page.messages import (
+from recto.cli.fold.sessions.detect import read_session
+from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.conversation.messages import (
     AssistantMessage,
     Data,
     File,
@@ -18,6 +18,7 @@ from recto.page.messages import (
     ToolMessage,
     UserMessage,
 )
+from recto.errors import NotAConversation
 
 TOOLS = SessionTools(reads=("Read",), path_args=("file_path",), terminal=("Bash",), search=("Grep", "Glob"))
 TIME = "2026-01-02T03:04:05.000Z"

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recto.cli.sessions import Session, SessionTools, read_session
-from recto.page.messages import (
+from recto.cli.fold.sessions.detect import read_session
+from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.conversation.messages import (
     AssistantMessage,
     Data,
     DeveloperMessage,

@@ -5,17 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recto.cli.sessions import Session, SessionTools, read_session
-from recto.page.messages import (
-    AssistantMessage,
-    Data,
-    File,
-    Opaque,
-    Text,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from recto.cli.fold.sessions.detect import read_session
+from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.conversation.messages import AssistantMessage, Data, File, Opaque, Text, ToolCall, ToolMessage, UserMessage
 
 TOOLS = SessionTools(reads=("read",), path_args=("path",), terminal=("bash",), search=("grep", "find"))
 TIME = "2026-01-02T03:04:05.000Z"

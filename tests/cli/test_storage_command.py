@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from recto.files.blobs import LABEL, is_ours
-from recto.page.canonical import load_object
+from recto.conversation.json import load_object
+from recto.files.storage.blobs import LABEL, is_ours
 from recto.testing.client import request
 from recto.testing.process import NotStarted, ServerProcess, free_port
 from recto.testing.s3 import S3Server

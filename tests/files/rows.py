@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused, NotFound
-from recto.page.attachment import Attachment
 
 
 class MemoryRows:

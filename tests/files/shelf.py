@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recto.files.documents import Documents, DocumentSettings
+from recto.conversation.attachment import Attachment
+from recto.conversation.document import Element
+from recto.files.documents.document_cache import Documents, DocumentSettings
 from recto.files.parsing.ports import Ended, Found, Frame, Opened, Task
-from recto.page.attachment import Attachment
-from recto.page.document import Element
 from recto.tools.ports import Document
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)

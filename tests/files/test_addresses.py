@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from recto.errors import FileRefused
-from recto.files.addresses import check_url, follow, is_allowed_host, is_public, read_url
+from recto.files.fetch.addresses import check_url, follow, is_allowed_host, is_public, read_url
 
 PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450:4001::", "64:ff9b::808:808"]
 NOT_PUBLIC = {

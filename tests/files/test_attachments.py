@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from recto.agents.file_input import FileInput
+from recto.conversation.attachment import Attachment
+from recto.conversation.messages import Data, File, Url
 from recto.errors import FileRefused, NotFound, StorageDown, StoreDown
 from recto.files.attachments import Attachments
-from recto.files.local_storage import LocalStorage
 from recto.files.ports import FileSettings, ServedAs, Upload
-from recto.files.storage import open_storage
-from recto.page.attachment import Attachment
-from recto.page.messages import Data, File, Url
+from recto.files.storage.choose_storage import open_storage
+from recto.files.storage.local_storage import LocalStorage
 from recto.testing.s3 import S3Server
 from tests.files import heads
 from tests.files.blob_names import NONE, blob_name, counted

@@ -14,14 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recto.conversation.document import KINDS, Element, text_of
 from recto.errors import FileRefused, StorageDown
-from recto.files.document_files import STAGED_SECONDS, DocumentFolder
-from recto.files.document_kept import KeptDocument
-from recto.files.documents import DocumentSettings
-from recto.files.kept_file import KeptFile
+from recto.files.documents.cached_document import KeptDocument
+from recto.files.documents.document_cache import DocumentSettings
+from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, KeptFile
 from recto.files.parsing.ports import Ended, Found, Opened
 from recto.ids import new_id
-from recto.page.document import KINDS, Element, text_of
 from tests.files.shelf import ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
 
 

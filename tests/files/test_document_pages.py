@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.files.document_index import MARK_BYTES, Index
-from recto.files.document_kept import KeptDocument
-from recto.files.document_setting import set_elements
+from recto.conversation.document import Element, text_of
+from recto.files.documents.cached_document import KeptDocument, set_elements
+from recto.files.documents.document_index import MARK_BYTES, Index
 from recto.files.parsing.ports import Ended, Found, Opened
-from recto.page.document import Element, text_of
 from tests.files.shelf import ONE, ended, page, pieces, reading, shelf
 
 TEXTS = st.text(alphabet="aé中🙂\n", max_size=12) | st.integers(0, 9_000).map(lambda count: "aé中" * count)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.attachment import Attachment
+from recto.conversation.document import Element, Excerpt, Extent, text_of
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents import Documents, DocumentSettings
-from recto.files.parsing.pool import Parsers
+from recto.files.documents.document_cache import Documents, DocumentSettings
+from recto.files.parsing.pool.parser_pool import Parsers
 from recto.files.parsing.ports import Ended, Failed, Found, Opened
-from recto.page.attachment import Attachment
-from recto.page.document import Element, Excerpt, Extent, text_of
 from tests.files.shelf import NOON, ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
 
 DOCUMENTS = Path(__file__).resolve().parents[1] / "documents"

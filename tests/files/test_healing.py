@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.messages import Data, File
 from recto.engine.janitor import keep_clean
 from recto.errors import FileRefused, NotFound, StorageDown
 from recto.files.attachments import Attachments
-from recto.files.local_storage import LocalStorage
 from recto.files.ports import FileSettings, Upload
-from recto.page.messages import Data, File
+from recto.files.storage.local_storage import LocalStorage
 from tests.files.blob_names import NONE, counted
 from tests.files.desk import ANY, Desk, given, read
 from tests.files.rows import MemoryRows

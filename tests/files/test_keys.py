@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.errors import SettingsError
-from recto.files.keys import FILE, load_keys, parse_keys, rotate_keys
+from recto.files.urls.signing_keys import FILE, load_keys, parse_keys, rotate_keys
 
 SECRET = "0123456789abcdef"
 

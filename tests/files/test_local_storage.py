@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from recto.errors import SettingsError, StorageDown
-from recto.files.local_storage import STAGED, STAGED_SECONDS, LocalStorage
-from recto.files.storage import open_storage
+from recto.files.storage.choose_storage import open_storage
+from recto.files.storage.local_storage import STAGED, STAGED_SECONDS, LocalStorage
 from tests.files.blob_names import A, B
 
 MEBIBYTE = 2**20
@@ -25,7 +25,7 @@ MEBIBYTE = 2**20
 ENDLESS = """
 import asyncio, sys
 from pathlib import Path
-from recto.files.storage import open_storage
+from recto.files.storage.choose_storage import open_storage
 
 async def pieces():
     yield b"x" * 100_000

@@ -14,7 +14,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from recto.errors import FileRefused, LimitReached, SettingsError
-from recto.files.outbound import Outbound, OutboundSettings
+from recto.files.fetch.outbound import Outbound, OutboundSettings
 from tests.files.a_web import Answering, Web, endless, http, leading, stalling
 from tests.files.resolver import Table, TableResolver, TurningResolver
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.json import load_object
 from recto.errors import SettingsError
-from recto.files.blobs import LABEL, PROBE
-from recto.files.copying import copy_files
-from recto.files.pairing import ANOTHERS, NOTE, SHARED, adopt, check_pair, owner_of, pair
 from recto.files.ports import LabelledStorage
-from recto.files.storage import open_storage
-from recto.page.canonical import load_object
+from recto.files.storage.blobs import LABEL, PROBE
+from recto.files.storage.choose_storage import open_storage
+from recto.files.storage.local_storage import copy_files
+from recto.files.storage.owner import ANOTHERS, NOTE, SHARED, adopt, check_pair, owner_of, pair
 from recto.testing.s3 import S3Server
 from tests.files.blob_names import A, B
 from tests.files.desk import given

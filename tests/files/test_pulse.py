@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from recto.errors import StorageDown
-from recto.files.pulse import HOLDS_SECONDS, Pulse
+from recto.files.storage.storage_health import HOLDS_SECONDS, Pulse
 
 
 class Patient:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import recto.files
+from recto import read_document
+from recto.conversation.document import Extent, text_of
 from recto.errors import FileRefused
-from recto.files import read_document, read_document_now
-from recto.files.formats import format_of
+from recto.files.documents.read_document import Reading, read_with
 from recto.files.parsing.ports import Failed, Found, Opened, ParseLimits
-from recto.files.reading import Reading, read_with
-from recto.page.document import Extent, text_of
+from recto.files.types.file_type import format_of
 from tests.files import heads
 from tests.files.shelf import Script, page, pdf
 
@@ -30,8 +30,8 @@ async def test_D9_a_file_is_read_by_its_path_as_text_and_as_elements():
 
 
 @pytest.mark.full
-def test_D9_bytes_are_read_by_their_name_where_nothing_is_asynchronous():
-    document = read_document_now("姓名,生日\n张三,1990\n".encode("gb18030"), name="people.csv")
+async def test_D9_bytes_are_read_by_their_name():
+    document = await read_document("姓名,生日\n张三,1990\n".encode("gb18030"), name="people.csv")
     assert document.text == "| 姓名 | 生日 |\n| --- | --- |\n| 张三 | 1990 |"
     assert document.elements[0].rows == (("姓名", "生日"), ("张三", "1990"))
     assert document.page_count is None

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.files.signing import FILES, Signer, SigningKey
-from recto.page.reminder import escape
+from recto.files.urls.signing import FILES, Signer, SigningKey
+from recto.page.prompt.reminder import escape
 
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

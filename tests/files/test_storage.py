@@ -13,10 +13,10 @@ import pytest
 from obstore.store import S3Store
 
 from recto.errors import NotFound, StorageDown
-from recto.files.blobs import LABEL
 from recto.files.ports import LabelledStorage, ServedAs, Storage
-from recto.files.presign import S3Credentials, presign
-from recto.files.storage import open_storage
+from recto.files.storage.blobs import LABEL
+from recto.files.storage.choose_storage import open_storage
+from recto.files.urls.presign import S3Credentials, presign
 from recto.testing.process import free_port
 from recto.testing.s3 import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Server
 from tests.files.blob_names import NONE, A, B, C, blob_name

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.input_files import ENDINGS
+from recto.conversation.messages import FileKind
 from recto.errors import FileRefused
-from recto.files.types import DOCUMENTS, HEAD_BYTES, MEDIA, FileType, ending_for, type_of
-from recto.page.input_files import ENDINGS
-from recto.page.messages import FileKind
+from recto.files.types.file_type import DOCUMENTS, HEAD_BYTES, MEDIA, FileType, ending_for, type_of
 from tests.files import heads
 
 TRUE_NAMES: list[tuple[bytes, str, FileKind, str]] = [

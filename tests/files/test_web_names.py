@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.files.names import safe_name
-from recto.files.web_names import web_name, with_ending
+from recto.files.fetch.web_names import web_name, with_ending
+from recto.files.types.names import safe_name
 
 PDF, HTML = "application/pdf", "text/html; charset=utf-8"
 

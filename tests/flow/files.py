@@ -14,10 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 
-from recto.files.signing import Signer, SigningKey
+from recto.conversation.json import Json
+from recto.conversation.log import Entry
+from recto.conversation.messages import UserMessage
+from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.page import Entry, UserMessage
-from recto.page.canonical import Json
 from recto.store.ports import Admission, Change, Claimant, Ending, Lease
 from recto.store.store import open_store
 from recto.testing.answer_bytes import PATHS
@@ -36,7 +37,7 @@ PERSONA = "You are a careful reader."
 TOOLS = '''
 """A tool of the agent's own."""
 
-from recto.tools import tool
+from recto import tool
 
 
 @tool

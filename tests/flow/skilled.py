@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from recto.page.canonical import Json, dump, load_object
+from recto.conversation.json import Json, dump, load_object
 from recto.testing.client import Sent
 from recto.testing.model_server import Answer, Call
 from tests.flow.files import ANN, FileWorld, Turn
@@ -88,7 +88,7 @@ TOOLS = '''
 
 import asyncio
 
-from recto.tools import ToolContext, ToolError, tool
+from recto import ToolContext, ToolError, tool
 
 
 @tool(safe_to_repeat=True, by_client=True, in_order=True)

@@ -15,10 +15,10 @@ from typing import Self, cast
 from sqlalchemy import create_engine, select
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from recto.page import AssistantMessage, Entry, Text, ToolMessage, UserMessage
-from recto.page.canonical import Json, load, load_object
-from recto.page.messages import texts_of
-from recto.store.entries import kind_of_entry
+from recto.conversation.json import Json, load, load_object
+from recto.conversation.log import Entry
+from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage, texts_of
+from recto.store.log.entries import kind_of_entry
 from recto.store.ports import StoredCall
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
@@ -30,7 +30,7 @@ TOOLS = '''
 import asyncio
 from pathlib import Path
 
-from recto.tools import tool
+from recto import tool
 
 FOLDER = Path(__file__).parent
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.client import ask, request, run
 from recto.testing.model_server import Answer
 from tests.flow.stage import Stage, a_note_then_an_answer

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.json import Json
+from recto.conversation.log import Entry
 from recto.ids import new_id
-from recto.page import Entry
-from recto.page.canonical import Json
 from recto.testing.client import Reader, Sent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import NotStarted

@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
+from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.page.canonical import Json
 from recto.testing.client import RUNS, TOKEN, Reply, ask, parse_events, request
 from recto.testing.model_server import Answer, ModelServer
 from tests.api.forms import FORM, file, form_of

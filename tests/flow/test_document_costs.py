@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from recto.page.canonical import Json, dump
+from recto.conversation.json import Json, dump
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.costs import MEBIBYTE, STANDSTILL, Costs, costs_of

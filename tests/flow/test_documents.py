@@ -10,9 +10,9 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import Json, dump, load, load_object
-from recto.page.quote import READ_DOCUMENTS_DESCRIPTION
-from recto.page.refuse import NOT_SIGNED
+from recto.conversation.input.input_rules import NOT_SIGNED
+from recto.conversation.json import Json, dump, load, load_object
+from recto.page.prompt.quote import READ_DOCUMENTS_DESCRIPTION
 from recto.testing.client import RUNS
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import Field, file

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.json import Json, dump
+from recto.conversation.messages import AssistantMessage
 from recto.ids import new_id
-from recto.page import AssistantMessage
-from recto.page.canonical import Json, dump
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.files.heads import PNG
@@ -26,7 +26,7 @@ from urllib.request import urlopen
 
 from pydantic import HttpUrl
 
-from recto.tools import tool
+from recto import tool
 
 
 @tool(external=True)

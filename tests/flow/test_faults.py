@@ -18,8 +18,8 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import Json
-from recto.page.events import ends_run
+from recto.conversation.events import ends_run
+from recto.conversation.json import Json
 from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
 from recto.testing.model_answers import DONE
 from recto.testing.model_server import Answer, Call, Request, render

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.json import Json, dump
+from recto.conversation.log import RolledBack
 from recto.ids import new_id
-from recto.page import RolledBack
-from recto.page.canonical import Json, dump
 from recto.testing.model_server import Answer, Call
 from tests.flow.files import FileWorld, Talk, Turn, a_run, inline, part, words
 from tests.flow.test_file_turns import ASK_ME, NOTES, THREADS, attach, contents, reading

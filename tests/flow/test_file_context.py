@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from recto.app.filing import can_be_reached
+from recto.app.files import can_be_reached
 from recto.cli.server_settings import ServerSettings
+from recto.conversation.json import Json, dump
+from recto.conversation.messages import AssistantMessage, File, Key
 from recto.ids import new_id
-from recto.page import AssistantMessage, File, Key
-from recto.page.canonical import Json, dump
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.files.heads import GIF, JPEG, MP3, MP4, PNG, SVG

@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
+from recto.conversation.json import Json, dump, load
+from recto.conversation.log import RolledBack
 from recto.ids import new_id
-from recto.page import RolledBack
-from recto.page.canonical import Json, dump, load
 from recto.testing.model_server import Answer, Call, failure
 from tests.api.forms import file
 from tests.files.heads import PNG, SVG

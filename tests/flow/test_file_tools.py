@@ -5,12 +5,11 @@ from typing import cast
 
 import pytest
 
-from recto.app import check
+from recto.app.run_server import check
 from recto.cli.server_settings import load_settings
+from recto.conversation.json import Json, dump, load, load_object
+from recto.conversation.messages import AssistantMessage, File, Key, ToolMessage
 from recto.ids import new_id
-from recto.page import AssistantMessage, Key, ToolMessage
-from recto.page.canonical import Json, dump, load, load_object
-from recto.page.messages import File
 from recto.testing.client import Sent, read_events
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file

@@ -11,12 +11,12 @@ from typing import cast
 
 import pytest
 
+from recto.conversation.input.input_rules import NOT_SIGNED
+from recto.conversation.json import Json, dump, load, load_object
+from recto.conversation.log import RolledBack
 from recto.ids import new_id
-from recto.page import RolledBack
-from recto.page.canonical import Json, dump, load, load_object
-from recto.page.refuse import NOT_SIGNED
-from recto.store.cleaning import Retention
 from recto.store.store import open_store
+from recto.store.threads.cleaning import Retention
 from recto.testing.client import RUNS, Reader, read_events, start
 from recto.testing.model_server import Answer, Call, failure
 from tests.api.forms import file

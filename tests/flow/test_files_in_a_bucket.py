@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.page.canonical import dump
+from recto.conversation.json import dump
 from recto.testing.model_server import Answer, Call
 from recto.testing.s3 import S3Server, s3_server
 from tests.api.forms import file

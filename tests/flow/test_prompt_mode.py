@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import dump
+from recto.conversation.json import dump
 from recto.testing.client import ask, run
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import ServerProcess

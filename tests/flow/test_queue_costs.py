@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.client import RUNS, ask, request, start
 from recto.testing.model_server import Answer
 from recto.testing.postgres import postgres_server

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from recto.conversation.json import Json, dump
+from recto.conversation.log import RolledBack, SkillChanged, Undone, view
 from recto.ids import new_id
-from recto.page import RolledBack, SkillChanged, Undone, view
-from recto.page.canonical import Json, dump
 from recto.testing.model_server import Answer
 from tests.flow.files import ANN, BOB, FileWorld, Talk, Turn, a_run
 from tests.flow.skilled import PROFILE, calling, keep, result_of, system_of, tools_of, use, write_guide

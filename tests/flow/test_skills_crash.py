@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from recto.page import SkillChanged
-from recto.page.canonical import Json
+from recto.conversation.json import Json
+from recto.conversation.log import SkillChanged
 from recto.testing.client import Reader, ask, start
 from recto.testing.model_server import Answer, Request
 from tests.flow.skilled import system_of, use, write_guide

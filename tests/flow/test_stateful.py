@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from recto.conversation.events import ends_run
+from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.page.canonical import Json, load_object
-from recto.page.events import ends_run
-from recto.store.cleaning import Retention
 from recto.store.store import open_store
+from recto.store.threads.cleaning import Retention
 from recto.testing.client import RUNS, Reply, Sent, ask, read_events, request
 from tests.flow.world import SECRET, Row, World, wait_until
 

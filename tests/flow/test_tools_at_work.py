@@ -7,14 +7,13 @@ from typing import cast
 
 import pytest
 
-from recto.page import ToolMessage
-from recto.page.canonical import Json
-from recto.page.messages import texts_of
-from recto.page.next_step import INVALID_ARGUMENTS
+from recto.conversation.json import Json
+from recto.conversation.messages import ToolMessage, texts_of
+from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Script
 from recto.testing.process import ServerProcess
-from recto.worker.run_tools import INTERRUPTED, STOPPED
+from recto.worker.tools.run_tools import INTERRUPTED, STOPPED
 from tests.flow.stage import Stage, story, told, told_by
 
 pytestmark = pytest.mark.full
@@ -24,7 +23,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from recto.tools import tool
+from recto import tool
 
 FOLDER = Path(__file__).parent
 

@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
+from recto.conversation.input.take_input import MAX_ID
+from recto.conversation.json import Json
+from recto.conversation.messages import UserMessage
 from recto.models.ports import Usage
-from recto.page import UserMessage
-from recto.page.canonical import Json
-from recto.page.enter import MAX_ID
 from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.postgres import postgres_server

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeAlias, cast
 
-from recto.app import serve
+from recto.app.run_server import serve
 from recto.cli.server_settings import load_settings
+from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.page.canonical import Json
 from recto.testing.client import request
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import free_port

@@ -6,14 +6,24 @@ from typing import cast
 
 import pytest
 
+from recto.conversation.json import Json, load
+from recto.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Message,
+    Text,
+    ToolCall,
+    ToolMessage,
+    ToolOffer,
+    UserMessage,
+)
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, ReasoningDelta, TextDelta, Usage, Used
 from recto.models.wire_protocol import ANTHROPIC_MESSAGES
-from recto.page import AssistantMessage, Facts, Text, ToolCall, ToolMessage, ToolOffer, UserMessage, assemble
-from recto.page.canonical import Json, load
-from recto.page.messages import AssistantPart, Message
+from recto.page.assemble import assemble
+from recto.page.facts import Facts
 from recto.testing.model_server import Answer, Call, ModelServer, failure, render
 from tests.page.oracles import breaches
 

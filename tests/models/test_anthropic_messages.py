@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.json import Json, dump
+from recto.conversation.messages import Opaque, Text, ToolCall
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelUnreachable, PageTooLong
 from recto.models.anthropic_messages import MessagesReader, read_usage
 from recto.models.deltas import join_deltas
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage, Used
 from recto.models.sse import EventReader
-from recto.page import Opaque, Text, ToolCall
-from recto.page.canonical import Json, dump
 from recto.testing.model_server import Answer, Call, render
 
 START: Mapping[str, Json] = {"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}}

@@ -7,10 +7,10 @@ import anthropic
 import pytest
 from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
+from recto.conversation.json import load
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
 from recto.models.wire_protocol import ANTHROPIC_MESSAGES
-from recto.page.canonical import load
 from recto.testing.model_server import Answer, Call, ModelServer, failure
 
 ANSWERS = [

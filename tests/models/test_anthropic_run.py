@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing import client
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess

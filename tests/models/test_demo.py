@@ -6,11 +6,11 @@ import json
 import pytest
 
 from recto.agents.agent import Sampling
-from recto.models.demo import DemoModel
-from recto.models.demo_words import find_sum
+from recto.conversation.json import Json
+from recto.models.demo.demo import DemoModel
+from recto.models.demo.words import find_sum
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, TextDelta
-from recto.page.canonical import Json
-from recto.page.summarise import INSTRUCTIONS
+from recto.page.prompt.summarise import INSTRUCTIONS
 
 BOTH = ("calculator", "current_time")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.models.demo_birth import birth_in, correction_in, without_dates
+from recto.models.demo.birth import birth_in, correction_in, without_dates
 
 KEYS = ("date", "time", "place", "gender", "calendar")
 

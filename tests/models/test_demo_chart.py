@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.models.demo_chart import LINE_SHOWN, read_lines, tell_data, tell_facts
-from recto.page.canonical import Json
+from recto.conversation.json import Json
+from recto.models.demo.chart import LINE_SHOWN, read_lines, tell_data, tell_facts
 from recto.skills.known import told
 
 SKY: Json = {"sun": "Taurus 13°", "moon": {"sign": "Virgo", "house": 4}, "rising": None, "planets": [{"sun": "no"}]}

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.models.demo_files import documents_in, tell_files, wants_files
-from recto.models.demo_words import reply_to
-from recto.page.canonical import Json
-from recto.page.input_files import InputFile
-from recto.page.messages import File, FileKind, Key
-from recto.page.reminder import Locale, reminder, with_reminder
+from recto.conversation.input_files import InputFile
+from recto.conversation.json import Json
+from recto.conversation.messages import File, FileKind, Key
+from recto.models.demo.files import documents_in, tell_files, wants_files
+from recto.models.demo.words import reply_to
+from recto.page.prompt.reminder import Locale, reminder, with_reminder
 from tests.models.test_demo import called, page, result, user
 
 OFFERED = ("calculator", "current_time", "read_files")

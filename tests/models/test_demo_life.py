@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.models.demo_life import life_in
-from recto.models.demo_told import ASK_LIFE, CARE, ENTERED, GOES_ON, READS_OUT
-from recto.page.canonical import Json
+from recto.conversation.json import Json
+from recto.models.demo.life import life_in
+from recto.models.demo.told import ASK_LIFE, CARE, ENTERED, GOES_ON, READS_OUT
 from recto.skills.known import Known
 from tests.models.test_demo import user
 from tests.models.test_demo_skills import Scene, calls, done, text

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.models.demo_told import ASK, ENTERED, FORGOTTEN, LEFT, READS_OUT, REFUSED
-from recto.models.demo_words import reply_to
-from recto.page.canonical import Json
-from recto.page.prompt import render
-from recto.page.tokens import OFFLINE
+from recto.conversation.json import Json
+from recto.models.demo.told import ASK, ENTERED, FORGOTTEN, LEFT, READS_OUT, REFUSED
+from recto.models.demo.words import reply_to
+from recto.page.prompt.system_prompt import render
+from recto.page.text.tokens import OFFLINE
 from recto.skills.directory import use_skill_offer
 from recto.skills.expert import Expertise, expert
 from recto.skills.known import Known

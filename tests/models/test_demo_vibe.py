@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.page.canonical import Json, load_object
 from recto.testing.client import parse_events, request
 from recto.testing.process import ServerProcess
 

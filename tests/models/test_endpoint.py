@@ -8,11 +8,11 @@ import aiohttp
 import pytest
 
 from recto.agents.agent import Sampling
+from recto.conversation.messages import Opaque
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel, Timeouts
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, ReasoningDelta, TextDelta, Usage
-from recto.page import Opaque
 from recto.testing.model_server import Answer, Call, ModelServer, events, failure, render
 
 BODY = '{"model":"m",  "messages":[{"role":"user","content":"好"}]}'.encode()

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from recto.conversation.json import dump
 from recto.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.faults import Blame, fault, parse_retry_after, stream_fault
-from recto.page.canonical import dump
 
 NOW = datetime(2026, 11, 6, 8, 49, 37, tzinfo=UTC)
 BLAME = Blame(model="m", key_setting="KEY_SETTING", url_setting="URL_SETTING", secret="sk-secret")

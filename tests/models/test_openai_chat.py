@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.json import Json
+from recto.conversation.messages import AssistantMessage, Opaque
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.openai_chat import ChatReader
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
 from recto.models.sse import EventReader
-from recto.page import Opaque, decode
-from recto.page.canonical import Json
-from recto.page.messages import AssistantMessage
+from recto.page.wire.formats import decode
 from recto.testing.model_server import Answer, Call, render
 
 Chunk = Mapping[str, Json]

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from hypothesis import strategies as st
 
-from recto.page.log import (
+from recto.conversation.log import (
     Compacted,
     Entry,
     FoldStep,
@@ -21,7 +21,7 @@ from recto.page.log import (
     ToolStarted,
     Undone,
 )
-from recto.page.messages import (
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     DeveloperMessage,

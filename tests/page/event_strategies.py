@@ -2,8 +2,7 @@
 
 from hypothesis import strategies as st
 
-from recto.page.canonical import Json
-from recto.page.events import (
+from recto.conversation.events import (
     ActivityTold,
     CallAnswered,
     CallClosed,
@@ -22,7 +21,8 @@ from recto.page.events import (
     TextStarted,
     UiTold,
 )
-from recto.page.ui_schema import compile_ui
+from recto.conversation.json import Json
+from recto.conversation.ui.compile_ui import compile_ui
 
 # Few of each, so that neighbours are often of the same thing.
 MESSAGES = st.sampled_from(["m1", "m2", "m3"])

@@ -7,8 +7,7 @@ from typing import Literal
 
 from hypothesis import strategies as st
 
-from recto.page.folding import AgeRule, FoldSettings, ReadRule
-from recto.page.messages import (
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     Data,
@@ -29,7 +28,8 @@ from recto.page.messages import (
     UserMessage,
     UserPart,
 )
-from recto.page.paths import Project
+from recto.page.fold.fold_settings import AgeRule, FoldSettings, ReadRule
+from recto.page.fold.paths import Project
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MODELS = ("gpt-x", "claude-x", "")

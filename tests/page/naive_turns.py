@@ -7,9 +7,9 @@ from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from recto.page.log import Finish
-from recto.page.messages import ToolCall
-from recto.page.next_step import CallModel, Compact, Finished, Run, RunTools, Step, WaitForClient
+from recto.conversation.log import Finish
+from recto.conversation.messages import ToolCall
+from recto.conversation.next_step import CallModel, Compact, Finished, Run, RunTools, Step, WaitForClient
 
 CLIENT, REPEATABLE = "ask", "look"
 

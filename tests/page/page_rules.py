@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias, cast
 
-from recto.page.canonical import load
-from recto.page.fit import WireName
+from recto.conversation.json import load
+from recto.conversation.messages import AssistantMessage, Message, ToolCall
+from recto.page.body import Page
 from recto.page.manifest import Manifest
-from recto.page.messages import AssistantMessage, Message, ToolCall
-from recto.page.setting import Page
+from recto.page.steps.fit import WireName
 
 Parsed: TypeAlias = Mapping[str, object]
 SHOWN = ("kept", "folded", "repaired")

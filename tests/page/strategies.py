@@ -9,29 +9,29 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from recto.page import (
+from recto.conversation.messages import (
     ActivityMessage,
-    AgeRule,
     AssistantMessage,
+    AssistantPart,
     Data,
     DeveloperMessage,
     File,
-    FoldSettings,
+    FileKind,
     Key,
     Message,
     Opaque,
-    Project,
     ProviderFile,
-    ReadRule,
     ReasoningMessage,
     SystemMessage,
     Text,
     ToolCall,
     ToolMessage,
+    ToolPart,
     Url,
     UserMessage,
 )
-from recto.page.messages import AssistantPart, FileKind, ToolPart
+from recto.page.fold.fold_settings import AgeRule, FoldSettings, ReadRule
+from recto.page.fold.paths import Project
 
 START = datetime(2026, 1, 31, 2, 20, tzinfo=UTC)
 TOOLS = ("filesystem-read", "terminal-execute", "ace-text_search", "filesystem-edit")

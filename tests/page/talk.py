@@ -1,6 +1,6 @@
 """Short ways to write the messages of a log, for tests that only care who spoke, who called and who answered."""
 
-from recto.page.messages import AssistantMessage, AssistantPart, Text, ToolCall, ToolMessage, UserMessage
+from recto.conversation.messages import AssistantMessage, AssistantPart, Text, ToolCall, ToolMessage, UserMessage
 
 
 def user(id: str, text: str = "hi") -> UserMessage:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.input.run_input import ContextItem, RunInput, decode_input
+from recto.conversation.json import Json
+from recto.conversation.messages import AssistantMessage, Text, ToolMessage, ToolOffer, UserMessage
 from recto.errors import WireError
-from recto.page.canonical import Json
-from recto.page.messages import AssistantMessage, Text, ToolMessage, ToolOffer, UserMessage
-from recto.page.wire.agui_input import ContextItem, RunInput, decode_input
 
 Body = dict[str, Json]
 HELLO: Body = {"id": "m1", "role": "user", "content": "hi"}

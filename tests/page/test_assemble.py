@@ -8,38 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page import (
+from recto.conversation.input.run_input import ContextItem
+from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, Undone
+from recto.conversation.messages import (
     AssistantMessage,
-    Case,
-    Compacted,
-    ContextItem,
-    Dataset,
-    Datum,
-    Entry,
-    Facts,
     File,
     Key,
-    Manifest,
-    Page,
-    ParsedDocument,
-    Prompt,
-    RolledBack,
-    SkillChanged,
-    Target,
     Text,
     ToolCall,
     ToolMessage,
     ToolOffer,
-    Turn,
-    Undone,
     Url,
     UserMessage,
-    assemble,
-    maps_of,
-    prefix_break,
 )
-from recto.page.fit import WireName
-from recto.page.tokens import OFFLINE
+from recto.page.assemble import assemble
+from recto.page.body import Page
+from recto.page.facts import Facts, Turn
+from recto.page.manifest import Manifest
+from recto.page.prefix import prefix_break
+from recto.page.prompt.quote import ParsedDocument
+from recto.page.prompt.reminder import Dataset
+from recto.page.prompt.system_prompt import Case, Datum, Prompt
+from recto.page.steps.fit import Target, WireName
+from recto.page.steps.remind import maps_of
+from recto.page.text.tokens import OFFLINE
 
 NOON = datetime(2026, 5, 14, 4, tzinfo=UTC)
 SHANGHAI = timezone(timedelta(hours=8))

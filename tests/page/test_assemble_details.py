@@ -4,29 +4,26 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from recto.page import (
-    AgeRule,
+from recto.conversation.log import Compacted, Entry
+from recto.conversation.messages import (
     AssistantMessage,
-    Compacted,
-    Entry,
-    Facts,
     File,
-    FoldSettings,
     Key,
     Opaque,
-    ParsedDocument,
-    Prompt,
     ReasoningMessage,
     Text,
     ToolCall,
     ToolMessage,
     ToolOffer,
-    Turn,
     UserMessage,
-    assemble,
-    maps_of,
 )
-from recto.page.front import system_text
+from recto.page.assemble import assemble
+from recto.page.facts import Facts, Turn
+from recto.page.fold.fold_settings import AgeRule, FoldSettings
+from recto.page.preamble import system_text
+from recto.page.prompt.quote import ParsedDocument
+from recto.page.prompt.system_prompt import Prompt
+from recto.page.steps.remind import maps_of
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 DOCUMENTS = tuple(File(kind="document", source=Key(key=f"k{n}"), name=f"{n}.pdf") for n in range(3))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.attachment import (
+from recto.conversation.attachment import (
     Attachment,
     FileRef,
     file_of,
@@ -16,9 +16,9 @@ from recto.page.attachment import (
     with_attachments,
     without_copies,
 )
-from recto.page.canonical import Json, dump
-from recto.page.messages import Data, File, FileKind, Key, Source, Text, ToolMessage, Url, UserMessage
-from recto.page.wire.agui_input import decode_input
+from recto.conversation.input.run_input import decode_input
+from recto.conversation.json import Json, dump
+from recto.conversation.messages import Data, File, FileKind, Key, Source, Text, ToolMessage, Url, UserMessage
 
 URL = "https://recto.test/api/v1/agent/files/a1/a.pdf?signature=1.k.s"
 IMAGE_URL = URL.replace("a1", "b2")

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page import Facts, Manifest, Page, Prompt, Target, ToolOffer, Turn, assemble
-from recto.page.canonical import Json, load
-from recto.page.facts import ToolCalling
-from recto.page.fit import WireName
-from recto.page.log import Entry
-from recto.page.messages import AssistantMessage, Opaque, Text, ToolCall, ToolMessage, UserMessage
+from recto.conversation.json import Json, load
+from recto.conversation.log import Entry
+from recto.conversation.messages import AssistantMessage, Opaque, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
+from recto.page.assemble import assemble
+from recto.page.body import Page
+from recto.page.facts import Facts, ToolCalling, Turn
+from recto.page.manifest import Manifest
 from recto.page.prefix import prefix_break
+from recto.page.prompt.system_prompt import Prompt
+from recto.page.steps.fit import Target, WireName
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, orphans, parse
 

@@ -3,10 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.page.attachment import FileRef
-from recto.page.call_files import FILES, as_sent, refs_in, with_files
-from recto.page.canonical import dump, load_object
-from recto.page.events import CallClosed, CallSaid, TextSaid, encode_event, merge
+from recto.conversation.attachment import FILES, FileRef, as_sent, refs_in, with_files
+from recto.conversation.events import CallClosed, CallSaid, TextSaid, encode_event, merge
+from recto.conversation.json import dump, load_object
 
 REF = FileRef(id="resp-0", attachment="att-1", name="a b.pdf", kind="document", mime_type="application/pdf")
 OTHER = FileRef(id="resp-1", attachment="att-2", name="p.png", kind="image")

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.page import AssistantMessage, Facts, Interrupted, Target, Text, Turn, UserMessage, assemble
-from recto.page.canonical import Json
-from recto.page.closing import CONTINUED, TRIMMED
-from recto.page.fit import WireName
-from recto.page.log import Entry
-from recto.page.messages import Message, ReasoningMessage, SystemMessage
-from recto.page.setting import Page
+from recto.conversation.json import Json
+from recto.conversation.log import Entry, Interrupted
+from recto.conversation.messages import AssistantMessage, Message, ReasoningMessage, SystemMessage, Text, UserMessage
+from recto.page.assemble import assemble
+from recto.page.body import Page
+from recto.page.facts import Facts, Turn
+from recto.page.steps.closing import CONTINUED, TRIMMED
+from recto.page.steps.fit import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.page_rules import gaps, orphans, parse
 from tests.page.talk import asks, result

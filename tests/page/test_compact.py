@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
+from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
+from recto.conversation.messages import ActivityMessage, Message, ReasoningMessage, Text, UserMessage
 from recto.errors import SettingsError
-from recto.page.compact import CompactSettings, compact, is_full, place_to_cut, summary_message, to_summarise
 from recto.page.draft import Draft
-from recto.page.log import Compacted, Entry, RolledBack, Undone, view
 from recto.page.manifest import Note
-from recto.page.messages import ActivityMessage, Message, ReasoningMessage, Text, UserMessage
+from recto.page.steps.compact import CompactSettings, compact, is_full, place_to_cut, summary_message, to_summarise
 from tests.page.counters import WordCounter
 from tests.page.entry_strategies import entry_logs
 from tests.page.talk import asks, result, says, user

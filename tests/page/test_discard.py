@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.canonical import load_object
-from recto.page.discard import discard_lost
-from recto.page.events import (
+from recto.conversation.events import (
     CallAnswered,
     CallClosed,
     CallOpened,
@@ -23,8 +21,10 @@ from recto.page.events import (
     TextSaid,
     TextStarted,
     UiTold,
+    discard_lost,
     encode_event,
 )
+from recto.conversation.json import load_object
 from tests.page.event_strategies import streams
 
 WHY = "It was lost."

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.document import Element, ElementKind, element_from, element_row, joint, text_of
+from recto.conversation.document import Element, ElementKind, element_from, element_row, joint, text_of
 
 KINDS: tuple[ElementKind, ...] = get_args(ElementKind)
 CELLS = st.lists(st.lists(st.text(max_size=5), max_size=3).map(tuple), max_size=3).map(tuple)

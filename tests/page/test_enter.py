@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from recto.page.enter import Entering, enter, pending_calls
-from recto.page.log import Entry, Interrupted, ReplyEnded, RolledBack, ToolStarted, view
-from recto.page.messages import (
+from recto.conversation.input.take_input import Entering, enter, pending_calls
+from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, ToolStarted, view
+from recto.conversation.messages import (
     ActivityMessage,
     DeveloperMessage,
     Message,

@@ -9,8 +9,7 @@ from ag_ui.core import events as official
 from hypothesis import given
 from pydantic import TypeAdapter
 
-from recto.page.canonical import Json, dump, load_object
-from recto.page.events import (
+from recto.conversation.events import (
     MOST_SAID,
     ActivityTold,
     CallAnswered,
@@ -35,6 +34,7 @@ from recto.page.events import (
     for_older_client,
     merge,
 )
+from recto.conversation.json import Json, dump, load_object
 from tests.page.event_strategies import ends, events, streams
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)

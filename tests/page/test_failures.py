@@ -5,18 +5,28 @@ from typing import Literal, cast
 
 import pytest
 
-from recto.page import AssistantMessage, Facts, Target, Text, ToolCall, ToolMessage, Turn, UserMessage, assemble
-from recto.page.canonical import Json, load_object
-from recto.page.enter import EXPIRED
-from recto.page.failures import TOLD
+from recto.conversation.input.take_input import EXPIRED
+from recto.conversation.json import Json, load_object
+from recto.conversation.messages import (
+    STATUSES,
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    error_told,
+)
+from recto.conversation.next_step import INVALID_ARGUMENTS
+from recto.page.assemble import assemble
+from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
-from recto.page.messages import STATUSES, Message, error_told
-from recto.page.next_step import INVALID_ARGUMENTS
-from recto.page.summarise import SummarySettings, summary_pieces
-from recto.page.tokens import OFFLINE
-from recto.tools.call import TIMEOUT, UNKNOWN_TOOL
-from recto.tools.wall import FAILED
-from recto.worker.run_tools import CUT_OFF, INTERRUPTED, NEEDS_CONSENT, TOO_MANY
+from recto.page.prompt.summarise import SummarySettings, summary_pieces
+from recto.page.steps.failures import TOLD
+from recto.page.steps.fit import Target
+from recto.page.text.tokens import OFFLINE
+from recto.tools.call import FAILED, TIMEOUT, UNKNOWN_TOOL
+from recto.worker.tools.run_tools import CUT_OFF, INTERRUPTED, NEEDS_CONSENT, TOO_MANY
 
 Wire = Literal["openai", "anthropic"]
 Calling = Literal["native", "prompt"]

@@ -9,27 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page import (
+from recto.conversation.log import Entry, RolledBack, Undone, view
+from recto.conversation.messages import (
     AssistantMessage,
-    Entry,
-    Facts,
     File,
+    FileKind,
     Key,
-    Page,
-    RolledBack,
-    Target,
     Text,
     ToolCall,
     ToolMessage,
-    Turn,
-    Undone,
     Url,
     UserMessage,
-    assemble,
-    maps_of,
-    view,
 )
-from recto.page.messages import FileKind
+from recto.page.assemble import assemble
+from recto.page.body import Page
+from recto.page.facts import Facts, Turn
+from recto.page.steps.fit import Target
+from recto.page.steps.remind import maps_of
 
 SHOWN = re.compile(r"<file>\n<id>(.*?)</id>\n<name>(.*?)</name>")
 ZH_BLIND = "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。"

@@ -7,8 +7,7 @@ from itertools import count
 
 import pytest
 
-from recto.page.fit import Target, fit
-from recto.page.messages import (
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     Data,
@@ -28,6 +27,7 @@ from recto.page.messages import (
     Url,
     UserMessage,
 )
+from recto.page.steps.fit import Target, fit
 
 OPENAI = Target(wire="openai", model="gpt-x")
 ANTHROPIC = Target(wire="anthropic", model="claude-x")

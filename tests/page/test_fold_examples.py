@@ -3,7 +3,7 @@
 import copy
 
 import recto
-from recto.page import Project
+from recto.page.fold.paths import Project
 from tests.page.conversations import Row, answers, asks, at, on_wire, reads, runs, user
 
 PLACEHOLDER = "[该文件的历史读取内容已压缩,请参看最新读取结果]"

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import recto
-from recto.page import Folded, Project, ReadRule
-from recto.page.folding import SEARCH, TERMINAL
+from recto.page.fold.fold import Folded
+from recto.page.fold.fold_settings import SEARCH, TERMINAL, ReadRule
+from recto.page.fold.paths import Project
 from tests.page import naive
 from tests.page.counters import WordCounter
 from tests.page.random_conversations import Case, make_case

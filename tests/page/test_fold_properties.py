@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recto
-from recto.page import Folded, FoldSettings, Message, Text, ToolMessage
-from recto.page.tokens import tokens_of
+from recto.conversation.messages import Message, Text, ToolMessage
+from recto.page.fold.fold import Folded
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.text.tokens import tokens_of
 from tests.page.counters import WordCounter
 from tests.page.strategies import START, afresh, fold_settings, logs, messages
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import recto
-from recto.page import AgeRule, Folded, ReadRule, Recall, Receipt
-from recto.page.folding import SEARCH
-from recto.page.manifest import Note
+from recto.page.fold.fold import Folded
+from recto.page.fold.fold_settings import SEARCH, AgeRule, ReadRule
+from recto.page.manifest import Note, Recall, Receipt
 from tests.page.conversations import Row, at, reads, runs, user
 from tests.page.counters import WordCounter
 

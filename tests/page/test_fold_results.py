@@ -7,8 +7,7 @@ import pytest
 
 import recto
 from recto.errors import SettingsError
-from recto.page import AgeRule, ReadRule
-from recto.page.folding import SEARCH
+from recto.page.fold.fold_settings import SEARCH, AgeRule, ReadRule
 from tests.page.conversations import Row, answers, asks, at, on_wire, reads, runs, user
 
 READ = "[该文件的历史读取内容已压缩,请参看最新读取结果]"

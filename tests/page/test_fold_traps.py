@@ -6,8 +6,10 @@ Reads are kept down to 1 where that is not the point, so that a conversation fit
 import pytest
 
 import recto
-from recto.page import Folded, Project, ReadRule
-from recto.page.sightings import LeftAlone
+from recto.page.fold.fold import Folded
+from recto.page.fold.fold_settings import ReadRule
+from recto.page.fold.observations import LeftAlone
+from recto.page.fold.paths import Project
 from tests.page.conversations import Row, answers, asks, asks_all, at, function_call, on_wire, reads, user
 
 PLACEHOLDER = "[该文件的历史读取内容已压缩,请参看最新读取结果]"

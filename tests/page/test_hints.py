@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recto.page import AssistantMessage, Facts, Text, ToolCall, ToolMessage, Turn, UserMessage, assemble
-from recto.page.canonical import load_object
-from recto.page.hints import UNHINTED, unhint
+from recto.conversation.json import load_object
+from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
+from recto.page.assemble import assemble
+from recto.page.facts import Facts, Turn
+from recto.page.steps.strip_ui_hints import UNHINTED, unhint
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 

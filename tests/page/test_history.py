@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.canonical import dump
-from recto.page.history import DAY, LATEST, day_of, history_row, is_in_history, midnight, told_time
-from recto.page.messages import (
+from recto.conversation.history import DAY, LATEST, day_of, history_row, is_in_history, midnight, told_time
+from recto.conversation.json import dump
+from recto.conversation.messages import (
     AssistantMessage,
     File,
     Key,
@@ -21,7 +21,7 @@ from recto.page.messages import (
     Url,
     UserMessage,
 )
-from recto.page.ui_schema import compile_ui
+from recto.conversation.ui.compile_ui import compile_ui
 from tests.page.entry_strategies import entry_logs
 
 TIME = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from recto.page.canonical import Json, load
-from recto.page.input_files import (
+from recto.conversation.input_files import (
     ENDINGS,
     EXEMPT_TOOLS,
     InputFile,
@@ -16,7 +15,8 @@ from recto.page.input_files import (
     input_files,
     replace_ids_with_urls,
 )
-from recto.page.messages import (
+from recto.conversation.json import Json, load
+from recto.conversation.messages import (
     AssistantMessage,
     Data,
     File,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.log import (
+from recto.conversation.log import (
     Compacted,
     Entry,
     FoldStep,
@@ -21,7 +21,7 @@ from recto.page.log import (
     fork,
     view,
 )
-from recto.page.messages import SystemMessage, UserMessage
+from recto.conversation.messages import SystemMessage, UserMessage
 from tests.page.entry_strategies import entry_logs
 from tests.page.talk import asks, result, says, user
 

@@ -9,26 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.log import Compacted, Entry, view
+from recto.conversation.messages import DeveloperMessage, Text, ToolOffer, UserMessage
 from recto.errors import WireError
-from recto.page import (
-    Case,
-    Compacted,
-    DeveloperMessage,
-    Entry,
-    Facts,
-    Manifest,
-    Page,
-    Prompt,
-    Target,
-    Text,
-    ToolOffer,
-    Turn,
-    UserMessage,
-    assemble,
-    view,
-)
-from recto.page.facts import ToolCalling
-from recto.page.fit import WireName
+from recto.page.assemble import assemble
+from recto.page.body import Page
+from recto.page.facts import Facts, ToolCalling, Turn
+from recto.page.manifest import Manifest
+from recto.page.prompt.system_prompt import Case, Prompt
+from recto.page.steps.fit import Target, WireName
 from tests.page.entry_strategies import entry_logs
 
 WIRES: tuple[WireName, ...] = ("openai", "anthropic")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.log import (
+from recto.conversation.log import (
     Compacted,
     Entry,
     Finish,
@@ -20,8 +20,8 @@ from recto.page.log import (
     Undone,
     view,
 )
-from recto.page.messages import AssistantMessage, ReasoningMessage, SystemMessage, ToolCall, ToolMessage
-from recto.page.next_step import (
+from recto.conversation.messages import AssistantMessage, ReasoningMessage, SystemMessage, ToolCall, ToolMessage
+from recto.conversation.next_step import (
     CallModel,
     Compact,
     Finished,

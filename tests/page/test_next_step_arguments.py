@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.log import Entry, RolledBack
-from recto.page.messages import ToolMessage
-from recto.page.next_step import INVALID_ARGUMENTS, CallModel, Finished, Run, RunTools, Step, next_step
+from recto.conversation.log import Entry, RolledBack
+from recto.conversation.messages import ToolMessage
+from recto.conversation.next_step import INVALID_ARGUMENTS, CallModel, Finished, Run, RunTools, Step, next_step
 from tests.page.talk import asks, call, result, user
 
 Turn = tuple[Entry, ...]

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from recto.page.log import ToolStarted, view
-from recto.page.messages import AssistantMessage, ToolCall, ToolMessage
-from recto.page.next_step import Finished, RunTools, Step, WaitForClient, next_step
+from recto.conversation.log import ToolStarted, view
+from recto.conversation.messages import AssistantMessage, ToolCall, ToolMessage
+from recto.conversation.next_step import Finished, RunTools, Step, WaitForClient, next_step
 from tests.page.naive_turns import CLIENT, REPEATABLE
 from tests.page.walk import ROW, Walk
 

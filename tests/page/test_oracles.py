@@ -14,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
 
-from recto.page.assemble import Facts, assemble
-from recto.page.canonical import Json
-from recto.page.fit import Target, WireName
-from recto.page.messages import (
+from recto.conversation.json import Json
+from recto.conversation.messages import (
     AssistantMessage,
     Data,
     DeveloperMessage,
@@ -33,7 +31,9 @@ from recto.page.messages import (
     Url,
     UserMessage,
 )
-from recto.page.setting import Page
+from recto.page.assemble import Facts, assemble
+from recto.page.body import Page
+from recto.page.steps.fit import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.oracles import breaches, recording
 from tests.page.page_rules import parse

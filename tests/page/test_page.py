@@ -13,11 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
-from recto.errors import SettingsError
-from recto.page.assemble import Facts, assemble
-from recto.page.fit import Target, WireName
-from recto.page.folding import FoldSettings, ReadRule
-from recto.page.messages import (
+from recto.conversation.messages import (
     AssistantMessage,
     DeveloperMessage,
     File,
@@ -32,8 +28,12 @@ from recto.page.messages import (
     Url,
     UserMessage,
 )
-from recto.page.setting import Segment, segment
-from recto.page.tokens import Calibration, TokenCount
+from recto.errors import SettingsError
+from recto.page.assemble import Facts, assemble
+from recto.page.body import Segment, segment
+from recto.page.fold.fold_settings import FoldSettings, ReadRule
+from recto.page.steps.fit import Target, WireName
+from recto.page.text.tokens import Calibration, TokenCount
 
 Row: TypeAlias = dict[str, object]
 

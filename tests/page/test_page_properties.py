@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.json import dump
+from recto.conversation.messages import Message, Text, ToolOffer
 from recto.page.assemble import Facts, assemble
-from recto.page.canonical import dump
-from recto.page.closing import TRIMMED
-from recto.page.fit import Target, WireName
+from recto.page.body import Page
 from recto.page.manifest import Manifest
-from recto.page.messages import Message, Text, ToolOffer
-from recto.page.setting import Page
+from recto.page.steps.closing import TRIMMED
+from recto.page.steps.fit import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs, newest_user
 from tests.page.page_rules import fresh, gaps, lies, orphans, parse
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.paths import Project, normalise
+from recto.page.fold.paths import Project, normalise
 from tests.page.strategies import projects, spelled_paths
 
 WINDOWS = "F:/Projects/snow-cli"

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from recto.page import Facts, File, Key, Manifest, Page, Target, Text, Turn, UserMessage, assemble, maps_of
-from recto.page.canonical import Json, dump, load_object
-from recto.page.fit import WireName
-from recto.page.messages import AssistantMessage, Data, ToolCall, ToolMessage, Url
-from recto.page.remind import files_shown
+from recto.conversation.json import Json, dump, load_object
+from recto.conversation.messages import AssistantMessage, Data, File, Key, Text, ToolCall, ToolMessage, Url, UserMessage
+from recto.page.assemble import assemble
+from recto.page.body import Page
+from recto.page.facts import Facts, Turn
+from recto.page.manifest import Manifest
+from recto.page.steps.fit import Target, WireName
+from recto.page.steps.remind import files_shown, maps_of
 
 PNG = "aW1hZ2U="
 INTRO = "<system-reminder>\n# Input Files\nFiles available to the user in this turn:\n\n"

@@ -5,14 +5,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recto.page import Facts, Manifest, Page, Target, assemble
-from recto.page.facts import Turn
-from recto.page.fit import WireName
-from recto.page.log import Compacted, Entry, RolledBack, SkillChanged
-from recto.page.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
+from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged
+from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
+from recto.page.assemble import assemble
+from recto.page.body import Page
+from recto.page.facts import Facts, Turn
+from recto.page.manifest import Manifest
 from recto.page.prefix import Break, prefix_break
-from recto.page.prompt import Prompt
-from recto.page.reminder import Dataset
+from recto.page.prompt.reminder import Dataset
+from recto.page.prompt.system_prompt import Prompt
+from recto.page.steps.fit import Target, WireName
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 WIRES: tuple[WireName, ...] = ("openai", "anthropic")

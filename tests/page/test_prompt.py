@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.messages import language
-from recto.page.prompt import Case, Change, Datum, Prompt, SystemPrompt, render, system_prompt
-from recto.page.tokens import OFFLINE, TokenCounter
+from recto.conversation.messages import language
+from recto.page.prompt.system_prompt import Case, Change, Datum, Prompt, SystemPrompt, render, system_prompt
+from recto.page.text.tokens import OFFLINE, TokenCounter
 from tests.page.counters import WordCounter
 
 WORDS = WordCounter()

@@ -4,13 +4,24 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from recto.page import AssistantMessage, Data, Facts, File, Message, Target, Text, ToolCall, ToolMessage, UserMessage
-from recto.page import assemble as assembled
-from recto.page.canonical import load
-from recto.page.folding import AgeRule, FoldSettings
-from recto.page.messages import Opaque
-from recto.page.prompted import as_prompted
-from recto.page.tools_prompt import parse_tool_calls
+from recto.conversation.json import load
+from recto.conversation.messages import (
+    AssistantMessage,
+    Data,
+    File,
+    Message,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from recto.page.assemble import assemble as assembled
+from recto.page.facts import Facts
+from recto.page.fold.fold_settings import AgeRule, FoldSettings
+from recto.page.prompt.tools_prompt import parse_tool_calls
+from recto.page.steps.fit import Target
+from recto.page.steps.prompted import as_prompted
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 USER = UserMessage(id="u", parts=(Text(text="go"),))

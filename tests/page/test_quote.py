@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from recto.page.input_files import InputFile, input_files
-from recto.page.messages import File, FileKind, Key, UserMessage
-from recto.page.quote import (
+from recto.conversation.input_files import InputFile, input_files
+from recto.conversation.messages import File, FileKind, Key, UserMessage
+from recto.page.prompt.quote import (
     READ_DOCUMENTS_DESCRIPTION,
     Cut,
     ParsedDocument,
@@ -15,7 +15,7 @@ from recto.page.quote import (
     join_documents,
     quote_message,
 )
-from recto.page.tokens import OfflineCounter
+from recto.page.text.tokens import OfflineCounter
 from tests.page.counters import WordCounter
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.input.input_rules import Wishes, check_input, wishes_of
+from recto.conversation.json import Json
+from recto.conversation.messages import Text, UserMessage
 from recto.errors import Refused, WireError
-from recto.page.canonical import Json
-from recto.page.messages import Text, UserMessage
-from recto.page.refuse import Wishes, check_input, wishes_of
 
 THREAD = "550e8400-e29b-41d4-a716-446655440000"
 IMAGE: Mapping[str, Json] = {"type": "binary", "mimeType": "image/png", "url": "https://here/x.png"}

@@ -7,9 +7,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from recto.page.input_files import InputFile, input_files
-from recto.page.messages import Data, File, FileKind, Url, UserMessage
-from recto.page.reminder import (
+from recto.conversation.input.run_input import ContextItem
+from recto.conversation.input_files import InputFile, input_files
+from recto.conversation.messages import Data, File, FileKind, Url, UserMessage
+from recto.page.prompt.reminder import (
     FRAME_TAGS,
     OUR_TAGS,
     Dataset,
@@ -22,7 +23,6 @@ from recto.page.reminder import (
     time_section,
     with_reminder,
 )
-from recto.page.wire.agui_input import ContextItem
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 SHANGHAI = ZoneInfo("Asia/Shanghai")

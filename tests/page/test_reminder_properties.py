@@ -9,8 +9,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.canonical import Json
-from recto.page.input_files import (
+from recto.conversation.input.run_input import ContextItem
+from recto.conversation.input_files import (
     InputFile,
     arguments_for,
     file_maps,
@@ -18,10 +18,10 @@ from recto.page.input_files import (
     input_files,
     replace_ids_with_urls,
 )
-from recto.page.messages import File, FileKind, Key, Message, UserMessage
-from recto.page.quote import ParsedDocument, join_documents, quote_message
-from recto.page.reminder import OUR_TAGS, Dataset, Locale, escape, neutralise, reminder, with_reminder
-from recto.page.wire.agui_input import ContextItem
+from recto.conversation.json import Json
+from recto.conversation.messages import File, FileKind, Key, Message, UserMessage
+from recto.page.prompt.quote import ParsedDocument, join_documents, quote_message
+from recto.page.prompt.reminder import OUR_TAGS, Dataset, Locale, escape, neutralise, reminder, with_reminder
 from tests.page.strategies import logs
 
 Block = tuple[str, dict[str, str]]

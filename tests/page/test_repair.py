@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recto
-from recto.page import (
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
+    AssistantPart,
     Data,
     DeveloperMessage,
     File,
@@ -24,7 +25,6 @@ from recto.page import (
 )
 from recto.page.draft import Draft
 from recto.page.manifest import Note
-from recto.page.messages import AssistantPart
 from tests.page.strategies import afresh, logs, messages
 
 Log = tuple[Message, ...]

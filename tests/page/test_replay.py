@@ -8,11 +8,11 @@ from ag_ui.core import events as official
 from hypothesis import given
 from pydantic import TypeAdapter
 
-from recto.page.attachment import FileRef
-from recto.page.canonical import Json, dump, load
-from recto.page.events import MessagesSnapshot, encode_event, ends_run
-from recto.page.log import Entry, Interrupted, ReplyEnded, RolledBack
-from recto.page.messages import (
+from recto.conversation.attachment import FileRef
+from recto.conversation.events import MessagesSnapshot, encode_event, ends_run
+from recto.conversation.json import Json, dump, load
+from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack
+from recto.conversation.messages import (
     AssistantMessage,
     File,
     Key,
@@ -23,8 +23,8 @@ from recto.page.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.page.replay import EndedRun, Told, snapshot_events
-from recto.page.ui_schema import compile_ui
+from recto.conversation.replay import EndedRun, Told, snapshot_events
+from recto.conversation.ui.compile_ui import compile_ui
 from tests.page.log_strategies import logs
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)

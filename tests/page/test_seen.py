@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.log import Entry, RolledBack, Undone, fork, view
-from recto.page.messages import UserMessage
-from recto.page.seen import Seen, Stretch, seen_of
+from recto.conversation.log import Entry, RolledBack, Seen, Stretch, Undone, fork, seen_of, view
+from recto.conversation.messages import UserMessage
 from tests.page.entry_strategies import entry_logs
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.shorten import FULL_ENOUGH, NEVER_CUT, Try, common_length, is_cut, shortened, widest
+from recto.page.text.cut import FULL_ENOUGH, NEVER_CUT, Try, common_length, is_cut, shortened, widest
 
 MARK = "[{shown} of {total}]"
 

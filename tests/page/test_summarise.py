@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recto.errors import SettingsError
-from recto.page.messages import (
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     DeveloperMessage,
@@ -23,8 +22,9 @@ from recto.page.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.page.summarise import SummarySettings, summary_pieces, summary_request
-from recto.page.tokens import OFFLINE, TokenCounter, tokens_of
+from recto.errors import SettingsError
+from recto.page.prompt.summarise import SummarySettings, summary_pieces, summary_request
+from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
 from tests.page.counters import WordCounter
 from tests.page.talk import result, says, user
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.title import CHARACTER, CUT, LONGEST, given_title, title_from
 from recto.errors import WireError
-from recto.page.title import CHARACTER, CUT, LONGEST, given_title, title_from
 
 WORDS = "The quick brown fox jumps over the lazy dog and then it sleeps for a very long while"
 

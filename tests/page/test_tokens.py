@@ -9,23 +9,20 @@ from types import FrameType
 import pytest
 
 import recto
+from recto.conversation.messages import Data, File, Message, Text, ToolMessage, UserMessage
 from recto.errors import SettingsError
-from recto.page import (
-    AgeRule,
+from recto.page.facts import Facts
+from recto.page.fold.fold_settings import AgeRule, ReadRule
+from recto.page.fold.observations import is_failed_command, read_paths
+from recto.page.text.tokens import (
+    PART_CHARACTERS,
     Calibration,
-    Data,
-    Facts,
-    File,
-    Message,
     OfflineCounter,
-    ReadRule,
-    Text,
     TokenCount,
-    ToolMessage,
-    UserMessage,
+    calibrate,
+    count_new,
+    tokens_of,
 )
-from recto.page.reads import is_failed_command, read_paths
-from recto.page.tokens import PART_CHARACTERS, calibrate, count_new, tokens_of
 from tests.page.conversations import Row, answers, asks, at, reads, runs, user
 from tests.page.counters import WordCounter
 

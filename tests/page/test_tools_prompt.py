@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
-from recto.page.messages import ToolOffer
-from recto.page.tools_prompt import (
+from recto.page.prompt.tools_prompt import (
     Parsed,
     PromptCall,
     build_tools_prompt,

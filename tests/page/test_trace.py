@@ -9,16 +9,17 @@ from functools import cache
 
 import pytest
 
-from recto.cli.sessions import Session, read_session
+from recto.cli.fold.sessions.detect import read_session
+from recto.cli.fold.sessions.session import Session
+from recto.conversation.json import load_object
+from recto.conversation.messages import AssistantMessage, Message, Text, ToolMessage
 from recto.page.assemble import Facts, assemble
-from recto.page.canonical import load_object
-from recto.page.fit import Target, WireName
-from recto.page.folding import TERMINAL, AgeRule, FoldSettings, ReadRule
+from recto.page.body import Page
+from recto.page.fold.fold_settings import TERMINAL, AgeRule, FoldSettings, ReadRule
+from recto.page.fold.paths import Project
 from recto.page.manifest import Manifest
-from recto.page.messages import AssistantMessage, Message, Text, ToolMessage
-from recto.page.paths import Project
-from recto.page.setting import Page
-from recto.page.tokens import Calibration
+from recto.page.steps.fit import Target, WireName
+from recto.page.text.tokens import Calibration
 from tests.long_session import EACH_SESSION, Known
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, lies, orphans, parse

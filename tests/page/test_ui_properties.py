@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from recto.page.canonical import Json, dump, load
-from recto.page.ui_json_schema import NODES, UI_SCHEMA
-from recto.page.ui_schema import compile_ui
+from recto.conversation.json import Json, dump, load
+from recto.conversation.ui.compile_ui import compile_ui
+from recto.conversation.ui.ui_schema import NODES, UI_SCHEMA
 
 SCHEMA = cast("dict[str, object]", load(dump(UI_SCHEMA)))
 

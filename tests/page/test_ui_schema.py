@@ -2,9 +2,9 @@
 
 import pytest
 
-from recto.page.canonical import Json
-from recto.page.ui_json_schema import NODES
-from recto.page.ui_schema import UiLimits, compile_ui
+from recto.conversation.json import Json
+from recto.conversation.ui.compile_ui import UiLimits, compile_ui
+from recto.conversation.ui.ui_schema import NODES
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from recto.page.canonical import Json, dump
-from recto.page.events import UiTold, encode_event, for_older_client
-from recto.page.ui_schema import compile_ui
-from recto.page.ui_told import hinted, ui_events, ui_of
+from recto.conversation.events import UiTold, encode_event, for_older_client
+from recto.conversation.json import Json, dump
+from recto.conversation.ui.attach_ui import hinted, ui_events, ui_of
+from recto.conversation.ui.compile_ui import compile_ui
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 HINTS: Json = {"title": "八字", "fields": {"日主": "庚金"}}

@@ -7,17 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.log import View, view
+from recto.conversation.messages import ActivityMessage, DeveloperMessage, Message, ReasoningMessage, SystemMessage
 from recto.page.draft import Draft
-from recto.page.log import View, view
 from recto.page.manifest import Note
-from recto.page.messages import (
-    ActivityMessage,
-    DeveloperMessage,
-    Message,
-    ReasoningMessage,
-    SystemMessage,
-)
-from recto.page.window import window
+from recto.page.steps.window import window
 from tests.page.entry_strategies import answered_calls, talks
 from tests.page.talk import asks, result, says, user
 

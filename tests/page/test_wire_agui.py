@@ -5,9 +5,8 @@ import pytest
 from ag_ui.core import Message as Theirs
 from pydantic import TypeAdapter
 
-from recto.errors import CannotCarry, WireError
-from recto.page.formats import decode, encode
-from recto.page.messages import (
+from recto.conversation.input import agui
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     Data,
@@ -25,7 +24,8 @@ from recto.page.messages import (
     Url,
     UserMessage,
 )
-from recto.page.wire import agui
+from recto.errors import CannotCarry, WireError
+from recto.page.wire.formats import decode, encode
 
 THEIRS: TypeAdapter[Theirs] = TypeAdapter(Theirs)
 HELLO = Text(text="hello")

@@ -3,9 +3,7 @@
 import orjson
 import pytest
 
-from recto.errors import CannotCarry, WireError
-from recto.page.formats import decode, encode
-from recto.page.messages import (
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     Data,
@@ -23,7 +21,9 @@ from recto.page.messages import (
     Url,
     UserMessage,
 )
+from recto.errors import CannotCarry, WireError
 from recto.page.wire import anthropic
+from recto.page.wire.formats import decode, encode
 
 MODEL = "claude-x"
 HELLO = Text(text="hello")

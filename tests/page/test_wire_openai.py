@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from recto.errors import CannotCarry, WireError
-from recto.page.formats import decode, encode
-from recto.page.messages import (
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     Data,
@@ -27,7 +25,9 @@ from recto.page.messages import (
     Url,
     UserMessage,
 )
+from recto.errors import CannotCarry, WireError
 from recto.page.wire import openai
+from recto.page.wire.formats import decode, encode
 
 MODEL = "gpt-x"
 HELLO = Text(text="hello")

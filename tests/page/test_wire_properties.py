@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from recto.conversation.input import agui
+from recto.conversation.messages import Message
 from recto.errors import RectoError
-from recto.page.formats import FormatName, decode, encode
-from recto.page.messages import Message
-from recto.page.wire import agui, anthropic, openai
+from recto.page.wire import anthropic, openai
+from recto.page.wire.formats import FormatName, decode, encode
 from tests.page.wire_strategies import (
     MODEL,
     agui_messages,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from recto.page.log import Compacted, Entry, Finish, Interrupted, ReplyEnded, RolledBack, ToolStarted, Undone
-from recto.page.messages import AssistantMessage, Text, ToolCall
-from recto.page.next_step import CallModel, Compact, Finished, Run, RunTools, Step, WaitForClient, next_step
+from recto.conversation.log import Compacted, Entry, Finish, Interrupted, ReplyEnded, RolledBack, ToolStarted, Undone
+from recto.conversation.messages import AssistantMessage, Text, ToolCall
+from recto.conversation.next_step import CallModel, Compact, Finished, Run, RunTools, Step, WaitForClient, next_step
 from tests.page.naive_turns import CLIENT, REPEATABLE, Naive, Reply
 from tests.page.talk import call, result, user
 

@@ -9,9 +9,9 @@ from typing import cast
 
 from hypothesis import strategies as st
 
-from recto.page.canonical import Json, dump, load
-from recto.page.formats import FormatName
-from recto.page.messages import (
+from recto.conversation.input import agui
+from recto.conversation.json import Json, dump, load
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     AssistantPart,
@@ -31,7 +31,8 @@ from recto.page.messages import (
     UserMessage,
     UserPart,
 )
-from recto.page.wire import agui, anthropic, openai
+from recto.page.wire import anthropic, openai
+from recto.page.wire.formats import FormatName
 
 MODEL = "model-x"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from recto.config.problem import Problem
-from recto.skills.load import LoadedSkills, load_skills
+from recto.skills.load_skills import LoadedSkills, load_skills
 from recto.skills.skill import Skill
 from recto.skills.skill_table import OWN
 from tests.agents.yaml_pieces import PIECES as YAML_PIECES

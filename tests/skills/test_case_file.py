@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.page.prompt import Case
+from recto.page.prompt.system_prompt import Case
 from recto.skills.cases import CaseIndex, TaggedCase, index_cases
 from tests.skills.skill_folders import loaded_with, one, told
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.prompt import Case
+from recto.page.prompt.system_prompt import Case
 from recto.skills.cases import NO_CASES, CaseIndex, ScoredCase, TaggedCase, best_cases, index_cases
 
 

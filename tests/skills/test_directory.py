@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.page import Facts, Target, ToolOffer, assemble
-from recto.page.fit import WireName
-from recto.page.tokens import OFFLINE, TokenCounter
+from recto.conversation.messages import ToolOffer
+from recto.page.assemble import assemble
+from recto.page.facts import Facts
+from recto.page.steps.fit import Target, WireName
+from recto.page.text.tokens import OFFLINE, TokenCounter
 from recto.skills.directory import SHORTEST, use_skill_offer
 from recto.skills.skill import Scenario, Skill
 from tests.page.counters import WordCounter

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.page.canonical import Json
-from recto.page.prompt import Case, Datum, render, system_prompt
+from recto.conversation.json import Json
+from recto.page.prompt.system_prompt import Case, Datum, render, system_prompt
 from recto.skills.cases import TaggedCase, index_cases
 from recto.skills.expert import Expertise, default_sop, expert, features, missing_for
 from recto.skills.known import Known

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.skills.known import DEEPEST, Known, is_empty, shown, told, words_in
 
 KNOWN = Known(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.skills.load import LoadedSkills, load_skills
+from recto.skills.load_skills import LoadedSkills, load_skills
 from recto.skills.skill import BundledFile, Scenario, Skill
 from recto.skills.skill_file import NAME_RULE
 from recto.skills.sop import Missing, Sop, SopStep

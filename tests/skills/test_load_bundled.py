@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recto.errors import ToolError
 from recto.skills.bundled import READ_BYTES, read_bundled
-from recto.skills.load import load_skills
+from recto.skills.load_skills import load_skills
 from recto.skills.skill import BundledFile, Skill
 from tests.skills.skill_folders import PLAIN, Files, a_skill, loaded_with, one, told
 

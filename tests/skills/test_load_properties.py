@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.skills.load import load_skills
+from recto.skills.load_skills import load_skills
 from tests.skills.skill_folders import PLAIN, a_skill, pieces, random_folder
 
 CASE = "---\nname: Case {number}\ntags: [wood, fire, tag{number}]\nrule_ids: [basic, love]\n---\nWhat happened.\n"

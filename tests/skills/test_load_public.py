@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from recto.page.canonical import Json
-from recto.skills.load import load_skills
+from recto.conversation.json import Json
+from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
 from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, loaded_with, told
 

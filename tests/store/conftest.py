@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import Connection, delete
 
-from recto.store.postgres import PostgresDatabase
+from recto.store.database.postgres import PostgresDatabase
 from recto.store.schema import ATTACHMENTS, BLOBS, DATASETS, FILE_TOTALS, NOTES, PROFILES, SPENDING, THREADS
 from recto.store.store import open_store
 from recto.testing.postgres import PostgresServer, postgres_server

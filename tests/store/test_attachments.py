@@ -16,20 +16,20 @@ from sqlalchemy import Connection, create_engine, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import StaticPool
 
+from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused, NotFound, Refused
-from recto.page.attachment import Attachment
-from recto.store import attachments, file_refs
-from recto.store.attachments import Place
-from recto.store.forks import ForkWish, fork
-from recto.store.locks import lock_files
-from recto.store.migrate import migrate
-from recto.store.reads import AT_ONCE
-from recto.store.runs import admit
+from recto.store.database.database import lock_files
+from recto.store.database.opening import migrate
+from recto.store.database.sqlite import SqliteDatabase
+from recto.store.files import attachments, file_refs
+from recto.store.files.attachments import Place
+from recto.store.log.read_log import AT_ONCE
+from recto.store.runs.run_queue import admit
 from recto.store.schema import BLOBS, FILE_TOTALS, METADATA, micros
-from recto.store.sqlite import SqliteDatabase
 from recto.store.store import Store, open_store
-from recto.testing.store_suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
-from recto.testing.store_suite.samples import START, admission, at, expect, has_run
+from recto.store.threads.forks import ForkWish, fork
+from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
+from tests.store.suite.samples import START, admission, at, expect, has_run
 
 PATIENCE = 20
 MOST, MOST_FILES = 4 * SIZE, 3

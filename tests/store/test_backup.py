@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from recto.errors import SettingsError, StoreDown
-from recto.store.backup import backup_file
+from recto.store.database.sqlite import backup_file
 from recto.store.store import Store, open_store
-from recto.testing.store_suite.samples import at, begin, events
+from tests.store.suite.samples import at, begin, events
 
 WRITES = 200
 

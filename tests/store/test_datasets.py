@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
-from recto.store import datasets
-from recto.store.datasets import StoredDataset
+from recto.store.files import datasets
+from recto.store.files.datasets import StoredDataset
 from recto.store.schema import METADATA
-from recto.testing.store_suite.samples import START
+from tests.store.suite.samples import START
 
 MANY = tuple(f"user-{number}" for number in range(1_000))
 

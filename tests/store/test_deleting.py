@@ -10,19 +10,19 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from recto.errors import Conflict, NotFound
-from recto.store import cleaning
-from recto.store.cleaning import Cleaned, Place, Places, Retention, Stale, clean
-from recto.store.database import Database, Result, Work
-from recto.store.deleting import ROWS, RUNS_AT_ONCE, take_away
-from recto.store.migrate import migrate
+from recto.store.database.database import Database, Result, Work
+from recto.store.database.opening import migrate
+from recto.store.database.postgres import PostgresDatabase
+from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Change, Ending
-from recto.store.postgres import PostgresDatabase
 from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS, micros
-from recto.store.sqlite import SqliteDatabase
 from recto.store.store import Store
-from recto.testing.store_suite.calls import body_of, call
-from recto.testing.store_suite.samples import NODE, admission, admit, at, begin, said
-from recto.testing.store_suite.threads import end, listed
+from recto.store.threads import cleaning
+from recto.store.threads.cleaning import Cleaned, Place, Places, Retention, Stale, clean
+from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, take_away
+from tests.store.suite.calls import body_of, call
+from tests.store.suite.samples import NODE, admission, admit, at, begin, said
+from tests.store.suite.threads import end, listed
 
 LATER = at(1_000_000)
 MANY = 2 * ROWS + 500

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.errors import WireError
-from recto.page import Entry
-from recto.page.log import (
+from recto.conversation.log import (
     Compacted,
+    Entry,
     FoldStep,
     Interrupted,
     ReplyEnded,
@@ -19,7 +18,7 @@ from recto.page.log import (
     ToolStarted,
     Undone,
 )
-from recto.page.messages import (
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     Data,
@@ -36,9 +35,10 @@ from recto.page.messages import (
     Url,
     UserMessage,
 )
-from recto.store.entries import ENTRIES, VALUES, decode_entry, encode_entry, kind_of_entry
-from recto.testing.store_suite.samples import every_kind_of_entry
+from recto.errors import WireError
+from recto.store.log.entries import ENTRIES, VALUES, decode_entry, encode_entry, kind_of_entry
 from tests.page import entry_strategies, log_strategies
+from tests.store.suite.samples import every_kind_of_entry
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 HALF = "\ud800"

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from recto.errors import SettingsError
-from recto.store.folder import DataFolder
+from recto.store.database.folder import DataFolder
 from recto.store.store import open_store
-from recto.testing.store_suite.samples import admit
+from tests.store.suite.samples import admit
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from recto.store.folder import DataFolder
+from recto.store.database.folder import DataFolder
 folder = DataFolder(Path(sys.argv[1]))
 print(folder.node(), flush=True)
 time.sleep(60)

@@ -4,13 +4,13 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from recto.page import RolledBack
-from recto.store.forks import ForkWish
-from recto.store.history import HistoryWish
+from recto.conversation.log import RolledBack
 from recto.store.ports import Change, Ending
 from recto.store.store import Store, open_store
-from recto.testing.store_suite.calls import call
-from recto.testing.store_suite.samples import at, begin, expect, said
+from recto.store.threads.forks import ForkWish
+from recto.store.threads.history import HistoryWish
+from tests.store.suite.calls import call
+from tests.store.suite.samples import at, begin, expect, said
 
 TABLES = ("log", "file_refs", "segments", "runs")
 

@@ -14,11 +14,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Boolean, Connection, Integer, LargeBinary, MetaData, Table, inspect, select, text
 
 from recto.errors import StoreDown
-from recto.store.database import Database
-from recto.store.migrate import FOLDER, HEAD, migrate, version_of
-from recto.store.postgres import PostgresDatabase
+from recto.store.database.database import Database
+from recto.store.database.opening import FOLDER, HEAD, migrate, version_of
+from recto.store.database.postgres import PostgresDatabase
+from recto.store.database.sqlite import SqliteDatabase
 from recto.store.schema import METADATA
-from recto.store.sqlite import SqliteDatabase
 from recto.testing.postgres import PostgresServer
 
 pytestmark = pytest.mark.full

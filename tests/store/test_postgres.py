@@ -8,12 +8,12 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from recto.errors import StoreBusy, StoreDown
-from recto.store.postgres import PostgresDatabase, PostgresSettings
+from recto.store.database.postgres import PostgresDatabase, PostgresSettings
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
 from recto.testing.postgres import PostgresServer, postgres_server
-from recto.testing.store_suite import StoreSuite
-from recto.testing.store_suite.samples import NODE, OTHER_NODE, admit, at, begin, claim_names, events
+from tests.store.suite import StoreSuite
+from tests.store.suite.samples import NODE, OTHER_NODE, admit, at, begin, claim_names, events
 
 pytestmark = pytest.mark.full
 

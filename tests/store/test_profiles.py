@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
-from recto.page.canonical import Json
-from recto.store.migrate import migrate
-from recto.store.profiles import ProfileChange, change, data_of, fields_of, merge
-from recto.store.sqlite import SqliteDatabase
+from recto.conversation.json import Json
+from recto.store.database.opening import migrate
+from recto.store.database.sqlite import SqliteDatabase
 from recto.store.statement import driver
-from recto.testing.store_suite.samples import START
+from recto.store.users.profiles import ProfileChange, change, data_of, fields_of, merge
+from tests.store.suite.samples import START
 
 NAMES = st.sampled_from(["a", "b", "c", "出"])
 VALUES: st.SearchStrategy[Json] = st.recursive(

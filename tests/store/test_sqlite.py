@@ -15,11 +15,11 @@ import pytest
 from sqlalchemy import Connection, text
 
 from recto.errors import Conflict, StoreBusy, StoreDown
+from recto.store.database.sqlite import SqliteDatabase, SqliteSettings, Synchronous
 from recto.store.ports import Lease
-from recto.store.sqlite import SqliteDatabase, SqliteSettings, Synchronous
 from recto.store.store import Store, open_store
-from recto.testing.store_suite import StoreSuite
-from recto.testing.store_suite.samples import at, begin, events
+from tests.store.suite import StoreSuite
+from tests.store.suite.samples import at, begin, events
 
 MEGABYTE = 1 << 20
 # Far longer than anything here takes: it ends a test that would wait for ever.
@@ -28,7 +28,7 @@ PATIENCE = 20
 WRITER = """
 import asyncio, sys
 from recto.store.store import open_store
-from recto.testing.store_suite.samples import at, begin, events
+from tests.store.suite.samples import at, begin, events
 
 async def write(store, lease):
     while True:

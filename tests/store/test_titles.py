@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from recto.store.store import open_store
-from recto.store.threads import ThreadsWish
-from recto.testing.store_suite.samples import begin
+from recto.store.threads.thread_rows import ThreadsWish
+from tests.store.suite.samples import begin
 
 
 @pytest.mark.parametrize("search", ["ÄPFEL", "äpfel", "Äpf", "STRASSE", "привет", "ΟΔΌΣ", "%", "_"])

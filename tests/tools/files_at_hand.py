@@ -8,12 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from recto.page.input_files import FileMaps, InputFile, file_maps
-from recto.page.messages import File, FileKind, Key, ToolCall
-from recto.tools import ToolResult
+from recto.conversation.input_files import FileMaps, InputFile, file_maps
+from recto.conversation.messages import File, FileKind, Key, ToolCall
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.function import Function, tool_from
-from recto.tools.ports import Document
+from recto.tools.ports import Document, ToolResult
 from recto.tools.registry import Registry
 from tests.tools.growing_document import Growing, a_text
 from tests.tools.runs import context, text_of

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from recto.conversation.document import Element, Excerpt, Extent, Selection, Unit, text_of
 from recto.errors import FileRefused
-from recto.page.document import Element, Excerpt, Extent, Selection, Unit, text_of
 
 
 @dataclass(kw_only=True)

@@ -3,9 +3,9 @@
 import asyncio
 from datetime import UTC, datetime, tzinfo
 
-from recto.page.messages import Text
-from recto.tools import ToolContext, ToolResult
+from recto.conversation.messages import Text
 from recto.tools.function import Function, tool_from
+from recto.tools.ports import ToolContext, ToolResult
 
 NOON = datetime(2026, 5, 14, 4, 0, 0, tzinfo=UTC)
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.messages import File, Opaque, Text, ToolPart, Url
-from recto.tools import ToolResult
-from recto.tools.bound import LEAST_CHARACTERS, bound
+from recto.conversation.messages import File, Opaque, Text, ToolPart, Url
+from recto.tools.call import LEAST_CHARACTERS, bound
+from recto.tools.ports import ToolResult
 from tests.tools.runs import text_of
 
 IMAGE = File(kind="image", source=Url(url="u"))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.tools import ToolError
-from recto.tools.calculator import LONGEST_EXPRESSION, MOST_BITS, calculator
+from recto.errors import ToolError
+from recto.tools.builtin.calculator import LONGEST_EXPRESSION, MOST_BITS, calculator
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from recto.page import ToolOffer
-from recto.page.messages import Text, ToolCall
-from recto.tools import ToolContext, ToolResult
+from recto.conversation.messages import Text, ToolCall, ToolOffer
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.function import Function, tool_from
-from recto.tools.ports import Tool
+from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from tests.tools.runs import context, text_of
 

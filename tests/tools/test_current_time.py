@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from recto.tools import ToolError
-from recto.tools.current_time import current_time
+from recto.errors import ToolError
+from recto.tools.builtin.current_time import current_time
 from recto.tools.function import tool_from
 from tests.tools.runs import context
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from recto.conversation.document import Element
+from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused
-from recto.page.document import Element
-from recto.page.input_files import InputFile
-from recto.tools.document_parts import Wanted
-from recto.tools.document_rows import Asked, show_documents
-from recto.tools.documents import AT_ONCE, FAILED, Unread, read_each
+from recto.tools.documents.document_parts import Wanted
+from recto.tools.documents.document_rows import Asked, show_documents
+from recto.tools.documents.read_many import AT_ONCE, FAILED, Unread, read_each
 from recto.tools.ports import Document, Progress, tell_nobody
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
 from tests.tools.growing_document import Growing, in_pages

@@ -1,6 +1,6 @@
 """F6: old logs read uploads by number, and what they get tells of the tool there is now."""
 
-from recto.tools.file_read import file_read, numbered
+from recto.tools.documents.read_files import file_read, numbered
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, rows_of, run
 
 OLD = (

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from recto.errors import SettingsError
-from recto.page.canonical import load
-from recto.page.messages import File, Text, Url
-from recto.page.next_step import INVALID_ARGUMENTS
-from recto.tools import ToolContext, ToolError, ToolResult, tool
+from recto.conversation.json import load
+from recto.conversation.messages import File, Text, Url
+from recto.conversation.next_step import INVALID_ARGUMENTS
+from recto.errors import SettingsError, ToolError
 from recto.tools.function import Function, tool_from
+from recto.tools.mark import tool
+from recto.tools.ports import ToolContext, ToolResult
 from tests.tools.runs import act, act_async, text_of
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.messages import ToolCall
 from recto.errors import SettingsError
-from recto.page.messages import ToolCall
 from recto.tools.call import call_tool
-from recto.tools.load import tools_built_in, tools_for, tools_of_folder, tools_of_packages
+from recto.tools.load_tools import tools_built_in, tools_for, tools_of_folder, tools_of_packages
 from recto.tools.mark import Mark
 from recto.tools.ports import Tool
 from recto.tools.registry import Registry
@@ -23,7 +23,7 @@ from tests.tools.runs import context, text_of
 MARKED = '''
 from __future__ import annotations
 from dataclasses import dataclass
-from recto.tools import ToolContext, ToolError, tool
+from recto import ToolContext, ToolError, tool
 
 @dataclass
 class Place:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown
-from recto.page.input_files import InputFile
-from recto.page.quote import READ_DOCUMENTS_DESCRIPTION
+from recto.page.prompt.quote import READ_DOCUMENTS_DESCRIPTION
+from recto.tools.documents.read_documents import read_documents, read_thread
 from recto.tools.function import tool_from
-from recto.tools.load import tools_built_in, tools_for
+from recto.tools.load_tools import tools_built_in, tools_for
 from recto.tools.ports import Progress
-from recto.tools.read_documents import read_documents, read_thread
 from recto.tools.registry import Registry
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
 from tests.tools.growing_document import in_pages

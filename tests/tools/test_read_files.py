@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.errors import FileRefused, StorageDown
-from recto.tools.documents import NAME_SHOWN
+from recto.tools.documents.read_files import read_files
+from recto.tools.documents.read_many import NAME_SHOWN
 from recto.tools.function import tool_from
-from recto.tools.read_files import read_files
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, rows_of, run
 from tests.tools.growing_document import in_pages
 from tests.tools.runs import text_of

@@ -2,9 +2,9 @@
 
 import pytest
 
-from recto.page.document import Element
-from recto.tools.document_takes import LEAST_AT_ONCE, MOST_AT_ONCE
-from recto.tools.read_files import read_files
+from recto.conversation.document import Element
+from recto.tools.documents.document_rows import LEAST_AT_ONCE, MOST_AT_ONCE
+from recto.tools.documents.read_files import read_files
 from tests.tools.files_at_hand import at_hand, rows_of, run
 from tests.tools.growing_document import Growing
 

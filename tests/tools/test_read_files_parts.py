@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.page.canonical import Json
-from recto.page.document import Element, Extent, element_row, text_of
-from recto.tools.document_parts import NEVER_CUT, TextPart, Wanted
-from recto.tools.read_files import read_files
+from recto.conversation.document import Element, Extent, element_row, text_of
+from recto.conversation.json import Json
+from recto.tools.documents.document_parts import NEVER_CUT, TextPart, Wanted
+from recto.tools.documents.read_files import read_files
 from tests.tools.files_at_hand import AtHand, at_hand, rows_of, run
 from tests.tools.growing_document import Growing, a_text, in_pages
 from tests.tools.runs import text_of as words_of

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from recto.errors import SettingsError
-from recto.tools import tool
 from recto.tools.function import tool_from
+from recto.tools.mark import tool
 from recto.tools.registry import Registry
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.input_files import InputFile
+from recto.conversation.messages import ToolCall
 from recto.errors import FileRefused, StorageDown
-from recto.page.input_files import InputFile
-from recto.page.messages import ToolCall
-from recto.tools import ToolResult
 from recto.tools.call import call_tool
 from recto.tools.function import tool_from
+from recto.tools.ports import ToolResult
 from recto.tools.registry import Registry
-from recto.tools.sandbox_fetch_user_file import sandbox_fetch_user_file
+from recto.tools.workspace.sandbox_fetch_user_file import sandbox_fetch_user_file
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
 from tests.tools.runs import context, text_of
 from tests.tools.test_workspace import tree

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.json import Json
+from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
-from recto.page import ToolOffer
-from recto.page.canonical import Json
-from recto.tools.schema import LONGEST_ARGUMENTS, SchemaLimits, Schemas
+from recto.tools.client_schema import LONGEST_ARGUMENTS, SchemaLimits, Schemas
 
 PLACE = json.dumps(
     {

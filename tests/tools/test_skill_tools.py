@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.json import Json, dump, load
+from recto.conversation.messages import Text, ToolCall
 from recto.errors import ToolError
-from recto.page.canonical import Json, dump, load
-from recto.page.messages import Text, ToolCall
 from recto.skills.skill import BundledFile, Skill
 from recto.tools.call import call_tool
-from recto.tools.load import tools_of_skills
+from recto.tools.load_tools import tools_of_skills
 from recto.tools.ports import Activation, ToolContext, ToolResult
 from recto.tools.registry import Registry
 

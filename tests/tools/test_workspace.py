@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.tools import ToolError
-from recto.tools.workspace import (
+from recto.errors import ToolError
+from recto.tools.workspace.workspace_files import (
     FOLDER,
     LONGEST_NAME,
     LONGEST_PATH,

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from recto.tools.workspace import NewFile
-from recto.tools.workspaces import LEFT_SECONDS, drop_workspace, lock_of, sweep_workspaces, workspace_of
+from recto.tools.workspace.workspace_files import NewFile
+from recto.tools.workspace.workspaces import LEFT_SECONDS, drop_workspace, lock_of, sweep_workspaces, workspace_of
 from tests.tools.test_workspace import tree
 
 PART = f".recto-{'0123456789abcdef' * 2}.part"

@@ -8,22 +8,22 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from recto.agents.agent import CHAT
+from recto.conversation.json import Json, dump, load
+from recto.conversation.log import Entry
+from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolOffer, texts_of
 from recto.engine.hub import Hub
 from recto.engine.ports import Signal
 from recto.ids import new_id
 from recto.models.choose import choose_model
-from recto.page import AssistantMessage, Entry, Text, ToolCall, ToolMessage, ToolOffer
-from recto.page.canonical import Json, dump, load
-from recto.page.messages import texts_of
 from recto.store.ports import Admission
 from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
+from recto.worker.log_cache import Shelf
 from recto.worker.loop import work
-from recto.worker.shelf import Shelf
-from recto.worker.workshop import Point, Workshop
+from recto.worker.runtime import Point, Workshop
 from tests.stored_runs import OWNER, WHO, a_store, now
 
 # What each agent has: its own tools, and `form`, for which a client may answer.

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from recto.conversation.json import dump
 from recto.models.ports import Usage
 from recto.models.prices import Price, Prices
-from recto.page.canonical import dump
 from recto.telemetry import Telemetry
 from recto.worker.account import Account, account_of, charge, seconds_between, tell, usage_row
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.testing.model_server import Answer
 from tests.worker.plays import Play, a_play, calling, calls_in
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from recto.worker.workshop import Point
+from recto.worker.runtime import Point
 from tests.worker.plays import AGENTS, Play, a_play, calling, calls_in
 
 NAMES = ("act", "pick", "form")

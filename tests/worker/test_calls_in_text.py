@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.json import load_object
+from recto.conversation.messages import AssistantMessage, Opaque, Text, ToolCall
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
-from recto.page import AssistantMessage, Opaque, Text, ToolCall
-from recto.page.canonical import load_object
-from recto.page.tools_prompt import parse_tool_calls
-from recto.worker.calls_in_text import UNREADABLE, CallsInText
-from recto.worker.reply import Reply
+from recto.page.prompt.tools_prompt import parse_tool_calls
+from recto.worker.model.reply import Reply
+from recto.worker.tools.calls_in_text import UNREADABLE, CallsInText
 
 CALL = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": "x<y"}}</tool_call>'
 FENCED = '```json\n{"name": "add", "arguments": {"a": 1}}\n```'

@@ -15,28 +15,29 @@ from prometheus_client import CollectorRegistry
 
 from recto.agents.agent import CHAT, Agent
 from recto.agents.file_input import FileInput
+from recto.conversation.attachment import SCHEME, Attachment, FileRef, ref_to
+from recto.conversation.json import Json, dump
+from recto.conversation.log import Entry
+from recto.conversation.messages import AssistantMessage, File, Key, Text, UserMessage
 from recto.engine.hub import Hub
 from recto.engine.ports import Signal
 from recto.files.attachments import Attachments
-from recto.files.local_storage import LocalStorage
 from recto.files.ports import FileSettings, Upload
-from recto.files.signing import Signer, SigningKey
+from recto.files.storage.local_storage import LocalStorage
+from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.models.demo import DemoModel
+from recto.models.demo.demo import DemoModel
 from recto.models.ports import Delta, Ended, TextDelta
-from recto.page import AssistantMessage, Entry, Key, Target, Text, UserMessage
-from recto.page.attachment import SCHEME, Attachment, FileRef, ref_to
-from recto.page.canonical import Json, dump
-from recto.page.messages import File
+from recto.page.steps.fit import Target
 from recto.store.ports import Admission
 from recto.store.store import open_store
 from recto.telemetry import Telemetry
 from recto.testing.client import ask
-from recto.worker.filing import NO_FILES, SOON, Cabinet, Filing, at_hand, open_filing
+from recto.worker.context.pictures import Pictures, PictureSettings
+from recto.worker.context.thread_files import NO_FILES, SOON, Cabinet, Filing, at_hand, open_filing
+from recto.worker.log_cache import Shelf
 from recto.worker.loop import work
-from recto.worker.pictures import Pictures, PictureSettings
-from recto.worker.shelf import Shelf
-from recto.worker.workshop import Workshop
+from recto.worker.runtime import Workshop
 from tests.files.rows import MemoryRows
 from tests.stored_runs import OWNER, WHO, now
 

@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 
+from recto.conversation.json import Json
+from recto.conversation.messages import AssistantMessage, SystemMessage, Text, UserMessage
 from recto.models.ports import Usage
-from recto.page import AssistantMessage, SystemMessage, Text, UserMessage
-from recto.page.canonical import Json
 from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, ModelServer, Request, failure
 from recto.testing.process import ServerProcess
-from recto.worker.name_thread import ASK, SHOWN, title_request
+from recto.worker.model.name_thread import ASK, SHOWN, title_request
 
 pytestmark = pytest.mark.full
 

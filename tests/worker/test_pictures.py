@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from recto.agents.file_input import FileInput
+from recto.conversation.attachment import Attachment, FileRef
+from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
+from recto.conversation.messages import AssistantMessage, Data, File, Key, Text, ToolCall, ToolMessage, Url, UserMessage
 from recto.errors import StorageDown
 from recto.files.attachments import Attachments
-from recto.files.local_storage import LocalStorage
 from recto.files.ports import FileSettings, Upload
+from recto.files.storage.local_storage import LocalStorage
 from recto.ids import new_id
-from recto.page import Compacted, Entry, Key, RolledBack, Text, Undone, UserMessage, view
-from recto.page.attachment import Attachment, FileRef
-from recto.page.messages import AssistantMessage, Data, File, ToolCall, ToolMessage, Url
-from recto.worker.pictures import Pictures, PictureSettings, Wanted, wanted_pictures
+from recto.worker.context.pictures import Pictures, PictureSettings, Wanted, wanted_pictures
 from tests.files.rows import MemoryRows
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 92

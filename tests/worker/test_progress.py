@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from recto.page.canonical import Json
-from recto.page.events import ActivityTold, Event
+from recto.conversation.events import ActivityTold, Event
+from recto.conversation.json import Json
 from recto.tools.ports import Progress
-from recto.worker.progress import ACTIVITY, Teller
+from recto.worker.tools.tool_progress import ACTIVITY, Teller
 
 BEGUN = datetime(2026, 5, 14, 12, tzinfo=UTC)
 

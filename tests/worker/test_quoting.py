@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from recto.agents.agent import CHAT, Agent
 from recto.agents.file_input import FileInput
+from recto.conversation.document import Excerpt
 from recto.errors import FileRefused, StorageDown
-from recto.page.document import Excerpt
-from recto.page.quote import Quote
-from recto.page.tokens import OFFLINE
+from recto.page.prompt.quote import Quote
+from recto.page.text.tokens import OFFLINE
 from recto.tools.ports import FilesAtHand, tell_nobody
-from recto.worker.quoting import quoted
+from recto.worker.context.quoted import quoted
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
 from tests.tools.growing_document import Growing, a_text
 

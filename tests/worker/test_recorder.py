@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.engine.hub import Hub
-from recto.errors import LeaseLost
-from recto.page import AssistantMessage, Text
-from recto.page.canonical import load_object
-from recto.page.events import (
+from recto.conversation.events import (
     Event,
     ReasoningEnded,
     ReasoningSaid,
@@ -22,10 +18,14 @@ from recto.page.events import (
     TextSaid,
     TextStarted,
 )
-from recto.store.database import Result, Work
-from recto.store.migrate import migrate
+from recto.conversation.json import load_object
+from recto.conversation.messages import AssistantMessage, Text
+from recto.engine.hub import Hub
+from recto.errors import LeaseLost
+from recto.store.database.database import Result, Work
+from recto.store.database.opening import migrate
+from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Change, Lease
-from recto.store.sqlite import SqliteDatabase
 from recto.store.store import Store
 from recto.worker.recorder import Recorder, RecorderSettings
 from tests.stored_runs import a_lease, lose, now

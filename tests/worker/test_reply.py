@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta
-from recto.page import AssistantMessage, Entry, Opaque, ReasoningMessage, ReplyEnded, Text, ToolCall
-from recto.page.discard import discard_lost
-from recto.page.events import (
+from recto.conversation.events import (
     CallClosed,
     CallOpened,
     CallSaid,
@@ -21,10 +18,13 @@ from recto.page.events import (
     TextEnded,
     TextSaid,
     TextStarted,
+    discard_lost,
     encode_event,
 )
-from recto.page.log import Finish
-from recto.worker.reply import Reply
+from recto.conversation.log import Entry, Finish, ReplyEnded
+from recto.conversation.messages import AssistantMessage, Opaque, ReasoningMessage, Text, ToolCall
+from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta
+from recto.worker.model.reply import Reply
 
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
 STATE = Opaque(provider="openai", model="x", place="field", name="reasoning_details", data='{"a":1}')

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from recto.page import Calibration, Entry
+from recto.conversation.log import Entry
+from recto.page.text.tokens import Calibration
 from recto.store.ports import Change, Lease
 from recto.store.store import Store
-from recto.worker.shelf import Shelf, ShelfSettings, Volume
+from recto.worker.log_cache import Shelf, ShelfSettings, Volume
 from tests.page.talk import says, user
 from tests.stored_runs import a_lease, a_store, now
 

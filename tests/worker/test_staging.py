@@ -13,30 +13,31 @@ from sqlalchemy import Connection
 
 from recto.agents.agent import Agent, Limits, Sampling
 from recto.agents.folders import load_folder
+from recto.conversation.json import Json, dump
+from recto.conversation.log import View
+from recto.conversation.messages import ToolMessage, UserMessage
 from recto.engine.hub import Hub
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost
 from recto.ids import new_id
 from recto.models.choose import choose_model
-from recto.page import ToolMessage, UserMessage, View
-from recto.page.canonical import Json, dump
-from recto.store.database import Result, Work
-from recto.store.migrate import migrate
+from recto.store.database.database import Result, Work
+from recto.store.database.opening import migrate
+from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Admission, StoredRun
-from recto.store.profiles import ProfileChange
-from recto.store.sqlite import SqliteDatabase
 from recto.store.statement import driver
 from recto.store.store import Store
+from recto.store.users.profiles import ProfileChange
 from recto.telemetry import Telemetry
 from recto.testing.client import ask
 from recto.testing.model_server import Answer, ModelServer
-from recto.tools.load import tools_of_agent, tools_of_folder
+from recto.tools.load_tools import tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
+from recto.worker.context.prompt_context import offered
+from recto.worker.log_cache import Shelf
 from recto.worker.loop import work
-from recto.worker.sampled import sampled
-from recto.worker.shelf import Shelf
-from recto.worker.staging import offered
-from recto.worker.workshop import Point, Workshop
+from recto.worker.run_state import sampled
+from recto.worker.runtime import Point, Workshop
 from tests.flow.skilled import calling, use, write_guide
 from tests.stored_runs import OWNER, WHO, now
 

@@ -10,25 +10,27 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from recto.agents.agent import CHAT, Agent
+from recto.conversation.json import dump
+from recto.conversation.log import Entry
 from recto.engine.hub import Hub
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
 from recto.ids import new_id
-from recto.models.demo import DemoModel
-from recto.page import CompactSettings, Entry, SummarySettings
-from recto.page.canonical import dump
-from recto.store.database import Result, Work
-from recto.store.migrate import migrate
+from recto.models.demo.demo import DemoModel
+from recto.page.prompt.summarise import SummarySettings
+from recto.page.steps.compact import CompactSettings
+from recto.store.database.database import Result, Work
+from recto.store.database.opening import migrate
+from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Admission, Lease, StoredRun
-from recto.store.sqlite import SqliteDatabase
 from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.testing.client import ask
-from recto.tools.load import tools_built_in
+from recto.tools.load_tools import tools_built_in
 from recto.tools.registry import Registry
+from recto.worker.log_cache import Shelf
 from recto.worker.loop import work
-from recto.worker.shelf import Shelf
-from recto.worker.workshop import Workshop
+from recto.worker.runtime import Workshop
 from tests.flow.stage import story
 from tests.stored_runs import OWNER, WHO, now
 

@@ -1,6 +1,6 @@
 """Tools of the agent plain."""
 
-from recto.tools import ToolError, tool
+from recto import ToolError, tool
 
 
 @tool(safe_to_repeat=True)

@@ -8,11 +8,14 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from recto.agents.file_input import OFF, FileInput
-from recto.page import CompactSettings, FoldSettings, Phase, Prompt, SummarySettings, ToolOffer
-from recto.page.canonical import Json
-from recto.page.facts import ToolCalling
-from recto.page.phase import EXECUTE, SELECT
-from recto.page.tokens import OFFLINE
+from recto.conversation.json import Json
+from recto.conversation.messages import ToolOffer
+from recto.page.facts import EXECUTE, SELECT, Phase, ToolCalling
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.prompt.summarise import SummarySettings
+from recto.page.prompt.system_prompt import Prompt
+from recto.page.steps.compact import CompactSettings
+from recto.page.text.tokens import OFFLINE
 from recto.skills.directory import use_skill_offer
 from recto.skills.skill import Skill
 

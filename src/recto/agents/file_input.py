@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from recto.page.input_files import ENDINGS
-from recto.page.messages import FileKind
+from recto.conversation.input_files import ENDINGS
+from recto.conversation.messages import FileKind
 
 # The model reads what it wants to with a tool, or every page of its carries the documents (D2).
 FileMode: TypeAlias = Literal["tool", "always"]

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from recto.config.checked import Table
-from recto.page import AgeRule, FoldSettings, Project, ReadRule
-from recto.page.folding import SEARCH, TERMINAL
+from recto.page.fold.fold_settings import SEARCH, TERMINAL, AgeRule, FoldSettings, ReadRule
+from recto.page.fold.paths import Project
 
 # A hundred years: no session is older.
 LONGEST_MINUTES = 60 * 24 * 365 * 100

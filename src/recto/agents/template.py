@@ -72,7 +72,7 @@ You are {name}, a helpful assistant. Use the tools you have where they help, and
 TOOLS_FILE = '''\
 """Tools of the agent {name}: every typed function marked with @tool. What it raises as ToolError, the model is told."""
 
-from recto.tools import ToolError, tool
+from recto import ToolError, tool
 
 
 @tool(safe_to_repeat=True)

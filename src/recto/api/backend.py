@@ -7,23 +7,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.agents.agent import Agent
-from recto.api.streams import OpenStreams
-from recto.api.uploads import UnderWay, UploadRules
+from recto.api.files.uploads import UnderWay, UploadRules
+from recto.api.runs.streams import OpenStreams
+from recto.conversation.json import Json, dump
 from recto.engine.hub import Hub
 from recto.files.attachments import Attachments
-from recto.files.outbound import Outbound
-from recto.files.signing import Signer
-from recto.page.canonical import Json, dump
+from recto.files.fetch.outbound import Outbound
+from recto.files.urls.signing import Signer
 from recto.store.ports import Admission, Admitted, Bounds
-from recto.store.queued import QUEUED_BYTES
+from recto.store.runs.queued import QUEUED_BYTES
 from recto.store.store import Store
+from recto.tools.client_schema import Schemas
 from recto.tools.mark import ProfileCheck
-from recto.tools.schema import Schemas
 
 # Whoever comes with the token of a server on this machine.
 LOCAL = "local"
@@ -106,3 +107,31 @@ def user_of(request: Request) -> User:
 def json_answer(value: Json, status: int = 200) -> Response:
     """A value as the body of an answer."""
     return Response(dump(value), status, media_type="application/json")
+
+
+NAME_LENGTH = 255
+READ_SCOPE, WRITE_SCOPE = "recto:read", "recto:write"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Denied:
+    """A credential that opens nothing: `reason` is for the audit log, `told` for whoever sent it. It is in neither."""
+
+    reason: str
+    told: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delayed:
+    """Whether a credential is good cannot be found out at present; ask again in `retry` seconds."""
+
+    told: str
+    retry: float
+
+
+Verdict: TypeAlias = User | Denied | Delayed
+
+
+def is_name(text: str) -> bool:
+    """Whether a user may be called that. What cannot be printed could make two names look like one."""
+    return 0 < len(text) <= NAME_LENGTH and text.isprintable() and text == text.strip()

@@ -17,12 +17,12 @@ from starlette.requests import Request
 from recto.api.backend import backend_of
 from recto.api.codings import Unpacked, coding_of
 from recto.config.zones import find_zone
+from recto.conversation.attachment import without_copies
+from recto.conversation.history import told_time
+from recto.conversation.input.input_rules import check_input
+from recto.conversation.input.run_input import RunInput, decode_input
+from recto.conversation.json import Json, dump, load, load_object, parts_of
 from recto.errors import TooLarge, WireError
-from recto.page.attachment import without_copies
-from recto.page.canonical import Json, dump, load, load_object, parts_of
-from recto.page.history import told_time
-from recto.page.refuse import check_input
-from recto.page.wire.agui_input import RunInput, decode_input
 from recto.store.ports import StoredRun
 
 MAX_BYTES = 262_144

@@ -10,7 +10,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recto.errors import WireError
-from recto.files.signing import FILES
+from recto.files.urls.signing import FILES
 
 PLAIN = frozenset({"", "identity"})
 GZIP, DEFLATE = frozenset({"gzip", "x-gzip"}), "deflate"

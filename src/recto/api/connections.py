@@ -16,10 +16,10 @@ from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from recto.api.headers import ALWAYS, NO_PAGE
+from recto.api.access.audit import RareLines
+from recto.api.access.browsers import ALWAYS, NO_PAGE
+from recto.api.access.rate import neighbourhood
 from recto.api.problems import CODES, problem
-from recto.api.rare_lines import RareLines
-from recto.api.rate import neighbourhood
 
 LOGGER = logging.getLogger("recto.connections")
 # Requests sent ahead while one is answered. Browsers send none.

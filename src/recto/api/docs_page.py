@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from recto.page.canonical import Json, dump
+from recto.conversation.json import Json, dump
 
 ABOUT = """\
 Recto keeps the whole conversation in a log that is never edited, and for every model call sets a fresh page from it.

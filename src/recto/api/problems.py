@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
-from recto.api.audit import audit
+from recto.api.access.audit import audit
+from recto.conversation.json import dump
 from recto.errors import (
     Conflict,
     FileRefused,
@@ -30,7 +31,6 @@ from recto.errors import (
     TooLarge,
     WireError,
 )
-from recto.page.canonical import dump
 
 MEDIA = "application/problem+json"
 STATUS: Mapping[type[RectoError], tuple[int, str]] = {

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 
 PROBLEM_MEDIA = "application/problem+json"
 JSON_MEDIA = "application/json"

@@ -11,29 +11,21 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from recto.api import (
-    agents,
-    attachments,
-    calls,
-    chat,
-    datasets,
-    health,
-    history,
-    me,
-    operations,
-    profile,
-    runs,
-    serving,
-    threads,
-)
-from recto.api.auth import Doorman
+from recto.api.access.auth import Doorman
+from recto.api.access.gate import Gate, GateRules
 from recto.api.codings import Packing
 from recto.api.docs_page import describe, get_description, get_docs
-from recto.api.gate import Gate, GateRules
+from recto.api.files import attachments, datasets, serving
+from recto.api.ops import agents, health, operations
 from recto.api.problems import refuse, refuse_fields, refuse_http
 from recto.api.route import add, with_examples
+from recto.api.runs import chat
+from recto.api.runs import routes as runs
+from recto.api.threads import calls, history
+from recto.api.threads import routes as threads
+from recto.api.users import me, profile
+from recto.conversation.json import Json
 from recto.errors import RectoError
-from recto.page.canonical import Json
 
 ROUTES = (
     *runs.ROUTES,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 
 TASK = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e11"
 THREAD = "550e8400-e29b-41d4-a716-446655440000"

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from recto.api.backend import Backend
-from recto.page.attachment import FileRef
-from recto.page.call_files import SignedUrl
-from recto.page.history import UrlOf
-from recto.page.messages import File, Key
+from recto.conversation.attachment import FileRef, SignedUrl
+from recto.conversation.history import UrlOf
+from recto.conversation.messages import File, Key
 
 
 def signs(backend: Backend) -> SignedUrl:

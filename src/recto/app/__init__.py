@@ -1,5 +1,6 @@
-"""The composition root: the only room that wires the others together. Refuses to hold any other logic."""
+"""The composition root: the only room that wires the others together. Refuses to hold any other logic.
 
-from recto.app.server import check, serve
-
-__all__ = ["check", "serve"]
+- `agents`: who can work here
+- `files`: files put together
+- `run_server`: A server from its settings
+"""

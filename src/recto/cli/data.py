@@ -22,8 +22,8 @@ from recto.errors import RectoError, SettingsError, WireError
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from recto.store.export import UserDeleted
     from recto.store.store import Store
+    from recto.store.users.export import UserDeleted
 
 SQLITE, DATABASE = "sqlite:///", "recto.db"
 FAILED, WRONG_USE = 1, 2
@@ -52,8 +52,8 @@ def backup(
     PostgreSQL is copied with its own pg_dump, a storage of its own with its tools. Exit codes: 0 done, 1 failed,
     2 wrong use.
     """
-    from recto.files.copying import copy_files
-    from recto.store.backup import backup_file
+    from recto.files.storage.local_storage import copy_files
+    from recto.store.database.sqlite import backup_file
 
     try:
         with Console(stderr=True).status("Copying") as status:
@@ -152,10 +152,10 @@ async def _export(settings: ServerSettings, name: str) -> int:
 
 
 async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
-    from recto.files.document_files import DocumentFolder
-    from recto.files.pairing import check_pair, owner_of
-    from recto.files.storage import open_storage
-    from recto.tools.workspaces import sweep_workspaces
+    from recto.files.documents.document_files import DocumentFolder
+    from recto.files.storage.choose_storage import open_storage
+    from recto.files.storage.owner import check_pair, owner_of
+    from recto.tools.workspace.workspaces import sweep_workspaces
 
     async with opened_store(settings) as store:
         storage = open_storage(settings.storage_url, settings.files_folder)

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
+from recto.conversation.json import Json, dump, load_object
 from recto.ids import new_id
-from recto.page.canonical import Json, dump, load_object
 
 QUESTION = "What is 12 * 7, and what time is it?"
 # What the shipped agent is for: it takes up a skill, and goes on as its expert.

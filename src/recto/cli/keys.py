@@ -34,7 +34,7 @@ def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None)
 
     Exit codes: 0 done, 1 failed, 2 wrong use.
     """
-    from recto.files.keys import rotate_keys
+    from recto.files.urls.signing_keys import rotate_keys
 
     try:
         settings = load_settings({"data": data}, os.environ, config)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal, TextIO
 from urllib.parse import quote
 
-from recto.page.canonical import dump, scrub
+from recto.conversation.json import dump, scrub
 
 HIDDEN = "(hidden)"
 # Anything shorter would be found in words that are none.

@@ -16,9 +16,9 @@ from urllib.parse import quote, unquote, urlsplit
 import typer
 
 from recto.cli import options
-from recto.cli.doors import Doors
 from recto.cli.hello import say_hello
 from recto.cli.logs import Secrets, set_up_logs
+from recto.cli.options import Doors
 from recto.cli.server_settings import FILE, OTHERS, SECRETS, ServerSettings, load_settings
 from recto.errors import RectoError, SettingsError
 

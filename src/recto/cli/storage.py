@@ -51,10 +51,10 @@ def adopt_storage(*, data: options.DataDir = None, config: options.ServerConfig 
 
 
 async def _adopt(settings: ServerSettings) -> None:
-    from recto.files.pairing import adopt, owner_of
-    from recto.files.storage import open_storage
+    from recto.files.storage.choose_storage import open_storage
+    from recto.files.storage.owner import adopt, owner_of
     from recto.ids import new_id
-    from recto.store.folder import DataFolder
+    from recto.store.database.folder import DataFolder
 
     async with opened_store(settings) as store:
         folder = DataFolder(settings.data)

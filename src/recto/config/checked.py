@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from recto.config.problem import Fault
 from recto.config.yaml_values import Place, Values
-from recto.page.canonical import Json, dump
+from recto.conversation.json import Json, dump
 
 SHOWN = 100
 # Stands for every name that people may choose, at the end of a place.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 
 
 @dataclass(frozen=True, kw_only=True)

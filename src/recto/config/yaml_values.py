@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias, cast
 import yaml
 
 from recto.config.problem import Fault
-from recto.page.canonical import Json, scrub
+from recto.conversation.json import Json, scrub
 
 Place: TypeAlias = tuple[str | int, ...]
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 
-from recto.page.events import ends_run
+from recto.conversation.events import ends_run
 from recto.store.ports import Events, StoredEvent
 
 

@@ -13,14 +13,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recto.agents.file_input import FileInput
+from recto.conversation.attachment import Attachment
+from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
-from recto.files.names import content_disposition, safe_name
 from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
-from recto.files.pulse import Pulse
-from recto.files.served import served_as
-from recto.files.types import HEAD_BYTES, FileType, ending_for, type_of
-from recto.page.attachment import Attachment
-from recto.page.messages import Data, File
+from recto.files.storage.storage_health import Pulse
+from recto.files.types.file_type import HEAD_BYTES, FileType, ending_for, served_as, type_of
+from recto.files.types.names import content_disposition, safe_name
 
 LOGGER = logging.getLogger("recto.files")
 PIECE_BYTES = 2**20

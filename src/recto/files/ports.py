@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recto.agents.file_input import FileInput
-from recto.page.attachment import Attachment
+from recto.conversation.attachment import Attachment
 
 GIBIBYTE = 2**30
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from recto.conversation.json import Json, dump
+from recto.conversation.messages import AssistantPart, Opaque, Text, ToolCall
 from recto.errors import ModelCutOff
-from recto.models.event_data import count_of, credible, object_of, parse_event, text_of
 from recto.models.faults import Blame, stream_fault
 from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage, Used
-from recto.page import Opaque, Text, ToolCall
-from recto.page.canonical import Json, dump
-from recto.page.messages import AssistantPart
+from recto.models.sse import count_of, credible, object_of, parse_event, text_of
 from recto.page.wire.anthropic import WIRE
 
 # A paused turn is one that we cannot go on with: like one that ran into its limit, it is not finished.

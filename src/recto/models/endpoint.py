@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from recto.agents.agent import Sampling
+from recto.conversation.json import Json
 from recto.errors import ModelCutOff, ModelError, ModelUnreachable, SettingsError, WireError
 from recto.models.deltas import join_deltas
 from recto.models.faults import Blame, fault, parse_retry_after
@@ -23,8 +24,7 @@ from recto.models.ports import Delta
 from recto.models.request_options import request_options
 from recto.models.sse import EventReader
 from recto.models.wire_protocol import OPENAI_CHAT, WireProtocol
-from recto.page import Target
-from recto.page.canonical import Json
+from recto.page.steps.fit import Target
 
 WINDOW = 128_000
 OK = 200

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from recto.conversation.json import Json, load, scrub
 from recto.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable, PageTooLong
-from recto.page.canonical import Json, load, scrub
 
 MESSAGE_LENGTH = 500
 BUSY = 429

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from recto.agents.agent import Sampling
-from recto.page import Opaque, Target
-from recto.page.canonical import Json
-from recto.page.messages import AssistantPart
+from recto.conversation.json import Json
+from recto.conversation.messages import AssistantPart, Opaque
+from recto.page.steps.fit import Target
 
 Ending: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "filtered"]
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from recto.agents.agent import Effort, Sampling
+from recto.conversation.json import Json, load_object
 from recto.errors import SettingsError
-from recto.page.canonical import Json, load_object
-from recto.page.fit import WireName
+from recto.page.steps.fit import WireName
 
 Options: TypeAlias = Mapping[str, Json]
 Version: TypeAlias = tuple[int, int]

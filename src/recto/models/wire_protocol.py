@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from recto.conversation.json import Json
 from recto.models.anthropic_messages import MessagesReader
 from recto.models.faults import Blame
 from recto.models.openai_chat import ChatReader
 from recto.models.ports import Delta, Ended
 from recto.models.request_options import MAX_TOKENS
-from recto.page.canonical import Json
-from recto.page.fit import WireName
+from recto.page.steps.fit import WireName
 
 
 class Reader(Protocol):

@@ -10,27 +10,38 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from recto.page.closing import CONTINUED, closing_word, trim_end
-from recto.page.compact import compact
+from recto.conversation.log import View, view
+from recto.conversation.memo import grow
+from recto.conversation.messages import Message, remember, remember_last
+from recto.page.body import (
+    Galley,
+    Page,
+    Piece,
+    Segment,
+    envelope,
+    finish,
+    kept,
+    segment,
+    set_message,
+    set_messages,
+    set_tools,
+)
 from recto.page.draft import Draft, behind, then
 from recto.page.facts import Facts
-from recto.page.failures import tell_errors
-from recto.page.fit import WireName, fit
-from recto.page.fold import fold
-from recto.page.front import Injected, front_of
-from recto.page.galley import Galley, Piece, kept, set_message, set_messages, set_tools
-from recto.page.growing import grow
-from recto.page.hints import unhint
-from recto.page.log import View, view
+from recto.page.fold.fold import fold
+from recto.page.fold.observations import BEFORE_ALL
 from recto.page.manifest import Manifest, Note, Part
-from recto.page.messages import Message, remember, remember_last
-from recto.page.prompted import as_prompted
-from recto.page.remind import files_shown, guard, remind
-from recto.page.repair import repair
-from recto.page.setting import Page, Segment, envelope, finish, segment
-from recto.page.sightings import BEFORE_ALL
-from recto.page.tokens import TokenCounter, calibrate, count_text, tokens_of
-from recto.page.window import window
+from recto.page.preamble import Injected, front_of
+from recto.page.steps.closing import CONTINUED, closing_word, trim_end
+from recto.page.steps.compact import compact
+from recto.page.steps.failures import tell_errors
+from recto.page.steps.fit import WireName, fit
+from recto.page.steps.prompted import as_prompted
+from recto.page.steps.remind import files_shown, guard, remind
+from recto.page.steps.repair import repair
+from recto.page.steps.strip_ui_hints import unhint
+from recto.page.steps.window import window
+from recto.page.text.tokens import TokenCounter, calibrate, count_text, tokens_of
 
 SOURCE, TOKENS_AFTER = attrgetter("source"), attrgetter("tokens_after")
 

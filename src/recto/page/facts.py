@@ -7,16 +7,30 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, TypeAlias
 
-from recto.page.canonical import Json
-from recto.page.fit import Target
-from recto.page.folding import FoldSettings
-from recto.page.log import Entry
-from recto.page.messages import Data, ToolOffer, Url
-from recto.page.prompt import Prompt
-from recto.page.quote import Quote, Quoted
-from recto.page.reminder import Dataset
-from recto.page.tokens import OFFLINE, Calibration, TokenCounter
-from recto.page.wire.agui_input import ContextItem
+from recto.conversation.input.run_input import ContextItem
+from recto.conversation.json import Json
+from recto.conversation.log import Entry
+from recto.conversation.messages import Data, ToolOffer, Url
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.prompt.quote import Quote, Quoted
+from recto.page.prompt.reminder import Dataset
+from recto.page.prompt.system_prompt import Prompt
+from recto.page.steps.fit import Target
+from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """How much a page shows: messages of history and tokens of system prompt; None sets no limit."""
+
+    name: Literal["select", "execute"]
+    history: int | None
+    budget: int | None
+
+
+SELECT = Phase(name="select", history=5, budget=2_000)
+EXECUTE = Phase(name="execute", history=10, budget=8_000)
+
 
 ToolCalling: TypeAlias = Literal["native", "prompt"]
 

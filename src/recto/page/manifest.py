@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
-from recto.page.canonical import Json
-from recto.page.sightings import LeftAlone
-from recto.page.tokens import TokenCount
+from recto.conversation.json import Json
+from recto.page.fold.observations import LeftAlone
+from recto.page.text.tokens import TokenCount
 
 Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
 Kind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message", "closing"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from recto.page.body import Page
 from recto.page.manifest import Manifest, Part
-from recto.page.setting import Page
 
 Cause: TypeAlias = Literal[
     "settings_changed",

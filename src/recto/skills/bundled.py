@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from recto.errors import ToolError
+from recto.skills.safe_path import Unreadable, leads_out, read_within
 from recto.skills.skill import BundledFile, Skill
-from recto.skills.within import Unreadable, leads_out, read_within
 
 MOST_FILES = 500
 DEEPEST = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from recto.page.canonical import dump
-from recto.page.input_files import one_line
-from recto.page.messages import ToolOffer, language
-from recto.page.reminder import Locale
-from recto.page.tokens import TokenCounter
+from recto.conversation.input_files import one_line
+from recto.conversation.json import dump
+from recto.conversation.messages import ToolOffer, language
+from recto.page.prompt.reminder import Locale
+from recto.page.text.tokens import TokenCounter
 from recto.page.wire.openai import encode_tool
 from recto.skills.skill import CORE, Scenario, Skill
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from recto.page.input_files import one_line
-from recto.page.messages import language
-from recto.page.prompt import Datum, Prompt
-from recto.page.reminder import Locale
-from recto.page.ui_told import HINTS
+from recto.conversation.input_files import one_line
+from recto.conversation.messages import language
+from recto.conversation.ui.attach_ui import HINTS
+from recto.page.prompt.reminder import Locale
+from recto.page.prompt.system_prompt import Datum, Prompt
 from recto.skills.cases import BEST, ScoredCase, best_cases
 from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, Known, shown, told, without, words_in
 from recto.skills.skill import BIRTH_INFO, BundledFile, Skill

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from recto.page.canonical import Json
-from recto.page.input_files import one_line
-from recto.page.reminder import neutralise
-from recto.page.ui_told import HINTS
+from recto.conversation.input_files import one_line
+from recto.conversation.json import Json
+from recto.conversation.ui.attach_ui import HINTS
+from recto.page.prompt.reminder import neutralise
 
 FREE_TIER = "free"
 SKILL_DATA = "skill_data"

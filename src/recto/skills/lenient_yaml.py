@@ -14,7 +14,7 @@ import yaml
 
 from recto.config.problem import Fault
 from recto.config.yaml_values import DEEPEST, Lines, Place, Values, lines_of, scalar
-from recto.page.canonical import Json, scrub
+from recto.conversation.json import Json, scrub
 
 MOST_VALUES = 10_000
 # A line that begins a setting: it is not indented, and its name is a word.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.skills.cases import NO_CASES, CaseIndex
 from recto.skills.sop import Sop
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from recto.config.checked import line_of, short, told
 from recto.config.problem import Fault, Problem
 from recto.config.yaml_values import Values
-from recto.page.canonical import Json, dump
+from recto.conversation.json import Json, dump
+from recto.skills.localized import Written
 from recto.skills.skill import CORE, Skill
 from recto.skills.skill_table import OWN, Needs, OwnTable, check_own, scenarios_of
-from recto.skills.written import Written
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME_RULE = "a skill's name has 1 to 64 letters, digits, - or _, all ASCII"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from recto.page.canonical import Json
-from recto.page.messages import language
+from recto.conversation.json import Json
+from recto.conversation.messages import language
 from recto.skills.known import Known, is_empty
 
 DUE, NOT_DUE = "→", "-"

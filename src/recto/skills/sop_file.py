@@ -12,7 +12,7 @@ from recto.config.checked import Form, Table, check, dotted, line_of, nearest, s
 from recto.config.frontmatter import BOM, LONGEST
 from recto.config.problem import Fault
 from recto.config.yaml_values import Place, Values, read_yaml
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 from recto.skills.known import PLAIN
 from recto.skills.skill_table import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep

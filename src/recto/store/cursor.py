@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
+from recto.conversation.json import dump, load
 from recto.errors import WireError
-from recto.page.canonical import dump, load
 
 LONGEST = 256
 LARGEST = 2**63 - 1

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
-from recto.page import Entry, Segment
-from recto.page.attachment import FileRef
-from recto.page.refuse import Multitask
+from recto.conversation.attachment import FileRef
+from recto.conversation.input.input_rules import Multitask
+from recto.conversation.log import Entry
+from recto.page.body import Segment
 from recto.skills.known import FREE_TIER
 
 Purpose: TypeAlias = Literal["reply", "summary", "title"]

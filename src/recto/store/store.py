@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 
 from sqlalchemy import Connection, text
 
-from recto.page import Entry
-from recto.store import (
-    calls,
-    cleaning,
-    deleting,
-    export,
-    forks,
-    history,
-    progress,
-    queued,
-    reads,
-    runs,
-    seen,
-    spending,
-    threads,
-)
-from recto.store.chorus import Chorus
-from recto.store.database import Database
-from recto.store.filed import FiledStore
-from recto.store.opening import check_url, open_database
+from recto.conversation.attachment import Attachment, FileRef
+from recto.conversation.json import Json
+from recto.conversation.log import Entry
+from recto.page.prompt.reminder import Dataset
+from recto.store.database import notes
+from recto.store.database.database import Database
+from recto.store.database.opening import check_url, open_database
+from recto.store.database.postgres import PostgresSettings
+from recto.store.database.sqlite import SqliteSettings
+from recto.store.files import attachments, datasets, file_refs
+from recto.store.files.datasets import DatasetChange, DatasetList, StoredDataset
+from recto.store.log import read_log as reads
+from recto.store.log import visible as seen
 from recto.store.ports import (
     Admission,
     Admitted,
@@ -41,10 +34,160 @@ from recto.store.ports import (
     StoredRun,
     Written,
 )
-from recto.store.postgres import PostgresSettings
-from recto.store.profiled import ProfiledStore
-from recto.store.sqlite import SqliteSettings
-from recto.store.threads import RunList, Stopped, StoredThread, ThreadList, ThreadsWish
+from recto.store.runs import calls, queued, spending
+from recto.store.runs import record as progress
+from recto.store.runs import run_queue as runs
+from recto.store.runs.event_batch import Chorus
+from recto.store.threads import cleaning, deleting, forks, history
+from recto.store.threads import thread_rows as threads
+from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsWish
+from recto.store.users import export, profiles
+from recto.store.users.profiles import ProfileChange, StoredProfile
+
+
+class FiledStore:
+    """Attachments, file ids, datasets and notes, in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._unused_from = attachments.Place()
+
+    # Files
+
+    async def add_attachment(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
+        """Store an attachment, on an older blob of its owner if that has the same bytes.
+
+        More than so many bytes or files of a user: FileRefused. 0 sets no limit.
+        """
+        adding = partial(attachments.add, attachment=attachment, user_bytes=user_bytes, user_files=user_files)
+        return await self._database.write(adding)
+
+    async def find_attachment(self, id: str, owner: str | None = None) -> Attachment:
+        """An attachment. Where an owner is named, somebody else's is not there: NotFound."""
+        return await self._database.read(partial(attachments.find, id=id, owner=owner))
+
+    async def same_attachment(self, owner: str, sha256: str, name: str) -> Attachment | None:
+        """The owner's attachment with these bytes and this name."""
+        return await self._database.read(partial(attachments.same, owner=owner, sha256=sha256, name=name))
+
+    async def list_attachments(self, owner: str, cursor: str | None, limit: int) -> attachments.AttachmentList:
+        """Attachments of an owner, newest first."""
+        return await self._database.read(partial(attachments.list_of, owner=owner, cursor=cursor, limit=limit))
+
+    async def attachment_bytes(self, owner: str) -> int:
+        """The bytes of all a user's attachments."""
+        return await self._database.read(partial(attachments.used, owner=owner))
+
+    async def delete_attachment(self, owner: str, id: str) -> Sequence[str]:
+        """Delete an attachment. Returns its blob, if no other attachment stands on it."""
+        return await self._database.write(partial(attachments.delete_one, owner=owner, id=id))
+
+    async def delete_unused_attachments(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
+        """Delete attachments made before a time that no thread refers to: how many, and the blobs nobody has.
+
+        Each call goes on where the last one ended; one that finds fewer than `limit` has come to the end.
+        """
+        found = await attachments.delete_unused(self._database, before, limit, self._unused_from)
+        count, blobs, self._unused_from = found
+        return count, blobs
+
+    async def delete_unused_of(self, owner: str, ids: Sequence[str]) -> Sequence[str]:
+        """Delete those of some attachments of an owner that no thread refers to. Returns the blobs nobody has."""
+        work = partial(attachments.delete_unused_of, owner=owner, ids=ids)
+        return (await self._database.write(work))[1] if ids else ()
+
+    async def delete_attachments_of(self, owner: str) -> Sequence[str]:
+        """Delete all attachments of an owner. Returns the blobs nobody has any more."""
+        return (await attachments.delete_all_of(self._database, owner))[1]
+
+    async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
+        """Those of these blobs that somebody has."""
+        return await self._database.read(partial(attachments.known_blobs, names=names))
+
+    async def mend_blob(self, old: str, new: str) -> None:
+        """Have a blob, and all attachments that stand on it, go by a new name. No such blob: nothing happens."""
+        await self._database.write(partial(attachments.rename_blob, old=old, new=new))
+
+    async def file_refs(self, thread: str) -> Sequence[FileRef]:
+        """What each file id ever shown in a thread stands for (F4)."""
+        return await self._database.read(partial(file_refs.refs_of, thread=thread))
+
+    async def forget_refs(self, thread: str, response_id: str) -> None:
+        """Take back the ids of a turn that never was: its message went on with an earlier one."""
+        await self._database.write(partial(file_refs.forget, thread=thread, response_id=response_id))
+
+    # Datasets
+
+    async def make_dataset(self, dataset: StoredDataset, most: int = 0) -> StoredDataset:
+        """Store a dataset. An id that is taken: Conflict; more than `most` of an owner: LimitReached. 0: no limit."""
+        return await self._database.write(partial(datasets.make, dataset=dataset, most=most))
+
+    async def list_datasets(self, user: str, cursor: str | None, limit: int) -> DatasetList:
+        """Datasets a user may use, newest first: their own, and those shared with them."""
+        return await self._database.read(partial(datasets.list_for, user=user, cursor=cursor, limit=limit))
+
+    async def get_dataset(self, user: str, id: str) -> StoredDataset:
+        """A dataset a user may use; any other: NotFound."""
+        return await self._database.read(partial(datasets.get, user=user, id=id))
+
+    async def change_dataset(self, owner: str, id: str, change: DatasetChange) -> StoredDataset:
+        """Change a dataset. Whoever does not own it: NotFound."""
+        return await self._database.write(partial(datasets.change, owner=owner, id=id, wish=change))
+
+    async def delete_dataset(self, owner: str, id: str) -> None:
+        """Delete a dataset. Whoever does not own it: NotFound."""
+        await self._database.write(partial(datasets.delete_one, owner=owner, id=id))
+
+    async def usable_datasets(self, user: str, ids: Sequence[str]) -> tuple[Dataset, ...]:
+        """Those of these datasets a user may use, in this order, each once (F10). Upper case means the same."""
+        return await self._database.read(partial(datasets.usable, user=user, ids=ids))
+
+    # Notes
+
+    async def note(self, name: str) -> str | None:
+        """What a note says; None where there is none."""
+        return await self._database.read(partial(notes.find, name=name))
+
+    async def take_note(self, name: str, value: str) -> str:
+        """Write a note unless there is one. Returns what it says then: whoever asks, it is the same."""
+        return await self._database.write(partial(notes.take, name=name, value=value))
+
+    async def change_note(self, name: str, value: str) -> None:
+        """Have a note say this from now on."""
+        await self._database.write(partial(notes.change, name=name, value=value))
+
+
+class ProfiledStore:
+    """What is kept of users, in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def profile_fields(self, owner: str, names: Sequence[str]) -> Mapping[str, Json]:
+        """Those of these fields that are kept of a user: one question for all of them, none where none is named."""
+        if not names:
+            return {}
+        return await self._database.read(partial(profiles.fields_of, owner=owner, names=names))
+
+    async def skill_data(self, owner: str, skill: str) -> Json:
+        """What a skill has kept of a user; None: nothing."""
+        return await self._database.read(partial(profiles.data_of, owner=owner, skill=skill))
+
+    async def whole_profile(self, owner: str) -> StoredProfile:
+        """All that is kept of a user, and their tier."""
+        return await self._database.read(partial(profiles.whole, owner=owner))
+
+    async def change_profile(self, owner: str, change: ProfileChange, now: datetime, limit_bytes: int) -> StoredProfile:
+        """Merge a change into a profile (RFC 7396). Changes of one user come one after the other, so both stay.
+
+        A name that is none: WireError; more than it may hold: Refused. Either leaves all as it was.
+        """
+        return await self._database.write(partial(profiles.change, owner=owner, wish=change, now=now, most=limit_bytes))
+
+    async def set_tier(self, owner: str, tier: str, now: datetime) -> None:
+        """Give a user a tier. Runs admitted from now on have it. One that is none: WireError."""
+        await self._database.write(partial(profiles.set_tier, owner=owner, tier=tier, now=now))
+
 
 # The most that is read at once of a run's events, but for the last of them.
 EVENTS_BYTES = 2**20

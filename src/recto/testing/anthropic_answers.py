@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from recto.conversation.json import Json, dump, load_object
 from recto.models.ports import Usage
-from recto.page.canonical import Json, dump, load_object
 from recto.testing.model_answers import PIECES, Answer, Call, argument_pieces
 
 # What the provider calls the endings that a script names in the words of OpenAI, and its errors by their status.

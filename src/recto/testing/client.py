@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from urllib.parse import urlsplit
 
+from recto.conversation.events import ends_run
+from recto.conversation.json import Json, dump, load_object
 from recto.ids import new_id
-from recto.page.canonical import Json, dump, load_object
-from recto.page.events import ends_run
 
 RUNS = "/api/v1/agent/runs"
 # The local token of every server that ServerProcess starts. All requests here carry it, unless told otherwise.

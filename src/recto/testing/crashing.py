@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from recto.app import serve
+from recto.app.run_server import serve
 from recto.cli.server_settings import load_settings
-from recto.worker.workshop import Point
+from recto.worker.runtime import Point
 
 ANY = "any"
 

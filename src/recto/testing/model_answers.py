@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
 
+from recto.conversation.json import dump
 from recto.models.ports import Usage
-from recto.page.canonical import dump
 
 PIECES = re.compile(r"\s*\S+\s*|\s+")
 ARGUMENT_PIECE = 8

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias, cast
 
-from recto.page.canonical import Json, load_object
+from recto.conversation.json import Json, load_object
 from recto.testing.answer_bytes import PATHS, events, render, whole, writes
 from recto.testing.model_answers import Answer, Call, Gate, failure
 

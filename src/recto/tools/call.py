@@ -3,15 +3,121 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+import logging
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import TypeAlias
 
-from recto.page.messages import ToolCall
-from recto.tools.bound import LEAST_CHARACTERS, bound
-from recto.tools.leave import leave
+from recto.conversation.json import scrub
+from recto.conversation.messages import Text, ToolCall, ToolPart
+from recto.errors import ToolError
 from recto.tools.ports import LIMIT_CHARACTERS, Tool, ToolContext, ToolResult
-from recto.tools.wall import FAILED, behind_wall, said
+
+FAILED = "failed"
+
+_log = logging.getLogger("recto.tools")
+
+
+def said(text: str, error: str | None = None) -> ToolResult:
+    """A result of words."""
+    return ToolResult(parts=(Text(text=text),), error=error)
+
+
+async def behind_wall(name: str, answer: Awaitable[ToolResult]) -> ToolResult:
+    """What the tool answered, or what went wrong as a result. Only a cancel passes through."""
+    try:
+        return await answer
+    except ToolError as error:
+        return said(str(error), error.status)
+    # The one place that catches everything, an exit too: no tool may end the run or the server it runs in.
+    except (Exception, SystemExit) as error:
+        _log.exception("Tool %s failed.", name)
+        problem = ": ".join(filter(None, (type(error).__name__, str(error))))
+        return said(f"{name} failed: {problem}", FAILED)
+
+
+# How long a cancelled tool may clean up. Cancelling a run and stopping the server wait this long, and no longer.
+CLEANING_SECONDS = 1.0
+
+Acting: TypeAlias = "asyncio.Task[ToolResult]"
+
+# The loop itself holds tasks weakly.
+_left: set[Acting] = set()
+
+
+async def leave(name: str, acting: Acting) -> None:
+    """Cancel a tool that is still at work, and wait until it has ended or its moment is over."""
+    if acting.done():
+        return
+    acting.cancel()
+    try:
+        await asyncio.wait((acting,), timeout=CLEANING_SECONDS)
+    finally:
+        if not acting.done():
+            _leave_behind(name, acting)
+
+
+def _leave_behind(name: str, acting: Acting) -> None:
+    _log.warning("Tool %s was cancelled and does not end. It is left behind, and what it answers is not read.", name)
+    _left.add(acting)
+    acting.add_done_callback(_forget)
+    # A loop that closes waits for all of its tasks, however long they take, so it must not know of this one.
+    # The function is documented, for those who extend asyncio.
+    asyncio._unregister_task(acting)
+
+
+def _forget(acting: Acting) -> None:
+    _left.discard(acting)
+    if not acting.cancelled():
+        # Asked for, so that the loop does not report it as never seen.
+        acting.exception()
+
+
+# Below this the mark would have no room.
+LEAST_CHARACTERS = 200
+MARK = "\n[{count} of {total} characters left out here. Ask for less at a time: a range, a filter, fewer items.]\n"
+
+
+def bound(result: ToolResult, *, limit_characters: int = LIMIT_CHARACTERS) -> ToolResult:
+    """The result with at most so many characters of text: head and tail stay, files are untouched."""
+    parts = tuple(map(_scrubbed, result.parts))
+    total = sum(len(part.text) for part in parts if isinstance(part, Text))
+    limit = max(limit_characters, LEAST_CHARACTERS)
+    if total > limit:
+        parts = tuple(_cut(parts, total, limit))
+    return result if parts == result.parts else replace(result, parts=parts)
+
+
+def _scrubbed(part: ToolPart) -> ToolPart:
+    if not isinstance(part, Text):
+        return part
+    text = scrub(part.text)
+    return part if text == part.text else replace(part, text=text)
+
+
+def _cut(parts: Sequence[ToolPart], total: int, limit: int) -> Iterator[ToolPart]:
+    """The parts without the characters from `start` to `end`, counted over all texts, and the mark in their place."""
+    room = limit - len(MARK.format(count=total, total=total))
+    start = room - room // 2
+    end = total - room // 2
+    mark = MARK.format(count=end - start, total=total)
+    offset = 0
+    for part in parts:
+        if not isinstance(part, Text):
+            yield part
+            continue
+        head = part.text[: max(start - offset, 0)]
+        tail = part.text[max(end - offset, 0) :]
+        starts_here = offset <= start < offset + len(part.text)
+        offset += len(part.text)
+        if offset <= start:
+            yield part
+        elif starts_here:
+            yield replace(part, text=head + mark + tail)
+        elif tail:
+            yield replace(part, text=tail)
+
 
 UNKNOWN_TOOL = "unknown_tool"
 TIMEOUT = "timeout"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from recto.page.canonical import Json
+from recto.conversation.json import Json
 
 MARK = "__recto_tool__"
 P = ParamSpec("P")

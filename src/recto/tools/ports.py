@@ -8,11 +8,10 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from recto.page import ToolOffer
-from recto.page.canonical import Json
-from recto.page.document import Element, Excerpt, Extent, Selection
-from recto.page.input_files import FileMaps, InputFile
-from recto.page.messages import ToolPart
+from recto.conversation.document import Element, Excerpt, Extent, Selection
+from recto.conversation.input_files import FileMaps, InputFile
+from recto.conversation.json import Json
+from recto.conversation.messages import ToolOffer, ToolPart
 from recto.tools.mark import ProfileCheck
 
 LIMIT_CHARACTERS = 50_000

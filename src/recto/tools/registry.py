@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from recto.conversation.messages import ToolOffer
 from recto.errors import SettingsError
-from recto.page import ToolOffer
 from recto.tools.mark import ProfileCheck
 from recto.tools.ports import Tool
 

@@ -10,7 +10,7 @@ from typing import cast
 
 import jsonschema_rs
 
-from recto.page.canonical import Json, parts_of
+from recto.conversation.json import Json, parts_of
 
 # Applied to what is inside the value, one level down.
 INSIDE = frozenset(

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
+from recto.conversation.json import Json, load_object
 from recto.models.ports import Usage
 from recto.models.prices import Prices, price_of
-from recto.page.canonical import Json, load_object
 from recto.telemetry import Telemetry
 
 BILLION = 1_000_000_000

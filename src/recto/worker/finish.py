@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from recto.conversation.events import Event, RunFailed, RunFinished
+from recto.conversation.messages import ToolCall
+from recto.conversation.next_step import Outcome
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong, RunGivenUp
-from recto.page import ToolCall
-from recto.page.events import Event, RunFailed, RunFinished
-from recto.page.next_step import Outcome
 from recto.store.ports import Change, Ending
 from recto.worker.account import usage_row
-from recto.worker.desk import Desk
 from recto.worker.recorder import Recorder
+from recto.worker.run_state import Desk
 
 WHY: Mapping[Outcome, str] = {
     "deadline": "The run used all of its {seconds:g} seconds. What it did so far is kept; send a message to go on.",

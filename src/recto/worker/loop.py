@@ -6,21 +6,20 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
+from recto.conversation.next_step import CallModel, Compact, Finished, RunTools, WaitForClient, next_step
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost, RunGivenUp, StoreBusy, StoreDown
-from recto.page import CallModel, Compact, Finished, RunTools, WaitForClient, next_step
 from recto.store.ports import Lease, StoredRun
 from recto.worker.account import seconds_between
-from recto.worker.call_model import call_model
-from recto.worker.desk import Desk
 from recto.worker.finish import finish, give_up, wait_for_client
-from recto.worker.in_time import is_done_in_time
-from recto.worker.name_thread import name_thread, wants_name
+from recto.worker.load_run import sit_down
+from recto.worker.model.call_model import call_model
+from recto.worker.model.name_thread import name_thread, wants_name
+from recto.worker.model.write_summary import summarise
 from recto.worker.recorder import Recorder
-from recto.worker.run_tools import run_tools, send_back_bad_calls
-from recto.worker.sit_down import sit_down
-from recto.worker.summarise import summarise
-from recto.worker.workshop import Workshop
+from recto.worker.run_state import Desk, is_done_in_time
+from recto.worker.runtime import Workshop
+from recto.worker.tools.run_tools import run_tools, send_back_bad_calls
 
 LOGGER = logging.getLogger("recto.worker")
 TOO_OFTEN = "{count} workers were lost over this run, so it is given up. What it did is kept."

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from recto.conversation.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
 from recto.engine.hub import Hub
-from recto.page.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
 from recto.store.ports import Change, Lease, StoredEvent, Written
 from recto.store.store import Store
 

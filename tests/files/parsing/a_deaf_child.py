@@ -2,8 +2,8 @@
 
 import time
 
-from recto.files.parsing import child
-from recto.files.parsing.frames import Ready
+from recto.files.parsing.pool import child
+from recto.files.parsing.pool.frames import Ready
 from recto.files.parsing.ports import Ended, Opened
 
 

@@ -5,10 +5,10 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from recto.conversation.document import text_of
 from recto.errors import FileRefused
-from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 from recto.files.parsing.ports import Ended, Found, Frame, Opened, ParseLimits, Task
-from recto.page.document import text_of
 
 BAD_CHILD = Path(__file__).with_name("a_bad_child.py")
 

@@ -3,8 +3,8 @@
 import sys
 import time
 
-from recto.files.parsing import child
-from recto.files.parsing.frames import Ready
+from recto.files.parsing.pool import child
+from recto.files.parsing.pool.frames import Ready
 from recto.files.parsing.ports import Found, Opened
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 from tests.files.parsing.a_pool import children, text_from
 
 

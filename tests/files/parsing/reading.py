@@ -6,9 +6,9 @@ from importlib import import_module
 from io import BytesIO
 from typing import Protocol, cast
 
-from recto.files.parsing.parse import parse
+from recto.conversation.document import Element, ElementKind, text_of
+from recto.files.parsing.formats.parse import parse
 from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
-from recto.page.document import Element, ElementKind, text_of
 from tests.documents.content import HERE
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from recto.conversation.document import Element
 from recto.errors import FileRefused, WireError
-from recto.files.parsing.answer import Answer
-from recto.files.parsing.frames import Ready
+from recto.files.parsing.pool.answer import Answer
+from recto.files.parsing.pool.frames import Ready
 from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
-from recto.page.document import Element
 
 
 def answer_to(limits: ParseLimits, *frames: Frame | Ready) -> tuple[list[Frame], Answer]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from recto.files.parsing.columns import with_tables
-from recto.page.document import Element
+from recto.conversation.document import Element
+from recto.files.parsing.formats.pdf.columns import with_tables
 from tests.files.parsing.a_pdf import grid, lines_of, one_page, words_at
 from tests.files.parsing.reading import Reading, read
 

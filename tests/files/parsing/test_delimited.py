@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.files.parsing.delimited import delimiter_of
-from recto.files.parsing.fitting import ROW_CHARACTERS, fitted
-from recto.files.parsing.frames import pieces_of
-from recto.files.parsing.parse import parse
+from recto.files.parsing.formats.parse import parse
+from recto.files.parsing.formats.tables import PIECE_ROWS, ROW_CHARACTERS, fitted
+from recto.files.parsing.formats.text.delimited import delimiter_of
+from recto.files.parsing.pool.frames import pieces_of
 from recto.files.parsing.ports import Ended, Found, Task
-from recto.files.parsing.tables import PIECE_ROWS
 from tests.files.parsing.reading import read
 
 ROWS = (("name", "price", "note"), ("apple", "1.5", "fresh"), ("pear", "2", "ripe"))

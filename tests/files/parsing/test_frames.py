@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recto.conversation.document import KINDS, Element, text_of
 from recto.errors import WireError
-from recto.files.parsing import frames
-from recto.files.parsing.frames import FRAME_BYTES, LENGTH_BYTES, Order, Ready
+from recto.files.parsing.pool import frames
+from recto.files.parsing.pool.frames import FRAME_BYTES, LENGTH_BYTES, Order, Ready
 from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
-from recto.page.document import KINDS, Element, text_of
 
 WORDS = st.text(max_size=40)
 COUNTS = st.integers(min_value=0, max_value=10**9)

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from recto.errors import FileRefused
-from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 from recto.files.parsing.ports import ParseLimits
 from tests.files.parsing import hostile
 from tests.files.parsing.a_pool import children, text_from

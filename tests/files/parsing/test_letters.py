@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.files.parsing.letters import separated
-from recto.files.parsing.markdown import blocks
-from recto.files.parsing.nodes import link
+from recto.conversation.document import Element
+from recto.files.parsing.formats.letters import separated
+from recto.files.parsing.formats.tables import PIECE_ROWS, table_elements, trimmed
+from recto.files.parsing.formats.text.markdown import blocks
+from recto.files.parsing.formats.unpaged import FRAME_ELEMENTS
+from recto.files.parsing.formats.xberg_nodes import link
 from recto.files.parsing.ports import Found, Opened
-from recto.files.parsing.tables import PIECE_ROWS, table_elements, trimmed
-from recto.files.parsing.told import FRAME_ELEMENTS
-from recto.page.document import Element
 from tests.files.parsing.reading import read
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from recto.files.parsing import odt, rtf
+from recto.files.parsing.formats import rtf
+from recto.files.parsing.formats.opendocument import odt
 from tests.documents import content
 from tests.files.parsing.hostile import OFFICE, PACKAGE, docx, package
 from tests.files.parsing.reading import read

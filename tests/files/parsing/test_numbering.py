@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from recto.files.parsing.counting import Labels, counted
-from recto.files.parsing.numbering import docx_labels
-from recto.files.parsing.odt_lists import odt_labels
+from recto.files.parsing.formats.counting import Labels, counted
+from recto.files.parsing.formats.docx import docx_labels
+from recto.files.parsing.formats.opendocument.odt import odt_labels
 from tests.files.parsing.hostile import WORD, docx, laughs, package, paragraph
 from tests.files.parsing.reading import read
 

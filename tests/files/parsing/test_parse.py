@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recto.files.parsing.decode import decode
-from recto.files.parsing.plain import PIECE_CHARACTERS, pieces
+from recto.conversation.document import text_of
+from recto.conversation.input_files import ENDINGS
+from recto.files.encoding.decode import decode
+from recto.files.parsing.formats.text.plain import PIECE_CHARACTERS, pieces
 from recto.files.parsing.ports import Failed, Opened
-from recto.page.document import text_of
-from recto.page.input_files import ENDINGS
 from tests.documents import content
 from tests.documents.compound import compound_file
 from tests.files.heads import BINARY, ELF, GZIP, PNG

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from recto.conversation.document import Element
 from recto.errors import FileRefused
-from recto.files.parsing.pool import Parsers, PoolSettings
+from recto.files.parsing.pool.fair_queue import CLOSED
+from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 from recto.files.parsing.ports import MEBIBYTE, Ended, Found, Frame, Opened, ParseLimits, Task
-from recto.files.parsing.turns import CLOSED
-from recto.page.document import Element
 from tests.files.parsing.a_pool import (
     bad_pool,
     children,

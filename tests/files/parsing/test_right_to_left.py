@@ -2,8 +2,8 @@
 
 import pytest
 
-from recto.files.parsing.right_to_left import in_order
-from recto.page.document import Element
+from recto.conversation.document import Element
+from recto.files.parsing.formats.pdf.right_to_left import in_order
 from tests.files.parsing.a_pdf import unicode_page
 from tests.files.parsing.reading import read
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from recto.files.parsing.number_formats import shape_of, shown
-from recto.files.parsing.sheets import NOT_READ, sheet_elements
+from recto.files.parsing.formats.sheets.number_formats import shape_of, shown
+from recto.files.parsing.formats.sheets.spreadsheet import NOT_READ, sheet_elements
 from tests.files.parsing.hostile import DOCUMENTS, with_member
 from tests.files.parsing.reading import Reading, read
 

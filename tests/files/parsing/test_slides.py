@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from recto.files.parsing.archive import MOST_BYTES
+from recto.files.parsing.formats.archive import MOST_BYTES
 from recto.files.parsing.ports import Opened
 from tests.files.parsing.reading import read
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from recto.errors import FileRefused
-from recto.files.parsing.turns import Turns
+from recto.files.parsing.pool.fair_queue import Turns
 
 
 class Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from recto.page.document import Element, Unit
+from recto.conversation.document import Element, Unit
 
 # Raised whenever the same bytes would give another text: those of an older version are not used any more (D3).
 PARSER_VERSION = 4

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from recto.errors import CannotCarry, WireError
-from recto.page.canonical import Json, dump, load_object, verbatim
-from recto.page.messages import (
+from recto.conversation.fields import Object, as_object, objects, optional_text, text_field
+from recto.conversation.json import Json, dump, load_object, verbatim
+from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,
     Data,
@@ -28,7 +28,7 @@ from recto.page.messages import (
     UserMessage,
     UserPart,
 )
-from recto.page.wire.fields import Object, as_object, objects, optional_text, text_field
+from recto.errors import CannotCarry, WireError
 
 WIRE = "anthropic"
 Role: TypeAlias = Literal["system", "user", "assistant"]

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recto.errors import CannotCarry, WireError
-from recto.page.canonical import Json, dump, load, verbatim
-from recto.page.messages import (
+from recto.conversation.fields import (
+    Object,
+    as_object,
+    data_url,
+    objects,
+    optional_text,
+    optional_time,
+    source_from_url,
+    text_field,
+)
+from recto.conversation.json import Json, dump, load, verbatim
+from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
     AssistantPart,
@@ -30,16 +39,7 @@ from recto.page.messages import (
     UserMessage,
     UserPart,
 )
-from recto.page.wire.fields import (
-    Object,
-    as_object,
-    data_url,
-    objects,
-    optional_text,
-    optional_time,
-    source_from_url,
-    text_field,
-)
+from recto.errors import CannotCarry, WireError
 
 WIRE = "openai"
 # Fields beside an assistant's content that a provider wants back as they were.

@@ -11,9 +11,10 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 
-from recto.almanac.bazi import bazi
-from recto.almanac.birth import check_birth, corrected, normalise, read_birth
-from recto.almanac.cards import (
+from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
+from recto.agents.shipped.vibe.almanac.bilingual import Locale
+from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, corrected, normalise, read_birth
+from recto.agents.shipped.vibe.almanac.cards import (
     EXPECTED,
     bazi_card,
     birth_card,
@@ -25,18 +26,27 @@ from recto.almanac.cards import (
     tarot_card,
     zodiac_card,
 )
-from recto.almanac.current_sky import current_sky
-from recto.almanac.houses import HOUSE_SYSTEMS
-from recto.almanac.kept import is_withdrawal, merged, remembered, without_other_gender
-from recto.almanac.tarot import draw
-from recto.almanac.telling import Row, at, brief_draw, items, lines, said, told_bazi, told_features
-from recto.almanac.told import Locale
-from recto.almanac.zodiac import zodiac
-from recto.page.canonical import Json
-from recto.page.messages import language
+from recto.agents.shipped.vibe.almanac.chart_rows import (
+    Row,
+    at,
+    brief_draw,
+    items,
+    lines,
+    said,
+    told_bazi,
+    told_features,
+)
+from recto.agents.shipped.vibe.almanac.kept import is_withdrawal, merged, remembered, without_other_gender
+from recto.agents.shipped.vibe.almanac.sky.current_sky import current_sky
+from recto.agents.shipped.vibe.almanac.sky.houses import HOUSE_SYSTEMS
+from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
+from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
+from recto.conversation.json import Json
+from recto.conversation.messages import language
+from recto.errors import ToolError
 from recto.skills.known import FEATURES, MADE_OF
-from recto.tools import ToolContext, ToolError, tool
-from recto.tools.ports import ProfileAtHand
+from recto.tools.mark import tool
+from recto.tools.ports import ProfileAtHand, ToolContext
 
 BIRTH_INFO, LIFE_CONTEXT, EXTRACTED = "birth_info", "life_context", "extracted"
 # The skills that keep what was made of a birth.

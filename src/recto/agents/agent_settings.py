@@ -1,0 +1,305 @@
+"""The settings of `AGENT.md` as tables: their names, types and bounds. Refuses to know what they are made into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from ipaddress import IPv4Address
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, Effort, Titles
+from recto.agents.file_input import FileInput, FileMode
+from recto.agents.fold_table import ByAge, Fold, Reads, on_or_off
+from recto.agents.profile_schema import schema_faults
+from recto.config.checked import ANY, Form, Table, check, line_of, nearest, told
+from recto.config.problem import Fault
+from recto.config.yaml_values import Place, Values
+from recto.config.zones import find_zone
+from recto.conversation.input_files import ENDINGS
+from recto.errors import SettingsError
+from recto.page.facts import ToolCalling
+from recto.page.prompt.summarise import SummarySettings, summary_pieces
+from recto.page.text.tokens import OFFLINE
+
+Count = Annotated[int, Field(ge=1)]
+# Fewer would not hold what `use_skill` is.
+LEAST_DIRECTORY = 300
+# A year: more is a mistake, and a time beyond the calendar.
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
+
+MODEL = re.compile(r"demo|(openai|anthropic|compatible):\S(.*\S)?")
+ENDING = re.compile(r"[^\s./\\]{1,20}")
+# A host, all below it (*.example.com), or all; then a port, where it is not the usual one.
+LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+HOST = re.compile(rf"(\*|(?P<below>\*\.)?(?P<name>({LABEL}\.)*{LABEL}))(:(?P<port>[0-9]{{1,5}}))?")
+HOST_CHARACTERS = 253
+PORTS = range(1, 65_536)
+# Programs read a host that ends so as an address, in one of several old spellings.
+NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
+WORD = re.compile(r"[a-z0-9_-]{1,32}")
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+OFF = {"reads": False, "terminal": False, "search": False}
+# What a page says itself; a field of the agent's would stand beside it.
+OURS = ("messages", "model", "stream", "system", "tools")
+
+
+def _named_fold(value: object) -> object:
+    match value:
+        case "eager":
+            return {}
+        case "off":
+            return OFF
+        case _:
+            return value
+
+
+def _number_or_all(value: object) -> object:
+    return None if value == "all" else value
+
+
+def _model(value: str) -> str:
+    if not MODEL.fullmatch(value):
+        raise ValueError("it is demo, openai:NAME, anthropic:NAME or compatible:NAME")
+    return value
+
+
+def _zone(value: str) -> str:
+    find_zone(value)
+    return value
+
+
+def _choice(value: str) -> str:
+    if not TOOL_NAME.fullmatch(value):
+        raise ValueError("it is auto, none, required or the name of a tool")
+    return value
+
+
+def _ending(value: str) -> str:
+    ending = value.removeprefix(".").lower()
+    if not ENDING.fullmatch(ending):
+        raise ValueError("it is what the names of files end in, such as gpx")
+    kind = next((kind for kind, endings in ENDINGS.items() if kind != "document" and ending in endings), None)
+    if kind:
+        raise ValueError(f"such files are no documents but of kind {kind}, which has a switch of its own")
+    return ending
+
+
+def _host(value: str) -> str:
+    host = value.lower()
+    found = HOST.fullmatch(host)
+    if not found or len(found[1]) > HOST_CHARACTERS:
+        raise ValueError("it is a host such as example.com or example.com:8443, *.example.com for those below, or *")
+    if found["port"] and int(found["port"]) not in PORTS:
+        raise ValueError(f"ports are {PORTS[0]} to {PORTS[-1]}")
+    name = found["name"] or ""
+    if NUMBER.fullmatch(name) and (found["below"] or not _is_address(name)):
+        raise ValueError("a host that ends in a number is an IPv4 address such as 192.0.2.1, and nothing is below one")
+    return host
+
+
+def _is_address(name: str) -> bool:
+    try:
+        IPv4Address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _word(value: str) -> str:
+    if not WORD.fullmatch(value):
+        raise ValueError("a name has 1 to 32 small letters, digits, - or _, all ASCII")
+    return value
+
+
+VoiceName = Annotated[str, AfterValidator(_word)]
+TierName = Annotated[str, AfterValidator(_word)]
+
+
+class FileInputTable(Table):
+    """`file_input`: what files the agent's users may attach. Whoever writes a table has it on."""
+
+    on: bool = True
+    documents: bool | None = None
+    images: bool | None = None
+    audio: bool | None = None
+    video: bool | None = None
+    endings: list[Annotated[str, AfterValidator(_ending)]] | None = None
+    max_files: Count | None = None
+    max_bytes: Count | None = None
+    mode: FileMode | None = None
+    quote_tokens: Count | None = None
+    urls: list[Annotated[str, AfterValidator(_host)]] | None = None
+
+
+class LimitsTable(Table):
+    """`limits`: what a run may use."""
+
+    steps: Count | None = None
+    calls: Count | None = None
+    reply_characters: Count | None = None
+    seconds: Seconds | None = None
+    tool_seconds: Seconds | None = None
+    tool_characters: Annotated[int, Field(ge=200)] | None = None
+    failures: Count | None = None
+    bad_arguments: Annotated[int, Field(ge=0)] | None = None
+    claims: Count | None = None
+    compactions: Count | None = None
+    client_seconds: Seconds | None = None
+
+
+class CompactTable(Table):
+    """`compact`: when a conversation is summarised."""
+
+    at: Annotated[float, Field(gt=0, le=1)] | None = None
+    least: Annotated[int, Field(ge=0)] | None = None
+
+
+class SummaryTable(Table):
+    """`summary`: how much a request for a summary holds."""
+
+    tokens: Count | None = None
+    summary_tokens: Count | None = None
+    characters_per_message: Count | None = None
+
+
+class PhaseTable(Table):
+    """`phases.select` and `phases.execute`: how much a page of that phase shows."""
+
+    history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
+    budget: Count | None = None
+
+
+class PhasesTable(Table):
+    """`phases`: of agents with skills."""
+
+    select: PhaseTable = PhaseTable()
+    execute: PhaseTable = PhaseTable()
+
+
+class AgentTable(Table):
+    """Every setting of an agent. None is what the server or the model has."""
+
+    name: str | None = None
+    description: str = ""
+    tone: str = ""
+    rules: str = ""
+    locale: Literal["zh", "en"] = "en"
+    timezone: Annotated[str, AfterValidator(_zone)] | None = None
+    model: Annotated[str, AfterValidator(_model)] | None = None
+    window: Count | None = None
+    vision: bool | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    max_tokens: Count | None = None
+    reasoning_effort: Effort | None = None
+    tools: list[str] = Field(default_factory=lambda: list(CHAT.tools))
+    tool_calling: ToolCalling = "native"
+    tool_choice: Annotated[str, AfterValidator(_choice)] | None = None
+    output: dict[str, object] | None = None
+    options: dict[str, object] = Field(default_factory=dict[str, object])
+    file_input: Annotated[FileInputTable, BeforeValidator(on_or_off)] = FileInputTable(on=False)
+    quote: str = ""
+    datasets: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list[str])
+    history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
+    budget: Count | None = None
+    phases: PhasesTable = PhasesTable()
+    directory_tokens: Annotated[int, Field(ge=LEAST_DIRECTORY)] = DIRECTORY_TOKENS
+    cases: Annotated[int, Field(ge=0, le=20)] = CASES
+    voices: dict[VoiceName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict[str, str])
+    voice: str = VOICE
+    fold: Annotated[Fold, BeforeValidator(_named_fold)] = Fold()
+    compact: CompactTable = CompactTable()
+    summary: SummaryTable = SummaryTable()
+    limits: LimitsTable = LimitsTable()
+    tiers: dict[TierName, LimitsTable] = Field(default_factory=dict[str, LimitsTable])
+    titles: Titles = "words"
+    client_system: bool = False
+
+
+# The table at each place, so that who gives an unknown name hears of the known ones.
+TABLES: dict[tuple[str, ...], type[Table]] = {
+    (): AgentTable,
+    ("file_input",): FileInputTable,
+    ("fold",): Fold,
+    ("fold", "reads"): Reads,
+    ("fold", "terminal"): ByAge,
+    ("fold", "search"): ByAge,
+    ("compact",): CompactTable,
+    ("phases",): PhasesTable,
+    ("phases", "select"): PhaseTable,
+    ("phases", "execute"): PhaseTable,
+    ("summary",): SummaryTable,
+    ("limits",): LimitsTable,
+    ("tiers", ANY): LimitsTable,
+}
+SETTINGS = tuple(AgentTable.model_fields)
+# Values in them are the provider's business: nothing, too, may mean something.
+FREE = ("options", "output")
+
+
+# What is allowed where a value may be of more than one type.
+MIXED: Mapping[Place, str] = {
+    ("file_input",): "it is true, false or a table",
+    ("history",): "it is `all` or a number of messages, 0 or more",
+    ("fold",): "it is `eager`, `off` or a table",
+    ("fold", "reads"): "it is true, false or a table",
+    ("fold", "terminal"): "it is true, false or a table",
+    ("fold", "search"): "it is true, false or a table",
+}
+FORM = Form(root=AgentTable, tables=TABLES, mixed=MIXED, free=FREE)
+
+
+def check_settings(found: Values, folder_name: str) -> tuple[AgentTable, tuple[Fault, ...]]:
+    """The settings, and every fault in them. What is wrong has its default."""
+    table, faults = check(found, FORM)
+    return table, (*faults, *_further(table, found, folder_name))
+
+
+def check_tools(found: Values, table: AgentTable, known: Collection[str]) -> Iterator[Fault]:
+    """Tools that are named and do not exist."""
+    named = found.values.get("tools", table.tools)
+    for number, name in enumerate(named if isinstance(named, list) else ()):
+        if isinstance(name, str) and name not in known:
+            allowed = "there is no such tool built in" + nearest(name, known)
+            yield told(found, ("tools", number), name, f"{allowed}. Those of tools.py need no mention")
+
+
+def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fault]:
+    """What the type of a single value does not tell."""
+    if table.name is not None and table.name != folder_name:
+        allowed = f"the folder's name decides, and it is {folder_name!r}. Take the line out or rename the folder"
+        yield told(found, ("name",), table.name, allowed)
+    for name, values in (("tools", table.tools), ("datasets", table.datasets)):
+        for number in [number for number, value in enumerate(values) if value in values[:number]]:
+            yield told(found, (name, number), values[number], "it is in the list already")
+    for name in table.options:
+        if name in OURS:
+            text = f"options.{name} cannot be given: the page says it itself. Take the line out."
+            yield Fault(line=found.names["options", name], text=text)
+    if table.output is not None:
+        yield from schema_faults(table.output, found, ("output",))
+    if table.summary != SummaryTable():
+        yield from _summary_faults(table.summary, found)
+    if "voice" in found.values and table.voice not in table.voices:
+        yield told(found, ("voice",), table.voice, f"voices has none of that name{nearest(table.voice, table.voices)}")
+
+
+def _summary_faults(table: SummaryTable, found: Values) -> Iterator[Fault]:
+    """A request too small for any text would fail only when the first summary is asked for."""
+    try:
+        summary_pieces((), settings=summary_settings(table, "en"), counter=OFFLINE)
+    except SettingsError as error:
+        yield Fault(line=line_of(found, ("summary", "tokens")), text=str(error).removeprefix("Setting "))
+
+
+def file_input(table: FileInputTable) -> FileInput:
+    """What files the agent takes."""
+    given = table.model_dump(exclude_none=True, exclude={"on", "endings", "urls"})
+    endings, urls = tuple(table.endings or ()), tuple(table.urls or ())
+    return FileInput(is_on=table.on, endings=endings, urls=urls, **given)
+
+
+def summary_settings(table: SummaryTable, locale: str) -> SummarySettings:
+    """How a summary is asked for, in the agent's language."""
+    return SummarySettings(locale=locale, **table.model_dump(exclude_none=True))

@@ -1,0 +1,18 @@
+"""A name or a sentence that stands in both languages. Refuses a third."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recto.page.prompt.reminder import Locale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """The same, in Chinese and in English."""
+
+    zh: str
+    en: str
+
+    def in_locale(self, locale: Locale) -> str:
+        return self.zh if locale == "zh" else self.en

@@ -1,0 +1,311 @@
+"""When and where somebody was born, read from what a profile keeps. Refuses to guess what it was not told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from typing import Literal, TypeVar
+from zoneinfo import ZoneInfo
+
+from recto.agents.shipped.vibe.almanac.birth.birth_words import Calendar, ToldDate, read_date, read_time
+from recto.agents.shipped.vibe.almanac.birth.places import HOME_ZONE, Place, find_place, home_zone, is_abroad
+from recto.conversation.json import Json
+from recto.errors import ToolError
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def text_in(info: Mapping[str, Json], name: str) -> str:
+    """A text without blanks around it; empty where there is none."""
+    value = info.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    raise ToolError(f"{name} {value!r} is no text. Give it as text.")
+
+
+def flag_in(info: Mapping[str, Json], name: str) -> bool | None:
+    """Yes, no, or None where nothing is said."""
+    value = info.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    raise ToolError(f"{name} {value!r} is neither true nor false. Give one of these.")
+
+
+def choice_in(info: Mapping[str, Json], name: str, known: Mapping[str, Choice]) -> Choice | None:
+    """What a word stands for, in any case of its letters; None where nothing is said."""
+    text = text_in(info, name).lower()
+    if text and text not in known:
+        allowed = ", ".join(dict.fromkeys(known.values()))
+        raise ToolError(f"{name} {text!r} is not known. Give one of: {allowed}.")
+    return known[text] if text else None
+
+
+def coordinates_in(info: Mapping[str, Json]) -> tuple[float, float] | None:
+    """Latitude and longitude in degrees; None where neither is given."""
+    latitude, longitude = _degrees(info, "latitude", 90), _degrees(info, "longitude", 180)
+    if (latitude is None) != (longitude is None):
+        raise ToolError("Latitude and longitude belong together. Give both, or neither and a `place`.")
+    return None if latitude is None or longitude is None else (latitude, longitude)
+
+
+def _degrees(info: Mapping[str, Json], name: str, limit: int) -> float | None:
+    value = info.get(name)
+    if value is None or value == "":
+        return None
+    try:
+        number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else limit + 1.0
+    except ValueError:
+        number = limit + 1.0
+    if not -limit <= number <= limit:
+        raise ToolError(f"{name} {value!r} is no number of degrees. Give one from -{limit} to {limit}.")
+    return number
+
+
+Gender = Literal["male", "female"]
+LateZi = Literal["next_day", "same_day"]
+
+FIRST_YEAR, LAST_YEAR = 1600, 2200
+# Without a time the day is told by its middle, which is never more than half a day wrong.
+NOON = time(12)
+GENDERS: Mapping[str, Gender] = {
+    **dict.fromkeys(("male", "man", "m", "boy", "男", "男性", "男生", "男的", "乾造"), "male"),
+    **dict.fromkeys(("female", "woman", "f", "girl", "女", "女性", "女生", "女的", "坤造"), "female"),
+}
+CALENDARS: Mapping[str, Calendar] = {
+    **dict.fromkeys(("solar", "gregorian", "公历", "阳历", "新历"), "solar"),
+    **dict.fromkeys(("lunar", "chinese", "农历", "阴历", "旧历"), "lunar"),
+}
+LATE_ZI: Mapping[str, LateZi] = {"next_day": "next_day", "same_day": "same_day"}
+# Names some systems have for whatever their own zone is, and for none; and other counts of seconds.
+NO_ZONES, NO_ZONE_FOLDERS = ("localtime", "factory", "posixrules"), ("posix/", "right/")
+# Where a day begins first.
+FIRST_ZONE = timezone(timedelta(hours=14))
+ASK_AGAIN = "Ask for the birth date again."
+# What goes by a place, and says nothing once that is another.
+OF_A_PLACE = ("latitude", "longitude", "timezone")
+# A box around China: coordinates within it may stand without a time zone.
+CHINA_LATITUDES, CHINA_LONGITUDES = (18.0, 54.0), (73.0, 135.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Birth:
+    """A birth. `local` is what the clock on the wall said; `moment` is the same in UTC; without a time both are noon's.
+
+    `zone_assumed` where neither a zone nor the place tells the zone, so that it is taken to be China's. `capital` is
+    the city that stands for the province that was named.
+    `true_solar_time` and `late_zi` are wishes for the pillars, kept here because they are asked for with the rest.
+    """
+
+    local: datetime
+    zone: tzinfo
+    moment: datetime
+    has_time: bool
+    zone_assumed: bool = False
+    capital: Place | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    place: str = ""
+    gender: Gender | None = None
+    true_solar_time: bool = False
+    late_zi: LateZi = "next_day"
+
+    @property
+    def summer_time(self) -> timedelta:
+        """By how much the clock was ahead of standard time."""
+        # Some zones have it the other way round: Ireland's winter is called an hour behind its standard time.
+        days = (self.local, self.local.replace(month=1, day=15), self.local.replace(month=7, day=15))
+        ahead = [day.replace(tzinfo=self.zone).dst() or timedelta() for day in days]
+        return ahead[0] - min(timedelta(), *ahead)
+
+    @property
+    def standard(self) -> datetime:
+        """What the clock would have said without summer time."""
+        return self.local - self.summer_time
+
+    @property
+    def clock_turned(self) -> timedelta:
+        """How far the clock was just then put on (that time was skipped) or back (it came twice); mostly not at all."""
+        first, second = (self.local.replace(tzinfo=self.zone, fold=fold).utcoffset() for fold in (0, 1))
+        return (second or timedelta()) - (first or timedelta())
+
+    @property
+    def zone_name(self) -> str:
+        return str(self.zone)
+
+
+def read_birth(info: Mapping[str, Json]) -> Birth:
+    """A birth from a profile's birth_info. A ToolError says what is wrong with it and what to give instead."""
+    form = normalise(info)
+    day = _solar_date(text_in(form, "date"), form.get("calendar") == "lunar", bool(form.get("leap_month")))
+    clock = read_time(text_in(form, "time"))
+    place = find_place(text_in(form, "place"))
+    latitude, longitude = coordinates_in(form) or ((place.latitude, place.longitude) if place else (None, None))
+    zone = _zone(_zone_name(form, place))
+    local = datetime.combine(day, clock or NOON)
+    return Birth(
+        local=local,
+        zone=zone,
+        moment=local.replace(tzinfo=zone).astimezone(UTC),
+        has_time=clock is not None,
+        zone_assumed=place is None and not text_in(form, "timezone") and not home_zone(text_in(form, "place")),
+        capital=place if place and place.capital_of and coordinates_in(form) is None else None,
+        latitude=latitude,
+        longitude=longitude,
+        place=text_in(form, "place"),
+        gender=choice_in(form, "gender", GENDERS),
+        true_solar_time=bool(form.get("true_solar_time")),
+        late_zi=choice_in(form, "late_zi", LATE_ZI) or "next_day",
+    )
+
+
+def check_birth(info: Mapping[str, Json], now: datetime) -> None:
+    """Refuse a day or a time there is none of, and one that has not come yet where the birth was."""
+    told = read_date(text_in(info, "date"))
+    calendar, leap = _calendar(info, told)
+    day, clock = _solar_date(told.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
+    try:
+        zone: tzinfo = _zone(_zone_name(info, find_place(text_in(info, "place"))))
+    except ToolError:
+        # Somewhere: it is no later than where a day begins first.
+        zone = FIRST_ZONE
+    local = now.astimezone(zone).replace(tzinfo=None)
+    if datetime.combine(day, clock or time.min) > local:
+        told_as = f"{day} {clock:%H:%M}" if clock else f"{day}"
+        raise ToolError(f"The birth, {told_as}, lies in the future: it is {local:%Y-%m-%d %H:%M}. {ASK_AGAIN}")
+
+
+def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
+    """The form a profile keeps: what was given, in one spelling each, with nothing filled in.
+
+    The time zone and the coordinates of a named place are looked up when read, so that a corrected place corrects them.
+    Fields that say nothing of a birth stay as they are.
+    """
+    told = read_date(text_in(info, "date"))
+    calendar, leap = _calendar(info, told)
+    clock = read_time(text_in(info, "time"))
+    _solar_date(told.iso, calendar == "lunar", leap)
+    at = coordinates_in(info)
+    form: dict[str, Json] = {
+        "date": told.iso,
+        "time": None if clock is None else clock.isoformat("minutes" if clock.second == 0 else "seconds"),
+        "place": text_in(info, "place") or None,
+        **({} if at is None else {"latitude": at[0], "longitude": at[1]}),
+        "timezone": text_in(info, "timezone") or None,
+        "gender": read_gender(text_in(info, "gender")),
+        "calendar": "lunar" if calendar == "lunar" else None,
+        "leap_month": leap or None,
+        "true_solar_time": flag_in(info, "true_solar_time") or None,
+        "late_zi": choice_in(info, "late_zi", LATE_ZI),
+    }
+    _zone(_zone_name(form, find_place(text_in(info, "place"))))
+    others = {name: value for name, value in info.items() if name not in form and name not in ("latitude", "longitude")}
+    return {name: value for name, value in form.items() if value is not None} | others
+
+
+def read_gender(text: str) -> Gender | None:
+    """The gender of 女, Female or girl; None of an empty text. Any other is refused: luck cycles go by one of two."""
+    return choice_in({"gender": text}, "gender", GENDERS)
+
+
+def corrected(known: Mapping[str, Json], told: Mapping[str, Json]) -> dict[str, Json]:
+    """What is known of a birth with what was told of it since; to be normalised then.
+
+    A new date is of the calendar that was known, unless its words or `calendar` say which. The leap month stays with
+    its month. Another place has other coordinates and another zone. An empty text takes away what was known.
+    """
+    told = {name: value for name, value in told.items() if value is not None}
+    date_told = read_date(text_in(told, "date")) if text_in(told, "date") else None
+    stale: set[str] = set()
+    if "date" in told and (date_told is None or date_told.calendar):
+        stale.add("calendar")
+    if not _is_same_month(known, told, date_told):
+        stale.add("leap_month")
+    if "place" in told and text_in(told, "place") != known.get("place"):
+        stale.update(OF_A_PLACE)
+    return {**{name: value for name, value in known.items() if name not in stale}, **told}
+
+
+def _is_same_month(known: Mapping[str, Json], told: Mapping[str, Json], date_told: ToldDate | None) -> bool:
+    if "calendar" in told and choice_in(told, "calendar", CALENDARS) != "lunar":
+        return False
+    if date_told is None:
+        return "date" not in told
+    before = str(known.get("date") or "").strip()
+    return date_told.calendar != "solar" and before.startswith(f"{date_told.year:04}-{date_told.month:02}-")
+
+
+def _calendar(info: Mapping[str, Json], told: ToldDate) -> tuple[Calendar, bool]:
+    """The calendar of a date and whether its month is a leap one: by the date's words, or as is said beside it."""
+    given, flag = choice_in(info, "calendar", CALENDARS), flag_in(info, "leap_month")
+    said = f"The birth date {text_in(info, 'date')!r}"
+    if given and told.calendar and given != told.calendar:
+        problem = f"{said} is a {told.calendar} one by its words, but `calendar` is {given}."
+        raise ToolError(f"{problem} Ask which it is, then give the date as the user says it and leave `calendar` out.")
+    if told.leap_month and flag is False:
+        problem = f"{said} is in a leap month by its words, but `leap_month` is false."
+        raise ToolError(
+            f"{problem} Ask which it is, then give the date as the user says it and leave `leap_month` out."
+        )
+    leap = told.leap_month or bool(flag)
+    calendar = told.calendar or given or ("lunar" if leap else "solar")
+    if leap and calendar == "solar":
+        problem = f"{said} is a solar one, and only a lunar month can be a leap month."
+        raise ToolError(f"{problem} Leave `leap_month` out, or give `calendar` as lunar if the date is lunar.")
+    return calendar, leap
+
+
+def _solar_date(iso: str, lunar: bool, leap: bool) -> date:
+    year, month, day = (int(part) for part in iso.split("-"))
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        raise ToolError(f"The year {year} is outside {FIRST_YEAR}-{LAST_YEAR}. Give a birth date within these years.")
+    if lunar:
+        return _from_lunar(year, month, day, leap)
+    try:
+        return date(year, month, day)
+    except ValueError:
+        raise ToolError(f"There is no day {iso} in the solar calendar. {ASK_AGAIN}") from None
+
+
+def _from_lunar(year: int, month: int, day: int, leap: bool) -> date:
+    from tyme4py.lunar import LunarDay, LunarYear  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+    leap_month = LunarYear.from_year(year).get_leap_month()
+    if leap and month != leap_month:
+        has = f"its leap month is {leap_month}" if leap_month else "it has no leap month"
+        raise ToolError(f"Lunar year {year} has no leap month {month}: {has}. Ask whether the month was a leap one.")
+    try:
+        solar = LunarDay.from_ymd(year, -month if leap else month, day).get_solar_day()
+    except ValueError:
+        problem = f"There is no day {year:04}-{month:02}-{day:02} in the lunar calendar."
+        raise ToolError(f"{problem} A lunar month has 29 or 30 days: ask for the date again.") from None
+    return date(solar.get_year(), solar.get_month(), solar.get_day())
+
+
+def _zone_name(form: Mapping[str, Json], place: Place | None) -> str:
+    """The zone that was given, else the place's, else China's: but never for a place that is plainly somewhere else."""
+    if given := text_in(form, "timezone"):
+        return given
+    if place is not None:
+        return place.zone
+    name, at = text_in(form, "place"), coordinates_in(form)
+    at_home = at is None or (
+        CHINA_LATITUDES[0] <= at[0] <= CHINA_LATITUDES[1] and CHINA_LONGITUDES[0] <= at[1] <= CHINA_LONGITUDES[1]
+    )
+    if not at_home or (name and is_abroad(name)):
+        where = name or "these coordinates"
+        problem = f"The time zone of {where} is not known."
+        raise ToolError(f"{problem} Give `timezone` (such as Europe/Paris), or the nearest large city as `place`.")
+    return home_zone(name) or HOME_ZONE
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        if name.lower() in NO_ZONES or name.lower().startswith(NO_ZONE_FOLDERS):
+            raise ValueError(name)
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        problem = f"There is no time zone {name!r}."
+        raise ToolError(f"{problem} Give an IANA name such as Asia/Shanghai or America/New_York.") from None

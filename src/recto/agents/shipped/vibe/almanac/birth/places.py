@@ -1,0 +1,276 @@
+"""Where the larger cities lie, by Chinese or English name, read once from cities.csv. A name it lacks is None."""
+
+from __future__ import annotations
+
+import csv
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import TypeVar
+
+from recto.agents.shipped.vibe.almanac.bilingual import Told
+
+HOME, HOME_ZONE = "中国", "Asia/Shanghai"
+HOME_NAMES, ENGLISH_HOME_NAMES = ("中华人民共和国", "中国"), ("china", "prc")
+# What may follow the name of a province, or of a state.
+_REGION_END = re.compile("(?:维吾尔|壮族|回族)?自治区|特别行政区|省|市|州")
+# What may follow the name of a city: its rank, or a part of it. A bare 区 is a part of some other city: 朝阳区.
+_CITY_END = re.compile(r"(?:市|地区|州|盟|\w*自治州|特别行政区)(?:\w*)|县|\w+(?:区|县|镇|乡|村|街道|旗|市)|")
+_VILLAGE = re.compile("[村镇乡县旗]$")
+_ENGLISH_RANKS = re.compile(r"\b(?:city|shi|province|municipality|sheng|state)\b")
+_DISTRICT = re.compile(r".*\b(?:district|county|qu)\b\s*")
+_CHINESE = re.compile(r"[㐀-鿿]")
+_SEPARATORS = re.compile(r"[\s,·・、/()-]+")
+_ENGLISH_PARTS = re.compile(r"[,·・、/()]+")
+# A part of a city without its rank: 海淀. One sign more may make it another place: 阿里山.
+_PART = re.compile(r"[㐀-鿿]{2,}")
+
+CAPITAL = Told(
+    zh="出生地只到省（{place}），按省会{city}计算；知道城市时请补充。",
+    en="Of the place of birth only the province is known ({place}), so it is taken to be its capital, {city}. Ask for "
+    "the city.",
+)
+Asked = TypeVar("Asked")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A city: its names, degrees north and east, and the IANA name of its time zone.
+
+    `capital_of` is the province that was named, where the city only stands for it.
+    """
+
+    name: str
+    english: str
+    latitude: float
+    longitude: float
+    zone: str
+    capital_of: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    place: Place
+    chinese: tuple[str, ...]
+    english: tuple[str, ...]
+    regions: tuple[str, ...]
+    english_regions: tuple[str, ...]
+
+    @property
+    def at_home(self) -> bool:
+        return self.regions[0] == HOME
+
+
+def find_place(name: str) -> Place | None:
+    """北京, 北京市, 北京海淀, 中国北京, 海淀区，北京, 广东省深圳市南山区, Beijing, "Paris, France".
+
+    A province stands for its capital. Where two cities share an English name and no province is named, it is the one
+    that stands first in the table.
+    """
+    is_chinese = bool(_CHINESE.search(name))
+    parts = [part for part in (_SEPARATORS if is_chinese else _ENGLISH_PARTS).split(_plain(name)) if part.strip()]
+    # From the largest to the smallest, or the other way round.
+    orders = (parts, parts[::-1])
+    return _find_chinese(orders) if is_chinese else _find_english(orders)
+
+
+def _find_chinese(orders: Sequence[Sequence[str]]) -> Place | None:
+    texts = ["".join(parts) for parts in orders]
+    found = _first(_named, texts)
+    if found is None and (province := _first(_province, texts)):
+        return _capital(province)
+    found = found or _first(_with_part, texts) or _first(_without_last, orders)
+    return found.place if found else None
+
+
+def _find_english(orders: Sequence[Sequence[str]]) -> Place | None:
+    whole = [[words for part in parts if (words := _words(_DISTRICT.sub("", part)))] for parts in orders]
+    texts = [" ".join(parts) for parts in whole]
+    found = _first(_english_named, texts)
+    if found is None and (province := _first(_english_province, texts)):
+        return _capital(province)
+    found = found or _english_part(whole[1])
+    return found.place if found else None
+
+
+def _first(look: Callable[[Asked], _Row | None], asked: Sequence[Asked]) -> _Row | None:
+    return next((found for one in asked if (found := look(one))), None)
+
+
+def _capital(row: _Row) -> Place:
+    province = row.regions[1]
+    return row.place if province in row.chinese else replace(row.place, capital_of=province)
+
+
+def capital_note(said: str, capital: Place) -> Told:
+    """That only a province was named, and which city stands for it."""
+    return Told(
+        zh=CAPITAL.zh.format(place=said, city=capital.name), en=CAPITAL.en.format(place=said, city=capital.english)
+    )
+
+
+def is_abroad(name: str) -> bool:
+    """Whether a place that is not in the table is plainly outside China: by its country, its city, or its language."""
+    if home_zone(name):
+        return False
+    plain = _plain(name)
+    if _CHINESE.search(plain):
+        # A village may begin like a city elsewhere: 河内村.
+        foreign = [row for row in _rows() if not row.at_home]
+        cities = () if _VILLAGE.search(plain) else (name for row in foreign for name in row.chinese)
+        return plain.startswith((*(region for row in foreign for region in row.regions), *cities))
+    return True
+
+
+def home_zone(name: str) -> str | None:
+    """The zone of a place in China that is not in the table, by the province or the country it names; else None."""
+    plain = _plain(name)
+    if _CHINESE.search(plain):
+        text = _SEPARATORS.sub("", plain)
+        country = next((home for home in HOME_NAMES if text.startswith(home)), "")
+        lies_in = [row for row in _rows() if row.at_home and text.removeprefix(country).startswith(row.regions[1:])]
+    else:
+        words = f" {_words(plain)} "
+        country = next((home for home in ENGLISH_HOME_NAMES if f" {home} " in words), "")
+        lies_in = [
+            row for row in _rows() if row.at_home and any(f" {name} " in words for name in row.english_regions[1:])
+        ]
+    return lies_in[0].place.zone if lies_in else HOME_ZONE if country else None
+
+
+def _plain(name: str) -> str:
+    """One width, lower case, no accents."""
+    parts = unicodedata.normalize("NFKD", name).lower().replace("臺", "台").replace("’", "'")
+    return "".join(part for part in parts if not unicodedata.combining(part)).replace("ø", "o").strip()
+
+
+def _words(text: str) -> str:
+    """English words with one blank between, without apostrophes, full stops and ranks: `xian`, `new york`."""
+    bare = _SEPARATORS.sub(" ", text.replace("'", "").replace(".", ""))
+    return " ".join(_ENGLISH_RANKS.sub(" ", bare).split())
+
+
+def _named(text: str) -> _Row | None:
+    return next((row for row in _rows() if _says_chinese(row, text)), None)
+
+
+def _with_part(text: str) -> _Row | None:
+    """The city in China that a text begins with, where a part of it follows; the nearest, if there are several."""
+    ends = (
+        (len(form) - len(name), place, row)
+        for place, row in enumerate(_cities_with_parts())
+        for form in _without_regions(row, text)
+        for name in row.chinese
+        if form.startswith(name) and _PART.fullmatch(form, len(name)) and not form[len(name) :].startswith(_provinces())
+    )
+    return min(ends, default=(0, 0, None))[2]
+
+
+def _without_last(parts: Sequence[str]) -> _Row | None:
+    """The city before a part of it that we do not know, 东京 新宿; but not before a country or state it is not in."""
+    *before, last = parts or ("",)
+    if not before or any(last in row.regions for row in _rows()):
+        return None
+    return _named("".join(before)) or _without_last(before)
+
+
+@cache
+def _cities_with_parts() -> tuple[_Row, ...]:
+    """Cities in China, but those with the name of a province that has another capital: a part may be anywhere there."""
+    homes = [row for row in _rows() if row.at_home]
+    capitals = {row.regions: row for row in reversed(homes)}
+    return tuple(row for row in homes if capitals[row.regions] is row or row.regions[1] not in row.chinese)
+
+
+@cache
+def _provinces() -> tuple[str, ...]:
+    return tuple({region for row in _rows() if row.at_home for region in row.regions[1:]})
+
+
+def _says_chinese(row: _Row, text: str) -> bool:
+    names = [name for name in row.chinese if name in text]
+    forms = _without_regions(row, text) if names else ()
+    return any(form.startswith(name) and _CITY_END.fullmatch(form, len(name)) for form in forms for name in names)
+
+
+def _without_regions(row: _Row, text: str) -> Iterator[str]:
+    """A text, then the same without its country, then without its province too."""
+    yield text
+    for region in row.regions:
+        if text.startswith(region):
+            end = _REGION_END.match(text, len(region))
+            text = text[end.end() if end else len(region) :]
+            yield text
+
+
+def _province(text: str) -> _Row | None:
+    bare = text.removeprefix(HOME).removesuffix(HOME)
+    return next(
+        (row for row in _rows() if row.at_home and any(_is_region(bare, name) for name in row.regions[1:])), None
+    )
+
+
+def _is_region(text: str, region: str) -> bool:
+    return text == region or (text.startswith(region) and bool(_REGION_END.fullmatch(text, len(region))))
+
+
+def _english_named(words: str) -> _Row | None:
+    return next((row for row in _rows() if _says_english(row, words)), None)
+
+
+def _english_part(parts: Sequence[str]) -> _Row | None:
+    """The city in China whose part is named, from the largest to the smallest: Pudong, Shanghai; Shenzhen Nanshan."""
+    cities = _cities_with_parts()
+    named = (row for part in parts for row in cities if part in row.english)
+    begun = (row for part in parts for row in cities if part.startswith(tuple(f"{name} " for name in row.english)))
+    return next(named, None) or next(begun, None)
+
+
+def _says_english(row: _Row, words: str) -> bool:
+    return any(
+        words == name or (words.startswith(name + " ") and _all_regions(row, words.removeprefix(name + " ")))
+        for name in row.english
+        if words.startswith(name)
+    )
+
+
+def _all_regions(row: _Row, words: str) -> bool:
+    """Whether words are nothing but names of where the city lies: `texas usa`."""
+    if not words:
+        return True
+    known = (*row.english_regions, *row.english)
+    return any(
+        words == region or (words.startswith(f"{region} ") and _all_regions(row, words[len(region) + 1 :]))
+        for region in known
+    )
+
+
+def _english_province(words: str) -> _Row | None:
+    bare = words.removesuffix("china").strip()
+    return next((row for row in _rows() if row.at_home and bare in row.english_regions[1:]), None)
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    text = files("recto.agents.shipped.vibe.almanac").joinpath("cities.csv").read_text(encoding="utf-8")
+    return tuple(_row(fields) for fields in csv.DictReader(text.splitlines()))
+
+
+def _row(fields: dict[str, str]) -> _Row:
+    chinese = tuple(fields["chinese"].split("|"))
+    return _Row(
+        place=Place(
+            name=chinese[0],
+            english=fields["english"].split("|")[0],
+            latitude=float(fields["latitude"]),
+            longitude=float(fields["longitude"]),
+            zone=fields["zone"],
+        ),
+        chinese=chinese,
+        english=tuple(_words(_plain(name)) for name in fields["english"].split("|")),
+        regions=tuple(fields["regions_chinese"].split("|")),
+        english_regions=tuple(_words(_plain(name)) for name in fields["regions_english"].split("|")),
+    )

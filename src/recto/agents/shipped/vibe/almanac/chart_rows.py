@@ -1,0 +1,105 @@
+"""Charts and draws as a skill keeps them and a model reads them: short rows in one language. Refuses to compute any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import TypeAlias
+
+from recto.agents.shipped.vibe.almanac.bilingual import Locale, Told
+from recto.conversation.json import Json
+
+Row: TypeAlias = dict[str, Json]
+
+PLACES = ("year", "month", "day", "hour")
+NONE = "—"
+AGES = Told(zh="{ages}岁", en="age {ages}")
+NOW = Told(zh="，当前", en=", now")
+BETWEEN = Told(zh="、", en=", ")
+
+
+def told_bazi(chart: Row, locale: Locale) -> Row:
+    """A chart's row, shorter, in the language it is in.
+
+    What is not of the chart itself, such as the ten gods of luck cycles, stands in lines of several words: a word of
+    its own would pass for a feature of the user. How strength is weighed is the same for everybody, and left out.
+    """
+    between, shares = BETWEEN.in_locale(locale), at(chart, "elements", "weights")
+    weights = shares.items() if isinstance(shares, Mapping) else ()
+    return {
+        **told_features(chart, locale),
+        "pillars": {place: _pillar(at(chart, "pillars", place), between) for place in PLACES},
+        "elements": between.join(f"{name} {share}%" for name, share in weights),
+        "strength": {name: at(chart, "strength", name) for name in ("verdict", "score", "reasons")},
+        "favourable": between.join(map(said, items(chart, "favourable"))),
+        "luck": _luck(chart, locale),
+        "this_year": _year(at(chart, "this_year")),
+    }
+
+
+def told_features(chart: Row, locale: Locale) -> Row:
+    """A row with its features in one language: they come in both, and cases have tags of one."""
+    kept = [feature for feature in items(chart, "features") if said(feature).isascii() == (locale == "en")]
+    return {**chart, "features": kept}
+
+
+def brief_draw(drawn: Mapping[str, Json], day: date, locale: Locale) -> Row:
+    """A draw in a line or two, for a list of those before."""
+    cards = BETWEEN.in_locale(locale).join(
+        f"{said(card, 'card')} {said(card, 'orientation')}" for card in items(drawn, "cards")
+    )
+    facts = {name: drawn.get(name) for name in ("spread", "seed", "question")}
+    return {"day": day.isoformat(), **facts, "cards": cards}
+
+
+def at(value: Json, *path: str) -> Json:
+    """What stands at a path of keys; None where nothing does."""
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def items(value: Json, *path: str) -> Sequence[Json]:
+    """The list at a path of keys; none where there is no list."""
+    found = at(value, *path)
+    return found if isinstance(found, Sequence) and not isinstance(found, str) else ()
+
+
+def said(value: Json, *path: str) -> str:
+    """What stands at a path, in words; a dash where nothing does."""
+    found = at(value, *path)
+    return NONE if found is None or found == "" else str(found)
+
+
+def lines(values: Mapping[str, Json]) -> list[str]:
+    """Every value in words, those of a list a line each."""
+    return [line for value in values.values() for line in map(said, items(value) or (value,))]
+
+
+def _pillar(pillar: Json, between: str) -> Row | None:
+    if pillar is None:
+        return None
+    hidden = (_words(one, ("stem", "ten_god")) for one in items(pillar, "hidden"))
+    return {**{name: at(pillar, name) for name in ("pillar", "ten_god", "na_yin")}, "hidden": between.join(hidden)}
+
+
+def _luck(chart: Row, locale: Locale) -> Row | None:
+    luck = at(chart, "luck")
+    if luck is None:
+        return None
+    facts: Row = {name: at(luck, name) for name in ("direction", "starts_after", "starts_on", "ages_are")}
+    return {**facts, "cycles": [_cycle(cycle, locale) for cycle in items(luck, "cycles")]}
+
+
+def _cycle(cycle: Json, locale: Locale) -> str:
+    ages = AGES.in_locale(locale).format(ages=said(cycle, "ages"))
+    now = NOW.in_locale(locale) if at(cycle, "now") else ""
+    return f"{said(cycle, 'years')} ({ages}{now}): {_words(cycle, ('pillar', 'ten_god', 'branch_ten_god'))}"
+
+
+def _year(year: Json) -> str | None:
+    return None if year is None else f"{said(year, 'year')}: {_words(year, ('pillar', 'ten_god', 'branch_ten_god'))}"
+
+
+def _words(value: Json, names: Iterable[str]) -> str:
+    return " ".join(said(value, name) for name in names)

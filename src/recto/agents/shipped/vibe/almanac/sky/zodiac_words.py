@@ -1,0 +1,126 @@
+"""What signs, bodies and aspects are called, in Chinese and English. Refuses to interpret: these are names only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from recto.agents.shipped.vibe.almanac.sky.aspects import AspectKind
+from recto.agents.shipped.vibe.almanac.sky.sky import Body
+
+Locale = Literal["zh", "en"]
+Element = Literal["fire", "earth", "air", "water"]
+Modality = Literal["cardinal", "fixed", "mutable"]
+Reason = Literal["no_time", "no_place", "polar"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name:
+    """One thing in both languages."""
+
+    zh: str
+    en: str
+
+    def told(self, locale: Locale) -> str:
+        """The name in a language."""
+        return self.zh if locale == "zh" else self.en
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """A twelfth of the zodiac. `short` is its Chinese name without the word for sign."""
+
+    short: str
+    en: str
+    element: Element
+    modality: Modality
+
+    @property
+    def name(self) -> Name:
+        return Name(zh=f"{self.short}座", en=self.en)
+
+
+# From 0 degrees on, thirty degrees each.
+SIGNS: tuple[Sign, ...] = (
+    Sign(short="白羊", en="Aries", element="fire", modality="cardinal"),
+    Sign(short="金牛", en="Taurus", element="earth", modality="fixed"),
+    Sign(short="双子", en="Gemini", element="air", modality="mutable"),
+    Sign(short="巨蟹", en="Cancer", element="water", modality="cardinal"),
+    Sign(short="狮子", en="Leo", element="fire", modality="fixed"),
+    Sign(short="处女", en="Virgo", element="earth", modality="mutable"),
+    Sign(short="天秤", en="Libra", element="air", modality="cardinal"),
+    Sign(short="天蝎", en="Scorpio", element="water", modality="fixed"),
+    Sign(short="射手", en="Sagittarius", element="fire", modality="mutable"),
+    Sign(short="摩羯", en="Capricorn", element="earth", modality="cardinal"),
+    Sign(short="水瓶", en="Aquarius", element="air", modality="fixed"),
+    Sign(short="双鱼", en="Pisces", element="water", modality="mutable"),
+)
+
+BODIES: Mapping[Body, Name] = {
+    "sun": Name(zh="太阳", en="Sun"),
+    "moon": Name(zh="月亮", en="Moon"),
+    "mercury": Name(zh="水星", en="Mercury"),
+    "venus": Name(zh="金星", en="Venus"),
+    "mars": Name(zh="火星", en="Mars"),
+    "jupiter": Name(zh="木星", en="Jupiter"),
+    "saturn": Name(zh="土星", en="Saturn"),
+    "uranus": Name(zh="天王星", en="Uranus"),
+    "neptune": Name(zh="海王星", en="Neptune"),
+    "pluto": Name(zh="冥王星", en="Pluto"),
+    "north_node": Name(zh="北交点", en="North Node"),
+}
+ELEMENTS: Mapping[Element, Name] = {
+    "fire": Name(zh="火象", en="fire"),
+    "earth": Name(zh="土象", en="earth"),
+    "air": Name(zh="风象", en="air"),
+    "water": Name(zh="水象", en="water"),
+}
+MODALITIES: Mapping[Modality, Name] = {
+    "cardinal": Name(zh="开创宫", en="cardinal"),
+    "fixed": Name(zh="固定宫", en="fixed"),
+    "mutable": Name(zh="变动宫", en="mutable"),
+}
+ASPECTS: Mapping[AspectKind, Name] = {
+    "conjunction": Name(zh="合相", en="conjunction"),
+    "sextile": Name(zh="六分相", en="sextile"),
+    "square": Name(zh="四分相", en="square"),
+    "trine": Name(zh="三分相", en="trine"),
+    "opposition": Name(zh="对分相", en="opposition"),
+}
+APPLYING = Name(zh="入相", en="applying")
+SEPARATING = Name(zh="出相", en="separating")
+UP_TO = Name(zh="至", en="to")
+# The zone is put in where it is named.
+REASONS: Mapping[Reason, Name] = {
+    "no_time": Name(
+        zh="出生时间未知：上升、中天、宫位和月亮的相位无法确定；"
+        "月亮给出当天（时区 {zone}）的范围，其余为当天正午的位置。",
+        en="The time of birth is not known: no ascendant, midheaven, houses or aspects of the Moon. The Moon is told "
+        "by its range on that day (zone {zone}), everything else as it was at noon.",
+    ),
+    "no_place": Name(
+        zh="出生地的经纬度未知：上升、中天和宫位无法确定；时刻按时区 {zone} 计算。",
+        en="Where the birth was is not known: no ascendant, midheaven or houses. The clock is taken as that of {zone}.",
+    ),
+    "polar": Name(
+        zh="出生地在极圈以内，普拉西德宫制在那里不存在，改用整宫制。",
+        en="The place is within a polar circle, where Placidus has no houses: they are whole signs instead.",
+    ),
+}
+
+
+def sign_at(longitude: float) -> Sign:
+    """The sign a longitude is in."""
+    return SIGNS[int(longitude // 30) % 12]
+
+
+def told_longitude(longitude: float, locale: Locale) -> str:
+    """`金牛座 24°12′`: the sign, and how far into it, to the nearest minute that is still within it."""
+    return f"{sign_at(longitude).name.told(locale)} {told_degrees(longitude % 30, most=30 * 60 - 1)}"
+
+
+def told_degrees(degrees: float, *, most: int = 360 * 60) -> str:
+    """`24°12′`, and never more minutes in all than `most`."""
+    whole, minutes = divmod(min(round(degrees * 60), most), 60)
+    return f"{whole}°{minutes:02}′"

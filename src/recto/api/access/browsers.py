@@ -1,0 +1,131 @@
+"""Headers that keep browsers from doing harm with an answer: on every one, streams too. A handler's own ones stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Message, Send
+
+from recto.errors import SettingsError
+
+SETTING = "RECTO_CORS_ORIGINS"
+ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
+METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
+ALLOWED = "Authorization, Content-Type, Last-Event-ID"
+EXPOSED = b"Retry-After, recto-task-id"
+VARY: Field = (b"vary", b"Origin")
+NO_CONTENT = 204
+# How long a browser need not ask again.
+ASKED_SECONDS = "600"
+
+
+def parse_origins(text: str) -> frozenset[str]:
+    """The origins a setting names, by commas, each as a browser writes it."""
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    for name in names:
+        if name == "*":
+            allowed = "every page on the web could then use a credential it gets hold of. Name each origin"
+            raise SettingsError(name=SETTING, value=name, allowed=allowed)
+        if not ORIGIN.fullmatch(name):
+            allowed = "an origin is written as https://app.example or http://localhost:3000: no path, in small letters"
+            raise SettingsError(name=SETTING, value=name, allowed=allowed)
+    return frozenset(names)
+
+
+class Cors:
+    """What is told to browsers, made once for each origin."""
+
+    def __init__(self, origins: frozenset[str]) -> None:
+        self.is_on = bool(origins)
+        self._fields = {origin: _fields(origin) for origin in origins}
+        self._others = (VARY,) if origins else ()
+
+    def allows(self, origin: str) -> bool:
+        """Whether pages of an origin may use this server."""
+        return origin in self._fields
+
+    def fields(self, headers: Headers) -> Sequence[Field]:
+        """What an answer has to say beside its own headers."""
+        return self._fields.get(headers.get("origin", ""), self._others)
+
+
+def is_preflight(method: str, headers: Headers) -> bool:
+    """Whether a browser asks what a page may send."""
+    return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
+
+
+def preflight() -> Response:
+    """What a page may send. That it is a page of ours is said by the fields of every answer."""
+    told = {
+        "access-control-allow-methods": METHODS,
+        "access-control-allow-headers": ALLOWED,
+        "access-control-max-age": ASKED_SECONDS,
+    }
+    return Response(status_code=NO_CONTENT, headers=told)
+
+
+def _fields(origin: str) -> tuple[Field, ...]:
+    return (
+        VARY,
+        (b"access-control-allow-origin", origin.encode()),
+        (b"access-control-expose-headers", EXPOSED),
+    )
+
+
+Field: TypeAlias = tuple[bytes, bytes]
+
+ALWAYS: tuple[Field, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cache-control", b"no-store"),
+)
+SAME_ORIGIN: Field = (b"cross-origin-resource-policy", b"same-origin")
+# A year, as is usual; a browser takes it only from an answer over https.
+ONLY_HTTPS: Field = (b"strict-transport-security", b"max-age=31536000")
+# Data is no page: if a browser shows it all the same, it loads nothing and stands in no frame.
+NO_PAGE: Field = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+HTML = b"text/html"
+
+
+class Stamp:
+    """The headers of one server, made once."""
+
+    def __init__(self, *, is_https: bool, is_shared: bool) -> None:
+        common = (*ALWAYS, *([ONLY_HTTPS] if is_https else []), *([] if is_shared else [SAME_ORIGIN]))
+        self._page = common
+        self._data = (*common, NO_PAGE)
+
+    def around(self, send: Send, more: Sequence[Field] = ()) -> Stamped:
+        """A `send` that adds them to the answer, and `more` beside what is there."""
+        return Stamped(self, send, more)
+
+    def fields(self, given: Iterable[Field], more: Sequence[Field]) -> list[Field]:
+        """All headers of an answer that has these of its own."""
+        fields = list(given)
+        own = dict(fields)
+        ours = self._page if own.get(b"content-type", b"").lower().startswith(HTML) else self._data
+        return [*fields, *[field for field in ours if field[0] not in own], *more]
+
+
+class Stamped:
+    """Sends one answer, with its headers stamped. Knows whether it has begun."""
+
+    __slots__ = ("_more", "_send", "_stamp", "has_begun")
+
+    def __init__(self, stamp: Stamp, send: Send, more: Sequence[Field]) -> None:
+        self._stamp = stamp
+        self._send = send
+        self._more = more
+        self.has_begun = False
+
+    async def __call__(self, message: Message) -> None:
+        """Send a piece of it."""
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            message = {**message, "headers": self._stamp.fields(message.get("headers", ()), self._more)}
+        await self._send(message)

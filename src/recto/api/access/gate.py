@@ -1,0 +1,259 @@
+"""Who may come in, and how (C3): names a host, comes from a page that may, sends JSON, has a credential, not too often.
+
+Any page may post a form to 127.0.0.1, and any name may lead there. So a server on this machine looks at Host and
+Origin, which a browser writes itself; one that others can reach relies on the credential, which no page can guess.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recto.api.access.audit import RareLines, audit, peer_of
+from recto.api.access.auth import Doorman
+from recto.api.access.browsers import Cors, Stamp, Stamped, is_preflight, parse_origins, preflight
+from recto.api.access.rate import Buckets, neighbourhood
+from recto.api.backend import Delayed, Denied, User, Verdict
+from recto.api.codings import TAKEN, coding_of, is_taken
+from recto.api.problems import problem
+from recto.errors import RectoError, SettingsError
+
+LOGGER = logging.getLogger("recto.api")
+JSON, MERGE, MULTIPART = "application/json", "application/merge-patch+json", "multipart/form-data"
+HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
+ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
+LOOKS = frozenset({"GET", "HEAD", "OPTIONS"})
+WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+PUBLIC = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?(/[^?#]*)?")
+PORTS = {"http": ":80", "https": ":443"}
+# Wrong credentials from one address in a minute; then none is looked at for a while.
+WRONG_PER_MINUTE = 60
+POLICY_VIOLATION = 1008
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateRules:
+    """How strict a gate is. What means nothing raises SettingsError.
+
+    Of `open_paths` and what begins with one of `open_prefixes`, everybody may GET; to `multipart_paths` forms may be
+    posted; `user_requests` are per minute, for each user and, where no credential is needed, each address.
+    """
+
+    is_loopback: bool = True
+    public_url: str | None = None
+    cors_origins: str = ""
+    user_requests: int = 6_000
+    open_paths: frozenset[str] = OPEN_PATHS
+    open_prefixes: tuple[str, ...] = ()
+    multipart_paths: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        parse_origins(self.cors_origins)
+        _public_hosts(self.public_url)
+
+    @property
+    def is_https(self) -> bool:
+        """Whether clients come over https, by way of a proxy."""
+        return (self.public_url or "").lower().startswith("https:")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Why a request goes no further: its status, the code in its body, and what the audit log calls it."""
+
+    status: int
+    code: str
+    told: str
+    reason: str = ""
+    retry: float | None = None
+    codings: str | None = None
+
+
+class Gate:
+    """Lets a request through under the name of its user, or answers it with a refusal. Bodies are not read."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        doorman: Doorman,
+        rules: GateRules,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._app = app
+        self._doorman = doorman
+        self._rules = rules
+        self._hosts = _public_hosts(rules.public_url)
+        self._origins = {f"{'https' if rules.is_https else 'http'}://{host}" for host in self._hosts}
+        self._cors = Cors(parse_origins(rules.cors_origins))
+        self._stamp = Stamp(is_https=rules.is_https, is_shared=self._cors.is_on)
+        self._users = Buckets(rules.user_requests, ticks)
+        self._strangers = Buckets(rules.user_requests, ticks)
+        self._wrong = Buckets(WRONG_PER_MINUTE, ticks)
+        self._lines = RareLines(LOGGER)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Look at the headers; answer, or hand on."""
+        if scope["type"] == "websocket":
+            audit(HTTPConnection(scope), "websocket", status=403)
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+        elif scope["type"] != "http":
+            await self._app(scope, receive, send)
+        else:
+            request = HTTPConnection(scope)
+            await self._answer(request, receive, self._stamp.around(send, self._cors.fields(request.headers)))
+
+    async def _answer(self, request: HTTPConnection, receive: Receive, send: Stamped) -> None:
+        app: ASGIApp = await self._own_answer(request) or self._app
+        try:
+            await app(request.scope, receive, send)
+        except ClientDisconnect:
+            # Nobody is there to be told.
+            return
+        except Exception as error:
+            reason = error.__cause__ or error
+            if send.has_begun and isinstance(reason, RectoError):
+                # Too late to tell the client, which sees its answer break off. It may be that of every stream there is.
+                self._lines.tell(f"answers broke off: {reason}")
+                return
+            # Said here, so that this answer has all the headers too. The error goes on to whoever logs it.
+            if not send.has_begun:
+                told = "Something went wrong in the server. Its log says what: tell whoever runs it."
+                await problem(500, "internal", told)(request.scope, receive, send)
+            raise
+
+    async def _own_answer(self, request: HTTPConnection) -> Response | None:
+        refusal = self._bad_manners(request)
+        if not refusal and self._is_asking(request):
+            return preflight()
+        refusal = refusal or await self._not_admitted(request) or self._may_not(request)
+        if not refusal:
+            return None
+        audit(request, refusal.reason or refusal.code, status=refusal.status)
+        answer = problem(refusal.status, refusal.code, refusal.told, retry=refusal.retry)
+        if refusal.status == 401:  # noqa: PLR2004 - the one status that names a way to come in
+            answer.headers["www-authenticate"] = "Bearer"
+        if refusal.codings:
+            answer.headers["accept-encoding"] = refusal.codings
+        return answer
+
+    def _bad_manners(self, request: HTTPConnection) -> Refusal | None:
+        """What is wrong with a request, whoever sends it."""
+        method, headers = request.scope["method"], request.headers
+        hosts, origin = headers.getlist("host"), headers.get("origin")
+        if self._rules.is_loopback and not self._is_host(hosts):
+            named = f"{', '.join(hosts)[:64]!r}"
+            told = f"The Host header is {named}; this server is reached as 127.0.0.1, localhost or RECTO_PUBLIC_URL."
+            return Refusal(status=421, code="wrong_host", told=told)
+        is_asking = self._is_asking(request)
+        if origin is not None and (is_asking or method in WRITES) and not self._is_origin(origin, is_asking=is_asking):
+            told = f"A page of {origin[:64]!r} may not post here; those of this machine and RECTO_CORS_ORIGINS may."
+            return Refusal(status=403, code="wrong_origin", told=told)
+        return self._bad_body(request) if method in WRITES and _has_body(headers) else None
+
+    def _bad_body(self, request: HTTPConnection) -> Refusal | None:
+        """What is wrong with the way a body comes."""
+        kind, taken = (
+            request.headers.get("content-type", ""),
+            self._media(request.scope["method"], request.scope["path"]),
+        )
+        media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
+        if media not in taken:
+            told = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(taken)}."
+            return Refusal(status=415, code="wrong_media", told=told)
+        codings = "identity" if media == MULTIPART else TAKEN
+        if coding and (media == MULTIPART or not is_taken(coding)):
+            told = f"The content-encoding is {coding[:64]!r}; this body may come as it is, or as one of: {codings}."
+            return Refusal(status=415, code="wrong_media", told=told, codings=codings)
+        return None
+
+    def _is_asking(self, request: HTTPConnection) -> bool:
+        return self._cors.is_on and is_preflight(request.scope["method"], request.headers)
+
+    async def _not_admitted(self, request: HTTPConnection) -> Refusal | None:
+        """Find out who it is. What needs no credential is only counted, by address."""
+        state, credentials = request.scope.setdefault("state", {}), request.headers.getlist("authorization")
+        peer, is_open = peer_of(request), self._is_open(request)
+        if (is_open or not credentials) and (wait := self._strangers.take(neighbourhood(peer))):
+            return _too_many("requests without a credential from this address", wait)
+        if is_open:
+            return None
+        verdict: Verdict
+        if not self._wrong.is_empty and (wait := self._wrong.wait(neighbourhood(peer))):
+            # Others may share the address: whoever has a token or a key is not shut out by their guesses.
+            known = self._doorman.recognise(credentials)
+            if known is None:
+                return _too_many("wrong credentials from this address", wait)
+            verdict = known
+        else:
+            verdict = await self._doorman.admit(credentials)
+        match verdict:
+            case User():
+                state["user"] = verdict
+                return None
+            case Delayed():
+                return Refusal(status=503, code="auth_unavailable", told=verdict.told, retry=verdict.retry)
+            case Denied():
+                # A page can send requests without a credential in its visitor's name: they must not shut them out.
+                if credentials:
+                    self._wrong.take(neighbourhood(peer))
+                return Refusal(status=401, code="unauthorized", told=verdict.told, reason=verdict.reason)
+
+    def _may_not(self, request: HTTPConnection) -> Refusal | None:
+        """What a user may not do, or not so often."""
+        user: User | None = request.scope["state"].get("user")
+        if user is None:
+            return None
+        method = request.scope["method"]
+        if not user.can_write and method not in LOOKS:
+            told = f"This credential may only read; {method[:16]} changes something. Use one that may write."
+            return Refusal(status=403, code="read_only", told=told)
+        if wait := self._users.take(user.name):
+            return _too_many("requests of this user", wait)
+        return None
+
+    def _is_host(self, hosts: list[str]) -> bool:
+        return len(hosts) == 1 and (HOST.fullmatch(hosts[0]) is not None or hosts[0].lower() in self._hosts)
+
+    def _is_origin(self, origin: str, *, is_asking: bool) -> bool:
+        if self._cors.allows(origin) or is_asking:
+            return self._cors.allows(origin)
+        return not self._rules.is_loopback or ORIGIN.fullmatch(origin) is not None or origin.lower() in self._origins
+
+    def _is_open(self, request: HTTPConnection) -> bool:
+        path = request.scope["path"]
+        is_named = path in self._rules.open_paths or path.startswith(self._rules.open_prefixes)
+        return is_named and request.scope["method"] in LOOKS
+
+    def _media(self, method: str, path: str) -> tuple[str, ...]:
+        patches = (MERGE,) if method == "PATCH" else ()
+        return (JSON, *patches, *((MULTIPART,) if path in self._rules.multipart_paths else ()))
+
+
+def _has_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+def _too_many(what: str, wait: float) -> Refusal:
+    told = f"Too many {what} within a minute. Try again in {max(1, round(wait))} seconds."
+    return Refusal(status=429, code="limit_reached", told=told, retry=wait)
+
+
+def _public_hosts(url: str | None) -> frozenset[str]:
+    """What clients write into Host when they come by the public address: with the usual port, or without."""
+    if url is None:
+        return frozenset()
+    found = PUBLIC.fullmatch(url.lower())
+    if not found:
+        allowed = "it is the address clients know this server by, such as https://recto.example"
+        raise SettingsError(name="RECTO_PUBLIC_URL", value=url, allowed=allowed)
+    scheme, host, port = found[1], found[2], found[3] or PORTS[found[1]]
+    return frozenset({host + port, *([host] if port == PORTS[scheme] else [])})

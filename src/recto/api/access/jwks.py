@@ -1,0 +1,134 @@
+"""Keys of an issuer by their url (JWKS): fetched, kept for a while, fetched anew for an unknown id. Bounded in all.
+
+A url that fails costs nobody their access: the keys it gave before stay, for a day at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+import aiohttp
+import jwt
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from recto.api.access.jwt import RETRY_SECONDS, VerifyKey, key_of
+from recto.api.access.rate import is_loopback
+from recto.conversation.json import load_object
+from recto.errors import NOT_SHOWN, SettingsError
+
+LOGGER = logging.getLogger("recto.auth")
+FETCH_SECONDS = 3.0
+MOST_BYTES = 256 * 1024
+MOST_KEYS = 64
+PIECE = 16 * 1024
+OK = 200
+# After so long without a word from the issuer, a key it took back meanwhile is the greater danger.
+KEEP_SECONDS = 86_400.0
+
+
+class JwksKeys:
+    """The keys behind a url. `ticks` is a monotonic clock."""
+
+    def __init__(
+        self, url: str, *, cache_seconds: float, ticks: Callable[[], float], fetch_seconds: float = FETCH_SECONDS
+    ) -> None:
+        self._url = check_jwks_url(url)
+        self._cache_seconds = cache_seconds
+        self._limit = aiohttp.ClientTimeout(total=fetch_seconds)
+        self._ticks = ticks
+        self._keys: tuple[VerifyKey, ...] = ()
+        self._fetched = float("-inf")
+        self._next_try = float("-inf")
+        self._is_well = False
+        self._fetching = asyncio.Lock()
+
+    async def find(self, id: str | None) -> Sequence[VerifyKey] | None:
+        """The keys that may go by an id. One nobody knows is asked for, though not again and again."""
+        if self._is_due(id):
+            async with self._fetching:
+                # Whoever was here before us may have fetched it.
+                if self._is_due(id):
+                    await self._refresh()
+        found = self._named(id)
+        return found if found or self._is_well else None
+
+    def _is_due(self, id: str | None) -> bool:
+        now = self._ticks()
+        is_old = now - self._fetched >= self._cache_seconds
+        return now >= self._next_try and (is_old or not self._named(id))
+
+    def _named(self, id: str | None) -> tuple[VerifyKey, ...]:
+        return tuple(key for key in self._keys if id is None or key.id in (None, id))
+
+    async def _refresh(self) -> None:
+        try:
+            self._keys = parse_jwks(await _fetch(self._url, self._limit))
+            self._fetched = self._ticks()
+            self._is_well = True
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            self._is_well = False
+            LOGGER.warning(
+                "The keys of RECTO_JWT_JWKS_URL (%s) cannot be fetched: %s", urlsplit(self._url).hostname, _kind(error)
+            )
+            if self._ticks() - self._fetched >= KEEP_SECONDS:
+                self._keys = ()
+        self._next_try = self._ticks() + RETRY_SECONDS
+
+
+def check_jwks_url(url: str) -> str:
+    """The url, if keys may be fetched there: over https, or from this machine."""
+    try:
+        address = urlsplit(url)
+        host = address.hostname or ""
+        is_safe = address.scheme == "https" or (address.scheme == "http" and is_loopback(host))
+        _port = address.port
+    except ValueError:
+        host, is_safe = "", False
+    if not host or not is_safe:
+        allowed = "it is the https address of an issuer's keys; http is only taken on this machine"
+        raise SettingsError(name="RECTO_JWT_JWKS_URL", value=NOT_SHOWN, allowed=allowed)
+    return url
+
+
+def parse_jwks(body: bytes) -> tuple[VerifyKey, ...]:
+    """The keys of a set that we can use; others are passed over. What is no set, or has none, raises ValueError."""
+    listed = (load_object(body) or {}).get("keys")
+    rows = listed[:MOST_KEYS] if isinstance(listed, list) else []
+    found = tuple(key for row in rows if isinstance(row, Mapping) and (key := _parse(row)))
+    if not found:
+        raise ValueError("it gave no key for RS256 or ES256")
+    return found
+
+
+def _parse(row: Mapping[str, object]) -> VerifyKey | None:
+    if row.get("use", "sig") != "sig":
+        return None
+    # Only what is public of it: a set that gives a private key away gives us no more than its public half.
+    public = {name: row[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in row}
+    id = row.get("kid")
+    try:
+        kind = {"RSA": RSAAlgorithm, "EC": ECAlgorithm}[str(row.get("kty"))]
+        key = key_of(kind.from_jwk(public), id if isinstance(id, str) else None)
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        return None
+    return key if key and row.get("alg", key.algorithm) == key.algorithm else None
+
+
+async def _fetch(url: str, limit: aiohttp.ClientTimeout) -> bytes:
+    async with aiohttp.ClientSession(timeout=limit) as session, session.get(url, allow_redirects=False) as answer:
+        if answer.status != OK:
+            raise ValueError(f"it answered with {answer.status}")
+        body = b""
+        async for piece in answer.content.iter_chunked(PIECE):
+            body += piece
+            if len(body) > MOST_BYTES:
+                raise ValueError(f"it gave more than {MOST_BYTES} bytes")
+        return body
+
+
+def _kind(error: Exception) -> str:
+    """What went wrong, without the url: it may have a password inside."""
+    return str(error) if type(error) is ValueError else type(error).__name__

@@ -1,0 +1,191 @@
+"""Files under their signed urls: whoever has one may read it, whole or in part. Refuses to let a browser run them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from fastapi import Path
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from recto.api.access.audit import audit
+from recto.api.backend import Backend, backend_of
+from recto.api.problems import problem
+from recto.api.route import Route
+from recto.conversation.attachment import Attachment
+from recto.errors import NotFound
+from recto.files.types.file_type import served_as
+from recto.files.types.names import content_disposition
+from recto.files.urls.signing import FILES, expiry
+
+# How long the storage's own url holds that a reader is sent on to.
+LINK_SECONDS = 60.0
+NO_FILE = (
+    "There is no file under this url. Where it was, the url has expired or the file was deleted: ask for a new url."
+)
+RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
+# Numbers with more digits than any size has are not read.
+DIGITS = 18
+TAG = re.compile(r'(?:W/)?("[^"]*")')
+# A browser's own viewer of PDFs does not open in a sandbox; what a PDF runs, it runs in a sandbox of its own.
+PDF, POLICY, SANDBOX = "application/pdf", "default-src 'none'", "default-src 'none'; sandbox"
+SAFE = {
+    "accept-ranges": "bytes",
+    # Pages elsewhere may show a file they were given the url of.
+    "cross-origin-resource-policy": "cross-origin",
+}
+FileId = Annotated[str, Path(description="The attachment's id.")]
+FileName = Annotated[str, Path(description="Its name, as it stands in the url.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The bytes from `start` up to but not including `end`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """All bytes: no part is asked for, or none that can be told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outside:
+    """A part is asked for that is not there."""
+
+
+Wanted: TypeAlias = Span | Whole | Outside
+
+
+def wanted_range(header: str | None, size: int) -> Wanted:
+    """Which bytes a Range header asks for. Several ranges at once, other units and what cannot be read are all."""
+    found = RANGE.fullmatch(header) if header else None
+    if not found or not (found[1] or found[2]):
+        return Whole()
+    if not found[1]:
+        last = _number(found[2])
+        return Span(start=max(0, size - last), end=size) if last and size else Outside()
+    start, end = _number(found[1]), _number(found[2]) + 1 if found[2] else size
+    if found[2] and end <= start:
+        return Whole()
+    return Span(start=start, end=min(end, size)) if start < size else Outside()
+
+
+def _number(digits: str) -> int:
+    significant = digits.lstrip("0")
+    return int(significant or "0") if len(significant) <= DIGITS else 10**DIGITS
+
+
+def names_tag(header: str | None, tag: str) -> bool:
+    """Whether an If-None-Match header names a version, or any."""
+    return header is not None and (header.strip() == "*" or tag in TAG.findall(header))
+
+
+async def get_file(request: Request, id: FileId, name: FileName) -> Response:
+    """A file, for whoever has its signed url; no credential is needed. Parts of it by `Range`."""
+    del id, name  # They are read, with all else of the url, by who signed it.
+    try:
+        return await _serve(backend_of(request), request)
+    except NotFound:
+        audit(request, "no_file", status=404)
+        return problem(404, "not_found", NO_FILE)
+
+
+async def _serve(backend: Backend, request: Request) -> Response:
+    attachment = await _signed_for(backend, request)
+    headers = _headers(attachment, _seconds_left(backend, request))
+    if names_tag(request.headers.get("if-none-match"), headers["etag"]):
+        return Response(status_code=304, headers=headers)
+    if request.method == "HEAD":
+        return Response(headers={**headers, "content-length": str(attachment.size)})
+    if backend.uploads.redirects and (link := await backend.files.link(attachment, LINK_SECONDS)):
+        return RedirectResponse(link, headers={"cache-control": "no-store"})
+    return await _bytes(backend, attachment, headers, _asked_for(request, attachment, headers["etag"]))
+
+
+async def _signed_for(backend: Backend, request: Request) -> Attachment:
+    target: bytes = request.scope["raw_path"] + b"?" + request.scope["query_string"]
+    id = backend.signer.read_target(target, backend.clock())
+    if id is None:
+        raise NotFound(what="file", id=request.path_params["id"])
+    return await backend.files.open(id)
+
+
+def _seconds_left(backend: Backend, request: Request) -> int:
+    """How long the url of a request still holds."""
+    return max(0, expiry(request.query_params["signature"]) - int(backend.clock().timestamp()) - 1)
+
+
+def _headers(attachment: Attachment, seconds: int) -> dict[str, str]:
+    media, is_shown = served_as(attachment.mime_type)
+    return {
+        **SAFE,
+        "content-type": media,
+        "content-security-policy": POLICY if media == PDF else SANDBOX,
+        "content-disposition": content_disposition(attachment.name, is_shown),
+        "cache-control": f"private, max-age={seconds}",
+        "etag": f'"{attachment.sha256}"',
+    }
+
+
+def _asked_for(request: Request, attachment: Attachment, tag: str) -> Wanted:
+    """The part that is asked for; all, where it was wanted of another version only."""
+    condition = request.headers.get("if-range")
+    if condition is not None and condition.strip() != tag:
+        return Whole()
+    return wanted_range(request.headers.get("range"), attachment.size)
+
+
+async def _bytes(backend: Backend, attachment: Attachment, headers: Mapping[str, str], wanted: Wanted) -> Response:
+    size = attachment.size
+    match wanted:
+        case Outside():
+            refused = problem(416, "wrong_range", f"The file has {size:,} bytes; none of those asked for.")
+            refused.headers["content-range"] = f"bytes */{size}"
+            return refused
+        case Whole():
+            start, end, status, more = 0, size, 200, {}
+        case Span(start=start, end=end):
+            status, more = 206, {"content-range": f"bytes {start}-{end - 1}/{size}"}
+    pieces = backend.files.read(attachment, start, end)
+    # What keeps it from being read is told as long as nothing has been sent.
+    first = await anext(pieces, b"")
+    return _FileResponse(first, pieces, status, {**headers, **more, "content-length": str(end - start)})
+
+
+class _FileResponse(StreamingResponse):
+    """A response that ends the reading it was made for, even if it never began."""
+
+    def __init__(self, first: bytes, rest: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(_chained(first, rest), status, headers)
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self._rest):
+            await super().__call__(scope, receive, send)
+
+
+async def _chained(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=f"{FILES}{{id}}/{{name}}",
+        handler=get_file,
+        tag="attachments",
+        refusals=(404, 416),
+        is_open=True,
+        text="*/*",
+    ),
+)

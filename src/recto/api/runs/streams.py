@@ -1,0 +1,138 @@
+"""Runs as server-sent events: ready bytes, `\\n` line ends, a number on each. Ends when the run does."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeAlias
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from recto.conversation.attachment import SignedUrl, as_sent
+from recto.conversation.events import for_older_client
+from recto.engine.hub import Hub, Listener
+from recto.errors import LimitReached, ServerFull
+from recto.store.ports import StoredEvent, StoredRun
+
+STREAM, JSON = "text/event-stream", "application/json"
+WEIGHT = re.compile(r"q\s*=\s*([01](?:\.\d{0,3})?)")
+HEADERS = {
+    # Exactly this: with a charset some clients do not take it for a stream.
+    "content-type": STREAM,
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",
+}
+HEARTBEAT = b":\n\n"
+NEWEST = "1.0"
+# The most that is handed over at once: what a reader does not take waits in the server.
+PIECE_BYTES = 65_536
+RETRY_SECONDS = 5.0
+OF_USER = (
+    "You have {most} event streams open, which is the limit. Close one, or wait for one to end. A run sent without "
+    "Accept: text/event-stream is taken all the same, and its events can be read later."
+)
+OF_SERVER = "This server has {most} event streams open, which is the limit. Try again in a moment."
+
+Teller: TypeAlias = Callable[[bytes], bytes]
+
+
+def teller(protocol: str | None, url_of: SignedUrl) -> Teller:
+    """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8)."""
+    if protocol == NEWEST:
+        return lambda body: as_sent(body, url_of)
+    return lambda body: for_older_client(as_sent(body, url_of))
+
+
+class OpenStreams:
+    """The streams of this process: so many at once in all and of one user; 0 is no limit."""
+
+    def __init__(self, most: int = 0, of_user: int = 0) -> None:
+        self._most = most
+        self._of_user = of_user
+        self._users: Counter[str] = Counter()
+
+    @contextmanager
+    def one_more(self, user: str) -> Generator[None]:
+        """Count one while it lasts. One too many of a user raises LimitReached, of the server ServerFull."""
+        if self._of_user and self._users[user] >= self._of_user:
+            raise LimitReached(OF_USER.format(most=self._of_user), retry=RETRY_SECONDS)
+        if self._most and self._users.total() >= self._most:
+            raise ServerFull(OF_SERVER.format(most=self._most))
+        self._users[user] += 1
+        try:
+            yield
+        finally:
+            self._users[user] -= 1
+            self._users += Counter()
+
+
+def stream(hub: Hub, run: StoredRun, after: int, told: Teller, held: ExitStack) -> StreamingResponse:
+    """The events of a run behind a number, as they come. `held` is closed at the end, as in all of these."""
+    last = run.last_event if run.status == "ended" else None
+    return _response(_frames(hub.follow(run.id, after, last=last), told), run, held)
+
+
+def stream_new(hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, told: Teller) -> StreamingResponse:
+    """The events of a run that was just admitted, to who listens since before that."""
+    return _response(_frames(hub.hear(listener, 0, is_new=True), told), run, held)
+
+
+def stream_again(
+    run: StoredRun, bodies: Sequence[bytes], after: int, told: Teller, held: ExitStack
+) -> StreamingResponse:
+    """A run whose own events are kept no longer, told by what the log has of it. The last has the number it had."""
+
+    async def once() -> AsyncGenerator[Sequence[StoredEvent]]:
+        # A run that was over before it began had fewer events than there are to tell now.
+        kept = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
+        first = run.last_event - len(kept) + 1
+        numbered = enumerate(kept, start=first)
+        yield [StoredEvent(number=number, body=body) for number, body in numbered if number > after]
+
+    return _response(_frames(once(), told), run, held)
+
+
+def wants_stream(accept: str) -> bool:
+    """Whether a client would have events: it accepts them, and JSON no more than them."""
+    kinds = accept.lower()
+    if STREAM not in kinds:
+        return False
+    weights = dict(map(_weight, kinds.split(",")))
+    return weights.get(STREAM, 0.0) > 0 and weights[STREAM] >= weights.get(JSON, 0.0)
+
+
+def _weight(kind: str) -> tuple[str, float]:
+    """A media type of an Accept header, and how much it is wanted. What is no number is no less than 1."""
+    media, *parameters = (part.strip() for part in kind.split(";"))
+    found = [WEIGHT.fullmatch(parameter) for parameter in parameters]
+    return media, next((float(one[1]) for one in found if one), 1.0)
+
+
+class _Stream(StreamingResponse):
+    """A response that gives up what is held for it, even if it never began."""
+
+    def __init__(self, frames: AsyncGenerator[bytes], headers: Mapping[str, str], held: ExitStack) -> None:
+        super().__init__(frames, headers=headers)
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._held:
+            await super().__call__(scope, receive, send)
+
+
+def _response(frames: AsyncGenerator[bytes], run: StoredRun, held: ExitStack) -> StreamingResponse:
+    return _Stream(frames, HEADERS | {"recto-task-id": run.id}, held)
+
+
+async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], told: Teller) -> AsyncGenerator[bytes]:
+    async for some in events:
+        frame = _frame(some, told) or HEARTBEAT
+        for start in range(0, len(frame), PIECE_BYTES):
+            yield frame[start : start + PIECE_BYTES]
+
+
+def _frame(events: Sequence[StoredEvent], told: Teller) -> bytes:
+    return b"".join([b"id: %d\ndata: %b\n\n" % (event.number, told(event.body)) for event in events])

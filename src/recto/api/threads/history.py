@@ -1,0 +1,106 @@
+"""The route of history: one day of a thread (P13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date
+from typing import Annotated
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.bodies import zone_of
+from recto.api.route import Route
+from recto.api.signed import urls_of
+from recto.api.threads.thread_shapes import HISTORY_EXAMPLE, HistoryShape
+from recto.conversation.history import QUEUED, UrlOf, history_row
+from recto.conversation.input.input_rules import NO_UUID, UUID
+from recto.conversation.json import Json
+from recto.conversation.messages import File, UserMessage
+from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
+from recto.errors import Refused, WireError
+from recto.store.runs.queued import Queued
+from recto.store.threads.history import HistoryDay, HistoryWish
+
+HISTORY = "/api/v1/agent/history"
+SCOPE = "history_day"
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+async def get_history(
+    request: Request,
+    thread: Annotated[str | None, Query(alias="threadId", description="The thread; else your latest.")] = None,
+    before: Annotated[str | None, Query(description="Only days before this one, `YYYY-MM-DD`.")] = None,
+    tz: Annotated[str | None, Query(description="The zone whose days are meant, such as `Asia/Shanghai`.")] = None,
+) -> Response:
+    """The newest day of a thread that has messages, and whether there are older ones."""
+    if thread is not None and not UUID.fullmatch(thread):
+        raise Refused(NO_UUID, where="threadId")
+    backend, owner = backend_of(request), user_of(request).name
+    wish = HistoryWish(
+        thread=thread.lower() if thread else None,
+        before=_day(before) if before is not None else None,
+        zone=zone_of(tz, "tz") if tz is not None else UTC,
+        queued_bytes=backend.bodies.queued_bytes,
+    )
+    found = await backend.store.history(owner, wish)
+    told = [*found.messages, *(one.message for one in found.queued)]
+    has_files = any(isinstance(part, File) for message in told for part in message.parts)
+    refs = await backend.store.file_refs(found.thread) if has_files and found.thread else ()
+    url_of, locale = urls_of(backend, refs), await _locale(backend, owner, found)
+    return json_answer(
+        {
+            "scope": SCOPE,
+            "threadId": found.thread,
+            "day": found.day.isoformat() if found.day else None,
+            "hasMore": found.has_more,
+            "messages": [
+                *(_with_status(history_row(one, url_of, locale), found.statuses) for one in found.messages),
+                *(queued_row(one, url_of) for one in found.queued),
+            ],
+        }
+    )
+
+
+def queued_row(queued: Queued, url_of: UrlOf) -> dict[str, Json]:
+    """A user message that waits for its turn. It has no number yet."""
+    row = history_row(queued.message, url_of)
+    return row | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
+
+
+def _with_status(row: dict[str, Json], statuses: Mapping[str, str]) -> dict[str, Json]:
+    status = statuses.get(str(row["id"]))
+    return row | {"status": status} if status else row
+
+
+async def _locale(backend: Backend, owner: str, found: HistoryDay) -> str:
+    """The language of the agent that answers in a thread. Users have no hints, so where only they spoke it is any."""
+    if found.thread is None or all(isinstance(message, UserMessage) for message in found.messages):
+        return DEFAULT_LOCALE
+    agent = backend.agents.get(await backend.store.thread_agent(owner, found.thread) or "")
+    return agent.locale if agent else DEFAULT_LOCALE
+
+
+def _day(text: str) -> date:
+    try:
+        # Python reads other forms too, such as 20260514.
+        return date.fromisoformat(text if DATE.fullmatch(text) else "")
+    except ValueError as error:
+        problem = f"must be a day as YYYY-MM-DD, such as 2026-05-14; is {text[:64]!r}"
+        raise WireError(where="before", problem=problem) from error
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=HISTORY,
+        handler=get_history,
+        tag="history",
+        answer=HistoryShape,
+        refusals=(404, 422),
+        examples={"answer": HISTORY_EXAMPLE},
+    ),
+)

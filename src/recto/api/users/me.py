@@ -1,0 +1,59 @@
+"""Routes of a user's own data: all of it to take away, all of it to delete."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Annotated
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.route import Route
+from recto.api.threads.routes import stop
+from recto.api.threads.thread_shapes import USER_DELETED_EXAMPLE, UserDeletedShape
+from recto.errors import WireError
+from recto.tools.workspace.workspaces import sweep_workspaces
+
+ME = "/api/v1/agent/me"
+LINES = "application/x-ndjson"
+HEADERS = {"content-disposition": 'attachment; filename="recto-export.ndjson"', "cache-control": "no-store"}
+
+
+async def export_me(request: Request) -> Response:
+    """All there is of you: a JSON object a line, each with its `type`."""
+    lines = backend_of(request).store.export_user(user_of(request).name)
+    return StreamingResponse(lines, headers=HEADERS, media_type=LINES)
+
+
+async def delete_me(
+    request: Request,
+    confirm: Annotated[str | None, Query(description="Your user name, to show that you mean it.")] = None,
+) -> Response:
+    """Delete all there is of you, for good."""
+    backend, name = backend_of(request), user_of(request).name
+    if confirm != name:
+        raise WireError(where="confirm", problem=f"must be your user name, {name!r}: all there is of you is deleted")
+    gone = await backend.store.delete_user(name, today=backend.clock().astimezone(UTC).date())
+    stop(backend, gone.stopped)
+    await backend.files.forget(gone.blobs)
+    if backend.workspaces:
+        await sweep_workspaces(backend.workspaces, backend.store.known_threads)
+    stopped = [run.id for run in gone.stopped]
+    counts = {name: getattr(gone, name) for name in ("threads", "profiles", "days", "attachments", "datasets")}
+    return json_answer({**counts, "stopped": stopped})
+
+
+ROUTES = (
+    Route(method="GET", path=f"{ME}/export", handler=export_me, tag="me", text=LINES),
+    Route(
+        method="DELETE",
+        path=ME,
+        handler=delete_me,
+        tag="me",
+        answer=UserDeletedShape,
+        refusals=(422,),
+        examples={"answer": USER_DELETED_EXAMPLE},
+    ),
+)

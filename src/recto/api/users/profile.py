@@ -1,0 +1,216 @@
+"""Routes of profiles: what is kept of a user, told and changed by themselves; their tier, given by operators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.agents.profile_schema import check_profile
+from recto.api.access.audit import audit
+from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.bodies import NUL, NUL_ESCAPE, read_body
+from recto.api.problems import problem
+from recto.api.route import Route
+from recto.api.shapes import TIME
+from recto.conversation.history import told_time
+from recto.conversation.json import Json, load
+from recto.errors import ToolError, WireError
+from recto.store.users.profiles import ProfileChange, StoredProfile
+from recto.tools.schema_cost import size
+
+PROFILE_BODY: Json = {
+    "birth_info": {"date": "1990-05-15", "time": "14:30", "place": "北京"},
+    "life_context": {"stage": None},
+    "skill_data": {"bazi": None},
+}
+PROFILE_EXAMPLE: Json = {
+    "tier": "free",
+    "profile": {"birth_info": {"date": "1990-05-15", "time": "14:30", "place": "北京"}},
+    "skillData": {"tarot": {"spread": "three"}},
+    "updated": TIME,
+}
+TIER_EXAMPLE: Json = {"user": "anna", "tier": "pro"}
+
+
+class ProfileShape(BaseModel):
+    """What is kept of you: the fields of your profile, and by its name what each skill keeps."""
+
+    tier: str
+    profile: dict[str, object]
+    skill_data: dict[str, object] = Field(alias="skillData")
+    updated: str | None
+
+
+class ProfileBody(BaseModel):
+    """A merge patch (RFC 7396): null forgets, objects are merged, all else is replaced; what is not named stays.
+
+    Every name but `skill_data` is a field of the profile.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    birth_info: dict[str, object] | None = None
+    life_context: dict[str, object] | None = None
+    skill_data: dict[str, object] = {}
+
+
+class TierBody(BaseModel):
+    """What a user is to be."""
+
+    tier: str = Field(pattern="^[a-z0-9_-]{1,32}$")
+
+
+class TierShape(BaseModel):
+    """What a user is."""
+
+    user: str
+    tier: str
+
+
+PROFILE, TIER = "/api/v1/profile", "/api/v1/users/{user}/tier"
+MERGE_MEDIA = "application/merge-patch+json"
+# How deep a body may be nested.
+DEEPEST = 32
+# The strings and numbers of a JSON text; whole numbers of so many digits may have more than 64 bits.
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*')
+MANY_DIGITS = re.compile(rb"[0-9]{19}")
+LEAST, MOST = -(2**63), 2**64 - 1
+SHOWN = 64
+HAS_NUL = "{text!r} holds the character U+0000, which cannot be stored; take it out"
+TOO_BIG = "the whole number {number} has more than 64 bits and would be kept as another; send it as a string"
+SKILL_DATA = "skill_data"
+NOT_YOURS = "Only an operator of this server may give users a tier. Operators are named in RECTO_OPERATORS."
+AgentName = Annotated[
+    str | None, Query(description="Whose schema a change keeps; by default, of who answers on /chat.")
+]
+UserName = Annotated[str, Path(description="The user's name.")]
+
+
+async def get_profile(request: Request, agent: AgentName = None) -> Response:
+    """What is kept of you: your profile, what skills keep, your tier."""
+    backend = backend_of(request)
+    _check_agent(backend, agent)
+    return json_answer(_row(await backend.store.whole_profile(user_of(request).name)))
+
+
+async def change_profile(request: Request, agent: AgentName = None) -> Response:
+    """Change your profile by a merge patch (RFC 7396); `skill_data` changes, or forgets, what skills keep of you."""
+    backend = backend_of(request)
+    _check_agent(backend, agent)
+    body = await _object(request)
+    data = body.get(SKILL_DATA, {})
+    if not isinstance(data, Mapping):
+        raise WireError(where=SKILL_DATA, problem="must be an object that names each skill; null forgets what it keeps")
+    change = ProfileChange(
+        fields={name: value for name, value in body.items() if name != SKILL_DATA},
+        skill_data=data,
+        check=lambda fields: _check_fields(backend, agent, fields),
+    )
+    owner, now = user_of(request).name, backend.clock()
+    return json_answer(_row(await backend.store.change_profile(owner, change, now, backend.profile_bytes)))
+
+
+async def set_tier(request: Request, user: UserName) -> Response:
+    """Give a user a tier. Their runs have it from now on. For operators."""
+    backend = backend_of(request)
+    if user_of(request).name not in backend.operators:
+        audit(request, "not_an_operator", status=403)
+        return problem(403, "not_an_operator", NOT_YOURS)
+    tier = (await _object(request)).get("tier")
+    await backend.store.set_tier(user, tier if isinstance(tier, str) else "", backend.clock())
+    return json_answer({"user": user, "tier": tier})
+
+
+def _check_agent(backend: Backend, agent: str | None) -> None:
+    if agent is not None and agent not in backend.agents:
+        told = f"there is no agent {agent[:64]!r}; known: {', '.join(backend.agents)}"
+        raise WireError(where="agent", problem=told)
+
+
+def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json]) -> None:
+    """Refuse what an agent could not use (S6)."""
+    name = agent or backend.chat_agent
+    schema = backend.agents[name].profile_schema if name in backend.agents else None
+    wrong = check_profile(fields, schema) if schema else None
+    if wrong:
+        raise WireError(where="profile", problem=f"{wrong}. Send what the schema of agent {name!r} allows")
+    try:
+        for check in backend.profile_checks.get(name, ()):
+            check(fields, backend.clock())
+    except ToolError as error:
+        raise WireError(where="profile", problem=str(error)) from error
+
+
+async def _object(request: Request) -> Mapping[str, Json]:
+    """The object a body holds, of which nothing is too deep to be stored, and all is stored as it was sent."""
+    body = await read_body(request, what="Request body")
+    try:
+        value = load(body)
+    except ValueError as error:
+        raise WireError(where="body", problem=f"is no JSON: {error}") from error
+    if not isinstance(value, Mapping):
+        raise WireError(where="body", problem="must be a JSON object")
+    if size(value)[1] > DEEPEST:
+        raise WireError(where="body", problem=f"is nested more than {DEEPEST} deep; make it flatter")
+    if NUL_ESCAPE in body or MANY_DIGITS.search(body):
+        for token in TOKEN.findall(body):
+            _check_token(token)
+    return value
+
+
+def _check_token(token: bytes) -> None:
+    """Refuse a string with U+0000, and a whole number that JSON is read as a fraction for."""
+    if token.startswith(b'"'):
+        if NUL_ESCAPE in token and NUL in (text := str(load(token))):
+            raise WireError(where="body", problem=HAS_NUL.format(text=text[:SHOWN]))
+    elif token.lstrip(b"-").isdigit() and not LEAST <= int(token) <= MOST:
+        raise WireError(where="body", problem=TOO_BIG.format(number=token[:SHOWN].decode()))
+
+
+def _row(profile: StoredProfile) -> Json:
+    return {
+        "tier": profile.tier,
+        "profile": profile.fields,
+        "skillData": profile.skill_data,
+        "updated": told_time(profile.updated) if profile.updated else None,
+    }
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=PROFILE,
+        handler=get_profile,
+        tag="profile",
+        answer=ProfileShape,
+        refusals=(422,),
+        examples={"answer": PROFILE_EXAMPLE},
+    ),
+    Route(
+        method="PATCH",
+        path=PROFILE,
+        handler=change_profile,
+        tag="profile",
+        body=ProfileBody,
+        more_media=(MERGE_MEDIA,),
+        answer=ProfileShape,
+        refusals=(413, 422),
+        examples={"body": PROFILE_BODY, "answer": PROFILE_EXAMPLE},
+    ),
+    Route(
+        method="PUT",
+        path=TIER,
+        handler=set_tier,
+        tag="profile",
+        body=TierBody,
+        answer=TierShape,
+        refusals=(404, 413, 422),
+        examples={"body": {"tier": "pro"}, "answer": TIER_EXAMPLE},
+    ),
+)

@@ -1,0 +1,177 @@
+"""Files put together: where they are kept, how their urls are signed, what pages show of pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from recto.api.access.rate import is_loopback
+from recto.api.files.uploads import UploadRules
+from recto.cli.server_settings import ServerSettings
+from recto.files.attachments import Attachments
+from recto.files.documents.document_cache import Documents, DocumentSettings
+from recto.files.fetch.outbound import Outbound, OutboundSettings
+from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
+from recto.files.parsing.ports import ParseLimits
+from recto.files.ports import FileSettings, Storage
+from recto.files.storage.choose_storage import open_storage
+from recto.files.storage.owner import owner_of, pair
+from recto.files.storage.storage_health import Pulse
+from recto.files.urls.signing import Signer
+from recto.files.urls.signing_keys import load_keys, parse_keys
+from recto.ids import new_id
+from recto.store.store import Store
+from recto.worker.context.pictures import Pictures, PictureSettings
+from recto.worker.context.thread_files import Cabinet
+
+# A storage that does not answer for so long when the server starts cannot be used.
+START_SECONDS = 60.0
+ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - not bound here, only recognised
+
+
+@dataclass(kw_only=True)
+class Address:
+    """Where this server is reached. A port that the system chooses is known once it listens."""
+
+    url: str
+
+    @classmethod
+    def of(cls, settings: ServerSettings) -> Address:
+        """The public address, else the one it is to listen on."""
+        if settings.public_url:
+            return cls(url=settings.public_url.rstrip("/"))
+        host = "127.0.0.1" if settings.host in ANYWHERE else settings.host
+        return cls(url=f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}")
+
+    def learn(self, settings: ServerSettings, url: str) -> None:
+        """The address it listens on, which counts where there is no public one."""
+        port = urlsplit(url).port
+        if not settings.public_url and settings.port == 0:
+            self.url = self.url.removesuffix(":0") + f":{port}"
+
+
+def now() -> datetime:
+    """The time, as everything here tells it."""
+    return datetime.now(UTC)
+
+
+def make_signer(settings: ServerSettings, folder: Path, address: Address) -> Signer:
+    """Signs with the keys that were given, or with those made for this data folder."""
+    keys = parse_keys(settings.signing_keys) if settings.signing_keys else load_keys(folder)
+    return Signer(keys, lambda: address.url)
+
+
+async def open_files(settings: ServerSettings, store: Store, node: str) -> Storage:
+    """The storage of a server that starts: one that is this database's and in order. Raises what keeps it from that."""
+    is_durable = outlives_power(settings, is_shared=store.is_shared)
+    storage = open_storage(settings.storage_url, settings.files_folder, is_durable=is_durable)
+    owner = owner_of(node, is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
+
+    async def begin() -> None:
+        await pair(storage, store, owner, new_id)
+        await storage.remove_leftovers()
+        await storage.probe()
+
+    await Pulse(begin, wait=START_SECONDS).feel()
+    return storage
+
+
+def outlives_power(settings: ServerSettings, *, is_shared: bool) -> bool:
+    """Whether rows survive a power cut, and so files have to. Those of a shared database, PostgreSQL, always do."""
+    return is_shared or settings.synchronous == "FULL"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """What reads documents, and keeps what was read of them. Both end with the server."""
+
+    parsers: Parsers
+    documents: Documents
+
+    async def close(self) -> None:
+        """Nobody reads any more."""
+        await self.documents.close()
+        await self.parsers.close()
+
+
+def make_library(settings: ServerSettings) -> Library:
+    """Child processes that read documents, started when there is one to read."""
+    limits = ParseLimits(
+        seconds=settings.parse_seconds,
+        memory_bytes=settings.parse_memory_bytes,
+        file_bytes=settings.parse_bytes,
+        pages=settings.parse_pages,
+        characters=settings.parse_characters,
+        ocr_pages=settings.ocr_pages,
+        ocr_seconds=settings.ocr_seconds,
+    )
+    kept = DocumentSettings(
+        limits=limits, ocr=settings.ocr, kept_bytes=settings.parsed_bytes, kept_days=settings.parsed_days
+    )
+    pool = PoolSettings(
+        children=settings.parse_children,
+        waiting=settings.parse_waiting,
+        slow_seconds=settings.parse_slow_seconds,
+        folder=settings.data,
+    )
+    parsers = Parsers(pool)
+    return Library(parsers=parsers, documents=Documents(settings.parsed_folder, parsers, kept, clock=now))
+
+
+def make_outbound(settings: ServerSettings) -> Outbound:
+    """The one way to fetch what a url of somebody else's stands for."""
+    limits = OutboundSettings(
+        seconds=settings.fetch_seconds,
+        redirects=settings.fetch_redirects,
+        at_once=settings.fetches,
+        of_user=settings.user_fetches,
+        file_bytes=settings.fetch_bytes,
+    )
+    networks = [part.strip() for part in settings.fetch_networks.split(",") if part.strip()]
+    return Outbound(limits, allowance=networks)
+
+
+def make_cabinet(settings: ServerSettings, storage: Storage, store: Store, signer: Signer, library: Library) -> Cabinet:
+    """Attachments in their storage, what is read of them, and what pages show of pictures."""
+    rules = FileSettings(
+        upload_bytes=settings.upload_bytes,
+        user_bytes=settings.user_bytes,
+        user_files=settings.user_files,
+        unused_seconds=settings.unused_hours * 3_600,
+    )
+    pictures = PictureSettings(
+        count=settings.page_images,
+        each=settings.image_bytes,
+        page=settings.page_image_bytes,
+        by_url=can_be_reached(settings),
+    )
+    return Cabinet(
+        attachments=Attachments(storage, store, rules, clock=now, new_id=new_id, forgotten=library.documents.forget),
+        signer=signer,
+        documents=library.documents,
+        pictures=Pictures(pictures),
+    )
+
+
+def can_be_reached(settings: ServerSettings) -> bool:
+    """Whether a provider can fetch our urls, as far as one can tell from here."""
+    if settings.image_urls is not None:
+        return settings.image_urls
+    host = urlsplit(settings.public_url or "").hostname
+    return host is not None and not is_loopback(host)
+
+
+def upload_rules(settings: ServerSettings) -> UploadRules:
+    """How files may come in over HTTP."""
+    return UploadRules(
+        files=settings.upload_files,
+        seconds=settings.upload_seconds,
+        at_once=settings.uploads,
+        of_user=settings.user_uploads,
+        upload_bytes=settings.upload_bytes,
+        user_bytes=settings.user_bytes,
+        url_seconds=settings.url_seconds,
+        redirects=settings.redirects,
+    )

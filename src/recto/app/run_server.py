@@ -1,0 +1,308 @@
+"""A server from its settings: what lives as long as it does, and in which order it begins and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import timedelta
+from functools import partial
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry, generate_latest
+
+from recto.api.access.auth import AuthSettings, Doorman, check_binding, local_token
+from recto.api.access.gate import GateRules
+from recto.api.access.rate import is_loopback
+from recto.api.backend import Backend, BodyLimits
+from recto.api.connections import ConnectionLimits
+from recto.api.files.attachments import ATTACHMENTS
+from recto.api.listen import listen
+from recto.api.runs.chat import CHAT
+from recto.api.runs.streams import OpenStreams
+from recto.api.server import make_api
+from recto.app.agents import Crew, make_crew, model_of
+from recto.app.files import (
+    Address,
+    Library,
+    make_cabinet,
+    make_library,
+    make_outbound,
+    make_signer,
+    now,
+    open_files,
+    upload_rules,
+)
+from recto.cli.server_settings import ServerSettings
+from recto.config.zones import zone_of_server
+from recto.engine.dispatch import Dispatcher, DispatchSettings
+from recto.engine.hub import Hub, HubSettings
+from recto.engine.janitor import keep_clean
+from recto.files.storage.choose_storage import read_storage_url
+from recto.files.urls.signing import FILES, Signer
+from recto.files.urls.signing_keys import parse_keys
+from recto.ids import new_id
+from recto.models.backoff import BackoffSettings
+from recto.models.prices import load_prices
+from recto.store.database.folder import DataFolder
+from recto.store.database.postgres import PostgresSettings
+from recto.store.database.sqlite import SqliteSettings
+from recto.store.ports import Bounds, Claimant
+from recto.store.store import Store, open_store
+from recto.store.threads.cleaning import Retention
+from recto.telemetry import Telemetry
+from recto.tools.client_schema import SchemaLimits, Schemas
+from recto.tools.registry import Registry
+from recto.tools.workspace.workspaces import sweep_workspaces
+from recto.worker.context.thread_files import Cabinet
+from recto.worker.log_cache import Shelf, ShelfSettings
+from recto.worker.loop import work
+from recto.worker.recorder import RecorderSettings
+from recto.worker.runtime import Point, Workshop, pass_by
+
+LOGGER = logging.getLogger("recto.app")
+# New objects after which cycles among them are looked for.
+GARBAGE_OBJECTS = 20_000
+
+
+def serve(
+    settings: ServerSettings,
+    announce: Callable[[str, str | None], None],
+    reached: Callable[[Point], None] | None = None,
+) -> None:
+    """Serve until told to stop. `announce` is told the url and the token; `reached` where runs are, and may end us."""
+    check_binding(settings.host, _auth(settings, None).has_accounts)
+    folder = DataFolder(settings.data)
+    try:
+        token = _token(settings)
+        crew, address = make_crew(settings), Address.of(settings)
+        doorman, rules = Doorman(_auth(settings, token)), _rules(settings)
+        signer = make_signer(settings, settings.data, address)
+        plan = Plan(settings=settings, folder=folder, crew=crew, signer=signer, reached=reached or pass_by)
+
+        def announced(url: str) -> None:
+            address.learn(settings, url)
+            announce(url, token)
+
+        api, limits = make_api(partial(_living, plan), doorman, rules), _connections(settings)
+        listen(api, settings.host, settings.port, announced, limits)
+    finally:
+        folder.close()
+
+
+def check(settings: ServerSettings) -> Mapping[str, str]:
+    """Raise what would keep this server from starting; else what it would serve. Nothing is opened or written."""
+    # One is made at the start; what it is does not matter here.
+    auth = _auth(settings, settings.token or new_id())
+    check_binding(settings.host, auth.has_accounts)
+    Doorman(auth)
+    _rules(settings)
+    if settings.storage_url:
+        read_storage_url(settings.storage_url)
+    if settings.signing_keys:
+        parse_keys(settings.signing_keys)
+    crew, prices = make_crew(settings), load_prices(settings.prices)
+    return {
+        "agents": ", ".join(crew.agents),
+        "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
+        "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
+        "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in crew.tools.items()),
+        "prices": f"of {prices.as_of}, in {prices.currency}",
+    }
+
+
+def _names(tools: Registry) -> str:
+    return ", ".join(tool.name for tool in tools.values() if tool.is_offered) or "none"
+
+
+def _auth(settings: ServerSettings, token: str | None) -> AuthSettings:
+    given = AuthSettings(**{field.name: getattr(settings, field.name) for field in fields(AuthSettings)})
+    return replace(given, token=token)
+
+
+def _token(settings: ServerSettings) -> str | None:
+    """The token of this machine's own user. Where there are accounts, only one that was asked for."""
+    has_accounts = _auth(settings, None).has_accounts
+    return settings.token if has_accounts else local_token(settings.data, settings.token)
+
+
+def _connections(settings: ServerSettings) -> ConnectionLimits:
+    return ConnectionLimits(**{field.name: getattr(settings, field.name) for field in fields(ConnectionLimits)})
+
+
+def _rules(settings: ServerSettings) -> GateRules:
+    return GateRules(
+        is_loopback=is_loopback(settings.host),
+        public_url=settings.public_url,
+        cors_origins=settings.cors_origins,
+        user_requests=settings.user_requests,
+        open_prefixes=(FILES,),
+        multipart_paths=frozenset({ATTACHMENTS}),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is known before anything is opened."""
+
+    settings: ServerSettings
+    folder: DataFolder
+    crew: Crew
+    signer: Signer
+    reached: Callable[[Point], None]
+
+
+@asynccontextmanager
+async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
+    """Everything that lives as long as the server does."""
+    settings = plan.settings
+    try:
+        store = await _store(settings, plan.folder.database_url)
+        storage = await open_files(settings, store, plan.folder.node())
+        library = make_library(settings)
+        cabinet = make_cabinet(settings, storage, store, plan.signer, library)
+        shop = _workshop(plan, store, cabinet)
+        hub = shop.hub
+        dispatcher = _dispatcher(plan, shop)
+        await dispatcher.start()
+    except Exception as error:
+        api.state.failure = error
+        raise
+    # The first count loads the vocabulary; better now than in somebody's first run.
+    warming = asyncio.create_task(asyncio.to_thread(shop.counter.count, ("Recto",)))
+    cleaning = asyncio.create_task(keep_clean(_cleaning(settings, shop), settings.cleaning_seconds))
+    api.state.backend = _backend(settings, shop, cabinet, dispatcher)
+
+    async def stop() -> None:
+        await dispatcher.stop()
+        # While there is a store to delete from what they have left.
+        await api.state.backend.uploading.stop()
+        hub.close()
+
+    api.state.stop = stop
+    _settle_memory()
+    try:
+        yield
+    finally:
+        await warming
+        cleaning.cancel()
+        with suppress(asyncio.CancelledError):
+            await cleaning
+        await stop()
+        await _close(shop, library)
+
+
+def _settle_memory() -> None:
+    # What is here now stays: looking through it again and again would hold up every stream for a tenth of a second.
+    gc.collect()
+    gc.freeze()
+    # JSON has no cycles to look for: by default the objects of one body would be looked through again and again.
+    gc.set_threshold(GARBAGE_OBJECTS)
+
+
+async def _close(shop: Workshop, library: Library) -> None:
+    """What others work with ends last."""
+    await library.close()
+    for model in (shop.model, *shop.models.values()):
+        await model.aclose()
+    await shop.store.close()
+
+
+def _dispatcher(plan: Plan, shop: Workshop) -> Dispatcher:
+    settings = plan.settings
+    lease = timedelta(seconds=settings.lease_seconds)
+    who = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
+    dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
+    return Dispatcher(shop.store, who, partial(work, shop), clock=now, settings=dispatch)
+
+
+async def _store(settings: ServerSettings, fallback: str) -> Store:
+    sqlite = SqliteSettings(synchronous=settings.synchronous, waiting=settings.waiting_writes)
+    postgres = PostgresSettings(connections=settings.database_connections)
+    return await open_store(settings.database_url or fallback, sqlite=sqlite, postgres=postgres)
+
+
+def _cleaning(settings: ServerSettings, shop: Workshop) -> Mapping[str, Callable[[], Awaitable[int]]]:
+    cabinet = shop.cabinet
+    files = {"files": cabinet.attachments.clean} if cabinet else {}
+    texts = {"texts": partial(cabinet.documents.clean, shop.store.known_blobs)} if cabinet and cabinet.documents else {}
+    folders = partial(sweep_workspaces, settings.workspaces_folder, shop.store.known_threads)
+    return {"rows": partial(_clean_rows, settings, shop.store), **files, **texts, "workspaces": folders}
+
+
+async def _clean_rows(settings: ServerSettings, store: Store) -> int:
+    at = now()
+    events, calls, threads = (
+        at - timedelta(days=days) if days else None
+        for days in (settings.event_days, settings.call_days, settings.thread_days)
+    )
+    done = await store.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
+    return sum(asdict(done).values())
+
+
+def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatcher: Dispatcher) -> Backend:
+    return Backend(
+        store=shop.store,
+        hub=shop.hub,
+        agent=settings.run_agent,
+        chat_agent=settings.chat_agent,
+        agents=shop.agents,
+        tool_names={name: tools.own_names() for name, tools in shop.tools.items()},
+        offered={name: frozenset(offer.name for offer in tools.offers(tools)) for name, tools in shop.tools.items()},
+        profile_checks={name: tools.profile_checks() for name, tools in shop.tools.items()},
+        admit=dispatcher.admit,
+        cancel=dispatcher.cancel,
+        problem=lambda: shop.store.problem or dispatcher.problem,
+        metrics=partial(generate_latest, shop.telemetry.registry),
+        bounds=Bounds(**{field.name: getattr(settings, field.name) for field in fields(Bounds)}),
+        operators=frozenset(name.strip() for name in settings.operators.split(",")),
+        files=cabinet.attachments,
+        signer=cabinet.signer,
+        bodies=BodyLimits(
+            seconds=settings.body_seconds, chat_bytes=settings.chat_bytes, queued_bytes=settings.queued_bytes
+        ),
+        uploads=upload_rules(settings),
+        streams=OpenStreams(settings.streams, settings.user_streams),
+        outbound=make_outbound(settings),
+        profile_bytes=settings.profile_bytes,
+        schemas=shop.schemas,
+        workspaces=shop.workspaces,
+        clock=now,
+        new_id=new_id,
+    )
+
+
+def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
+    settings, crew = plan.settings, plan.crew
+    return Workshop(
+        store=store,
+        hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds, bytes=settings.stream_bytes)),
+        cabinet=cabinet,
+        zone=zone_of_server(settings.timezone),
+        workspaces=settings.workspaces_folder,
+        workspace_bytes=settings.workspace_bytes,
+        vision=settings.vision,
+        profile_bytes=settings.profile_bytes,
+        schemas=Schemas(SchemaLimits(**{field.name: getattr(settings, field.name) for field in fields(SchemaLimits)})),
+        reached=plan.reached,
+        model=model_of(settings, settings.model),
+        models=crew.models,
+        agents=crew.agents,
+        tools=crew.tools,
+        prices=load_prices(settings.prices),
+        shelf=Shelf(
+            store,
+            ShelfSettings(threads=settings.shelf_threads, entries=settings.shelf_entries, bytes=settings.shelf_bytes),
+        ),
+        quoting=asyncio.Semaphore(settings.quotes_at_once),
+        telemetry=Telemetry(CollectorRegistry()),
+        clock=now,
+        chance=random.random,
+        new_id=new_id,
+        backoff=BackoffSettings(base=settings.retry_seconds, retry_after_cap=settings.retry_after_seconds),
+        recorder=RecorderSettings(interval=settings.event_seconds, characters=settings.event_characters),
+    )

@@ -1,0 +1,146 @@
+"""What `recto fold` shows people: what was folded and why, by tool and file, and what that saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from recto.cli.fold.sessions.session import Session
+from recto.page.manifest import Manifest, Part, Receipt
+
+WHY = {
+    "R2": "newer reads",
+    "R5": "newer reads of each",
+    "R8": "old command",
+    "R9": "old search",
+}
+FORMATS = {
+    "openai": "A conversation",
+    "pi": "A pi session",
+    "claude-code": "A Claude Code session",
+    "codex": "A Codex session",
+}
+NOTHING = "Nothing to fold: no result is old enough to be stood for by a newer one."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """Folds of one tool on one file, for one reason."""
+
+    tool: str
+    file: str
+    why: str
+    folds: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """What a conversation costs before and after, what folding takes of that, and what the other steps leave out."""
+
+    before: int
+    after: int
+    folded: int
+    left_out: int
+
+
+def tokens_of_messages(manifest: Manifest) -> Tokens:
+    """The tokens of the conversation; the envelope around it is not the reader's."""
+    messages = [part for part in manifest.parts if part.kind == "message"]
+    before, after = sum(part.tokens_before for part in messages), sum(part.tokens_after for part in messages)
+    folded = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
+    return Tokens(before=before, after=after, folded=folded, left_out=before - after - folded)
+
+
+def report(session: Session, manifest: Manifest, *, every: bool) -> RenderableType:
+    """The whole report; `every` lists each fold instead of each file."""
+    receipts = list(manifest.receipts)
+    table = _each(receipts) if every else _by_file(receipts)
+    body: RenderableType = table if receipts else Text(NOTHING)
+    return Group(Text(_first_lines(session, manifest)), body, *[Text(line) for line in _last_lines(session, manifest)])
+
+
+def _first_lines(session: Session, manifest: Manifest) -> str:
+    tokens = tokens_of_messages(manifest)
+    share = f" ({100 * tokens.folded / tokens.before:.0f} %)" if tokens.before else ""
+    return (
+        f"{FORMATS[session.format]}, {len(session.messages):,} messages: "
+        f"{tokens.before:,} tokens before, {tokens.after:,} after\n"
+        f"Folding saves {tokens.folded:,}{share}, other steps leave out {tokens.left_out:,}."
+    )
+
+
+def lines(receipts: Sequence[Receipt]) -> Iterator[Line]:
+    """Folds by tool and file, the one that saved most first within a tool."""
+    ordered = sorted(receipts, key=_subject)
+    found = [_line(subject, list(group)) for subject, group in groupby(ordered, key=_subject)]
+    return iter(sorted(found, key=lambda line: (line.tool, line.after - line.before, line.file)))
+
+
+def _subject(receipt: Receipt) -> tuple[str, str, str]:
+    return receipt.tool, ", ".join(receipt.paths), receipt.rule
+
+
+def _line(subject: tuple[str, str, str], receipts: Sequence[Receipt]) -> Line:
+    tool, file, rule = subject
+    return Line(
+        tool=tool,
+        file=file or "-",
+        why=f"{rule}: {WHY[rule]}",
+        folds=len(receipts),
+        before=sum(receipt.tokens_before for receipt in receipts),
+        after=sum(receipt.tokens_after for receipt in receipts),
+    )
+
+
+def _by_file(receipts: Sequence[Receipt]) -> Table:
+    table = _table("Tool", "File", "Why")
+    for tool, group in groupby(lines(receipts), key=lambda line: line.tool):
+        of_tool = list(group)
+        for line in of_tool:
+            table.add_row(tool, line.file, line.why, str(line.folds), f"{line.before:,}", f"{line.after:,}")
+        before, after = sum(line.before for line in of_tool), sum(line.after for line in of_tool)
+        folds = sum(line.folds for line in of_tool)
+        table.add_row(tool, "all", "", str(folds), f"{before:,}", f"{after:,}", style="bold")
+        table.add_section()
+    return table
+
+
+def _each(receipts: Sequence[Receipt]) -> Table:
+    table = _table("Tool", "Result", "Why")
+    for receipt in receipts:
+        before, after = f"{receipt.tokens_before:,}", f"{receipt.tokens_after:,}"
+        table.add_row(receipt.tool, receipt.message, f"{receipt.rule}: {receipt.reason}", "1", before, after)
+    return table
+
+
+def _table(*names: str) -> Table:
+    table = Table()
+    for name in names:
+        table.add_column(name, overflow="fold", no_wrap=name == "Tool")
+    for name in ("Folds", "Before", "After"):
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _last_lines(session: Session, manifest: Manifest) -> Iterator[str]:
+    changed = [part for part in manifest.parts if part.kind == "message" and part.decision in ("repaired", "dropped")]
+    for (rule, decision, reason), group in groupby(sorted(changed, key=_change), key=_change):
+        parts = list(group)
+        less = sum(part.tokens_before - part.tokens_after for part in parts)
+        yield f"{decision} ({rule}): {len(parts)} x {reason}, {less:,} tokens less"
+    if manifest.left_alone:
+        yield f"left alone (R6): {len(manifest.left_alone)} results whose call names no file or is not there"
+    yield from session.notes
+    if manifest.tokens.estimated:
+        yield "Tokens are estimates, counted with o200k_base."
+
+
+def _change(part: Part) -> tuple[str, str, str]:
+    return part.rule or "", part.decision, part.reason

@@ -1,0 +1,293 @@
+"""Sessions of Claude Code. The format is its own and changes without notice: rows not known here are passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from recto.cli.fold.sessions.rows import Row, branch_note, ignored_note, lineage, tokens
+from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.conversation.fields import Object, optional_text, optional_time
+from recto.conversation.json import Json
+from recto.conversation.messages import AssistantMessage, AssistantPart, Message, ToolCall, UserMessage
+from recto.errors import WireError
+from recto.page.wire import anthropic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """The rows of one reply of the model; or one row of anything else."""
+
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    """The turns in order, how many compactions the log has, and how many messages are on other branches."""
+
+    turns: tuple[Turn, ...]
+    compactions: int
+    others: int
+
+
+def conversation(rows: Sequence[Row]) -> Conversation:
+    """The way to the newest message outside any sidechain; logs without a tree are read as they stand."""
+    main = _newest_versions(_without_sidechains(rows))
+    path = _path(main)
+    turns = tuple(_turns(path, main))
+    kept = {row.number for turn in turns for row in turn.rows}
+    boundaries = sum(_is_boundary(row.fields) for row in main)
+    summaries = sum(_is_summary(row.fields) for row in main)
+    return Conversation(
+        turns=turns,
+        compactions=max(boundaries, summaries),
+        others=sum(_is_message(row.fields) and row.number not in kept for row in main if not _is_summary(row.fields)),
+    )
+
+
+def _without_sidechains(rows: Sequence[Row]) -> Sequence[Row]:
+    """The main conversation; of the log of a subagent, which is all sidechain, everything."""
+    main = [row for row in rows if not _is_sidechain(row.fields)]
+    return main if any(_is_message(row.fields) for row in main) else rows
+
+
+def _is_sidechain(fields: Object) -> bool:
+    return fields.get("isSidechain") is True or isinstance(fields.get("parent_tool_use_id"), str)
+
+
+def _is_message(fields: Object) -> bool:
+    return fields.get("type") in ("user", "assistant") and isinstance(fields.get("message"), Mapping)
+
+
+def _newest_versions(rows: Sequence[Row]) -> Sequence[Row]:
+    """A row written again under its uuid has its newest content, but keeps its place and its parent.
+
+    Compactions write rows they keep a second time, under the summary.
+    """
+    newest: dict[str, Row] = {}
+    for row in rows:
+        key = _text(row.fields, "uuid") or row.where
+        first = newest.get(key, row)
+        fields = row.fields if first is row else {**row.fields, "parentUuid": first.fields.get("parentUuid")}
+        newest[key] = Row(number=first.number, fields=fields)
+    return tuple(newest.values())
+
+
+def _path(rows: Sequence[Row]) -> Sequence[Row]:
+    by_uuid = {uuid: row for row in rows if (uuid := _text(row.fields, "uuid")) and "parentUuid" in row.fields}
+    leaf = next((uuid for uuid, row in reversed(by_uuid.items()) if _is_message(row.fields)), None)
+    if leaf is None or all(row.fields["parentUuid"] is None for row in by_uuid.values()):
+        return rows
+    return [by_uuid[uuid] for uuid in lineage(leaf, _parents(by_uuid))]
+
+
+def _parents(by_uuid: Mapping[str, Row]) -> Mapping[str, str | None]:
+    parents: dict[str, str | None] = {}
+    previous: str | None = None
+    for uuid, row in by_uuid.items():
+        parent = _text(row.fields, "parentUuid") or _text(row.fields, "logicalParentUuid")
+        if parent not in parents and (_is_boundary(row.fields) or _is_summary(row.fields)):
+            # A compaction cuts the log in two; where it does not say what came before, the row above it did.
+            parent = previous
+        parents[uuid] = parent
+        previous = uuid
+    return parents
+
+
+def _is_boundary(fields: Object) -> bool:
+    return fields.get("subtype") == "compact_boundary"
+
+
+def _is_summary(fields: Object) -> bool:
+    return fields.get("isCompactSummary") is True
+
+
+def _turns(path: Sequence[Row], rows: Sequence[Row]) -> Iterator[Turn]:
+    replies = _replies(rows)
+    results = _results(path, rows)
+    told: set[str] = set()
+    for row in path:
+        reply = _reply_id(row)
+        if reply is None:
+            yield Turn(rows=(row,))
+        elif reply not in told:
+            told.add(reply)
+            turn = Turn(rows=tuple(replies[reply]))
+            yield turn
+            calls = (call for part in turn.rows for call in _ids(part.fields, "tool_use", "id"))
+            yield from (Turn(rows=(results[call],)) for call in calls if call in results)
+
+
+def _replies(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
+    replies: dict[str, list[Row]] = {}
+    for row in rows:
+        reply = _reply_id(row)
+        if reply is not None:
+            replies.setdefault(reply, []).append(row)
+    return replies
+
+
+def _reply_id(row: Row) -> str | None:
+    match row.fields:
+        case {"type": "assistant", "message": {"id": str(id)}}:
+            return id
+        case {"type": "assistant", "message": Mapping()}:
+            return row.where
+        case _:
+            return None
+
+
+def _results(path: Sequence[Row], rows: Sequence[Row]) -> Mapping[str, Row]:
+    """By call, the rows of results beside the path, where the path itself has no result for it."""
+    answered = {call for row in path for call in _ids(row.fields, "tool_result", "tool_use_id")}
+    beside: dict[str, Row] = {}
+    for row in rows:
+        calls = _ids(row.fields, "tool_result", "tool_use_id")
+        if calls and not answered.intersection(calls):
+            beside[calls[0]] = row
+            answered.update(calls)
+    return beside
+
+
+def _ids(fields: Object, kind: str, name: str) -> Sequence[str]:
+    """What the blocks of one kind in a row's message call themselves, or their call."""
+    match fields.get("message"):
+        case {"content": content} if isinstance(content, Sequence) and not isinstance(content, str):
+            blocks = [block for block in content if isinstance(block, Mapping) and block.get("type") == kind]
+            return [id for block in blocks if isinstance(id := block.get(name), str)]
+        case _:
+            return []
+
+
+def _text(fields: Object, name: str) -> str | None:
+    value: Json = fields.get(name)
+    return value if isinstance(value, str) else None
+
+
+TOOLS = SessionTools(reads=("Read",), path_args=("file_path",), terminal=("Bash",), search=("Grep", "Glob"))
+USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+# Rows people see and the model never did.
+UNSEEN = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+
+
+def read(rows: Sequence[Row]) -> Session:
+    """The conversation as the model had it, but whole: summaries of compactions stand for nothing here."""
+    found = conversation(rows)
+    told = [(turn, message) for turn in found.turns for message in _messages(turn)]
+    return Session(
+        format="claude-code",
+        messages=tuple(message for _, message in told),
+        root=next((cwd for row in rows if isinstance(cwd := row.fields.get("cwd"), str)), None),
+        tools=TOOLS,
+        reported={message.id: used for turn, message in told if (used := _reported(turn))},
+        notes=(*ignored_note(found.compactions, "compaction"), *branch_note(found.others)),
+    )
+
+
+def _reported(turn: Turn) -> int:
+    """What the provider counted. The rows of a reply repeat it; the last one is the final word."""
+    counts = [tokens(message.get("usage"), *USAGE) for row in turn.rows if (message := _assistant(row)) is not None]
+    return next((count for count in reversed(counts) if count), 0)
+
+
+def _assistant(row: Row) -> Object | None:
+    match row.fields:
+        case {"type": "assistant", "message": Mapping() as message}:
+            return message
+        case _:
+            return None
+
+
+def _messages(turn: Turn) -> Iterator[Message]:
+    seen = [row for row in turn.rows if not any(row.fields.get(flag) is True for flag in UNSEEN)]
+    if not seen:
+        return
+    match seen[0].fields:
+        case {"type": "assistant", "message": Mapping()}:
+            yield _reply(seen)
+        case {"type": "user", "message": Mapping() as message}:
+            yield from _said(message.get("content"), seen[0])
+        case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}}:
+            # Words typed while the model was at work; they never become a row of their own.
+            yield from _said(prompt, seen[0])
+        case _:
+            return
+
+
+def _reply(rows: Sequence[Row]) -> AssistantMessage:
+    parts = tuple(_calls_once(part for row in rows for part in _reply_parts(row)))
+    return AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=parts)
+
+
+def _calls_once(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
+    """The parts, without calls that a later row repeats: providers refuse the same id twice."""
+    seen: set[str] = set()
+    for part in parts:
+        if isinstance(part, ToolCall) and part.id in seen:
+            continue
+        if isinstance(part, ToolCall):
+            seen.add(part.id)
+        yield part
+
+
+def _reply_parts(row: Row) -> Iterator[AssistantPart]:
+    message = _assistant(row) or {}
+    model = optional_text(message, "model", f"{row.where}: message")
+    for reply in _decoded("assistant", message.get("content"), model, row):
+        if isinstance(reply, AssistantMessage):
+            yield from reply.parts
+
+
+def _said(content: Json, row: Row) -> Iterator[Message]:
+    messages = _decoded("user", content, None, row)
+    spoken = [message for message in messages if not isinstance(message, UserMessage) or message.parts]
+    for index, message in enumerate(spoken):
+        # One row may hold several results; the first has the row's name, the others count on from it.
+        id = f"{_id(row)}.{index}" if index else _id(row)
+        yield replace(message, id=id, time=_time(row))
+
+
+def _decoded(role: str, content: Json, model: str | None, row: Row) -> Sequence[Message]:
+    try:
+        return anthropic.decode([{"role": role, "content": _blocks(content)}], model=model)
+    except WireError as error:
+        place = error.where.replace("messages[0]", "message", 1)
+        raise WireError(where=f"{row.where}: {place}", problem=error.problem) from error
+
+
+def _blocks(content: Json) -> Json:
+    """The blocks without those no provider takes back: empty texts and unsigned thinking."""
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, Sequence):
+        return content
+    return [_block(block) for block in content if not _is_void(block)]
+
+
+def _is_void(block: Json) -> bool:
+    match block:
+        case {"type": "text", "text": ""}:
+            return True
+        case {"type": "thinking"}:
+            return not block.get("signature")
+        case _:
+            return False
+
+
+def _block(block: Json) -> Json:
+    match block:
+        case {"type": "tool_result", "content": content} if not isinstance(content, str):
+            return {**block, "content": _blocks(content)}
+        case {"type": "text"}:
+            return {name: value for name, value in block.items() if value is not None}
+        case _:
+            return block
+
+
+def _id(row: Row) -> str:
+    return optional_text(row.fields, "uuid", row.where) or f"m{row.number}"
+
+
+def _time(row: Row) -> datetime | None:
+    return optional_time(row.fields, "timestamp", row.where)

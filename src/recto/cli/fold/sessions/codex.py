@@ -1,0 +1,222 @@
+"""Rollouts of Codex CLI: bare response items (the old form) and items in envelopes (the new one).
+
+Reasoning stays out: it is encrypted for the Responses API, and no other wire can carry it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from recto.cli.fold.sessions.rows import Row, ignored_note, tokens
+from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.conversation.fields import (
+    Object,
+    as_object,
+    objects,
+    optional_text,
+    optional_time,
+    source_from_url,
+    text_field,
+)
+from recto.conversation.json import Json, dump, load_object
+from recto.conversation.messages import (
+    AssistantMessage,
+    DeveloperMessage,
+    File,
+    Logged,
+    Message,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+TOOLS = SessionTools(terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"))
+ITEMS = frozenset(
+    {
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "local_shell_call",
+        "web_search_call",
+    }
+)
+# What Codex writes above the output of a command, one line for each of its two kinds of shell.
+EXIT_CODE = re.compile(
+    r"Exit code: (?P<shell>-?\d+)\n"
+    r"|(?:Chunk ID: [^\n]*\n)?Wall time: [^\n]*\nProcess exited with code (?P<exec>-?\d+)\n"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What a call of the model cost: its own input, and the total of the session after it."""
+
+    tokens: int
+    total: int
+
+
+def read(rows: Sequence[Row]) -> Session:
+    """The whole log. What one reply said, text and calls, is one message; compactions and rollbacks hide nothing."""
+    messages: list[Message] = []
+    reported: dict[str, int] = {}
+    total = 0
+    for row in rows:
+        match _event(row), messages:
+            case Usage() as usage, _:
+                reported |= _attributed(usage, total, messages, reported)
+                total = usage.total
+            case AssistantMessage() as more, [*_, AssistantMessage() as reply]:
+                messages[-1] = replace(reply, parts=reply.parts + more.parts)
+            case None, _:
+                continue
+            case message, _:
+                messages.append(message)
+    return Session(
+        format="codex",
+        messages=tuple(messages),
+        root=_root(rows),
+        tools=TOOLS,
+        reported=reported,
+        notes=_notes(rows),
+    )
+
+
+def _attributed(usage: Usage, total: int, messages: Sequence[Message], reported: Mapping[str, int]) -> dict[str, int]:
+    """The usage under the newest reply. Codex repeats it with every rate limit: the same total is the same call."""
+    replies = (message.id for message in reversed(messages) if isinstance(message, AssistantMessage))
+    newest = next(replies, None)
+    if newest is None or newest in reported or usage.total == total or not usage.tokens:
+        return {}
+    return {newest: usage.tokens}
+
+
+def _root(rows: Sequence[Row]) -> str | None:
+    for kind in ("session_meta", "turn_context"):
+        for row in rows:
+            match row.fields:
+                case {"type": found, "payload": {"cwd": str(cwd)}} if found == kind:
+                    return cwd
+                case _:
+                    continue
+    return None
+
+
+def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
+    compactions = sum(row.fields.get("type") == "compacted" for row in rows)
+    events = (row.fields.get("payload") for row in rows if row.fields.get("type") == "event_msg")
+    rollbacks = sum(isinstance(event, Mapping) and event.get("type") == "thread_rolled_back" for event in events)
+    return (*ignored_note(compactions, "compaction"), *ignored_note(rollbacks, "rollback"))
+
+
+def _event(row: Row) -> Message | Usage | None:
+    match row.fields:
+        case {"type": "response_item"}:
+            place = f"{row.where}: payload"
+            return _message(as_object(row.fields.get("payload"), place), place, row)
+        case {"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": usage, **info}}}:
+            return Usage(
+                tokens=tokens(usage, "input_tokens"), total=tokens(info.get("total_token_usage"), "total_tokens")
+            )
+        case {"payload": _}:
+            return None
+        case fields:
+            return _message(fields, row.where, row)
+
+
+def _message(item: Object, where: str, row: Row) -> Message | None:
+    logged = Logged(
+        id=optional_text(item, "id", where) or f"m{row.number}",
+        time=optional_time(row.fields, "timestamp", row.where),
+    )
+    match item.get("type"):
+        case "message":
+            return _spoken(item, where, logged)
+        case "function_call":
+            arguments = text_field(item, "arguments", where)
+            return _called(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
+        case "custom_tool_call":
+            arguments = dump({"input": text_field(item, "input", where)}).decode()
+            return _called(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
+        case "local_shell_call":
+            call_id = optional_text(item, "call_id", where) or text_field(item, "id", where)
+            action = as_object(item.get("action"), f"{where}.action")
+            return _called(call_id, "local_shell", dump(action).decode(), logged)
+        case "function_call_output" | "custom_tool_call_output":
+            return _answered(item, where, logged)
+        case _:
+            return None
+
+
+def _spoken(item: Object, where: str, logged: Logged) -> Message | None:
+    parts = tuple(_shown(item.get("content"), f"{where}.content"))
+    text = "\n".join(part.text for part in parts if isinstance(part, Text))
+    match item.get("role"):
+        case "user":
+            return UserMessage(id=logged.id, time=logged.time, parts=parts)
+        case "assistant":
+            return AssistantMessage(id=logged.id, time=logged.time, parts=parts)
+        case "system":
+            return SystemMessage(id=logged.id, time=logged.time, text=text)
+        case "developer":
+            return DeveloperMessage(id=logged.id, time=logged.time, text=text)
+        case _:
+            return None
+
+
+def _called(call_id: str, name: str, arguments: str, logged: Logged) -> AssistantMessage:
+    call = ToolCall(id=call_id, name=name, arguments=arguments)
+    return AssistantMessage(id=logged.id, time=logged.time, parts=(call,))
+
+
+def _answered(item: Object, where: str, logged: Logged) -> ToolMessage | None:
+    call_id = optional_text(item, "call_id", where)
+    if call_id is None:
+        return None
+    parts = tuple(_shown(item.get("output"), f"{where}.output"))
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    error = "error" if texts and _failed(texts[0]) else None
+    return ToolMessage(id=logged.id, time=logged.time, tool_call_id=call_id, parts=parts, error=error)
+
+
+def _shown(content: Json, where: str) -> Iterator[Text | File]:
+    match content:
+        case "":
+            return
+        case str():
+            yield Text(text=content)
+        case Mapping():
+            yield from _shown(text_field(content, "content", where), where)
+        case _:
+            yield from _parts(content, where)
+
+
+def _parts(content: Json, where: str) -> Iterator[Text | File]:
+    for place, block in objects(content, where):
+        match block.get("type"):
+            case "input_text" | "output_text" | "text" if block.get("text"):
+                yield Text(text=text_field(block, "text", place))
+            case "input_image" if block.get("image_url"):
+                source, mime = source_from_url(text_field(block, "image_url", place))
+                yield File(kind="image", source=source, mime_type=mime)
+            case _:
+                continue
+
+
+def _failed(output: str) -> bool:
+    header = EXIT_CODE.match(output)
+    if header:
+        return (header["shell"] or header["exec"]).strip("-0") != ""
+    if not output.startswith("{"):
+        return False
+    match load_object(output):
+        case {"metadata": {"exit_code": int(code)}}:
+            return code != 0
+        case _:
+            return False

@@ -1,0 +1,123 @@
+"""Which kind of conversation a file holds, told by its keys and never by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from recto.cli.fold.sessions import claude_code, codex, pi
+from recto.cli.fold.sessions.rows import Lines, Row, parse
+from recto.cli.fold.sessions.session import Session
+from recto.conversation.fields import Object, kind_of
+from recto.conversation.json import Json
+from recto.errors import NotAConversation, WireError
+from recto.page.wire import anthropic, openai
+
+EXPECTED = "Recto reads an array of messages, an object with `messages`, and session files of pi, Claude Code and Codex"
+ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
+LONGEST_PROBLEM = 400
+MOST_KEYS = 8
+
+Kind: TypeAlias = Literal["message", "conversation", "pi", "claude-code", "codex"]
+
+
+def read_session(data: bytes, *, source: str) -> Session:
+    """The conversation in a file; `source` is what errors call it. What is none raises NotAConversation."""
+    parsed = parse(data, source=source)
+    try:
+        session = _read(parsed, source)
+    except WireError as error:
+        problem = _one_line(f"it cannot be read as a conversation: {error}")
+        raise NotAConversation(source=source, problem=problem) from error
+    if not session.messages:
+        raise NotAConversation(source=source, problem=f"it holds no messages. {EXPECTED}")
+    return session
+
+
+def _read(parsed: Json | Lines, source: str) -> Session:
+    match parsed:
+        case Lines():
+            session = _read_rows(parsed.rows, source)
+            return replace(session, notes=(*_cut_note(parsed.cut), *session.notes))
+        case {"messages": _}:
+            return _read_body(parsed)
+        case Mapping():
+            return _read_rows((Row(number=1, fields=parsed),), source)
+        case str() | bool() | int() | float() | None:
+            raise NotAConversation(source=source, problem=f"it is JSON, but {kind_of(parsed)}. {EXPECTED}")
+        case _:
+            return _read_body({"messages": parsed})
+
+
+def _cut_note(cut: int | None) -> tuple[str, ...]:
+    return () if cut is None else (f"Line {cut}, the last one, is cut off and left out.",)
+
+
+def _read_rows(rows: Sequence[Row], source: str) -> Session:
+    found: Kind | None = next((kind for row in rows if (kind := _kind(row.fields)) is not None), None)
+    match found:
+        case "pi":
+            return pi.read(rows)
+        case "claude-code":
+            return claude_code.read(rows)
+        case "codex":
+            return codex.read(rows)
+        case "message":
+            return _read_body({"messages": [row.fields for row in rows]})
+        case "conversation":
+            raise NotAConversation(source=source, problem="it holds a conversation per line; give Recto one of them")
+        case None:
+            keys = ", ".join(list(rows[0].fields)[:MOST_KEYS]) or "none"
+            problem = _one_line(f"it is JSON, but no conversation (its keys: {keys}). {EXPECTED}")
+            raise NotAConversation(source=source, problem=problem)
+
+
+def _kind(fields: Object) -> Kind | None:
+    match fields:
+        case {"type": "session", "id": str()} | {"kind": "header", "version": int()}:
+            return "pi"
+        case {"type": "message", "message": {"role": str()}}:
+            return "pi"
+        case {"type": "user" | "assistant", "message": {}}:
+            return "claude-code"
+        case {"type": str(), "sessionId": str()} | {"type": "summary", "leafUuid": str()}:
+            return "claude-code"
+        case {"type": "file-history-snapshot"} | {"type": "system", "subtype": str()}:
+            return "claude-code"
+        case {"type": str(), "payload": {}}:
+            return "codex"
+        case {"record_type": str()} | {"id": str(), "timestamp": str(), "instructions": _}:
+            return "codex"
+        case {"type": str(kind)} if kind in codex.ITEMS:
+            return "codex"
+        case {"messages": _}:
+            return "conversation"
+        case {"role": str()}:
+            return "message"
+        case _:
+            return None
+
+
+def _read_body(body: Object) -> Session:
+    model = body.get("model")
+    maker = model if isinstance(model, str) else None
+    messages = body.get("messages")
+    if "system" in body or _speaks_anthropic(messages):
+        return Session(format="openai", messages=anthropic.decode(dict(body), model=maker))
+    return Session(format="openai", messages=openai.decode(messages, model=maker))
+
+
+def _speaks_anthropic(messages: Json) -> bool:
+    contents = (message.get("content") for message in _items(messages) if isinstance(message, Mapping))
+    blocks = (block for content in contents for block in _items(content) if isinstance(block, Mapping))
+    return any(isinstance(kind := block.get("type"), str) and kind in ANTHROPIC_BLOCKS for block in blocks)
+
+
+def _items(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_PROBLEM else line[:LONGEST_PROBLEM] + " ..."

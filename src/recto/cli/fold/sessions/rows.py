@@ -1,0 +1,167 @@
+"""Bytes as JSON: one value, or a row per line. Knows no session format.
+
+Forgives what real files have: byte order marks, UTF-16, halves of surrogate pairs, a last line still being written.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from recto.conversation.fields import Object, kind_of
+from recto.conversation.json import Json, dump, load
+from recto.errors import NotAConversation, WireError
+
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+COMPRESSED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b\x08": "gzip"}
+LARGEST_INTEGER = 2**63
+TOO_DEEP = "it is nested more than 250 levels deep"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """The object on one line; lines are numbered from 1."""
+
+    number: int
+    fields: Object
+
+    @property
+    def where(self) -> str:
+        """Its place, for people."""
+        return f"line {self.number}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """JSON Lines. `cut` is the number of a last line that was no JSON and is left out."""
+
+    rows: tuple[Row, ...]
+    cut: int | None = None
+
+
+def parse(data: bytes, *, source: str) -> Json | Lines:
+    """The JSON in a file. Anything else raises NotAConversation."""
+    text = _plain_text(data, source)
+    lines = [(number, line) for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
+    if not lines:
+        raise NotAConversation(source=source, problem="it is empty")
+    if len(lines) > 1 and _is_object(lines[0][1]):
+        return _parse_lines(lines, source)
+    try:
+        return _load(text)
+    except ValueError as error:
+        raise NotAConversation(source=source, problem=f"it cannot be read as JSON: {_reason(error)}") from error
+
+
+def _plain_text(data: bytes, source: str) -> bytes:
+    if data.startswith(UTF16_MARKS):
+        data = data.decode("utf-16", "replace").encode()
+    for mark, name in COMPRESSED.items():
+        if data.startswith(mark):
+            raise NotAConversation(source=source, problem=f"it is compressed ({name}); decompress it first")
+    if b"\0" in data:
+        raise NotAConversation(source=source, problem="it is a binary file; a conversation is JSON text")
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(_load(line), Mapping)
+    except ValueError:
+        return False
+
+
+def _parse_lines(lines: list[tuple[int, bytes]], source: str) -> Lines:
+    last, _ = lines[-1]
+    rows: list[Row] = []
+    for number, line in lines:
+        try:
+            value = _load(line)
+        except ValueError as error:
+            if number == last:
+                return Lines(rows=tuple(rows), cut=number)
+            problem = f"line {number} cannot be read as JSON: {_reason(error)}; mend it or take it out"
+            raise NotAConversation(source=source, problem=problem) from error
+        if not isinstance(value, Mapping):
+            problem = f"line {number} is {kind_of(value)}; every line of a session is an object"
+            raise NotAConversation(source=source, problem=problem)
+        rows.append(Row(number=number, fields=value))
+    return Lines(rows=tuple(rows))
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        return f"it breaks at {line}column {error.colno}"
+    return str(error)
+
+
+def _load(text: bytes) -> Json:
+    """The value of a JSON text; ValueError when it is none, or one that could not be written again."""
+    try:
+        value = load(text)
+    except ValueError as error:
+        return _load_leniently(text, error)
+    try:
+        dump(value)
+    except WireError as error:
+        raise ValueError(TOO_DEEP) from error
+    return value
+
+
+def _load_leniently(text: bytes, refusal: ValueError) -> Json:
+    # Tools in JavaScript write halves of surrogate pairs, tools in Python write NaN: neither spoils a conversation.
+    try:
+        decoded = text.decode("utf-8", "surrogatepass")
+        return load(dump(json.loads(decoded, parse_int=_integer, parse_constant=lambda _: None)))
+    except (WireError, RecursionError) as error:
+        raise ValueError(TOO_DEEP) from error
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not UTF-8 text") from error
+    except ValueError:
+        raise refusal from None
+
+
+def _integer(digits: str) -> int | float:
+    value = float(digits)
+    return int(digits) if abs(value) < LARGEST_INTEGER else value
+
+
+def lineage(leaf: str, parents: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The ids from the root down to a leaf. A parent that is not there, or is met twice, ends the way up."""
+    return tuple(reversed(tuple(_upwards(leaf, parents))))
+
+
+def _upwards(leaf: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+    seen: set[str] = set()
+    current: str | None = leaf
+    while current is not None and current in parents and current not in seen:
+        seen.add(current)
+        yield current
+        current = parents[current]
+
+
+def tokens(usage: Json, *names: str) -> int:
+    """The sum of the counts a provider reported under these names; what is absent counts nothing."""
+    if not isinstance(usage, Mapping):
+        return 0
+    counts = (usage.get(name) for name in names)
+    return sum(count for count in counts if isinstance(count, int))
+
+
+def ignored_note(count: int, what: str) -> tuple[str, ...]:
+    """A line for people about rows that would have hidden a part of the log."""
+    if not count:
+        return ()
+    subject = f"1 {what} is" if count == 1 else f"{count} {what}s are"
+    return (f"{subject} ignored: the whole log is read.",)
+
+
+def branch_note(count: int) -> tuple[str, ...]:
+    """A line for people about messages that are not on the way to the newest one."""
+    if not count:
+        return ()
+    subject = "1 message on another branch is" if count == 1 else f"{count} messages on other branches are"
+    return (f"{subject} left out.",)

@@ -1,0 +1,88 @@
+"""AG-UI's RunAgentInput: what a client sends to have a run made. Unknown fields are ignored.
+
+It judges form and nothing else: limits and rights are for whoever admits the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from recto.conversation.fields import Object, as_object, objects, optional_text, text_field
+from recto.conversation.input import agui
+from recto.conversation.json import Json, dump
+from recto.conversation.messages import Message, ToolOffer
+from recto.errors import WireError
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInput:
+    """A run as a client asks for it."""
+
+    thread: str
+    run: str
+    parent: str | None = None
+    messages: tuple[Message, ...] = ()
+    tools: tuple[ToolOffer, ...] = ()
+    context: tuple[ContextItem, ...] = ()
+    props: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    protocol: str | None = None
+
+
+def decode_input(body: Json) -> RunInput:
+    """The input as values, from camelCase or snake_case. Wrong types raise a WireError that names the field."""
+    item = as_object(body, "RunAgentInput")
+    if _get(item, "messages") is None:
+        raise WireError(where="messages", problem="is missing; an array is needed")
+    props = _get(item, "forwardedProps")
+    return RunInput(
+        thread=_text(item, "threadId"),
+        run=_text(item, "runId"),
+        parent=optional_text(item, _spelled(item, "parentRunId"), "RunAgentInput"),
+        messages=agui.decode(_get(item, "messages")),
+        tools=tuple(_tools(_get(item, "tools"))),
+        context=tuple(_context(_get(item, "context"))),
+        props=as_object(props, "forwardedProps") if props is not None else {},
+        protocol=optional_text(item, _spelled(item, "protocolVersion"), "RunAgentInput"),
+    )
+
+
+def _spelled(item: Object, camel: str) -> str:
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in camel)
+    return snake if snake in item and camel not in item else camel
+
+
+def _get(item: Object, camel: str) -> Json:
+    return item.get(_spelled(item, camel))
+
+
+def _text(item: Object, camel: str) -> str:
+    found = optional_text(item, _spelled(item, camel), "RunAgentInput")
+    if found is None:
+        raise WireError(where=camel, problem="is missing; a string is needed")
+    return found
+
+
+def _tools(tools: Json) -> Iterator[ToolOffer]:
+    for where, tool in objects(tools, "tools") if tools is not None else ():
+        parameters = tool.get("parameters")
+        schema = as_object(parameters, f"{where}.parameters") if parameters is not None else {"type": "object"}
+        description = optional_text(tool, "description", where) or ""
+        name = text_field(tool, "name", where)
+        yield ToolOffer(name=name, description=description, parameters=dump(schema).decode())
+
+
+def _context(items: Json) -> Iterator[ContextItem]:
+    for where, item in objects(items, "context") if items is not None else ():
+        yield ContextItem(
+            description=text_field(item, "description", where),
+            value=text_field(item, "value", where),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextItem:
+    """Something a client wants the model to know (P12)."""
+
+    description: str
+    value: str

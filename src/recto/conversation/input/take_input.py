@@ -1,0 +1,138 @@
+"""What of a run's input enters the log: the user's words, and results of calls that wait for the client (P3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from recto.conversation.log import Entry, Interrupted, View, view
+from recto.conversation.messages import (
+    FAILED,
+    STATUSES,
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from recto.conversation.next_step import how_answered
+
+EXPIRED = "expired"
+# A longer name would fit into no index.
+MAX_ID = 255
+Sent = TypeVar("Sent", UserMessage, ToolMessage)
+TOO_LATE = "The client did not answer the call of {name} in time, so there is no result. Go on without, or call again."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entering:
+    """When the run was admitted, the id its answer and its files go by, and the tools no client may answer for.
+
+    `turn_id` is the user message's where its own is taken. `patience` is how long a call waits for the client; without
+    it, for ever.
+    """
+
+    admitted: datetime
+    response_id: str
+    turn_id: str = ""
+    new_id: Callable[[], str]
+    own_tools: Collection[str] = ()
+    patience: timedelta | None = None
+
+
+def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> tuple[Entry, ...]:
+    """The entries to append. A client's copies of what others said are never taken.
+
+    The user message of the current turn, sent again as it was, goes on with that turn until that is answered; any other
+    is a new turn, under a new id where its own is taken. A turn that goes on with calls that waited too long has them
+    answered by us.
+    """
+    seen = view(log)
+    waiting = {call.id for call in pending_calls(seen, run.own_tools)}
+    late = waiting and _is_late(seen, run)
+    taken = {entry.id for entry in log}
+    entries: list[Entry] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.tool_call_id in waiting and not late:
+            waiting.remove(message.tool_call_id)
+            entries.append(_named(replace(message, time=run.admitted, error=_error_of(message)), taken, run))
+        elif isinstance(message, UserMessage) and not _goes_on(seen, message):
+            entries.append(_new_turn(message, taken, run))
+    if late and not any(isinstance(entry, UserMessage) for entry in entries):
+        entries += _too_late(seen, run)
+    return tuple(entries)
+
+
+def queued_turn(seen: View, messages: Sequence[Message], run: Entering, taken: Collection[str]) -> UserMessage | None:
+    """The user message of a run that waits, as it will stand in the log where these ids are taken.
+
+    None for one that only brings results to the turn that is current now.
+    """
+    message = next((one for one in messages if isinstance(one, UserMessage)), None)
+    brings_results = any(isinstance(one, ToolMessage) for one in messages)
+    if message is None or (brings_results and _goes_on(seen, message)):
+        return None
+    return _new_turn(message, set(taken), run)
+
+
+def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
+    """The client's calls of the last reply that have no result yet. One that was broken off asked for none.
+
+    `own_tools` tell whose calls are that do not say it themselves.
+    """
+    broken_off = {marker.message for marker in seen.markers if isinstance(marker, Interrupted)}
+    answered: set[str] = set()
+    for message in reversed(seen.messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, UserMessage) or message.id in broken_off:
+            break
+        elif isinstance(message, AssistantMessage):
+            waiting = [call for call in message.tool_calls if call.id not in answered]
+            return tuple(call for call in waiting if call.is_for_client(otherwise=call.name not in own_tools))
+    return ()
+
+
+def _error_of(message: ToolMessage) -> str | None:
+    """What a client calls a failure, never one of our own names for it: those are our answers. A blank is none."""
+    if not (message.error or "").strip():
+        return None
+    return f"{FAILED}{message.error}" if message.error in STATUSES else message.error
+
+
+def _is_late(seen: View, run: Entering) -> bool:
+    reply = next(message for message in reversed(seen.messages) if isinstance(message, AssistantMessage))
+    return run.patience is not None and reply.time is not None and run.admitted - reply.time > run.patience
+
+
+def _too_late(seen: View, run: Entering) -> Iterator[ToolMessage]:
+    for call in pending_calls(seen, run.own_tools):
+        text = Text(text=TOO_LATE.format(name=call.name))
+        yield ToolMessage(id=run.new_id(), time=run.admitted, tool_call_id=call.id, error=EXPIRED, parts=(text,))
+
+
+def _goes_on(seen: View, message: UserMessage) -> bool:
+    """Whether it is the newest that came under its id, as it was, and its turn is the current one and not answered."""
+    current = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
+    if not isinstance(current, UserMessage) or current.parts != message.parts:
+        return False
+    came_as = current.id if current.client_id is None else current.client_id
+    return came_as == message.id and how_answered(seen) is None
+
+
+def _new_turn(message: UserMessage, taken: set[str], run: Entering) -> UserMessage:
+    turn = replace(message, time=run.admitted, response_id=run.response_id)
+    named = _named(turn, taken, run)
+    return named if named is turn else replace(named, client_id=message.id)
+
+
+def _named(message: Sent, taken: set[str], run: Entering) -> Sent:
+    """Under an id nobody has: its own, if that is one."""
+    mine = run.turn_id if isinstance(message, UserMessage) else ""
+    free = [id for id in (message.id, mine) if id and len(id) <= MAX_ID and id not in taken]
+    id = free[0] if free else run.new_id()
+    taken.add(id)
+    return message if id == message.id else replace(message, id=id)

@@ -1,0 +1,263 @@
+"""The log: messages and markers, only ever added to; and the view of it that markers leave (R12, R13, S4).
+
+A marker changes what is seen, never what is stored. A view is worked out anew from the log, so rollback, undo and fork
+need no code of their own anywhere else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias, cast, get_args
+
+from recto.conversation.messages import Logged, Message, UserMessage
+
+# `core` is what a client calls having no skill.
+NO_SKILL = (None, "", "core")
+Finish: TypeAlias = Literal["length", "refused", "filtered"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillChanged(Logged):
+    """From here on the thread works in this skill; None, or `core`, leaves it.
+
+    One that comes with a request follows its user message, so that a rollback to that message takes it back (S4).
+    """
+
+    skill: str | None
+    scenario: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolStarted(Logged):
+    """A tool is about to act for a call of this message. Written before it does, so that it is never started twice."""
+
+    message: str
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldStep(Logged):
+    """Folds up to this message are settled: they are not moved again until the next step."""
+
+    upto: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupted(Logged):
+    """A run was ended from outside while it wrote this message; what it wrote stays."""
+
+    message: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyEnded(Logged):
+    """A reply that did not end by itself: cut at its length, refused by the model, or filtered by the provider."""
+
+    message: str
+    finish: Finish
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolledBack(Logged):
+    """This user message and all that follows it are no longer seen."""
+
+    to: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undone(Logged):
+    """The last rollback is taken back, with what was said after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compacted(Logged):
+    """A summary stands for everything up to and including this message."""
+
+    upto: str
+    summary: str
+
+
+Marker: TypeAlias = SkillChanged | ToolStarted | FoldStep | Interrupted | ReplyEnded | RolledBack | Undone | Compacted
+Entry: TypeAlias = Message | Marker
+MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))
+TURNS_BACK: frozenset[type[Entry]] = frozenset({RolledBack, Undone})
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What is seen of a log: the messages and markers in force, and whether there is a rollback to take back."""
+
+    entries: tuple[Entry, ...] = ()
+    can_undo: bool = False
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation, in order."""
+        return messages_of(self.entries)
+
+    @cached_property
+    def markers(self) -> tuple[Marker, ...]:
+        """The markers in force, in order."""
+        if MARKERS.isdisjoint(map(type, self.entries)):
+            return ()
+        return tuple([entry for entry in self.entries if isinstance(entry, Marker)])
+
+    @cached_property
+    def skill(self) -> SkillChanged | None:
+        """The skill the thread works in; None where it never had one or left it."""
+        last = next((entry for entry in reversed(self.markers) if isinstance(entry, SkillChanged)), None)
+        return last if last and last.skill not in NO_SKILL else None
+
+    @cached_property
+    def compaction(self) -> Compacted | None:
+        """The newest summary whose messages are all still in view."""
+        found = [entry for entry in reversed(self.markers) if isinstance(entry, Compacted)]
+        ids = {message.id for message in self.messages} if found else set[str]()
+        return next((entry for entry in found if entry.upto in ids), None)
+
+    @cached_property
+    def finishes(self) -> Mapping[str, Finish]:
+        """How replies ended that did not end by themselves, by message id."""
+        return {entry.message: entry.finish for entry in self.markers if isinstance(entry, ReplyEnded)}
+
+    @cached_property
+    def turn_start(self) -> int:
+        """The place of the current turn's user message among the messages; their number, where there is none."""
+        places = range(len(self.messages) - 1, -1, -1)
+        return next((place for place in places if self.messages[place].role == "user"), len(self.messages))
+
+
+def messages_of(entries: Sequence[Entry]) -> tuple[Message, ...]:
+    """The messages among some entries."""
+    if MARKERS.isdisjoint(map(type, entries)):
+        return cast("tuple[Message, ...]", tuple(entries))
+    return tuple([entry for entry in entries if not isinstance(entry, Marker)])
+
+
+def view(log: Sequence[Entry]) -> View:
+    """What is seen of a log after all its markers. A rollback to what is not seen changes nothing."""
+    if TURNS_BACK.isdisjoint(map(type, log)):
+        return View(entries=tuple(log))
+    entries: list[Entry] = []
+    hidden: list[tuple[Entry, ...]] = []
+    for entry in log:
+        match entry:
+            case RolledBack(to=to):
+                place = _place_of(entries, to)
+                if place is not None:
+                    hidden.append(tuple(entries))
+                    del entries[place:]
+            case Undone():
+                entries = list(hidden.pop()) if hidden else entries
+            case _:
+                entries.append(entry)
+    return View(entries=tuple(entries), can_undo=bool(hidden))
+
+
+def _place_of(entries: Sequence[Entry], user_message: str) -> int | None:
+    places = (place for place, entry in enumerate(entries) if isinstance(entry, UserMessage))
+    return next((place for place in places if entries[place].id == user_message), None)
+
+
+def fork(log: Sequence[Entry], *, before: str | None = None) -> tuple[Entry, ...]:
+    """The entries a new thread begins with: what is seen of this one, up to a user message where one is named."""
+    entries = view(log).entries
+    place = _place_of(entries, before) if before is not None else None
+    return entries[:place]
+
+
+TurnBack: TypeAlias = RolledBack | Undone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Entries that follow each other and are all in view, by their numbers. `last` None: all that follow."""
+
+    first: int
+    last: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """The numbers in view, as stretches in their order."""
+
+    stretches: tuple[Stretch, ...] = (Stretch(first=1),)
+
+    def __contains__(self, number: int) -> bool:
+        place = bisect_right(self.stretches, number, key=_first) - 1
+        if place < 0:
+            return False
+        last = self.stretches[place].last
+        return last is None or number <= last
+
+    def before(self, number: int) -> Seen:
+        """What of it stands before a number."""
+        return Seen(stretches=_listed(_cut(_linked(self.stretches), number - 1)))
+
+
+def seen_of(turns: Sequence[TurnBack], users: Mapping[str, int]) -> Seen:
+    """What is in view after these, the rollbacks and undos of a log in their order; `users` numbers user messages.
+
+    The numbers are those of the entries `view` keeps, where a log is numbered from 1 without gaps.
+    """
+    now: _Link | None = _Link(1, None, None)
+    hidden: list[_Link | None] = []
+    for turn in turns:
+        number = turn.seq or 0
+        now = _cut(now, number - 1)
+        match turn:
+            case RolledBack(to=to):
+                target = users.get(to)
+                if target is not None and _has(now, target):
+                    hidden.append(now)
+                    now = _cut(now, target - 1)
+            case Undone():
+                now = hidden.pop() if hidden else now
+        now = _Link(number + 1, None, now)
+    return Seen(stretches=_listed(now))
+
+
+class _Link(NamedTuple):
+    """The newest stretch and those before it. What was in view before a rollback shares them with what is after."""
+
+    first: int
+    last: int | None
+    before: _Link | None
+
+
+def _cut(link: _Link | None, last: int) -> _Link | None:
+    """What stands up to a number."""
+    while link is not None and link.first > last:
+        link = link.before
+    if link is None:
+        return None
+    return link if link.last is not None and link.last <= last else link._replace(last=last)
+
+
+def _has(link: _Link | None, number: int) -> bool:
+    while link is not None and link.first > number:
+        link = link.before
+    return link is not None and (link.last is None or number <= link.last)
+
+
+def _listed(link: _Link | None) -> tuple[Stretch, ...]:
+    found: list[Stretch] = []
+    while link is not None:
+        found.append(Stretch(first=link.first, last=link.last))
+        link = link.before
+    return tuple(reversed(found))
+
+
+def _linked(stretches: Sequence[Stretch]) -> _Link | None:
+    link: _Link | None = None
+    for stretch in stretches:
+        link = _Link(stretch.first, stretch.last, link)
+    return link
+
+
+def _first(stretch: Stretch) -> int:
+    return stretch.first

@@ -1,0 +1,206 @@
+"""What a run does next, told from the log and the run alone (DESIGN "The flow").
+
+Resuming after a crash, going on after tools and going on after a client's result are the same question, so they have
+the same answer. A tool that was started is never started again unless it says that it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from recto.conversation.log import Compacted, Entry, Finish, Interrupted, ToolStarted, View, view
+from recto.conversation.messages import AssistantMessage, Message, ToolCall, ToolMessage
+
+Outcome: TypeAlias = Literal[
+    "done",
+    "cancelled",
+    "deadline",
+    "too_many_steps",
+    "bad_arguments",
+    "length",
+    "refused",
+    "filtered",
+    "too_long",
+    "model_failed",
+]
+# The error of a result whose call had arguments the tool cannot take; the model is asked to write them again.
+INVALID_ARGUMENTS = "invalid_arguments"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a run's row says. Everything else is in the log.
+
+    `client_tools` are answered by the client, for calls that do not say it themselves; `repeatable` may be started
+    twice. `full` says that the next page would not fit; `can_compact` is false once compacting has failed. `too_long`
+    counts how often the provider found the page too long, `failures` how often a call of the model failed, both since
+    the model last replied.
+    """
+
+    cancel: bool = False
+    now: datetime | None = None
+    deadline: datetime | None = None
+    failures: int = 0
+    too_long: int = 0
+    full: bool = False
+    can_compact: bool = True
+    client_tools: frozenset[str] = frozenset()
+    repeatable: frozenset[str] = frozenset()
+    max_steps: int = 50
+    max_failures: int = 3
+    max_bad_arguments: int = 3
+    max_calls: int = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallModel:
+    """Set a page and call the model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTools:
+    """Start these calls; settle those that were started and lost, were cut off, or are more than a reply may have."""
+
+    start: tuple[ToolCall, ...] = ()
+    interrupted: tuple[ToolCall, ...] = ()
+    cut_off: tuple[ToolCall, ...] = ()
+    too_many: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compact:
+    """Summarise, then ask again what is next."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitForClient:
+    """These calls are the client's to answer; the run ends and the next one brings the results."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """The run is over."""
+
+    outcome: Outcome
+
+
+Step: TypeAlias = CallModel | RunTools | Compact | WaitForClient | Finished
+
+
+def next_step(log: Sequence[Entry], run: Run) -> Step:
+    """The one thing to do now. What is complete stays complete, whatever was asked or is due since."""
+    seen = view(log)
+    # Where no user spoke, all that was said is the turn: it ends as any other does.
+    turn = seen.messages[seen.turn_start :] or seen.messages
+    reply = _last_reply(turn)
+    if answer := how_answered(seen):
+        return Finished(outcome=answer)
+    if run.cancel:
+        return Finished(outcome="cancelled")
+    if run.deadline is not None and run.now is not None and run.now >= run.deadline:
+        return Finished(outcome="deadline")
+    after = _entries_after(seen, reply) if reply else ()
+    answered = {entry.tool_call_id for entry in after if isinstance(entry, ToolMessage)}
+    waiting = tuple(call for call in reply.tool_calls if call.id not in answered) if reply else ()
+    if reply and waiting:
+        broken_off = _is_broken_off(seen, reply)
+        # A reply that was cut may have ended inside its last call.
+        half = reply.tool_calls[-1] if broken_off or seen.finishes.get(reply.id) == "length" else None
+        beyond = {id(call) for call in reply.tool_calls[run.max_calls :]}
+        within = [call for call in waiting if id(call) not in beyond]
+        too_many = tuple(call for call in waiting if id(call) in beyond)
+        return _answer(within, too_many, _started(log, reply), run, half=half, broken_off=broken_off)
+    return _call_model(seen, turn, run)
+
+
+def how_answered(seen: View) -> Finish | Literal["done"] | None:
+    """How the current turn ended by what the model said; None while it has no answer, or half of one."""
+    reply = _last_reply(seen.messages[seen.turn_start :] or seen.messages)
+    finish = seen.finishes.get(reply.id) if reply else None
+    if reply is None or finish in ("refused", "filtered"):
+        return finish
+    return None if reply.tool_calls or _is_broken_off(seen, reply) else finish or "done"
+
+
+def _last_reply(turn: Sequence[Message]) -> AssistantMessage | None:
+    return next((message for message in reversed(turn) if isinstance(message, AssistantMessage)), None)
+
+
+def _is_broken_off(seen: View, reply: AssistantMessage) -> bool:
+    return any(isinstance(entry, Interrupted) and entry.message == reply.id for entry in _entries_after(seen, reply))
+
+
+def _entries_after(seen: View, reply: AssistantMessage) -> tuple[Entry, ...]:
+    # Models re-use ids of calls, so only what follows the reply answers its calls.
+    place = max(place for place, entry in enumerate(seen.entries) if entry is reply)
+    return seen.entries[place + 1 :]
+
+
+def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
+    # An undo hides what came after the rollback, but not what a tool did then: the whole log is asked, not the view.
+    return {entry.call for entry in log if isinstance(entry, ToolStarted) and entry.message == reply.id}
+
+
+def _answer(
+    within: Sequence[ToolCall],
+    too_many: tuple[ToolCall, ...],
+    started: set[str],
+    run: Run,
+    *,
+    half: ToolCall | None,
+    broken_off: bool,
+) -> Step:
+    start, lost, cut_off = list[ToolCall](), list[ToolCall](), list[ToolCall]()
+    for call in within:
+        is_theirs = call.is_for_client(otherwise=call.name in run.client_tools)
+        # Half a call is never run; and no client is asked for anything by a reply that was broken off.
+        if call is half or (is_theirs and broken_off):
+            cut_off.append(call)
+        elif call.id in started and call.name not in run.repeatable and not is_theirs:
+            lost.append(call)
+        elif not is_theirs:
+            start.append(call)
+    if start or lost or cut_off or too_many:
+        return RunTools(start=tuple(start), interrupted=tuple(lost), cut_off=tuple(cut_off), too_many=too_many)
+    return WaitForClient(calls=tuple(within))
+
+
+def _call_model(seen: View, turn: Sequence[Message], run: Run) -> Step:
+    if not turn:
+        return Finished(outcome="done")
+    replies = sum(1 for message in turn if isinstance(message, AssistantMessage))
+    if replies >= run.max_steps:
+        return Finished(outcome="too_many_steps")
+    if _bad_arguments_in_a_row(turn) > run.max_bad_arguments:
+        return Finished(outcome="bad_arguments")
+    if run.failures >= run.max_failures:
+        return Finished(outcome="model_failed")
+    may_compact = run.can_compact and not _is_just_compacted(seen)
+    if may_compact and (run.full or run.too_long):
+        return Compact()
+    # One compaction and one retry: a provider that finds the page too long even then ends the run.
+    return Finished(outcome="too_long") if run.too_long > (1 if run.can_compact else 0) else CallModel()
+
+
+def _is_just_compacted(seen: View) -> bool:
+    """Whether nothing was said since the last summary: a second one would win nothing."""
+    newest = next((entry for entry in reversed(seen.entries) if isinstance(entry, (Compacted, Message))), None)
+    return isinstance(newest, Compacted)
+
+
+def _bad_arguments_in_a_row(turn: Sequence[Message]) -> int:
+    """How many replies, counted from the last, asked for nothing but calls that no tool could take."""
+    count, results = 0, list[ToolMessage]()
+    for message in reversed(turn):
+        if isinstance(message, ToolMessage):
+            results.append(message)
+        elif isinstance(message, AssistantMessage):
+            if not results or any(result.error != INVALID_ARGUMENTS for result in results):
+                break
+            count, results = count + 1, []
+    return count

@@ -1,0 +1,219 @@
+"""`uiSchema` v2.0 from the `ui_hints` of a tool result or an answer (P14): whatever the hints, what comes out is safe.
+
+Hints are outside input: they are looked through first, then compiled; where either refuses, their words are said as
+one text. Nothing is raised and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, cast
+
+from recto.conversation.json import Json, scrub
+from recto.conversation.messages import language
+from recto.conversation.ui.hint_fields import (
+    LARGEST,
+    Hints,
+    Node,
+    a_number,
+    an_object,
+    choice,
+    is_given,
+    is_list,
+    is_object,
+)
+from recto.conversation.ui.safe_text import INLINE_IMAGE, is_script, plain_text
+from recto.conversation.ui.ui_nodes import compile_hints, compile_node, document_status
+from recto.conversation.ui.ui_schema import LOCALE, META, STATUSES, THEMES, VERSION
+from recto.errors import WireError
+
+DEFAULT_LOCALE = "zh-CN"
+NOTHING_TO_SAY = {"zh": "（这里的内容无法显示）", "en": "(This content cannot be shown)"}
+CUT = "…"
+# Fields that steer a renderer; people are never told what they hold.
+SILENT = frozenset(
+    {
+        *("type", "role", "status", "theme", "appearance", "direction", "style", "kind", "language", "url", "href"),
+        *("src", "image", "version", "locale", "meta"),
+    }
+)
+_LOCALE = re.compile(LOCALE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UiLimits:
+    """How large hints may be: depth and number of nodes, and of the hints themselves, whatever they mean.
+
+    `text` is for one string but a picture's bytes, `characters` for all of them together, keys included.
+    """
+
+    depth: int = 16
+    nodes: int = 500
+    values: int = 10_000
+    text: int = 20_000
+    characters: int = 262_144
+    meta: int = 200
+
+    @property
+    def levels(self) -> int:
+        """How deep values may stand in one another: a node and its list are two, a cell in a table three more."""
+        return 2 * self.depth + 4
+
+
+DEFAULTS = UiLimits()
+
+
+def compile_ui(
+    hints: object,
+    *,
+    locale: str = DEFAULT_LOCALE,
+    meta: Mapping[str, str] | None = None,
+    limits: UiLimits = DEFAULTS,
+) -> dict[str, Json] | None:
+    """The `uiSchema` of the hints; None where there are none (None, or an empty object).
+
+    Hints are simple ones (`title`, `body` ...), or a tree: `root`, or a node itself; beside `root` only `status` and
+    `theme` are read. Fields nobody knows are left out. Hints that are hostile, of a wrong type or too large become
+    one text of what can be said.
+    """
+    if hints is None or (is_object(hints) and not hints):
+        return None
+    try:
+        root, status, theme = _compiled(hints, limits)
+    except WireError:
+        root, status, theme = _said(hints, locale, limits), *_look_of(hints)
+    known = _meta(meta or {}, limits)
+    return {
+        "version": VERSION,
+        "locale": locale if _LOCALE.fullmatch(locale) else DEFAULT_LOCALE,
+        "status": status,
+        "theme": theme,
+        **({"meta": known} if known else {}),
+        "root": root,
+    }
+
+
+def _compiled(hints: object, limits: UiLimits) -> tuple[Node, str, str]:
+    _look_through(hints, limits)
+    known = an_object(hints, "ui_hints")
+    root = _root(known)
+    depths = tuple(_depths(root))
+    if len(depths) > limits.nodes or max(depths) > limits.depth:
+        raise WireError(where="ui_hints", problem=f"{len(depths)} nodes, {max(depths)} deep. The limits are {limits}.")
+    return root, document_status(known), choice(known, "theme", THEMES) if is_given(known, "theme") else THEMES[0]
+
+
+class _Seen(NamedTuple):
+    """A value in the hints, how deep it stands, and the key it stands under; of a list's item, the list's."""
+
+    key: object
+    depth: int
+    value: object
+
+
+def _look_through(hints: object, limits: UiLimits) -> None:
+    """Refuses what JSON cannot carry and what is too large. A ring has no end, so it is too deep."""
+    characters = 0
+    for count, seen in enumerate(_walk(_Seen("", 1, hints), limits.levels)):
+        characters += _check(seen.value, limits)
+        if count >= limits.values or characters > limits.characters or seen.depth > limits.levels:
+            raise WireError(where="ui_hints", problem=f"too many or too deep values. The limits are {limits}.")
+
+
+def _walk(seen: _Seen, levels: int) -> Iterator[_Seen]:
+    """Every value in the order written, down to the first level too many."""
+    yield seen
+    if seen.depth > levels:
+        return
+    inner: Iterable[tuple[object, object]] = ()
+    if is_object(seen.value):
+        inner = seen.value.items()
+    elif is_list(seen.value):
+        inner = ((seen.key, item) for item in seen.value)
+    for key, value in inner:
+        yield from _walk(_Seen(key, seen.depth + 1, value), levels)
+
+
+def _check(value: object, limits: UiLimits) -> int:
+    """How many characters the value itself has, its keys if it is an object; refuses what is no JSON."""
+    if is_object(value):
+        return sum(_check_text(key, limits.text) for key in value)
+    if value is None or isinstance(value, bool) or is_list(value):
+        return 0
+    if isinstance(value, str):
+        return _check_text(value, limits.characters if value.startswith(INLINE_IMAGE) else limits.text)
+    a_number(value, "ui_hints")
+    return 0
+
+
+def _check_text(text: object, most: int) -> int:
+    if not isinstance(text, str) or len(text) > most or scrub(text) != text:
+        raise WireError(where="ui_hints", problem=f"a key or a value that is no text of up to {most} characters")
+    return len(text)
+
+
+def _root(hints: Hints) -> Node:
+    if not is_given(hints, "root") and "type" not in hints:
+        return _card(compile_hints(hints))
+    node = compile_node(hints["root"] if is_given(hints, "root") else hints)
+    return node if node["type"] == "stack" else _card([node])
+
+
+def _card(children: Sequence[Json]) -> Node:
+    return {"type": "stack", "appearance": "card", "children": children}
+
+
+def _depths(node: Json, depth: int = 1) -> Iterator[int]:
+    """The depth of every node of a tree."""
+    yield depth
+    fields = cast("Mapping[str, Json]", node)
+    inner = fields.get("items" if fields["type"] == "list" else "children", ())
+    for child in cast("Sequence[Json]", inner):
+        yield from _depths(child, depth + 1)
+
+
+# Where the hints were refused
+
+
+def _said(hints: object, locale: str, limits: UiLimits) -> Node:
+    """One text of what can be said: every text and number once, a line each."""
+    told = plain_text("\n".join(dict.fromkeys(_lines(hints, limits)))) or NOTHING_TO_SAY[language(locale)]
+    content = told if len(told) <= limits.text else f"{told[: limits.text]}{CUT}"
+    return _card([{"type": "text", "content": content, "role": "body"}])
+
+
+def _lines(hints: object, limits: UiLimits) -> Iterator[str]:
+    size = 0
+    for key, _, value in islice(_walk(_Seen("", 1, hints), limits.levels), limits.values):
+        line = "" if key in SILENT else _line(value, limits)
+        size += len(line)
+        if line:
+            yield line
+        if size > limits.text:
+            return
+
+
+def _line(value: object, limits: UiLimits) -> str:
+    """What a value says by itself. A script url says nothing, and so does what is no text and no number."""
+    if isinstance(value, str):
+        text = plain_text(scrub(value.strip()[: limits.text + 1]))
+        return text if text.strip() and not is_script(value) else ""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST:
+        return str(value)
+    return ""
+
+
+def _look_of(hints: object) -> tuple[str, str]:
+    known: Hints = hints if is_object(hints) else {}
+    status, theme = known.get("status"), known.get("theme")
+    return (
+        status if isinstance(status, str) and status in STATUSES else STATUSES[0],
+        theme if isinstance(theme, str) and theme in THEMES else THEMES[0],
+    )
+
+
+def _meta(meta: Mapping[str, str], limits: UiLimits) -> dict[str, Json]:
+    return {key: plain_text(scrub(meta[key]))[: limits.meta] for key in META if meta.get(key)}

@@ -1,0 +1,201 @@
+"""Documents read at once and whole, from a path or from bytes, for programs and the command line. Keeps nothing.
+
+A child process parses, within limits. A file that is no document, or cannot be had, is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from recto.conversation.document import Element, Extent, Unit, text_of
+from recto.errors import FileRefused
+from recto.files.documents.cached_document import REST_UNREAD
+from recto.files.documents.document_cache import CUT_OFF, Parsing
+from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
+from recto.files.types.file_type import HEAD_BYTES, format_of, type_of
+from recto.files.types.names import safe_name
+
+PIECE_BYTES = 2**20
+# Nobody else's documents wait with these.
+OWNER = "reader"
+MISSING = "there is no such file; check its name"
+FOLDER = "it is a folder; name the files in it"
+FORBIDDEN = "it cannot be read ({why}); check who may read it"
+EMPTY = "it is empty; give a file with something in it"
+NO_DOCUMENT = "it is {kind}, and only documents are read; give a document"
+KINDS = {"image": "an image", "audio": "sound", "video": "a video"}
+
+Tell: TypeAlias = Callable[[Extent], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadDocument:
+    """A document that was read. `incomplete` says why it is not to its end; then its last element says so too."""
+
+    name: str
+    elements: tuple[Element, ...]
+    unit: Unit | None = None
+    page_count: int | None = None
+    incomplete: str = ""
+
+    @cached_property
+    def text(self) -> str:
+        """All of it, as a model gets it."""
+        return text_of(self.elements)
+
+    def pages(self, first: int, last: int | None) -> tuple[Element, ...]:
+        """The elements of these pages, slides or sheets, counted from 1. What stands before the first belongs to it."""
+        chosen: list[Element] = []
+        page = 1
+        for element in self.elements:
+            if element.kind == "page":
+                page = element.page or page + 1
+            if page >= first and (last is None or page <= last):
+                chosen.append(element)
+        return tuple(chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What is to be read, and how. With `last_page`, what comes after it is not waited for.
+
+    Bytes have a `name`, which tells what they are; a path has its own.
+    """
+
+    source: Path | bytes
+    name: str = ""
+    limits: ParseLimits = ParseLimits()
+    ocr: str = ""
+    last_page: int | None = None
+
+
+async def read_document(
+    source: str | Path | bytes, *, name: str = "", limits: ParseLimits | None = None, ocr: str = ""
+) -> ReadDocument:
+    """Read a document whole: a file by its path, or bytes under a name. `ocr`: the languages scans are in (`eng+deu`).
+
+    Raises FileRefused, which says why it cannot be read.
+    """
+    from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
+
+    parsers = Parsers(PoolSettings(children=1, of_user=1))
+    path = Path(source) if isinstance(source, str) else source
+    try:
+        return await read_with(parsers, Reading(source=path, name=name, limits=limits or ParseLimits(), ocr=ocr))
+    finally:
+        await parsers.close()
+
+
+def tell_nobody(extent: Extent) -> None:
+    """For where nobody waits to see how far it is."""
+
+
+async def read_with(parsing: Parsing, reading: Reading, tell: Tell = tell_nobody) -> ReadDocument:
+    """Read a document whole with parsers that are there. Raises FileRefused where nothing of it can be read."""
+    name = safe_name(reading.name or (reading.source.name if isinstance(reading.source, Path) else ""))
+    async with aclosing(_pieces(reading.source)) as pieces:
+        head = await anext(pieces, b"")
+        if not head:
+            raise FileRefused(EMPTY, code="empty")
+        type = type_of(head[:HEAD_BYTES], name, None)
+        if type.kind != "document":
+            raise FileRefused(NO_DOCUMENT.format(kind=KINDS[type.kind]), code="not_a_document")
+        task = Task(format=format_of(type.mime_type, name), name=name, limits=reading.limits, ocr=reading.ocr)
+        collected = _Collected(name, reading.last_page, tell)
+        try:
+            async with aclosing(_chained(head, pieces)) as all, aclosing(parsing.parse(OWNER, task, all)) as frames:
+                await collected.take_all(frames)
+        except FileRefused as error:
+            if not collected.found_any:
+                raise
+            collected.break_off(str(error))
+    return collected.document()
+
+
+class _Collected:
+    """A document as far as it came."""
+
+    def __init__(self, name: str, last_page: int | None, tell: Tell) -> None:
+        self._name = name
+        self._last_page = last_page
+        self._tell = tell
+        self._opened = Opened()
+        self._elements: list[Element] = []
+        self._incomplete = ""
+
+    @property
+    def found_any(self) -> bool:
+        return bool(self._elements)
+
+    async def take_all(self, frames: AsyncGenerator[Frame]) -> None:
+        async for frame in frames:
+            match frame:
+                case Opened():
+                    self._opened = frame
+                    self._tell(self._extent(0))
+                case Found():
+                    self._elements += frame.elements
+                    self._tell(self._extent(frame.pages))
+                    if self._last_page is not None and self._opened.unit and frame.pages >= self._last_page:
+                        return
+                case Failed(code=code, reason=reason):
+                    raise FileRefused(reason, code=code)
+                case Ended():
+                    return
+        raise FileRefused(CUT_OFF, code="cut_off")
+
+    def break_off(self, reason: str) -> None:
+        self._incomplete = reason
+        self._elements.append(Element(kind="note", text=REST_UNREAD.format(reason=reason)))
+
+    def document(self) -> ReadDocument:
+        return ReadDocument(
+            name=self._name,
+            elements=tuple(self._elements),
+            unit=self._opened.unit,
+            page_count=self._opened.page_count,
+            incomplete=self._incomplete,
+        )
+
+    def _extent(self, pages: int) -> Extent:
+        unit, count = self._opened.unit, self._opened.page_count
+        return Extent(elements=len(self._elements), unit=unit, pages=pages, page_count=count)
+
+
+async def _pieces(source: Path | bytes) -> AsyncGenerator[bytes]:
+    """The bytes of a file in pieces, of which the first is enough to tell what it is."""
+    if isinstance(source, bytes):
+        yield source
+        return
+    file = await asyncio.to_thread(_opened, source)
+    try:
+        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+            yield piece
+    except OSError as error:
+        raise FileRefused(FORBIDDEN.format(why=error.strerror), code="unreadable") from error
+    finally:
+        file.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileRefused(MISSING, code="missing") from error
+    except IsADirectoryError as error:
+        raise FileRefused(FOLDER, code="folder") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise FileRefused(FORBIDDEN.format(why=why), code="unreadable") from error
+
+
+async def _chained(head: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    yield head
+    async for piece in rest:
+        yield piece

@@ -1,0 +1,52 @@
+"""The name of a file from the web: what its server calls it, or its url, with an ending that fits its type (F12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from recto.conversation.input_files import ENDINGS
+from recto.files.types.file_type import ending_for
+from recto.files.types.names import ending_of, safe_name
+
+_KNOWN = frozenset(ending for endings in ENDINGS.values() for ending in endings)
+# The program that gives a file out, and seldom the file.
+_PROGRAM = "php"
+_PLAIN = ("", ".txt")
+_FIELD = re.compile(r';\s*+(?P<name>[^=;\s]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|[^;]*+)', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+def web_name(disposition: str | None, urls: Sequence[str], mime_type: str | None) -> str:
+    """What a file is called: by its `Content-Disposition`, else by the first of its urls that names it well."""
+    told = _told(disposition) if disposition else ""
+    named = [name for url in urls for name in _names_in(url)]
+    known = [name for name in named if ending_of(name) in _KNOWN]
+    return with_ending(told or next(iter([*known, *named]), ""), mime_type)
+
+
+def with_ending(name: str, mime_type: str | None) -> str:
+    """A name that can be kept. One that says nothing of what the file is gets the ending of its type."""
+    kept, ending, usual = safe_name(name), ending_of(name), ending_for(mime_type)
+    is_telling = ending in _KNOWN and (ending != _PROGRAM or usual in _PLAIN)
+    return kept if is_telling else safe_name(f"{kept}{usual}")
+
+
+def _told(disposition: str) -> str:
+    """The filename in a header; one with its encoding named comes before one without (RFC 6266)."""
+    found = {each["name"].lower(): each["value"].strip() for each in _FIELD.finditer(disposition)}
+    if encoded := found.get("filename*"):
+        charset, _, rest = encoded.partition("'")
+        known = "iso-8859-1" if charset.lower() == "iso-8859-1" else "utf-8"
+        return unquote(rest.partition("'")[2], encoding=known)
+    plain = found.get("filename", "")
+    return unquote(_ESCAPED.sub(r"\1", plain[1:-1]) if plain.startswith('"') else plain)
+
+
+def _names_in(url: str) -> Iterator[str]:
+    """Names a url gives: `?filename=`, then the end of its path."""
+    split = urlsplit(url)
+    yield from filter(None, parse_qs(split.query).get("filename", ()))
+    if last := split.path.rpartition("/")[2]:
+        yield unquote(last)

@@ -1,0 +1,166 @@
+"""Tables without lines, by where words stand on a page. Prose set in columns is none; what is doubtful stays text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+from recto.conversation.document import Element
+from recto.files.parsing.formats.tables import table_elements
+
+FEWEST_ROWS = 3
+FEWEST_COLUMNS = 2
+# Lines with one piece in a row, of cells that take several lines, or whose neighbours are empty.
+MOST_SINGLE = 2
+# Times the height of a line: how far apart the lines of a table may be.
+MOST_APART = 4.0
+# Of half of its columns, the cells have so few words (or as many times that characters without blanks) on average.
+SHORT_CELL = 3.5
+CHARACTERS_A_WORD = 3
+# What stands before an item of a list.
+_MARK = re.compile(r"[\W_]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]+)[.)、）]?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Words that stand together in a line."""
+
+    left: float
+    right: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of a page. `height` is that of its letters."""
+
+    bottom: float
+    height: float
+    pieces: tuple[Piece, ...]
+
+
+Rows = tuple[tuple[str, ...], ...]
+
+
+def tables_in(lines: Sequence[Line]) -> Iterator[Rows]:
+    """The tables among the lines of a page, in their order."""
+    for run in _runs(lines):
+        if columns := _columns(run):
+            rows = [_row(line, columns) for line in run]
+            if not any(row is None for row in rows) and _is_table(rows := [row for row in rows if row]):
+                yield tuple(rows)
+
+
+def _runs(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Lines below one another that have several pieces each, but for a few between them."""
+    run: list[Line] = []
+    for line in lines:
+        singles = next((count for count, one in enumerate(reversed(run)) if len(one.pieces) > 1), 0)
+        if run and (not _follows(run[-1], line) or (len(line.pieces) == 1 and singles == MOST_SINGLE)):
+            yield from _ended(run)
+            run = []
+        if run or len(line.pieces) > 1:
+            run.append(line)
+    yield from _ended(run)
+
+
+def _follows(line: Line, after: Line) -> bool:
+    return 0 < line.bottom - after.bottom <= MOST_APART * max(line.height, after.height)
+
+
+def _ended(run: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    last = max((place for place, line in enumerate(run) if len(line.pieces) > 1), default=-1)
+    if sum(len(line.pieces) > 1 for line in run) >= FEWEST_ROWS:
+        yield run[: last + 1]
+
+
+def _columns(run: Sequence[Line]) -> list[tuple[float, float]]:
+    """Where columns begin and end: pieces that are above one another are of one. None where one has a single piece."""
+    pieces = sorted((one for line in run if len(line.pieces) > 1 for one in line.pieces), key=lambda one: one.left)
+    columns: list[tuple[float, float, int]] = []
+    for one in pieces:
+        if columns and one.left < columns[-1][1]:
+            left, right, count = columns[-1]
+            columns[-1] = (left, max(right, one.right), count + 1)
+        else:
+            columns.append((one.left, one.right, 1))
+    if any(count == 1 for *_, count in columns):
+        return []
+    return [(left, right) for left, right, _ in columns] if len(columns) >= FEWEST_COLUMNS else []
+
+
+def _row(line: Line, columns: Sequence[tuple[float, float]]) -> tuple[str, ...] | None:
+    """The cells of a line; None where one does not stand in a column of its own."""
+    cells = [""] * len(columns)
+    for one in line.pieces:
+        places = [place for place, (left, right) in enumerate(columns) if one.left < right and one.right > left]
+        if len(places) != 1 or cells[places[0]]:
+            return None
+        cells[places[0]] = one.text
+    return tuple(cells)
+
+
+def _is_table(rows: Sequence[tuple[str, ...]]) -> bool:
+    """Whether these are cells of a table: no lines of prose beside each other, no items and their marks, no signs."""
+    columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
+    short = sum(sum(map(_words, column)) / len(column) <= SHORT_CELL for column in columns)
+    is_list = len(columns) == FEWEST_COLUMNS and all(map(_MARK.fullmatch, columns[0]))
+    has_letters = any(_letters(cell) for row in rows for cell in row)
+    return 2 * short >= len(columns) and has_letters and not is_list
+
+
+def _words(cell: str) -> float:
+    return max(len(cell.split()), sum(not one.isascii() for one in cell) / CHARACTERS_A_WORD)
+
+
+def with_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int) -> list[Element]:
+    """The elements with each table in place of the paragraphs that have its words, and no others."""
+    found = list(elements)
+    for rows in tables:
+        letters = [_letters(one.text) for one in found]
+        wanted = _letters("".join(cell for row in rows for cell in row))
+        ends = [0, *accumulate(map(len, letters))]
+        made = list(table_elements(rows, page))
+        for start, end in _spans(ends, len(wanted)):
+            is_words = all(one.kind in ("paragraph", "heading", "item", "text") for one in found[start:end])
+            if is_words and Counter("".join(letters[start:end])) == Counter(wanted):
+                found[start:end] = made
+                break
+        else:
+            words = " ".join(cell for row in rows for cell in row if cell)
+            found = [new for one in found for new in _cut(one, words, made)]
+    return found
+
+
+def _spans(ends: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
+    """From which element to which there are so many letters."""
+    places = {end: place for place, end in enumerate(ends)}
+    for start, (end, after) in enumerate(pairwise(ends)):
+        if end != after and end + length in places:
+            yield start, places[end + length]
+
+
+def _cut(element: Element, words: str, made: Sequence[Element]) -> Iterator[Element]:
+    """A paragraph with a table in the midst of it, in parts."""
+    places = [place for place, one in enumerate(element.text) if one.isalnum()]
+    wanted = _letters(words)
+    at = _letters(element.text).find(wanted) if element.kind == "paragraph" else -1
+    if at < 0:
+        yield element
+        return
+    # The signs before its first letter and behind its last are its own too.
+    own = [place for place, one in enumerate(words) if one.isalnum()]
+    before = element.text[: places[at]].rstrip().removesuffix(words[: own[0]].rstrip()).rstrip()
+    after = (
+        element.text[places[at + len(wanted) - 1] + 1 :].lstrip().removeprefix(words[own[-1] + 1 :].lstrip()).lstrip()
+    )
+    yield from [replace(element, text=before)] if before else []
+    yield from made
+    yield from [replace(element, text=after)] if after else []
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))

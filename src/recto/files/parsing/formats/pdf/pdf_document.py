@@ -1,0 +1,263 @@
+"""PDFs, a few pages first and then more at a time. Scans say that they are, or are read where that is asked for."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from itertools import chain, repeat
+
+from recto.conversation.document import Element
+from recto.files.parsing.formats.extraction import extract
+from recto.files.parsing.formats.pdf.columns import with_tables
+from recto.files.parsing.formats.pdf.missed import with_missed
+from recto.files.parsing.formats.pdf.ocr import Reader, reader_for
+from recto.files.parsing.formats.pdf.pdfium import FEW_LETTERS, PageSight, Pdf, Rules, letters, open_pdf
+from recto.files.parsing.formats.pdf.right_to_left import in_order
+from recto.files.parsing.formats.xberg_nodes import elements_of, link
+from recto.files.parsing.ports import Found, Frame, Opened, Task
+from recto.files.parsing.refusal import DAMAGED, Unreadable
+
+# The first pages are there at once; larger parts are quicker as a whole.
+CHUNKS = (4, 16, 32)
+TOLD_SECONDS = 0.25
+# So many damaged pages one after another are no pages: a file may claim to have millions.
+LOST_IN_A_ROW = 20
+# Where pdfium sees that much more than xberg, xberg has missed something.
+MISSED_RATIO = 1.3
+MISSED_CHARACTERS = 20
+# A table with more empty cells than these that is not ruled is text that only looked like one.
+EMPTY_SHARE = 0.3
+# Words as short as these, where pdfium's are that many times as long, were torn apart.
+SHORT_WORD = 3
+LONGER_WORDS = 3
+# Of the time of a document, for headings and tables. Without them the rest is read in a fraction of it.
+STRUCTURE_SHARE = 0.5
+
+PLAIN = "[from here on the text is without headings and tables: this document takes long to read]"
+BY_OCR = "[the text of this page was read from a picture by OCR and may have mistakes]"
+
+
+def pdf(data: bytes, task: Task) -> Iterator[Frame]:
+    """The pages in their order. Raises Unreadable."""
+    with open_pdf(data) as opened:
+        count = opened.page_count
+        if count and not any(map(opened.has_page, range(min(count, LOST_IN_A_ROW)))):
+            raise Unreadable(DAMAGED)
+        yield Opened(unit="page", page_count=count)
+        yield from _in_parts(_pages(opened, task), {pages.stop for pages in _chunks(count)})
+
+
+def _in_parts(pages: Iterator[Found], ends: Container[int]) -> Iterator[Found]:
+    """Pages told together up to these, or as soon as they took a while, and before scans: they may take seconds."""
+    ready, told, last = list[Element](), time.monotonic(), 0
+    for found in pages:
+        ready, last = [*ready, *found.elements], found.pages
+        if last in ends or found.scans or time.monotonic() - told > TOLD_SECONDS:
+            yield Found(elements=tuple(ready), pages=last, scans=found.scans)
+            ready, told = [], time.monotonic()
+    if ready:
+        yield Found(elements=tuple(ready), pages=last)
+
+
+def _pages(pdf: Pdf, task: Task) -> Iterator[Found]:
+    scanner, structure, lost = Scanner(task), Structure(task.limits.seconds * STRUCTURE_SHARE), 0
+    for pages in _chunks(pdf.page_count):
+        sights, was_slow = [pdf.look(place) for place in pages], structure.is_slow
+        scans = sum(seen.is_scan for seen in sights if seen)
+        if scans and not scanner.is_told and scanner.reader is None:
+            scanner.is_told = True
+            yield _note(_scan_note(scans, len(pages), pdf.page_count, task), pages.start)
+        structured = structure.of(pdf, pages)
+        if structure.is_slow and not was_slow:
+            yield _note(PLAIN, pages.start)
+        for place, seen in zip(pages, sights, strict=True):
+            lost = 0 if seen else lost + 1
+            if seen:
+                yield from _told(pdf, place, fuller(structured[place], seen, place + 1), seen, scanner)
+            else:
+                yield Found(elements=tuple(_lost(place + 1, pdf.page_count, lost)), pages=place + 1)
+            if lost == LOST_IN_A_ROW:
+                return
+
+
+def _note(text: str, pages: int) -> Found:
+    return Found(elements=(Element(kind="note", text=text),), pages=pages)
+
+
+def _lost(page: int, count: int, lost: int) -> Iterator[Element]:
+    """A page that cannot be read. After too many of them it is the last."""
+    yield Element(kind="page", text=f"[page {page}]", page=page)
+    yield Element(kind="paragraph", text=f"[page {page} is damaged and cannot be read]", page=page)
+    if lost == LOST_IN_A_ROW and page < count:
+        yield Element(kind="note", text=f"[the pages after it, up to {count}, were not tried any more]", page=page)
+
+
+class Scanner:
+    """Reads scans as long as pages and seconds are left for it. That it will, or cannot, is told once."""
+
+    def __init__(self, task: Task) -> None:
+        self.is_told = False
+        self._task = task
+        self._pages_left = task.limits.ocr_pages
+        self._seconds_left = task.limits.ocr_seconds
+
+    @cached_property
+    def reader(self) -> Reader | None:
+        """Looked for when the first scan comes."""
+        return reader_for(self._task.ocr)
+
+    def elements(self, pdf: Pdf, place: int, text: str) -> Iterator[Element]:
+        """What a scan says besides its text, or that it says nothing."""
+        page, has = place + 1, "little text" if text else "no text"
+        if self.reader is None:
+            yield Element(kind="paragraph", text=f"[page {page} has {has}: it is a scan]", page=page)
+            return
+        if self._pages_left <= 0 or self._seconds_left <= 0:
+            most = self._task.limits.ocr_pages
+            reason = f"only {most} scans of a document are read" if self._pages_left <= 0 else "time is up"
+            yield Element(kind="paragraph", text=f"[page {page} has {has}: it is a scan, and {reason}]", page=page)
+            return
+        begun = time.monotonic()
+        said = self.reader.read(pdf.picture(place), self._seconds_left)
+        self._pages_left -= 1
+        self._seconds_left -= time.monotonic() - begun
+        yield from _read(said, text, page)
+
+
+def _read(said: str | None, text: str, page: int) -> Iterator[Element]:
+    """What OCR read, but for what is there as text."""
+    known = "".join(text.split())
+    blocks = [one.strip() for one in (said or "").split("\n\n") if "".join(one.split()) not in known]
+    if not blocks:
+        more = "more text" if known else "text"
+        yield Element(
+            kind="paragraph", text=f"[page {page} has no {more} that OCR could read: it is a scan]", page=page
+        )
+        return
+    yield Element(kind="note", text=BY_OCR, page=page)
+    yield from (Element(kind="paragraph", text=block, page=page) for block in blocks)
+
+
+def _scan_note(scans: int, looked_at: int, count: int, task: Task) -> str:
+    of_all = f"{scans} of {count} pages are scans" if looked_at == count else "Pages of this document are scans"
+    pages = "This document is a scan" if scans == count else of_all
+    why = "OCR is not installed here, or not in these languages" if task.ocr else "OCR is off"
+    return (
+        f"[{pages}: pictures without text, and {why}. "
+        "Ask the user for a copy with text, or for the words that matter, where they are needed.]"
+    )
+
+
+def _chunks(count: int) -> Iterator[range]:
+    start = 0
+    for size in chain(CHUNKS, repeat(CHUNKS[-1])):
+        if start >= count:
+            return
+        yield range(start, min(count, start + size))
+        start += size
+
+
+class Structure:
+    """Headings and tables, as long as seconds are left for them."""
+
+    def __init__(self, seconds: float) -> None:
+        self.is_slow = False
+        self._seconds_left = seconds
+        self._of_a_page = 0.0
+
+    def of(self, pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
+        """What xberg finds on each page; nothing where it fails, or would take too long by what it took before."""
+        self.is_slow = self.is_slow or self._of_a_page * len(pages) > self._seconds_left
+        if self.is_slow:
+            return defaultdict(list)
+        begun = time.monotonic()
+        found = _structured(pdf, pages)
+        taken = time.monotonic() - begun
+        self._seconds_left -= taken
+        self._of_a_page = taken / len(pages)
+        return found
+
+
+def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
+    """What xberg finds on each page; nothing where it fails."""
+    found: defaultdict[int, list[Element]] = defaultdict(list)
+    rules = cache(pdf.rules)
+    try:
+        document = extract(pdf.part(pages), "pdf").document
+    except Unreadable:
+        return found
+    for element in elements_of(document.nodes) if document else ():
+        if element.page is not None and element.page <= len(pages):
+            place = pages[element.page - 1]
+            found[place] += _sober(replace(element, page=place + 1), rules)
+    return found
+
+
+def _sober(element: Element, rules: Callable[[int], Rules]) -> Iterator[Element]:
+    """A table that is mostly empty, without lines between its cells, is text set in columns: its rows as lines."""
+    cells = [cell for row in element.rows for cell in row]
+    is_sparse = element.kind in ("table", "rows") and cells.count("") > EMPTY_SHARE * len(cells)
+    if not is_sparse or _is_ruled(element, rules((element.page or 1) - 1)):
+        yield element
+        return
+    lines = (" ".join(filter(None, row)) for row in element.rows)
+    yield from (Element(kind="paragraph", text=line, page=element.page) for line in lines if line)
+
+
+def _is_ruled(table: Element, rules: Rules) -> bool:
+    """Whether there are lines between all columns, or between all rows; its frame may be open."""
+    return rules.upright >= max(2, len(table.rows[0]) - 1) or rules.across >= max(2, len(table.rows) - 1)
+
+
+def _told(pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, scanner: Scanner) -> Iterator[Found]:
+    """A page; before the first that is read by OCR, that it will be."""
+    page, text = place + 1, "\n".join(one.text for one in elements)
+    is_scan = seen.is_scan and letters(text) < FEW_LETTERS
+    if is_scan and not scanner.is_told and scanner.reader:
+        scanner.is_told = True
+        yield Found(pages=place, scans=True)
+    yield Found(
+        elements=(
+            Element(kind="page", text=f"[page {page}]", page=page),
+            *elements,
+            *(scanner.elements(pdf, place, text) if is_scan else ()),
+            *[Element(kind="paragraph", text=remark, page=page) for remark in seen.remarks],
+            *_links(seen, text, page),
+        ),
+        pages=page,
+    )
+
+
+def fuller(structured: Sequence[Element], seen: PageSight, page: int) -> Sequence[Element]:
+    """What xberg found on a page, with the lines that only pdfium sees.
+
+    Where those are more by far, or xberg's words are torn apart, it is the bare text that pdfium sees.
+    """
+    found, text = sum(letters(one.text) for one in structured), seen.text
+    if letters(text) > MISSED_RATIO * found + MISSED_CHARACTERS or _is_torn(structured, text):
+        bare = [Element(kind="paragraph", text=text.strip(), page=page)]
+        return with_tables(bare, seen.tables, page)
+    return with_missed(in_order(with_tables(structured, seen.tables, page), text), text, page)
+
+
+def _is_torn(structured: Sequence[Element], text: str) -> bool:
+    """Whether what is written from top to bottom was read across, a character from each line."""
+    cells = [cell for one in structured for cell in (chain.from_iterable(one.rows) if one.rows else [one.text])]
+    length = _word_length(" ".join(cells))
+    return 0 < length <= SHORT_WORD and _word_length(text) >= LONGER_WORDS * length
+
+
+def _word_length(text: str) -> float:
+    words = text.split()
+    return sum(map(len, words)) / max(1, len(words))
+
+
+def _links(seen: PageSight, text: str, page: int) -> Iterator[Element]:
+    """The links that the text does not show, at the end of the page."""
+    new = {one.url: one.label for one in reversed(seen.links) if one.url not in text}
+    if new:
+        listed = ", ".join(link(label or url, url) for url, label in reversed(new.items()))
+        yield Element(kind="paragraph", text=f"Links: {listed}", page=page)

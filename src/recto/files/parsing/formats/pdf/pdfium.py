@@ -1,0 +1,390 @@
+"""A PDF as pdfium sees it: its pages, their text, links, remarks and pictures. Knows nothing of headings and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from ctypes import byref, c_float, c_int, create_string_buffer
+from dataclasses import dataclass
+from importlib import import_module
+from io import BytesIO
+from itertools import islice, pairwise
+from typing import Protocol, TypeAlias, cast
+
+from recto.files.parsing.formats.pdf.annotations import Annotation, RawAnnotations, annotations_on
+from recto.files.parsing.formats.pdf.columns import Line, Piece, Rows, tables_in
+from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, Unreadable
+
+_WRONG_PASSWORD = 4
+_PICTURE_DEPTH = 4
+_MOST_LINKS = 200
+# A page with fewer letters than these, most of which is a picture, is a scan with a stamp or a number on it.
+FEW_LETTERS = 100
+_MOST_OF_PAGE = 0.6
+# Of what is drawn on a page, so many points are looked at. Shorter lines than these, in points, rule nothing, and
+# those that are closer are one.
+_MOST_POINTS = 20_000
+_SHORTEST_RULE = 5.0
+_SAME_RULE = 3.0
+# Rows of tables are lines up to so long, of letters this wide, by their height, and as much wider as there are gaps.
+_LONGEST_ROW = 120
+_MOST_PLACED = 100_000
+_NARROW = 0.42
+_SPREAD = 1.15
+_GAP = 1.0
+# A scan may be cut into strips.
+_MOST_PICTURES = 1_000
+_URL_BYTES = 4_096
+_DOTS_AN_INCH = 300
+_POINTS_AN_INCH = 72
+# A page of A4 at 300 dots an inch has 8.7 million.
+_MOST_PIXELS = 12_000_000
+
+
+class _TextPage(Protocol):
+    raw: object
+
+    def get_text_bounded(
+        self,
+        left: float | None = None,
+        bottom: float | None = None,
+        right: float | None = None,
+        top: float | None = None,
+    ) -> str: ...
+    def get_text_range(self) -> str: ...
+    def count_chars(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class _Bitmap(Protocol):
+    buffer: Sequence[int]
+    width: int
+    height: int
+    stride: int
+
+    def close(self) -> None: ...
+
+
+_Corners: TypeAlias = tuple[float, float, float, float]
+
+
+class _Matrix(Protocol):
+    def on_point(self, x: float, y: float) -> tuple[float, float]: ...
+    def on_rect(self, left: float, bottom: float, right: float, top: float) -> _Corners: ...
+
+
+class _Object(Protocol):
+    raw: object
+    container: _Object | None
+
+    def get_bounds(self) -> _Corners: ...
+    def get_matrix(self) -> _Matrix: ...
+
+
+class _Page(Protocol):
+    raw: object
+
+    def get_textpage(self) -> _TextPage: ...
+    def get_objects(self, filter: Sequence[int], max_depth: int) -> Iterator[_Object]: ...
+    def get_bbox(self) -> _Corners: ...
+    def get_size(self) -> tuple[float, float]: ...
+    def render(self, *, scale: float, grayscale: bool) -> _Bitmap: ...
+    def close(self) -> None: ...
+
+
+class _Document(Protocol):
+    raw: object
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int) -> _Page: ...
+    def import_pages(self, pdf: _Document, pages: list[int]) -> None: ...
+    def save(self, dest: BytesIO) -> None: ...
+    def close(self) -> None: ...
+
+
+class _Opening(Protocol):
+    def __call__(self, data: bytes, /) -> _Document: ...
+    def new(self) -> _Document: ...
+
+
+class _Library(Protocol):
+    PdfDocument: _Opening
+    PdfiumError: type[RuntimeError]
+
+
+class _Raw(RawAnnotations, Protocol):
+    """The functions of pdfium itself, which its wrapper has no words for."""
+
+    FPDF_PAGEOBJ_IMAGE: int
+    FPDF_PAGEOBJ_PATH: int
+    FLAT_NORMALDISPLAY: int
+    FPDF_LINK: type
+    FS_RECTF: type
+
+    def FPDFLink_Enumerate(self, page: object, place: object, link: object) -> bool: ...  # noqa: N802 - its name
+    def FPDFLink_GetAction(self, link: object) -> object: ...  # noqa: N802 - its name
+    def FPDFLink_GetAnnotRect(self, link: object, box: object) -> bool: ...  # noqa: N802 - its name
+    def FPDFAction_GetURIPath(self, document: object, action: object, buffer: object, size: int) -> int: ...  # noqa: N802 - its name
+    def FPDFText_GetLooseCharBox(self, text: object, place: int, box: object) -> bool: ...  # noqa: N802 - its name
+    def FPDFPath_CountSegments(self, path: object) -> int: ...  # noqa: N802 - its name
+    def FPDFPath_GetPathSegment(self, path: object, place: int) -> object: ...  # noqa: N802 - its name
+    def FPDFPathSegment_GetPoint(self, segment: object, x: object, y: object) -> bool: ...  # noqa: N802 - its name
+    def FPDFPage_Flatten(self, page: object, target: int) -> int: ...  # noqa: N802 - its name
+
+
+class _Box(Protocol):
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageLink:
+    """Words on a page that lead somewhere."""
+
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSight:
+    """What pdfium sees on a page.
+
+    `remarks` are comments, and what is filled into a form without being drawn; `tables` are told by where words stand.
+    """
+
+    text: str
+    links: tuple[PageLink, ...]
+    remarks: tuple[str, ...]
+    tables: tuple[Rows, ...]
+    is_scan: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How many lines are drawn on a page, from top to bottom and across, each at a place of its own."""
+
+    upright: int
+    across: int
+
+
+class Pdf:
+    """An open PDF."""
+
+    def __init__(self, document: _Document, library: _Library, raw: _Raw) -> None:
+        self._document, self._library, self._raw = document, library, raw
+        self.page_count = len(document)
+
+    def part(self, pages: Sequence[int]) -> bytes:
+        """A PDF of some of its pages, counted from 0. Raises Unreadable."""
+        new = self._library.PdfDocument.new()
+        try:
+            new.import_pages(self._document, list(pages))
+            out = BytesIO()
+            new.save(out)
+        except self._library.PdfiumError as error:
+            raise Unreadable(DAMAGED) from error
+        finally:
+            new.close()
+        return out.getvalue()
+
+    def has_page(self, place: int) -> bool:
+        """Whether there is a page, and not just a number."""
+        try:
+            self._document[place].close()
+        except self._library.PdfiumError:
+            return False
+        return True
+
+    def look(self, place: int) -> PageSight | None:
+        """What stands on a page; None where it is damaged. What is drawn on top of it is from now on a part of it."""
+        try:
+            with self._page(place) as (page, words):
+                links, annotations = tuple(self._links(page, words)), annotations_on(page.raw, self._raw)
+                if not any(one.is_drawn for one in annotations):
+                    return self._sight(page, words, links, annotations)
+                self._raw.FPDFPage_Flatten(page.raw, self._raw.FLAT_NORMALDISPLAY)
+            # It is there only on a page that is loaded anew.
+            with self._page(place) as (page, words):
+                return self._sight(page, words, links, annotations)
+        except self._library.PdfiumError:
+            return None
+
+    def rules(self, place: int) -> Rules:
+        """The lines that may be those of a table."""
+        try:
+            with self._page(place) as (page, _):
+                lines = list(islice(self._lines(page), _MOST_POINTS))
+        except self._library.PdfiumError:
+            lines = list[_Corners]()
+        upright = [x for x, y, to_x, to_y in lines if abs(to_x - x) < 1 and abs(to_y - y) >= _SHORTEST_RULE]
+        across = [y for x, y, to_x, to_y in lines if abs(to_y - y) < 1 and abs(to_x - x) >= _SHORTEST_RULE]
+        return Rules(upright=_apart(upright), across=_apart(across))
+
+    def picture(self, place: int) -> bytes:
+        """A page in shades of gray, as a PGM. Raises Unreadable."""
+        try:
+            with self._page(place) as (page, _):
+                width, height = page.get_size()
+                largest = math.sqrt(_MOST_PIXELS / max(1.0, width * height))
+                bitmap = page.render(scale=min(_DOTS_AN_INCH / _POINTS_AN_INCH, largest), grayscale=True)
+                try:
+                    return _pgm(bitmap)
+                finally:
+                    bitmap.close()
+        except self._library.PdfiumError as error:
+            raise Unreadable(DAMAGED) from error
+
+    @contextmanager
+    def _page(self, place: int) -> Generator[tuple[_Page, _TextPage]]:
+        page = self._document[place]
+        try:
+            words = page.get_textpage()
+            try:
+                yield page, words
+            finally:
+                words.close()
+        finally:
+            page.close()
+
+    def _sight(
+        self, page: _Page, words: _TextPage, links: tuple[PageLink, ...], annotations: Sequence[Annotation]
+    ) -> PageSight:
+        text = words.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
+        remarks = tuple([one.remark for one in annotations if one.remark])
+        is_scan, tables = self._is_scan(page, text), tuple(tables_in(list(_placed_lines(words, self._raw))))
+        return PageSight(text=text, links=links, remarks=remarks, tables=tables, is_scan=is_scan)
+
+    def _is_scan(self, page: _Page, text: str) -> bool:
+        """Whether a page is nothing but a picture, or little else."""
+        if letters(text) >= FEW_LETTERS:
+            return False
+        pictures = page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_IMAGE], max_depth=_PICTURE_DEPTH)
+        if not text.strip():
+            return next(iter(pictures), None) is not None
+        try:
+            whole = page.get_bbox()
+            covered = sum(_area(_on_page(one), whole) for one in islice(pictures, _MOST_PICTURES))
+        except self._library.PdfiumError:
+            # A picture that is nowhere takes nothing from the text.
+            return False
+        return covered >= _MOST_OF_PAGE * _area(whole, whole) > 0
+
+    def _lines(self, page: _Page) -> Iterator[_Corners]:
+        """From where to where lines are drawn."""
+        x, y = c_float(), c_float()
+        for path in page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_PATH], max_depth=_PICTURE_DEPTH):
+            points = list[tuple[float, float]]()
+            for place in range(min(_MOST_POINTS, self._raw.FPDFPath_CountSegments(path.raw))):
+                segment = self._raw.FPDFPath_GetPathSegment(path.raw, place)
+                if self._raw.FPDFPathSegment_GetPoint(segment, byref(x), byref(y)):
+                    points.append(_placed(path, x.value, y.value))
+            yield from ((*start, *end) for start, end in pairwise(points))
+
+    def _links(self, page: _Page, words: _TextPage) -> Iterator[PageLink]:
+        place, link = c_int(0), self._raw.FPDF_LINK()
+        for _ in range(_MOST_LINKS):
+            if not self._raw.FPDFLink_Enumerate(page.raw, byref(place), byref(link)):
+                return
+            action = self._raw.FPDFLink_GetAction(link)
+            url = self._url(action) if action else ""
+            box = cast("_Box", self._raw.FS_RECTF())
+            if url and self._raw.FPDFLink_GetAnnotRect(link, byref(cast("c_int", box))):
+                label = words.get_text_bounded(box.left, min(box.bottom, box.top), box.right, max(box.bottom, box.top))
+                yield PageLink(label=" ".join(label.split()), url=url)
+
+    def _url(self, action: object) -> str:
+        buffer = create_string_buffer(_URL_BYTES)
+        length = self._raw.FPDFAction_GetURIPath(self._document.raw, action, buffer, _URL_BYTES)
+        return buffer.value.decode("utf-8", "replace") if 0 < length <= _URL_BYTES else ""
+
+
+@contextmanager
+def open_pdf(data: bytes) -> Generator[Pdf]:
+    """The PDF in bytes. Raises Unreadable."""
+    library = cast("_Library", import_module("pypdfium2"))
+    raw = cast("_Raw", import_module("pypdfium2.raw"))
+    try:
+        document = library.PdfDocument(data)
+    except library.PdfiumError as error:
+        is_locked = getattr(error, "err_code", None) == _WRONG_PASSWORD
+        raise Unreadable(ENCRYPTED if is_locked else DAMAGED) from error
+    try:
+        yield Pdf(document, library, raw)
+    finally:
+        document.close()
+
+
+def letters(text: str) -> int:
+    """How many letters and digits it has."""
+    return sum(map(str.isalnum, text))
+
+
+def _on_page(picture: _Object) -> _Corners:
+    """Where it is. What is inside of something is placed by that."""
+    corners, container = picture.get_bounds(), picture.container
+    while container:
+        corners, container = container.get_matrix().on_rect(*corners), container.container
+    return corners
+
+
+def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[Line]:
+    """The lines of a page that are short enough to be rows of a table."""
+    text, start = words.get_text_range(), 0
+    box = cast("_Box", raw.FS_RECTF())
+    at = byref(cast("c_int", box))
+
+    def place_of(place: int) -> _Corners:
+        raw.FPDFText_GetLooseCharBox(words.raw, place, at)
+        return box.left, box.bottom, box.right, box.top
+
+    # Where characters and places cannot be told to be the same, or are too many, none are told.
+    is_known = len(text) == words.count_chars() and len(text) <= _MOST_PLACED
+    for written in text.splitlines(keepends=True) if is_known else ():
+        line = written.rstrip()
+        if line and len(line) <= _LONGEST_ROW:
+            yield _placed_line(line, start, place_of)
+        start += len(written)
+
+
+def _placed_line(line: str, start: int, place_of: Callable[[int], _Corners]) -> Line:
+    left, bottom, _, top = place_of(start)
+    end, height = place_of(start + len(line) - 1)[2], top - bottom
+    pieces, begun = list[Piece](), 0
+    wide = len(line) - len(line.encode("ascii", "ignore"))
+    is_spread = end - left >= _SPREAD * height * (wide + _NARROW * (len(line) - wide))
+    for place in (place for place, one in enumerate(line) if one == " ") if is_spread else ():
+        right, after = place_of(start + place - 1)[2], place_of(start + place + 1)[0]
+        if after - right >= _GAP * height:
+            pieces.append(Piece(left=left, right=right, text=line[begun:place].strip()))
+            left, begun = after, place + 1
+    pieces.append(Piece(left=left, right=end, text=line[begun:].strip()))
+    return Line(bottom=bottom, height=height, pieces=tuple(pieces))
+
+
+def _placed(path: _Object, x: float, y: float) -> tuple[float, float]:
+    """Where a point of a path is."""
+    point, around = path.get_matrix().on_point(x, y), path.container
+    while around:
+        point, around = around.get_matrix().on_point(*point), around.container
+    return point
+
+
+def _apart(places: Sequence[float]) -> int:
+    """How many places there are that are not the same."""
+    ordered = sorted(places)
+    return bool(ordered) + sum(after - before > _SAME_RULE for before, after in pairwise(ordered))
+
+
+def _area(corners: _Corners, within: _Corners) -> float:
+    left, bottom = map(max, corners[:2], within[:2])
+    right, top = map(min, corners[2:], within[2:])
+    return max(0.0, right - left) * max(0.0, top - bottom)
+
+
+def _pgm(bitmap: _Bitmap) -> bytes:
+    pixels = bytes(bitmap.buffer)
+    rows = (pixels[row * bitmap.stride : row * bitmap.stride + bitmap.width] for row in range(bitmap.height))
+    return b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)

@@ -1,0 +1,85 @@
+"""Rows of cells as tables in Markdown, a piece at a time. Refuses to guess what a cell means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+
+from recto.conversation.document import Element
+
+# A frame has a row twice: as cells and as a line, where each line end within a cell takes four characters.
+ROW_CHARACTERS = 32_768
+# Rows of very many long cells are torn less than this would take.
+SHORTEST_PIECE = 20
+
+
+def fitted(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """The rows; what is too long for one goes on in the next, in the same columns."""
+    for row in rows:
+        if sum(map(len, row)) <= ROW_CHARACTERS:
+            yield row
+        else:
+            yield from _torn(row)
+
+
+def _torn(row: Sequence[str]) -> Iterator[list[str]]:
+    room = max(SHORTEST_PIECE, ROW_CHARACTERS // sum(map(bool, row)))
+    for start in range(0, max(map(len, row)), room):
+        yield [cell[start : start + room] for cell in row]
+
+
+PIECE_ROWS = 200
+# Wide rows make pieces of fewer of them.
+PIECE_CELLS = 20_000
+_SPECIAL = re.compile(r"[|\r\n\t]")
+_BREAKS = re.compile(r"\s*[\r\n]+\s*")
+
+Row = tuple[str, ...]
+
+
+def table_elements(rows: Iterable[Sequence[str]], page: int | None = None) -> Iterator[Element]:
+    """A table, then as many pieces of rows as it takes. Its head is the first row; short rows are filled up."""
+    left = fitted(rows)
+    first = [tuple(row) for row in islice(left, PIECE_ROWS)]
+    if not first:
+        return
+    width = max(map(len, first))
+    filled = [_filled(row, width) for row in first]
+    yield Element(kind="table", text=table_text(filled), page=page, rows=tuple(filled))
+    for piece in _pieces(left, width):
+        yield Element(kind="rows", text="\n".join(map(line_of, piece)), page=page, rows=tuple(piece))
+
+
+def table_text(rows: Sequence[Row]) -> str:
+    """A whole table. Its head is its first row."""
+    head, *others = rows
+    return "\n".join(chain((line_of(head), "| " + " | ".join(["---"] * len(head)) + " |"), map(line_of, others)))
+
+
+def line_of(row: Row) -> str:
+    """A row as a line."""
+    return "| " + " | ".join([_escaped(cell) if _SPECIAL.search(cell) else cell for cell in row]) + " |"
+
+
+def trimmed(rows: Iterable[Sequence[str]]) -> list[Row]:
+    """The rows without what is empty below and to the right of everything."""
+    kept = [tuple([cell.strip() for cell in row]) for row in rows]
+    while kept and not any(kept[-1]):
+        kept.pop()
+    width = max((place + 1 for row in kept for place, cell in enumerate(row) if cell), default=0)
+    return [row[:width] for row in kept]
+
+
+def _pieces(rows: Iterator[Sequence[str]], width: int) -> Iterator[list[Row]]:
+    count = max(1, min(PIECE_ROWS, PIECE_CELLS // max(1, width)))
+    while piece := [_filled(tuple(row), width) for row in islice(rows, count)]:
+        yield piece
+
+
+def _filled(row: Row, width: int) -> Row:
+    return row if len(row) >= width else row + ("",) * (width - len(row))
+
+
+def _escaped(cell: str) -> str:
+    return _BREAKS.sub("<br>", cell.strip()).replace("\t", " ").replace("|", "\\|")

@@ -1,0 +1,103 @@
+"""Which storage a setting names: a folder of this machine, or a bucket. Refuses any other, and shows no value."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from recto.errors import SettingsError
+from recto.files.ports import LabelledStorage
+from recto.files.storage.local_storage import LocalStorage
+from recto.files.storage.unfinished import PRIVATE_FOLDER
+from recto.files.urls.presign import S3Credentials
+
+SETTING = "RECTO_STORAGE_URL"
+FORMS = "write file:///FOLDER or s3://BUCKET/PREFIX?endpoint=URL&region=REGION, or leave it out for the data folder"
+PARAMETERS = frozenset({"endpoint", "region"})
+_BUCKET = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{1,62}")
+_PREFIX = re.compile(r"[0-9A-Za-z._/-]*")
+
+
+def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> LabelledStorage:
+    """The storage a url names; None: the folder, which is ours alone. Raises SettingsError.
+
+    What is stored in a folder survives a power cut with `is_durable`, without it the death of the process.
+    """
+    if url is None:
+        return _in_folder(folder, is_shared=False, is_durable=is_durable)
+    found = read_storage_url(url)
+    return _in_folder(found, is_shared=True, is_durable=is_durable) if isinstance(found, Path) else found
+
+
+def read_storage_url(url: str) -> Path | LabelledStorage:
+    """The folder or the bucket a url names. Nothing is made, and nobody is asked."""
+    try:
+        split = urlsplit(url)
+    except ValueError:
+        raise _wrong(FORMS) from None
+    match split.scheme:
+        case "file":
+            return _folder_of(split)
+        case "s3":
+            return _in_bucket(split, os.environ)
+        case _:
+            raise _wrong(FORMS)
+
+
+def _in_folder(folder: Path, *, is_shared: bool, is_durable: bool) -> LabelledStorage:
+    try:
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if not is_shared:
+            folder.chmod(PRIVATE_FOLDER)
+        return LocalStorage(folder, is_shared=is_shared, is_durable=is_durable)
+    except OSError as error:
+        problem = f"its folder cannot be used ({error.strerror}). Name one that this user may write to"
+        raise _wrong(problem) from error
+
+
+def _folder_of(split: SplitResult) -> Path:
+    path = Path(unquote(split.path))
+    if split.netloc not in ("", "localhost") or split.query or split.fragment or "\0" in str(path):
+        raise _wrong(FORMS)
+    if not path.is_absolute() or path == Path("/"):
+        raise _wrong("a folder is named by its whole path: write file:///FOLDER")
+    return path
+
+
+def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledStorage:
+    # It takes a moment to load, and most servers have a folder.
+    from recto.files.storage.s3_storage import Bucket, S3Storage
+
+    keys, _, name = split.netloc.rpartition("@")
+    prefix = unquote(split.path).strip("/")
+    options = dict(parse_qsl(split.query, keep_blank_values=True))
+    is_named = _BUCKET.fullmatch(name) and _PREFIX.fullmatch(prefix)
+    if not is_named or split.fragment or not options.keys() <= PARAMETERS:
+        raise _wrong(FORMS)
+    if prefix and not {"", ".", ".."}.isdisjoint(prefix.split("/")):
+        raise _wrong("its prefix has a step that is empty or only dots: write s3://BUCKET/FOLDER/FOLDER")
+    endpoint = options.get("endpoint", "").rstrip("/") or None
+    if endpoint is not None and not re.fullmatch(r"https?://[^/?#@\s]+", endpoint):
+        raise _wrong("its endpoint is no address: write http://HOST:PORT or https://HOST")
+    region = options.get("region") or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    who = _credentials(keys, region or "us-east-1", environment)
+    return S3Storage(Bucket(name=name, who=who, prefix=prefix, endpoint=endpoint))
+
+
+def _credentials(keys: str, region: str, environment: Mapping[str, str]) -> S3Credentials:
+    if keys:
+        access, _, secret = keys.partition(":")
+        access, secret, token = unquote(access), unquote(secret), None
+    else:
+        access, secret = environment.get("AWS_ACCESS_KEY_ID", ""), environment.get("AWS_SECRET_ACCESS_KEY", "")
+        token = environment.get("AWS_SESSION_TOKEN")
+    if not access or not secret:
+        raise _wrong("there are no credentials for the bucket. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    return S3Credentials(access_key=access, secret_key=secret, token=token, region=region)
+
+
+def _wrong(problem: str) -> SettingsError:
+    return SettingsError(name=SETTING, value="(hidden)", allowed=problem)

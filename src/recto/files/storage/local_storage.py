@@ -1,0 +1,244 @@
+"""Bytes by name in a folder of this machine. Refuses to show a file before it is whole.
+
+A writer of our own: it is faster than a general one, and a killed process leaves one staged file, removed when the next
+server starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import stat
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from recto.errors import NotFound, StorageDown
+from recto.files.ports import ServedAs, StoredBlob
+from recto.files.storage.blobs import LABEL, checked, is_ours, try_out
+from recto.files.storage.unfinished import PRIVATE_FOLDER, Disk, StagedFile
+from recto.ids import new_id
+
+# How many files are copied between two words about it.
+STEP = 100
+
+
+def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int:
+    """Copy what the target does not have yet, each file whole or not at all. Returns how many that were."""
+    count = 0
+    for place in _blobs(source):
+        goal = target / place
+        if goal.exists():
+            continue
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        draft = goal.with_name(f"{goal.name}.part")
+        try:
+            shutil.copyfile(source / place, draft)
+        except FileNotFoundError:
+            # Deleted meanwhile.
+            continue
+        draft.replace(goal)
+        count += 1
+        if count % STEP == 0:
+            copied(count)
+    return count
+
+
+def _blobs(folder: Path) -> Iterator[Path]:
+    for here, below, names in os.walk(folder):
+        if Path(here) == folder and STAGED in below:
+            below.remove(STAGED)
+        # Without the label: a copy is another storage, and gets its own.
+        for name in filter(is_ours, names):
+            yield (Path(here) / name).relative_to(folder)
+
+
+STAGED = "incoming"
+READ_BYTES = 2**20
+LISTED_AT_ONCE = 1000
+# No upload takes as long: a staged file that nobody has written to since is nobody's.
+STAGED_SECONDS = 3_600
+
+T = TypeVar("T")
+
+
+class LocalStorage:
+    """Files in a folder, two levels deep. With `is_shared`, other processes may be writing there.
+
+    With `is_durable`, a file that was stored survives a power cut; without, the death of this process. `sync` brings
+    what an open file or folder holds to the disk.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        is_shared: bool = False,
+        is_durable: bool = True,
+        sync: Callable[[int], None] = os.fsync,
+    ) -> None:
+        self._folder = folder
+        self._is_shared = is_shared
+        self._disk = Disk(sync if is_durable else None)
+        self._staged = folder / STAGED
+        self._staged.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+
+    async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
+        """Store bytes as they come. All of them are there before the file has its name."""
+        await self._write(checked(name), self._path(name), pieces)
+
+    async def _write(self, name: str, target: Path, pieces: AsyncIterable[bytes]) -> None:
+        staged = StagedFile(self._staged / name, target, self._disk)
+        # One behind: the last piece is written and named in one go, and of a small file there is no other.
+        waiting = b""
+        try:
+            async for piece in pieces:
+                if waiting:
+                    await _on_disk(lambda piece=waiting: staged.write(piece))
+                waiting = piece
+            await _on_disk(lambda: staged.finish(waiting))
+        except BaseException:
+            # Shielded: who is cancelled once more leaves nothing either. What went wrong first is what is told.
+            with suppress(StorageDown):
+                await asyncio.shield(asyncio.ensure_future(_on_disk(staged.drop)))
+            raise
+
+    async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+        """The bytes from `start` up to but not including `end`, in pieces."""
+        file = _StoredFile(self._path(name))
+        place = start
+        try:
+            while wanted := READ_BYTES if end is None else max(0, min(READ_BYTES, end - place)):
+                piece = await _on_disk(lambda place=place, wanted=wanted: file.read(place, wanted))
+                if not piece:
+                    return
+                yield piece
+                place += len(piece)
+        finally:
+            file.close()
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Delete what is there of these."""
+        paths = [self._path(name) for name in names]
+
+        def delete_all() -> None:
+            failed: OSError | None = None
+            for path in paths:
+                # One that cannot be deleted does not keep the others.
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    failed = error
+            if failed:
+                raise failed
+
+        await _on_disk(delete_all)
+
+    async def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
+        """Everything of ours that is stored, some at a time."""
+        blobs = self._blobs()
+        while some := await _on_disk(lambda: list(islice(blobs, LISTED_AT_ONCE))):
+            yield some
+
+    async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
+        """None: a folder has no urls."""
+        del name, seconds, served
+
+    async def probe(self) -> None:
+        """Write, read and delete, as everything else does."""
+        await try_out(self)
+
+    async def read_label(self) -> bytes | None:
+        """What stands in the file of that name."""
+        return await _on_disk(partial(_read_if_there, self._folder / LABEL))
+
+    async def write_label(self, label: bytes) -> None:
+        """Staged like any other file."""
+
+        async def whole() -> AsyncGenerator[bytes]:
+            yield label
+
+        await self._write(new_id(), self._folder / LABEL, whole())
+
+    async def remove_leftovers(self) -> None:
+        """Remove staged files: all, or where others may be writing, those nobody has written to for long."""
+        await _on_disk(self._remove_leftovers)
+
+    def _path(self, name: str) -> Path:
+        # By a hash: names begin with the time they were made, and would all lie in one folder.
+        digest = hashlib.sha256(checked(name).encode()).hexdigest()
+        return self._folder / digest[:2] / digest[2:4] / name
+
+    def _blobs(self) -> Iterator[StoredBlob]:
+        for path in self._folder.glob("??/??/*"):
+            if not is_ours(path.name) or path != self._path(path.name):
+                continue
+            # One that was deleted meanwhile is not there.
+            with suppress(FileNotFoundError):
+                found = path.stat()
+                written = datetime.fromtimestamp(found.st_mtime, UTC)
+                if stat.S_ISREG(found.st_mode):
+                    yield StoredBlob(name=path.name, size=found.st_size, written=written)
+
+    def _remove_leftovers(self) -> None:
+        before = time.time() - STAGED_SECONDS
+        for path in filter(lambda path: is_ours(path.name), self._staged.iterdir()):
+            with suppress(FileNotFoundError):
+                if not self._is_shared or path.stat().st_mtime < before:
+                    path.unlink()
+
+
+class _StoredFile:
+    """A file that is being read. It is opened at the first read, and closed once, whoever is still reading."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._file: BinaryIO | None = None
+        self._is_closed = False
+
+    def read(self, place: int, wanted: int) -> bytes:
+        """Some bytes; none at the end, and none when nobody waits for them any more."""
+        with self._lock:
+            if self._is_closed:
+                return b""
+            if self._file is None:
+                self._file = self._open()
+            self._file.seek(place)
+            return self._file.read(wanted)
+
+    def close(self) -> None:
+        """Close it. A read under way is waited for: it takes no longer than the disk."""
+        with self._lock:
+            self._is_closed = True
+            if self._file:
+                self._file.close()
+
+    def _open(self) -> BinaryIO:
+        try:
+            return self._path.open("rb", buffering=0)
+        except FileNotFoundError:
+            raise NotFound(what="file", id=self._path.name) from None
+
+
+def _read_if_there(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+async def _on_disk(act: Callable[[], T]) -> T:
+    """Act in a thread, for disks can be slow. What goes wrong is said without the paths of this machine."""
+    try:
+        return await asyncio.to_thread(act)
+    except OSError as error:
+        raise StorageDown(problem=error.strerror or str(error)) from error

@@ -1,0 +1,132 @@
+"""A storage belongs to one database. Refuses to use one that belongs to another: its sweep would delete live files.
+
+The storage has a label, the database a note, and both say the same: a name made for the pair, and whose it is. The note
+is written first, so whoever is killed between the two finds a note and an unlabelled storage, and goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from recto.conversation.json import dump, load_object
+from recto.errors import SettingsError
+from recto.files.ports import LabelledStorage, PairedDatabase
+from recto.files.storage.blobs import PROBE
+
+NOTE = "storage"
+# Whose a storage is that all servers of one database use.
+SHARED = "shared"
+SETTING = "RECTO_STORAGE_URL"
+ANOTHERS = (
+    "it holds the files of another data folder or database, and this server would delete them. Start with the data "
+    "folder it belongs to, or name another storage; if that data folder is gone for good, run "
+    "`recto storage adopt --data DIR` with this one, then start again"
+)
+ELSEWHERE = (
+    "the files of this database are in the data folder of one of its servers. Copy them to one storage for all servers "
+    "and name that; if they are gone for good, run `recto storage adopt --data DIR` with this data folder, then start "
+    "again"
+)
+
+Found = Literal["nothing", "ours", "others"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """The name of a pair of storage and database, and whose it is: a data folder's node, or `shared`."""
+
+    storage: str
+    owner: str
+
+
+def owner_of(node: str, *, is_shared: bool, is_in_data_folder: bool) -> str:
+    """Whose files are: all servers' of a database that several share, unless they are in the folder of one."""
+    return SHARED if is_shared and not is_in_data_folder else node
+
+
+async def pair(storage: LabelledStorage, database: PairedDatabase, owner: str, new_id: Callable[[], str]) -> None:
+    """Make sure of the pair before anything touches files. One that is new is made; SettingsError where it is none."""
+    label, note = await read_pair(storage, database)
+    if label is None:
+        await _label(storage, database, note, Label(storage=new_id(), owner=owner))
+    elif label.owner != owner or note not in (None, label):
+        raise _wrong(ANOTHERS)
+    elif note is None:
+        await _note(storage, database, label)
+
+
+async def check_pair(storage: LabelledStorage, database: PairedDatabase, owner: str) -> None:
+    """Raise SettingsError where the storage is known to be another's. Nothing is written."""
+    label, note = await read_pair(storage, database)
+    if label is not None and (label.owner != owner or note not in (None, label)):
+        raise _wrong(ANOTHERS)
+
+
+async def adopt(storage: LabelledStorage, database: PairedDatabase, owner: str, new_id: Callable[[], str]) -> None:
+    """Make the storage this database's, whosever it was. All others refuse to start on it from now on."""
+    label = Label(storage=new_id(), owner=owner)
+    await database.change_note(NOTE, _text(label))
+    await storage.write_label(_text(label).encode())
+
+
+async def read_pair(storage: LabelledStorage, database: PairedDatabase) -> tuple[Label | None, Label | None]:
+    """What the storage says, and what the database says."""
+    label, note = await storage.read_label(), await database.note(NOTE)
+    return _read(label), _read(note.encode() if note is not None else None)
+
+
+async def _label(storage: LabelledStorage, database: PairedDatabase, note: Label | None, new: Label) -> None:
+    """Label a storage that has no label yet: one with nothing in it, or with files this database knows."""
+    found = await _look(storage, database)
+    if found == "others":
+        raise _wrong(ANOTHERS)
+    if found == "nothing" and note is not None and note.owner != new.owner and database.is_shared:
+        raise _wrong(ELSEWHERE)
+    kept = note
+    if note is None:
+        kept = _read((await database.take_note(NOTE, _text(new))).encode())
+    if kept is None or kept.owner != new.owner:
+        # A copy of a database brings the note of its original along.
+        kept = new
+        await database.change_note(NOTE, _text(kept))
+    await storage.write_label(_text(kept).encode())
+
+
+async def _note(storage: LabelledStorage, database: PairedDatabase, label: Label) -> None:
+    """Note a label that was there before the database: the database is new, or older than the label."""
+    found = await _look(storage, database)
+    # `shared` is said of any such database: only files tell that it is this one's.
+    if found == "others" or (found == "nothing" and label.owner == SHARED):
+        raise _wrong(ANOTHERS)
+    await database.take_note(NOTE, _text(label))
+
+
+async def _look(storage: LabelledStorage, database: PairedDatabase) -> Found:
+    """Whose blobs are in the storage: one that the database knows makes all of them ours."""
+    is_empty = True
+    async with aclosing(storage.list_all()) as listing:
+        async for some in listing:
+            names = [blob.name for blob in some if not blob.name.startswith(PROBE)]
+            is_empty = is_empty and not names
+            if names and await database.known_blobs(names):
+                return "ours"
+    return "nothing" if is_empty else "others"
+
+
+def _read(text: bytes | None) -> Label | None:
+    """A label. One that nobody can read is somebody else's."""
+    if text is None:
+        return None
+    found = load_object(text) or {}
+    return Label(storage=str(found.get("storage", "")), owner=str(found.get("owner", "")))
+
+
+def _text(label: Label) -> str:
+    return dump(asdict(label)).decode()
+
+
+def _wrong(problem: str) -> SettingsError:
+    return SettingsError(name=SETTING, value="(hidden)", allowed=problem)

@@ -1,0 +1,237 @@
+"""Bytes by name in a bucket that speaks S3. Refuses to leave half an upload there, whoever breaks it off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store
+
+from recto.errors import NotFound, StorageDown
+from recto.files.ports import ServedAs, StoredBlob
+from recto.files.storage.blobs import LABEL, checked, is_ours, try_out
+from recto.files.urls.presign import S3Credentials, presign
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config
+
+# The smallest part S3 takes. Memory of one upload: two that are on their way and one that is being filled.
+PART_BYTES = 5 * 2**20
+PARTS_AT_ONCE = 2
+READ_BYTES = 4 * 2**20
+LISTED_AT_ONCE = 1000
+PROBLEM_CHARACTERS = 200
+# A storage that is down has to be known as such within a request's time.
+RETRIES, RETRY_SECONDS, REQUEST_SECONDS = 3, 15, 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """Where a storage is: `endpoint` None is Amazon's own, `prefix` a folder in the bucket."""
+
+    name: str
+    who: S3Credentials
+    prefix: str = ""
+    endpoint: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Its url."""
+        return f"{self.endpoint or f'https://s3.{self.who.region}.amazonaws.com'}/{self.name}"
+
+
+class S3Storage:
+    """Objects in a bucket, each under its name behind the prefix."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self._store = _open(bucket)
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
+        """Store bytes as they come: small ones at once, more in parts."""
+        path, feed = checked(name), _Feed(pieces)
+        putting = asyncio.ensure_future(self._put(path, feed))
+        try:
+            await asyncio.wait([putting])
+        except asyncio.CancelledError:
+            feed.stop()
+            ending = asyncio.ensure_future(self._undo(path, putting))
+            # Kept: who is cancelled once more does not wait for it, but it is done all the same.
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            await asyncio.shield(ending)
+            raise
+        await putting
+
+    async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
+        """The bytes from `start` up to but not including `end`. Each piece is asked for when it is wanted.
+
+        So a slow reader holds no connection, and one that leaves has nothing to close.
+        """
+        path, place = checked(name), start
+        with _in_our_words(name):
+            size = (await obstore.head_async(self._store, path))["size"]
+        last = size if end is None else min(end, size)
+        while place < last:
+            with _in_our_words(name):
+                upto = min(place + READ_BYTES, last)
+                piece = bytes(await obstore.get_range_async(self._store, path, start=place, end=upto))
+            yield piece
+            place += len(piece)
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Delete what is there of these, many at a time."""
+        paths = [checked(name) for name in names]
+        with _in_our_words("some"):
+            if paths:
+                await obstore.delete_async(self._store, paths)
+
+    async def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
+        """Everything of ours that is stored, some at a time."""
+        listing = obstore.list(self._store, chunk_size=LISTED_AT_ONCE)  # pyright: ignore[reportUnknownMemberType] - of Arrow
+        while True:
+            with _in_our_words("any"):
+                some = await anext(listing, None)
+            if some is None:
+                return
+            if found := [one for one in some if is_ours(one["path"])]:
+                yield [StoredBlob(name=one["path"], size=one["size"], written=one["last_modified"]) for one in found]
+
+    async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
+        """A signed url of the bucket."""
+        bucket = self._bucket
+        query: dict[str, str] = {}
+        if served:
+            query = {"response-content-type": served.mime_type, "response-content-disposition": served.disposition}
+        place = "/".join(filter(None, (bucket.address, bucket.prefix, checked(name))))
+        return presign(place, bucket.who, now=datetime.now(UTC), seconds=seconds, query=query)
+
+    async def probe(self) -> None:
+        """Write, read and delete, as everything else does."""
+        await try_out(self)
+
+    async def read_label(self) -> bytes | None:
+        """What the object of that name holds."""
+        try:
+            with _in_our_words(LABEL):
+                return bytes(await (await obstore.get_async(self._store, LABEL)).bytes_async())
+        except NotFound:
+            return None
+
+    async def write_label(self, label: bytes) -> None:
+        """In one request."""
+        with _in_our_words(LABEL):
+            await obstore.put_async(self._store, LABEL, label)
+
+    async def remove_leftovers(self) -> None:
+        """Nothing: unfinished uploads end by a rule of the bucket."""
+
+    async def _put(self, path: str, feed: _Feed) -> None:
+        first = bytearray()
+        async for piece in feed:
+            first += piece
+            if len(first) >= PART_BYTES:
+                break
+        body = bytes(first) if len(first) < PART_BYTES else _together(bytes(first), feed)
+        try:
+            await obstore.put_async(self._store, path, body, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
+        except (BaseError, OSError) as error:
+            if error is feed.error:
+                raise
+            raise StorageDown(problem=_words(error)) from error
+
+    async def _undo(self, path: str, putting: asyncio.Future[None]) -> None:
+        """Wait until the upload has ended. One that was complete already is deleted again."""
+        await asyncio.wait([putting])
+        # What cannot be deleted now is swept later: whoever was cancelled is to hear that, and nothing else.
+        with suppress(StorageDown):
+            if not putting.cancelled() and putting.exception() is None:
+                await self.delete([path])
+
+
+class _Feed:
+    """Bytes on their way in. Stopped, it fails: that makes an upload in parts undo itself, as no cancelling does."""
+
+    def __init__(self, pieces: AsyncIterable[bytes]) -> None:
+        self._pieces = aiter(pieces)
+        self._next: asyncio.Task[bytes | None] | None = None
+        self._is_stopped = False
+        self.error: BaseException | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._is_stopped:
+            raise _BrokenOff
+        self._next = asyncio.ensure_future(self._read())
+        try:
+            piece = await self._next
+        except asyncio.CancelledError:
+            raise _BrokenOff from None
+        except Exception as error:
+            self.error = error
+            raise
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    def stop(self) -> None:
+        """Give no more, and wait for no more."""
+        self._is_stopped = True
+        if self._next:
+            self._next.cancel()
+
+    async def _read(self) -> bytes | None:
+        return await anext(self._pieces, None)
+
+
+class _BrokenOff(Exception):
+    """Whoever was writing was cancelled."""
+
+
+async def _together(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
+
+
+def _open(bucket: Bucket) -> S3Store:
+    who = bucket.who
+    keys: S3Config = {"access_key_id": who.access_key, "secret_access_key": who.secret_key, "region": who.region}
+    if who.token:
+        keys["session_token"] = who.token
+    if bucket.endpoint:
+        keys["endpoint"] = bucket.endpoint
+    is_plain = bool(bucket.endpoint and bucket.endpoint.startswith("http://"))
+    return S3Store(
+        bucket.name,
+        prefix=bucket.prefix or None,
+        config=keys,
+        client_options={"allow_http": is_plain, "timeout": timedelta(seconds=REQUEST_SECONDS)},
+        retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+    )
+
+
+@contextmanager
+def _in_our_words(name: str) -> Generator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(what="file", id=name) from error
+    except (BaseError, OSError) as error:
+        raise StorageDown(problem=_words(error)) from error
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return "it refused our credentials"
+    # Before the dash stand addresses, behind the first line the whole answer: more than people should see.
+    return str(error).partition("\n")[0].rpartition(" - ")[2].partition(": <")[0][:PROBLEM_CHARACTERS]

@@ -1,0 +1,152 @@
+"""What bytes say of themselves: the beginnings by which formats are known. Refuses to guess, and to read names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from recto.conversation.messages import FileKind
+
+Family: TypeAlias = Literal["media", "pdf", "zip", "ole", "rtf", "archive", "program"]
+
+PDF_WITHIN = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What bytes are: a word for people, their type, and the kinds a file of them may be, likeliest first."""
+
+    word: str
+    mime_type: str
+    kinds: tuple[FileKind, ...] = ("document",)
+    family: Family = "media"
+
+
+def _image(word: str, mime_type: str) -> Seen:
+    return Seen(word=word, mime_type=mime_type, kinds=("image",))
+
+
+def _audio(word: str, mime_type: str) -> Seen:
+    return Seen(word=word, mime_type=mime_type, kinds=("audio",))
+
+
+def _video(word: str, mime_type: str) -> Seen:
+    return Seen(word=word, mime_type=mime_type, kinds=("video",))
+
+
+def _either(word: str, mime_type: str, *kinds: FileKind) -> Seen:
+    """A container that holds sound, with or without pictures: its name decides which it is."""
+    return Seen(word=word, mime_type=mime_type, kinds=kinds)
+
+
+def _archive(word: str, mime_type: str) -> Seen:
+    return Seen(word=word, mime_type=mime_type, family="archive")
+
+
+PROGRAM = Seen(word="a program", mime_type="application/octet-stream", family="program")
+PDF = Seen(word="a PDF", mime_type="application/pdf", family="pdf")
+ZIP = Seen(word="a zip archive", mime_type="application/zip", family="zip")
+OLE = Seen(word="an old Office file", mime_type="application/x-ole-storage", family="ole")
+RTF = Seen(word="rich text", mime_type="application/rtf", family="rtf")
+SVG = _image("an SVG image", "image/svg+xml")
+MP4 = _either("MP4", "video/mp4", "video", "audio")
+OGG = _either("Ogg sound", "audio/ogg", "audio", "video")
+MP3 = _audio("MP3 sound", "audio/mpeg")
+QUICKTIME = _video("a QuickTime video", "video/quicktime")
+
+# Long enough to be nothing else. What is shorter is looked at more closely below.
+_BEGINNINGS: tuple[tuple[bytes, Seen], ...] = (
+    (b"\x89PNG\r\n\x1a\n", _image("a PNG image", "image/png")),
+    (b"\xff\xd8\xff", _image("a JPEG image", "image/jpeg")),
+    (b"GIF87a", _image("a GIF image", "image/gif")),
+    (b"GIF89a", _image("a GIF image", "image/gif")),
+    (b"II*\0", _image("a TIFF image", "image/tiff")),
+    (b"MM\0*", _image("a TIFF image", "image/tiff")),
+    (b"II+\0", _image("a TIFF image", "image/tiff")),
+    (b"MM\0+", _image("a TIFF image", "image/tiff")),
+    (b"#!AMR\n", _audio("AMR sound", "audio/amr")),
+    (b"#!AMR-WB\n", _audio("AMR sound", "audio/amr-wb")),
+    (b"MThd\0\0\0\x06", _audio("MIDI sound", "audio/midi")),
+    (b"OggS\0", OGG),
+    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", _either("Windows Media", "video/x-ms-wmv", "video", "audio")),
+    (b"\0\0\x01\xba", _video("an MPEG video", "video/mpeg")),
+    (b"\0\0\x01\xb3", _video("an MPEG video", "video/mpeg")),
+    (b"FLV\x01", _video("a Flash video", "video/x-flv")),
+    (b"PK\x03\x04", ZIP),
+    (b"PK\x05\x06", ZIP),
+    (b"PK\x07\x08", ZIP),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
+    (b"{\\rtf", RTF),
+    (b"\x1f\x8b\x08", _archive("a gzip archive", "application/gzip")),
+    (b"7z\xbc\xaf\x27\x1c", _archive("a 7z archive", "application/x-7z-compressed")),
+    (b"Rar!\x1a\x07", _archive("a RAR archive", "application/vnd.rar")),
+    (b"\xfd7zXZ\0", _archive("an xz archive", "application/x-xz")),
+    (b"\x28\xb5\x2f\xfd", _archive("a Zstandard archive", "application/zstd")),
+    (b"\x7fELF", PROGRAM),
+    *(
+        (start, PROGRAM)
+        for start in (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
+    ),
+    (b"\xca\xfe\xba\xbe", PROGRAM),
+)
+# What stands at byte 8 of a file that begins with RIFF (or FORM), where its length is at byte 4.
+_IN_RIFF = {
+    (b"RIFF", b"WEBP"): _image("a WebP image", "image/webp"),
+    (b"RIFF", b"WAVE"): _audio("WAV sound", "audio/wav"),
+    (b"RF64", b"WAVE"): _audio("WAV sound", "audio/wav"),
+    (b"RIFF", b"AVI "): _video("an AVI video", "video/x-msvideo"),
+    (b"FORM", b"AIFF"): _audio("AIFF sound", "audio/aiff"),
+    (b"FORM", b"AIFC"): _audio("AIFF sound", "audio/aiff"),
+}
+# The brand that stands at byte 8 of a file with `ftyp` at byte 4.
+_BRANDS = {
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), _image("a HEIC image", "image/heic")),
+    **dict.fromkeys((b"mif1", b"msf1"), _image("a HEIF image", "image/heif")),
+    **dict.fromkeys((b"avif", b"avis"), _image("an AVIF image", "image/avif")),
+    **dict.fromkeys((b"M4A ", b"M4B ", b"M4P "), _either("M4A sound", "audio/mp4", "audio", "video")),
+    b"qt  ": QUICKTIME,
+}
+# Beginnings so short that a text might have them by chance; what follows makes them sure.
+_PATTERNS: tuple[tuple[re.Pattern[bytes], Seen], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), seen)
+    for pattern, seen in (
+        (rb"\0...(?:moov|mdat|wide|pnot)", QUICKTIME),
+        (rb"ID3[\x02-\x04]..[\0-\x7f]{4}", MP3),
+        (rb"fLaC[\0\x80]", _audio("FLAC sound", "audio/flac")),
+        # A frame: eleven ones, version, layer. A byte order mark (ff fe) would be layer one, which nobody uses.
+        (rb"\xff[\xf0\xf1\xf8\xf9]", _audio("AAC sound", "audio/aac")),
+        (rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", MP3),
+        (rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", _image("a BMP image", "image/bmp")),
+        (rb"\0\0\x01\0[\x01-\xff]\0...\0", _image("an icon", "image/x-icon")),
+        (rb"MZ[^\0]{0,62}\0", PROGRAM),
+    )
+)
+
+
+def look(head: bytes) -> Seen | None:
+    """What a file is by its first bytes; None where they do not say: text, and what nobody here knows."""
+    for start, seen in _BEGINNINGS:
+        if head.startswith(start):
+            return seen
+    for pattern, seen in _PATTERNS:
+        if pattern.match(head):
+            return seen
+    inner = _IN_RIFF.get((head[:4], head[8:12])) or _in_boxes(head) or _in_matroska(head)
+    return inner or (PDF if b"%PDF-" in head[:PDF_WITHIN] else None)
+
+
+def _in_boxes(head: bytes) -> Seen | None:
+    if head[4:8] != b"ftyp":
+        return None
+    brand = head[8:12]
+    if brand.startswith((b"3gp", b"3g2")):
+        return _either("3GP", "video/3gpp", "video", "audio")
+    return _BRANDS.get(brand, MP4)
+
+
+def _in_matroska(head: bytes) -> Seen | None:
+    if not head.startswith(b"\x1a\x45\xdf\xa3"):
+        return None
+    is_webm = b"webm" in head[:64]
+    return _either("Matroska", "video/webm" if is_webm else "video/x-matroska", "video", "audio")

@@ -1,0 +1,218 @@
+"""Folding (R1-R9): old results that newer ones stand for are replaced by a line, in the page only.
+
+Never touches errors, other tools or its input. Folding twice changes nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from recto.conversation.messages import Message, Text, ToolMessage, remember, remember_last
+from recto.page.draft import Draft
+from recto.page.fold.fold_settings import AgeRule, FoldSettings, Lens, ReadRule, lens_of
+from recto.page.fold.observations import BEFORE_ALL, LeftAlone, Sighting, find_sightings, parts_by_file
+from recto.page.manifest import Note, Recall, Receipt
+from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
+
+
+class Stale(NamedTuple):
+    """Why a result is not needed: `n` is its number counted from the newest, `keep` stay, `newest` stands for it.
+
+    `path` is the file it is not needed for; a command or a search has none.
+    """
+
+    path: str | None
+    n: int
+    keep: int
+    newest: str
+
+
+def stale_reads(reads: Mapping[str, Sequence[Sighting]], lens: Lens) -> Iterator[tuple[Sighting, tuple[Stale, ...]]]:
+    """Reads that newer reads stand for, each with the files for which they do (R2-R5)."""
+    rule = lens.settings.reads
+    if rule is None:
+        return
+    stale: dict[int, tuple[Sighting, list[Stale]]] = {}
+    for path, seen in reads.items():
+        keep = rule.keep_for(_size(seen[-1].message, path, lens)) if rule.keep_by_size else rule.keep
+        newest = label(seen[-1].message)
+        for n, sighting in _beyond(seen, keep):
+            stale.setdefault(sighting.place, (sighting, []))[1].append(Stale(path, n, keep, newest))
+    for sighting, files in stale.values():
+        # R5: a batch result in one piece goes only when no file needs it; one with a part for each file goes by parts.
+        if len(files) == len(sighting.files) or sighting.by_part:
+            yield sighting, tuple(files)
+
+
+def stale_results(
+    seen: Sequence[Sighting], rule: AgeRule | None, now: datetime
+) -> Iterator[tuple[Sighting, AgeRule, Stale]]:
+    """Commands or searches that are neither among the newest nor young (R8, R9)."""
+    if rule is None or not seen:
+        return
+    newest = label(seen[-1].message)
+    for n, sighting in _beyond(seen, rule.keep):
+        # A result with no time before it in the log has no age: it may be new.
+        if sighting.time is not BEFORE_ALL and now - sighting.time > rule.max_age:
+            yield sighting, rule, Stale(None, n, rule.keep, newest)
+
+
+def label(message: ToolMessage) -> str:
+    """What a result is called in receipts: its id, or that of its call."""
+    return message.id or message.tool_call_id
+
+
+def _beyond(seen: Sequence[Sighting], keep: int) -> Iterator[tuple[int, Sighting]]:
+    """All but the newest `keep`, numbered from the newest."""
+    return enumerate(reversed(seen[: max(0, len(seen) - keep)]), start=keep + 1)
+
+
+def _size(message: ToolMessage, path: str, lens: Lens) -> int:
+    indexes = remember(message, parts_by_file, lens).get(path)
+    parts = message.parts if indexes is None else [message.parts[index] for index in indexes]
+    return sum(len(part.text) for part in parts if isinstance(part, Text))
+
+
+DEFAULTS = FoldSettings()
+STALE_READ = "{path}: read {n} counted from the newest, {keep} stay"
+STALE_BATCH = "a batch read, stale for each of its files: {paths}"
+STALE_RESULT = "result {n} counted from the newest, {keep} stay, and older than {minutes:g} minutes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folded:
+    """A conversation after folding, with a receipt for each fold and what was left alone for want of a path (R6)."""
+
+    draft: Draft
+    left_alone: tuple[LeftAlone, ...]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation as it goes into the page."""
+        return self.draft.messages
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """The receipt of every fold, in the order of the conversation."""
+        return tuple(receipt for _, note in sorted(self.draft.notes.items()) for receipt in note.receipts)
+
+
+class _Why(NamedTuple):
+    """What a receipt says of a fold beside the files it was not needed for."""
+
+    tool: str
+    rule: str
+    reason: str
+    part: int | None = None
+
+
+def fold(
+    messages: Sequence[Message],
+    *,
+    settings: FoldSettings = DEFAULTS,
+    now: datetime | None = None,
+    counter: TokenCounter = OFFLINE,
+) -> Folded:
+    """Fold a conversation as of `now` (the newest time in it, where none is given)."""
+    lens = lens_of(settings, counter)
+    seen = find_sightings(messages, lens)
+    now = now or seen.newest
+    shown = list(messages)
+    notes: dict[int, Note] = {}
+    for sighting, files in stale_reads(seen.reads, lens):
+        folded = remember_last(sighting.message, _fold_read, sighting.call.name, files, lens)
+        shown[sighting.place], notes[sighting.place] = folded
+    rules = lens.settings
+    old = (*stale_results(seen.commands, rules.terminal, now), *stale_results(seen.searches, rules.search, now))
+    for sighting, rule, stale in old:
+        folded = remember_last(sighting.message, _fold_result, sighting.call.name, rule, stale, lens)
+        shown[sighting.place], notes[sighting.place] = folded
+    draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
+    return Folded(draft=draft, left_alone=seen.left_alone)
+
+
+def _fold_read(message: ToolMessage, tool: str, files: tuple[Stale, ...], lens: Lens) -> tuple[ToolMessage, Note]:
+    placeholder = (lens.settings.reads or ReadRule()).placeholder
+    if parts_by_file(message, lens):
+        return _fold_parts(message, tool, files, placeholder, lens)
+    if len(files) == 1:
+        rule, reason = "R2", _read_reason(files[0])
+    else:
+        rule, reason = "R5", STALE_BATCH.format(paths=", ".join(stale.path or "" for stale in files))
+    return _fold_whole(message, files, placeholder, _Why(tool, rule, reason), lens)
+
+
+def _fold_result(message: ToolMessage, tool: str, rule: AgeRule, stale: Stale, lens: Lens) -> tuple[ToolMessage, Note]:
+    name = "R8" if rule is lens.settings.terminal else "R9"
+    minutes = rule.max_age / timedelta(minutes=1)
+    reason = STALE_RESULT.format(n=stale.n, keep=stale.keep, minutes=minutes)
+    return _fold_whole(message, (stale,), rule.placeholder, _Why(tool, name, reason), lens)
+
+
+def _fold_whole(
+    message: ToolMessage, files: tuple[Stale, ...], placeholder: str, why: _Why, lens: Lens
+) -> tuple[ToolMessage, Note]:
+    shown = remember(message, _placeheld, placeholder)
+    tokens = tokens_of(message, lens.counter), tokens_of(shown, lens.counter)
+    return shown, _note(_receipt(message, files, why, tokens))
+
+
+def _placeheld(message: ToolMessage, placeholder: str) -> ToolMessage:
+    return ToolMessage(
+        id=message.id,
+        seq=message.seq,
+        time=message.time,
+        tool_call_id=message.tool_call_id,
+        parts=(Text(text=placeholder),),
+        error=message.error,
+        encrypted_value=message.encrypted_value,
+    )
+
+
+def _fold_parts(
+    message: ToolMessage, tool: str, files: tuple[Stale, ...], placeholder: str, lens: Lens
+) -> tuple[ToolMessage, Note]:
+    by_file = parts_by_file(message, lens)
+    folded = {index: stale for stale in files for index in by_file[stale.path or ""]}
+    parts = list(message.parts)
+    receipts: list[Receipt] = []
+    for index, stale in sorted(folded.items()):
+        part = parts[index]
+        if isinstance(part, Text):
+            parts[index] = replace(part, text=placeholder)
+            why = _Why(tool, "R5", _read_reason(stale), index)
+            tokens = remember(message, _count_part, part.text, placeholder, lens)
+            receipts.append(_receipt(message, (stale,), why, tokens))
+    return replace(message, parts=tuple(parts)), _note(*receipts)
+
+
+def _count_part(_: ToolMessage, text: str, placeholder: str, lens: Lens) -> tuple[int, int]:
+    before, after = lens.counter.count((text, placeholder))
+    return before, after
+
+
+def _read_reason(stale: Stale) -> str:
+    return STALE_READ.format(path=stale.path, n=stale.n, keep=stale.keep)
+
+
+def _receipt(message: ToolMessage, files: tuple[Stale, ...], why: _Why, tokens: tuple[int, int]) -> Receipt:
+    return Receipt(
+        rule=why.rule,
+        message=label(message),
+        part=why.part,
+        tool=why.tool,
+        paths=tuple(stale.path for stale in files if stale.path is not None),
+        tokens_before=tokens[0],
+        tokens_after=tokens[1],
+        newer=tuple(dict.fromkeys(stale.newest for stale in files)),
+        recall=Recall(tool=why.tool, path=files[0].path, n=files[0].n),
+        reason=why.reason,
+    )
+
+
+def _note(*receipts: Receipt) -> Note:
+    reason = "; ".join(dict.fromkeys(receipt.reason for receipt in receipts))
+    return Note(decision="folded", rule=receipts[0].rule, reason=reason, receipts=receipts)

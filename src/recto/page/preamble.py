@@ -1,0 +1,138 @@
+"""What stands before the conversation: the system prompt (S9), the quote (D2), the summary (R13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from recto.conversation.log import View
+from recto.conversation.messages import Message, SystemMessage, language, remember
+from recto.page.body import set_tool
+from recto.page.facts import Facts
+from recto.page.manifest import Kind, Part
+from recto.page.prompt.quote import ParsedDocument, Quote, quote_message
+from recto.page.prompt.system_prompt import OVER, Prompt, SystemPrompt, system_prompt
+from recto.page.prompt.tools_prompt import tools_section
+from recto.page.steps.compact import summary_message
+from recto.page.text.tokens import TokenCounter
+
+PROMPT_REASON = "the system prompt"
+# The blank line between the prompt and its tools.
+JOINT = 2
+QUOTE_REASON = "the documents of this conversation"
+SUMMARY_REASON = "stands for what was compacted"
+# A longer prompt is encoded for each page: many of them would take much memory.
+KEPT_CHARACTERS = 65_536
+
+
+@dataclass(frozen=True, kw_only=True)
+class Injected:
+    """A message that is not in the log, why it is in the page, and what was left out of it.
+
+    `tokens_before` is what it would have cost, where it was cut; no message is left where nothing of it fits.
+    """
+
+    message: Message | None
+    kind: Kind
+    rule: str
+    reason: str
+    changes: tuple[Part, ...] = ()
+    tokens_before: int | None = None
+
+
+def front_of(facts: Facts, seen: View) -> tuple[Injected, ...]:
+    """The messages before the conversation, in order."""
+    return (*_prompt(facts), *_quote(facts), *_summary(facts, seen))
+
+
+def system_text(facts: Facts) -> SystemPrompt:
+    """The system prompt as a page has it: within its budget, with the tools where they are told of in words (P11)."""
+    prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
+    tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
+    if not tools:
+        return system_prompt(prompt, facts.locale, budget, counter)
+    room = None if budget is None else max(0, budget - counter.count((tools,))[0] - JOINT)
+    told = system_prompt(prompt, facts.locale, room, counter)
+    text = "\n\n".join(filter(None, (told.text, tools)))
+    return replace(told, text=text, over=None if budget is None else _over(text, budget, counter))
+
+
+def _over(text: str, budget: int, counter: TokenCounter) -> str | None:
+    tokens = counter.count((text,))[0]
+    return OVER.format(tokens=tokens, budget=budget) if tokens > budget else None
+
+
+def _prompt(facts: Facts) -> Iterator[Injected]:
+    told = system_text(facts)
+    if not told.text:
+        return
+    why = facts.prompt.why if facts.prompt else ""
+    reason = "; ".join(filter(None, (PROMPT_REASON, why, told.over)))
+    message = _system(told.text) if len(told.text) <= KEPT_CHARACTERS else _new_system(told.text)
+    changes = (*remember(told, _parts_taken), *_tools_taken(facts))
+    yield Injected(message=message, kind="system", rule="S9", reason=reason, changes=changes)
+
+
+def _tools_taken(facts: Facts) -> Iterator[Part]:
+    """What tools told of in words leave out. As a prompt's budget: what was taken, without bytes of its own."""
+    for tool in facts.tools if facts.tool_calling == "prompt" else ():
+        if tool.note:
+            part = remember(tool, set_tool, facts.target.wire, facts.counter).part
+            yield replace(part, tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
+
+
+def _parts_taken(told: SystemPrompt) -> tuple[Part, ...]:
+    """What the budget took from a prompt, as parts without bytes of their own."""
+    return tuple(
+        Part(
+            kind="prompt",
+            source=change.source,
+            role=None,
+            tokens_before=change.tokens_before - change.tokens_after,
+            tokens_after=0,
+            decision=change.decision,
+            rule="S1",
+            reason=change.reason,
+        )
+        for change in told.changes
+    )
+
+
+def _quote(facts: Facts) -> Iterator[Injected]:
+    quote = _set(facts)
+    if quote is None:
+        return
+    before = quote.tokens_before if quote.cuts else None
+    reason = quote.reason or QUOTE_REASON
+    yield Injected(message=quote.message, kind="quote", rule="D2", reason=reason, tokens_before=before)
+
+
+def _set(facts: Facts) -> Quote | None:
+    match facts.quote:
+        case Quote() as ready:
+            return ready
+        case str() as text:
+            return _quoted(text, facts.quote_budget, facts.counter)
+        case documents:
+            return _quoted(tuple(documents), facts.quote_budget, facts.counter) if documents else None
+
+
+def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
+    if seen.compaction is not None:
+        message = summary_message(seen.compaction, facts.locale)
+        yield Injected(message=message, kind="summary", rule="R13", reason=SUMMARY_REASON)
+
+
+# Few: each may hold as much text as a quote has room for, and some more.
+@lru_cache(maxsize=16)
+def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter) -> Quote | None:
+    return quote_message(quote, budget=budget, counter=counter)
+
+
+def _new_system(text: str) -> SystemMessage:
+    return SystemMessage(id="system prompt", text=text)
+
+
+# The same text is the same message, so that it is encoded and counted once.
+_system = lru_cache(maxsize=256)(_new_system)

@@ -1,0 +1,184 @@
+"""Documents in the page: which ones, their joined text, and the quote that carries them within its own budget.
+
+Nothing is parsed or read here: the documents' texts come in as values (D2, D4, D5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import TypeAlias
+
+from recto.conversation.input_files import InputFile, one_line
+from recto.conversation.messages import Source, SystemMessage
+from recto.page.prompt.reminder import OUR_TAGS, neutralise
+from recto.page.text.cut import Try, is_cut, shortened, widest
+from recto.page.text.tokens import TokenCounter
+
+READ_DOCUMENTS_DESCRIPTION = "解析对话中所有上传的文档，并返回对应文档内容"
+QUOTE_TEMPLATE = "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n{{quote}}\n</Quote>"
+DOCUMENT_TEMPLATE = "File: {name}\n<Content>\n{content}\n</Content>"
+SEPARATOR = "\n******\n"
+CUT_DOCUMENT = "[内容过长，已截断：以上为前 {shown} 个字符，共 {total} 个；可用 read_files 读取全文]"
+CUT_TEXT = "[内容过长，已截断：以上为前 {shown} 个字符，共 {total} 个]"
+CUT_REASON = "cut to fit the quote's budget of {budget} tokens: {cuts}"
+LEFT_OUT_REASON = "left out: the quote's budget of {budget} tokens holds none of it"
+# A given text may be joined documents, so its <Content> blocks are its own; it must not end the quote.
+TEXT_TAGS = tuple(tag for tag in OUR_TAGS if tag != "Content")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedDocument:
+    """A document's text. One that failed has the reason in its place.
+
+    `total` is how long the text is, where only its beginning is here.
+    """
+
+    name: str
+    content: str
+    failed: bool = False
+    total: int | None = None
+
+    @property
+    def length(self) -> int:
+        """How many characters the whole text has."""
+        return max(len(self.content), self.total or 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """What a document's block cost before and after it was cut. A given text is one block named `quote`."""
+
+    name: str
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """The text of the quote's system message and what it costs; no more than its budget, always.
+
+    `text` is empty where the budget holds not even the marks that say what was cut; `reason` tells the manifest.
+    """
+
+    text: str
+    tokens_before: int
+    tokens_after: int
+    cuts: tuple[Cut, ...] = ()
+    reason: str = ""
+
+    @cached_property
+    def message(self) -> SystemMessage | None:
+        """The message itself: encoded and counted once for all pages that have this quote, and gone with it."""
+        return SystemMessage(id="quote", text=self.text) if self.text else None
+
+
+Quoted: TypeAlias = str | Sequence[ParsedDocument]
+
+
+def choose_documents(turns: Sequence[Sequence[InputFile]], max_files: int) -> tuple[InputFile, ...]:
+    """The documents to read, of turns given oldest first: newest turn first, each once, at most `max_files` (D4)."""
+    newest: dict[Source, InputFile] = {}
+    for turn in reversed(turns):
+        for one in turn:
+            if one.kind == "document":
+                newest.setdefault(one.file.source, one)
+    return tuple(islice(newest.values(), max(0, max_files)))
+
+
+def join_documents(documents: Sequence[ParsedDocument]) -> str:
+    """The documents as one text (D5). Names and contents are neutralised, so that none can end its block."""
+    return SEPARATOR.join(map(_block, documents))
+
+
+def _block(document: ParsedDocument) -> str:
+    return DOCUMENT_TEMPLATE.format(name=neutralise(one_line(document.name)), content=neutralise(document.content))
+
+
+def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter) -> Quote | None:
+    """The system message that carries documents, or a text given by an agent or workflow (D2). Nothing: no message.
+
+    Over the budget, the longest are cut first, all to the same length, each with a mark where it ends.
+    """
+    if not (quote.strip() if isinstance(quote, str) else quote):
+        return None
+    longest = max(map(len, _contents(quote)))
+    whole, bare = _message(quote, longest), _message(quote, 0)
+    tokens, least = counter.count((whole, bare))
+    if tokens <= budget:
+        return _quote(quote, Try(longest, whole, tokens), tokens, budget, counter)
+    if least > budget:
+        reason = LEFT_OUT_REASON.format(budget=budget)
+        before = _estimated(tokens, quote)
+        return Quote(text="", tokens_before=before, tokens_after=0, cuts=_cuts(quote, None, counter), reason=reason)
+    low, high = Try(0, bare, least), Try(longest, whole, tokens)
+    longest_cut = widest(low, high, budget, lambda limit: _try(quote, limit, counter))
+    return _quote(quote, longest_cut, tokens, budget, counter)
+
+
+def _quote(quote: Quoted, shown: Try, tokens: int, budget: int, counter: TokenCounter) -> Quote:
+    cuts = _cuts(quote, shown.limit, counter)
+    reason = CUT_REASON.format(budget=budget, cuts=", ".join(map(_told, cuts))) if cuts else ""
+    before = _estimated(tokens, quote)
+    return Quote(text=shown.text, tokens_before=before, tokens_after=shown.size, cuts=cuts, reason=reason)
+
+
+def _contents(quote: Quoted) -> Sequence[str]:
+    return (quote,) if isinstance(quote, str) else [document.content for document in quote]
+
+
+def _estimated(tokens: int, quote: Quoted) -> int:
+    """What the whole would cost, by what its beginning does."""
+    if isinstance(quote, str):
+        return tokens
+    here = sum(len(document.content) for document in quote)
+    return round(tokens * sum(document.length for document in quote) / here) if here else tokens
+
+
+def _try(quote: Quoted, limit: int, counter: TokenCounter) -> Try:
+    text = _message(quote, limit)
+    return Try(limit, text, counter.count((text,))[0])
+
+
+def _message(quote: Quoted, limit: int) -> str:
+    shown = _cut_text(quote, limit) if isinstance(quote, str) else join_documents([_cut(one, limit) for one in quote])
+    return QUOTE_TEMPLATE.replace("{{quote}}", shown)
+
+
+def _cut_text(text: str, limit: int) -> str:
+    return neutralise(shortened(text, limit, CUT_TEXT), TEXT_TAGS)
+
+
+def _cut(document: ParsedDocument, limit: int) -> ParsedDocument:
+    content = shortened(document.content, limit, CUT_DOCUMENT, _total(document))
+    return replace(document, content=content, total=None)
+
+
+def _total(document: ParsedDocument) -> str:
+    return str(document.length) if document.length > len(document.content) else ""
+
+
+def _cuts(quote: Quoted, limit: int | None, counter: TokenCounter) -> tuple[Cut, ...]:
+    """What became of each document that was cut to the limit, or of all when there is none: nothing is left of them."""
+    if isinstance(quote, str):
+        is_touched = limit is None or is_cut(quote, limit)
+        names, before, lengths = (["quote"], [neutralise(quote, TEXT_TAGS)], [1.0]) if is_touched else ([], [], [])
+        after = ["" if limit is None else _cut_text(quote, limit)] if is_touched else []
+    else:
+        touched = [one for one in quote if limit is None or is_cut(one.content, limit, _total(one))]
+        names, before = [one_line(one.name) for one in touched], [_block(one) for one in touched]
+        lengths = [one.length / max(1, len(one.content)) for one in touched]
+        after = ["" if limit is None else _block(_cut(one, limit)) for one in touched]
+    if not names:
+        return ()
+    tokens = counter.count((*before, *after))
+    # Of one whose beginning alone is here, the rest is taken to cost as much.
+    costs = [round(was * length) for was, length in zip(tokens, lengths, strict=False)]
+    pairs = zip(names, costs, tokens[len(names) :], strict=True)
+    return tuple(Cut(name=name, tokens_before=was, tokens_after=now) for name, was, now in pairs)
+
+
+def _told(cut: Cut) -> str:
+    return f"{cut.name} {cut.tokens_before} -> {cut.tokens_after}"

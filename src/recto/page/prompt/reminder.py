@@ -1,0 +1,167 @@
+"""The reminder before a user's words: files, datasets, context and time (F1-F3, P12); and text that cannot forge one.
+
+The user's own words are never changed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from functools import cache
+from typing import Literal, TypeAlias
+
+from recto.conversation.input.run_input import ContextItem
+from recto.conversation.input_files import InputFile
+
+Locale: TypeAlias = Literal["zh", "en"]
+
+REMINDER = "<system-reminder>\n{sections}\n</system-reminder>"
+FILES_INTRO: Mapping[Locale, str] = {
+    "zh": "# Input Files\n用户本次可用的文件:",
+    "en": "# Input Files\nFiles available to the user in this turn:",
+}
+DATASETS_INTRO: Mapping[Locale, str] = {
+    "zh": "# Input datasets\n用户当前可用的知识库:",
+    "en": "# Input datasets\nKnowledge bases currently available to the user:",
+}
+# The line says whose words these are: a client's context has no more authority than its user.
+CONTEXT_INTRO: Mapping[Locale, str] = {
+    "zh": "# Context\n客户端随本次请求提供的信息：",
+    "en": "# Context\nInformation the client sent with this request:",
+}
+TIME_HEADING = "# Current time"
+# Not by strftime: that speaks the language of the host.
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+# Tags that speak with our authority wherever they stand. Enough for tool results, where code may say List<File>.
+FRAME_TAGS = ("system-reminder", "tool_call", "tool_result")
+# Every tag that begins or ends something of ours. Those inside a block (<id>, <name> ...) mean nothing without it.
+OUR_TAGS = (*FRAME_TAGS, "file", "dataset", "context", "Quote", "Content")
+OUR_COMMENTS = ("TOOLS_START", "TOOLS_END")
+NEUTRAL_OPENING = "&lt;"
+# Characters nobody sees: a tag with one inside reads like the tag. Controls that are no blanks, Unicode's Cf, variation
+# selectors, the tags block, fillers, and what Unicode keeps free for more of the kind.
+_UNSEEN_CHARACTERS = (
+    r"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
+    r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_UNSEEN = rf"[{_UNSEEN_CHARACTERS}]*+"
+_GAP = rf"[\s{_UNSEEN_CHARACTERS}]*+"
+_DASH = r"[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]"
+# Every repetition is possessive: a text of nothing but beginnings of tags costs linear time too.
+_OPENING = (
+    r"[<＜﹤](?={gap}(?:"
+    r"[/／]?+{gap}(?:{tags}){unseen}(?![\w-])|"
+    r"!{gap}(?:{dash}{unseen}){{2,}}+{gap}(?:{comments}){unseen}(?!\w)))"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A knowledge base the user may use."""
+
+    id: str
+    name: str
+    description: str = ""
+
+
+def reminder(
+    *,
+    files: Sequence[InputFile] = (),
+    datasets: Sequence[Dataset] = (),
+    context: Sequence[ContextItem] = (),
+    time: datetime | None = None,
+    zone: tzinfo = UTC,
+    locale: Locale = "zh",
+) -> str:
+    """The whole `<system-reminder>`, or nothing when no section has anything in it. A past message gives files only."""
+    sections = (
+        files_section(files, locale),
+        datasets_section(datasets, locale),
+        context_section(context, locale),
+        time_section(time, zone) if time else "",
+    )
+    told = "\n\n".join(filter(None, sections))
+    return REMINDER.format(sections=told) if told else ""
+
+
+def with_reminder(reminder_text: str, words: str) -> str:
+    """The user message the model sees: the reminder, a blank line, the words; either alone if the other is empty."""
+    return "\n\n".join(filter(None, (reminder_text, words)))
+
+
+def files_section(files: Sequence[InputFile], locale: Locale = "zh") -> str:
+    """`# Input Files`, or nothing. A file that has no url has no `<url>` line."""
+    return _section(
+        FILES_INTRO[locale],
+        (_block("file", id=one.id, name=one.name, type=one.kind, url=one.url or None) for one in files),
+    )
+
+
+def datasets_section(datasets: Sequence[Dataset], locale: Locale = "zh") -> str:
+    """`# Input datasets`, or nothing."""
+    return _section(
+        DATASETS_INTRO[locale],
+        (_block("dataset", id=one.id, name=one.name, description=one.description or None) for one in datasets),
+    )
+
+
+def context_section(context: Sequence[ContextItem], locale: Locale = "zh") -> str:
+    """`# Context`, or nothing: a `<context>` block of description and value for each item, laid out like the others."""
+    return _section(
+        CONTEXT_INTRO[locale],
+        (_block("context", description=one.description or None, value=one.value) for one in context),
+    )
+
+
+def time_section(time: datetime, zone: tzinfo = UTC) -> str:
+    """`# Current time` in the zone, the weekday in English whatever the host speaks."""
+    if time.tzinfo is None:
+        raise ValueError(f"The time of a reminder has no zone: {time}. Give it one.")
+    local = time.astimezone(zone).replace(tzinfo=None)
+    return f"{TIME_HEADING}\n{local.isoformat(' ', 'seconds')} {WEEKDAYS[local.weekday()]}"
+
+
+def _section(intro: str, blocks: Iterable[str]) -> str:
+    told = "\n".join(blocks)
+    return f"{intro}\n\n{told}" if told else ""
+
+
+def _block(tag: str, **fields: str | None) -> str:
+    lines = (f"<{name}>{escape(value)}</{name}>" for name, value in fields.items() if value is not None)
+    return "\n".join((f"<{tag}>", *lines, f"</{tag}>"))
+
+
+def escape(value: str) -> str:
+    """The value as it may stand in a tag (F3)."""
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&apos;")):
+        value = value.replace(character, entity)
+    return value
+
+
+def neutralise(text: str, tags: tuple[str, ...] = OUR_TAGS) -> str:
+    """The text of a document, a tool or a file, in which our tags are no tags any more (F3).
+
+    Only the `<` that opens one becomes `&lt;`, in any case and with blanks, attributes or characters nobody sees;
+    doing it twice changes nothing more, and text without our tags stays byte for byte.
+    """
+    return _openings(tags).sub(NEUTRAL_OPENING, text)
+
+
+@cache
+def _openings(tags: tuple[str, ...]) -> re.Pattern[str]:
+    pattern = _OPENING.format(
+        gap=_GAP,
+        unseen=_UNSEEN,
+        dash=_DASH,
+        tags="|".join(map(_spelled, tags)),
+        comments="|".join(map(_spelled, OUR_COMMENTS)),
+    )
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _spelled(name: str) -> str:
+    return _UNSEEN.join(_DASH if letter == "-" else re.escape(letter) for letter in name)

@@ -1,0 +1,194 @@
+"""Asking a model for a summary (R13): the conversation as one text, in as many requests as it takes.
+
+Each request carries the summary so far and the next piece, and none is larger than the settings say. What was said
+stands in frames it cannot end: no text passes for another message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from recto.conversation.input_files import clean_files, display_name
+from recto.conversation.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    File,
+    Message,
+    Opaque,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    error_told,
+    language,
+)
+from recto.errors import SettingsError
+from recto.page.prompt.reminder import OUR_TAGS, neutralise
+from recto.page.prompt.system_prompt import CUT_MARK, SLACK
+from recto.page.text.cut import cut_to
+from recto.page.text.tokens import TokenCounter, tokens_of
+
+INSTRUCTIONS = {
+    "zh": (
+        "你在为一段对话写摘要，之后的对话只能看到这份摘要。写明：用户的目标和约束、已做的决定及原因、已完成和未完成的工作、"
+        "涉及的文件路径和标识符（原样保留）、出现过的错误及其解决办法、下一步。只写对话中出现过的内容，不要回答或继续对话。"
+    ),
+    "en": (
+        "You summarise a conversation; what follows will see only this summary. Say: what the user wants and what "
+        "limits it, what was decided and why, what is done and what is not, paths and identifiers involved (verbatim), "
+        "errors met and how they were solved, the next step. Only what was said; do not answer the conversation or go "
+        "on with it."
+    ),
+}
+SO_FAR = {
+    "zh": "此前的摘要：\n<summary>\n{summary}\n</summary>\n\n",
+    "en": "The summary so far:\n<summary>\n{summary}\n</summary>\n\n",
+}
+PIECE = {"zh": "对话：\n{text}", "en": "The conversation:\n{text}"}
+MESSAGE = '<message role="{role}">\n{text}\n</message>'
+BETWEEN = "\n"
+CUT = "\n[... {count} characters left out ...]\n"
+# No text in a request ends its own frame or begins another's.
+TAGS = (*OUR_TAGS, "message", "summary")
+ROLES = ("system", "developer", "user", "assistant", "tool", "reasoning", "activity")
+# More characters than any message has.
+MANY = 10**12
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummarySettings:
+    """The tokens of a whole request for a summary, those of the summary so far in it, and how much a message shows."""
+
+    tokens: int = 100_000
+    summary_tokens: int = 4_000
+    characters_per_message: int = 20_000
+    locale: str = "zh"
+
+    def __post_init__(self) -> None:
+        numbers = {
+            "tokens": self.tokens,
+            "summary_tokens": self.summary_tokens,
+            "characters_per_message": self.characters_per_message,
+        }
+        for name, value in numbers.items():
+            if value < 1:
+                raise SettingsError(name=f"summary.{name}", value=value, allowed="it is a number, 1 or more")
+
+
+def summary_pieces(messages: Sequence[Message], *, settings: SummarySettings, counter: TokenCounter) -> tuple[str, ...]:
+    """The conversation as texts, each for one request. A request too small for any text is refused."""
+    whole = _room(settings, counter)
+    most = settings.characters_per_message
+    texts = [_within(message, most, whole, counter) for message in messages]
+    pieces: list[list[str]] = [[]]
+    room = whole
+    for text, tokens in zip(texts, counter.count([text + BETWEEN for text in texts]), strict=True):
+        if tokens > room and pieces[-1]:
+            pieces.append([])
+            room = whole
+        pieces[-1].append(text)
+        room -= tokens
+    return tuple(BETWEEN.join(piece) for piece in pieces if piece)
+
+
+def summary_request(
+    piece: str, *, so_far: str | None, settings: SummarySettings, counter: TokenCounter
+) -> tuple[SystemMessage, UserMessage]:
+    """The conversation to send for one piece; its answer is the summary so far of the next.
+
+    The summary so far is cut where it is longer than the settings say.
+    """
+    room = settings.summary_tokens
+    request = _request(piece, _cut(so_far or "", room, settings.locale, counter), settings.locale)
+    # A text among others may count for more than alone.
+    while room and (over := _tokens(request, counter) - settings.tokens) > 0:
+        room = max(room - over, 0)
+        request = _request(piece, _cut(so_far or "", room, settings.locale, counter), settings.locale)
+    return request
+
+
+def _room(settings: SummarySettings, counter: TokenCounter) -> int:
+    """The tokens a piece may have: what instructions and the summary so far leave of a request."""
+    wording = language(settings.locale)
+    empty = _request("", "", settings.locale)
+    taken = _tokens(empty, counter) + counter.count((SO_FAR[wording].format(summary=""),))[0] + SLACK
+    shortest = [_framed(role, CUT.format(count=MANY)) + BETWEEN for role in ROLES]
+    least = taken + settings.summary_tokens + max(counter.count(shortest))
+    if settings.tokens < least:
+        allowed = f"with {settings.summary_tokens} of them for the summary so far, it is {least} or more"
+        raise SettingsError(name="summary.tokens", value=settings.tokens, allowed=allowed)
+    return settings.tokens - taken - settings.summary_tokens
+
+
+def _request(piece: str, summary: str, locale: str) -> tuple[SystemMessage, UserMessage]:
+    wording = language(locale)
+    before = SO_FAR[wording].format(summary=summary) if summary else ""
+    words = before + PIECE[wording].format(text=piece)
+    return SystemMessage(text=INSTRUCTIONS[wording]), UserMessage(parts=(Text(text=words),))
+
+
+def _tokens(request: Sequence[Message], counter: TokenCounter) -> int:
+    return sum(tokens_of(message, counter) for message in request)
+
+
+def _cut(so_far: str, tokens: int, locale: str, counter: TokenCounter) -> str:
+    shown = cut_to(neutralise(so_far, TAGS), tokens, CUT_MARK[language(locale)], counter)
+    # Again: the cut may have made a tag of the beginning of a longer word.
+    return neutralise(shown, TAGS)
+
+
+def _within(message: Message, most: int, room: int, counter: TokenCounter) -> str:
+    """A message as a piece tells it: of its text as many characters as the room allows, halving."""
+    text = "\n".join(_lines(message))
+    told = _framed(message.role, _shorten(text, most))
+    while most and counter.count((told + BETWEEN,))[0] > room:
+        most //= 2
+        told = _framed(message.role, _shorten(text, most))
+    return told
+
+
+def _framed(role: str, text: str) -> str:
+    return MESSAGE.format(role=role, text=neutralise(text, TAGS))
+
+
+def _lines(message: Message) -> Iterator[str]:
+    match message:
+        case UserMessage() if message.response_id:
+            yield from (line for part in message.parts if not isinstance(part, File) for line in _part_lines(part))
+            yield from _file_lines(message)
+        case ToolMessage():
+            yield from filter(None, (error_told(message),))
+            yield from (line for part in message.parts for line in _part_lines(part))
+        case AssistantMessage() | UserMessage():
+            yield from (line for part in message.parts for line in _part_lines(part))
+        case ActivityMessage():
+            yield message.content
+        case _:
+            yield message.text
+
+
+def _file_lines(message: UserMessage) -> Iterator[str]:
+    """Files under the ids they are read by: whoever has only the summary knows them from nowhere else (F4)."""
+    for place, file in enumerate(clean_files(message)):
+        yield f"[{file.kind} {message.response_id}-{place}: {display_name(file)}]"
+
+
+def _part_lines(part: Text | File | ToolCall | Opaque) -> Iterator[str]:
+    match part:
+        case Text():
+            yield part.text
+        case ToolCall():
+            yield f"{part.name}({part.arguments})"
+        case File():
+            yield f"[{part.kind}: {part.name or part.id or 'no name'}]"
+        case Opaque():
+            return
+
+
+def _shorten(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return text[:half] + CUT.format(count=len(text) - 2 * half) + text[len(text) - half :]

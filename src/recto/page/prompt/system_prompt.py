@@ -1,0 +1,160 @@
+"""The system prompt (S9) within its budget (S1): identity and SOP are never cut, cases go first, then user data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from recto.conversation.messages import Remembering, language, remember
+from recto.page.text.cut import cut_to
+from recto.page.text.tokens import TokenCounter
+
+HEADINGS = {
+    "zh": {
+        "tone": "## 语气",
+        "sop": "## SOP 执行规则",
+        "cases": "## 相关案例",
+        "data": "## 用户数据",
+        "rules": "## 工具调用规则",
+    },
+    "en": {
+        "tone": "## Tone",
+        "sop": "## SOP",
+        "cases": "## Related cases",
+        "data": "## User data",
+        "rules": "## Tool rules",
+    },
+}
+# A text alone and the same text among others differ by a few tokens at its ends.
+SLACK = 8
+CUT_MARK = {"zh": "\n[... 已截断 ...]", "en": "\n[... cut ...]"}
+BEST_FIRST = "over the budget of {budget} tokens; cases go first"
+SHORTENED = "shortened to keep the budget of {budget} tokens"
+NOTHING_LEFT = "nothing of it fits into the budget of {budget} tokens"
+OVER = "{tokens} tokens, over the budget of {budget}: identity, SOP and tools are never cut"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A worked example, best first in a prompt."""
+
+    id: str
+    name: str
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Datum:
+    """Something known of the user, under a title of its own."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt(Remembering):
+    """What a system prompt is made of. A lean persona has only an identity; an expert has the rest (S1, S9).
+
+    `why` is no part of it: it tells people what made it this one.
+    """
+
+    identity: str
+    title: str = ""
+    tone: str = ""
+    sop: str = ""
+    cases: tuple[Case, ...] = ()
+    data: tuple[Datum, ...] = ()
+    rules: str = ""
+    why: str = ""
+
+
+class Change(NamedTuple):
+    """What was left out of a prompt, or shortened, for its budget."""
+
+    source: str
+    decision: Literal["dropped", "cut"]
+    tokens_before: int
+    tokens_after: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemPrompt(Remembering):
+    """A rendered prompt, what the budget took from it, and a line where it could not be kept."""
+
+    text: str
+    changes: tuple[Change, ...] = ()
+    over: str | None = None
+
+
+def system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: TokenCounter) -> SystemPrompt:
+    """The prompt as text, within `budget` tokens where it can be."""
+    return remember(prompt, _system_prompt, locale, budget, counter)
+
+
+def _system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: TokenCounter) -> SystemPrompt:
+    whole = SystemPrompt(text=render(prompt, locale))
+    if budget is None or _tokens(whole.text, counter) <= budget:
+        return whole
+    fewer, changes = _with_fewer_cases(prompt, locale, budget, counter)
+    shorter, more = _with_shorter_data(fewer, locale, budget, counter)
+    text = render(shorter, locale)
+    tokens = _tokens(text, counter)
+    over = OVER.format(tokens=tokens, budget=budget) if tokens > budget else None
+    return SystemPrompt(text=text, changes=(*changes, *more), over=over)
+
+
+def render(prompt: Prompt, locale: str) -> str:
+    """The prompt as text, whatever its size. A section with nothing in it is absent."""
+    headings = HEADINGS[language(locale)]
+    cases = "\n\n".join(f"### {case.name}\n{case.content}" for case in prompt.cases)
+    data = "\n\n".join(f"### {datum.title}\n{datum.text}" for datum in prompt.data)
+    sections = {"tone": prompt.tone, "sop": prompt.sop, "cases": cases, "data": data, "rules": prompt.rules}
+    headed = [f"{headings[name]}\n{text}" for name, text in sections.items() if text]
+    return "\n\n".join(filter(None, (f"# {prompt.title}" if prompt.title else "", prompt.identity, *headed)))
+
+
+def _with_fewer_cases(prompt: Prompt, locale: str, budget: int, counter: TokenCounter) -> tuple[Prompt, list[Change]]:
+    fits, fails = 0, len(prompt.cases)
+    while fits < fails:
+        middle = (fits + fails + 1) // 2
+        shorter = replace(prompt, cases=prompt.cases[:middle])
+        if _tokens(render(shorter, locale), counter) <= budget:
+            fits = middle
+        else:
+            fails = middle - 1
+    lost = prompt.cases[fits:][::-1]
+    reason = BEST_FIRST.format(budget=budget)
+    counts = counter.count([case.content for case in lost])
+    changes = [Change(f"case {case.id}", "dropped", n, 0, reason) for case, n in zip(lost, counts, strict=True)]
+    return replace(prompt, cases=prompt.cases[:fits]), changes
+
+
+def _with_shorter_data(
+    prompt: Prompt, locale: str, budget: int, counter: TokenCounter
+) -> tuple[Prompt, Sequence[Change]]:
+    changes: list[Change] = []
+    for place in range(len(prompt.data) - 1, -1, -1):
+        excess = _tokens(render(prompt, locale), counter) - budget
+        if excess <= 0:
+            break
+        datum = prompt.data[place]
+        before = _tokens(datum.text, counter)
+        short = cut_to(datum.text, max(0, before - excess - SLACK), CUT_MARK[language(locale)], counter)
+        if short == datum.text:
+            continue
+        changes.append(_shortened(datum, before, _tokens(short, counter), budget))
+        # A heading with nothing under it tells the model that there is nothing.
+        left = (replace(datum, text=short),) if short else ()
+        prompt = replace(prompt, data=(*prompt.data[:place], *left, *prompt.data[place + 1 :]))
+    return prompt, changes
+
+
+def _shortened(datum: Datum, before: int, after: int, budget: int) -> Change:
+    decision, reason = ("cut", SHORTENED) if after else ("dropped", NOTHING_LEFT)
+    return Change(f"data {datum.title}", decision, before, after, reason.format(budget=budget))
+
+
+def _tokens(text: str, counter: TokenCounter) -> int:
+    return counter.count((text,))[0] if text else 0

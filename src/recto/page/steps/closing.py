@@ -1,0 +1,46 @@
+"""How a page ends. A model answers somebody: newer ones refuse a page whose last word is an assistant's, others a blank
+at its end. So a turn that goes on after a reply that was broken off ends with a user's word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from recto.conversation.messages import AssistantMessage, Message, Text, UserMessage, language
+from recto.page.draft import Draft, replaced
+from recto.page.facts import Facts
+from recto.page.manifest import Note
+
+CONTINUE = {"zh": "请继续。", "en": "Continue."}
+CONTINUED = Note(decision="injected", rule="R10", reason="a model answers a user: the turn goes on after its own words")
+TRIMMED = Note(
+    decision="repaired", rule="fit", reason="without the blank at its end, which this provider refuses there"
+)
+
+
+def closing_word(messages: tuple[Message, ...], facts: Facts) -> UserMessage | None:
+    """What a user says last where the assistant did. A conversation without a turn is somebody else's to end."""
+    if facts.turn is None or not _last_said(messages):
+        return None
+    return UserMessage(id="closing", parts=(Text(text=CONTINUE[language(facts.locale)]),))
+
+
+def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:
+    """The conversation without a blank at its end, where the provider refuses that."""
+    place, last = _last_said(messages) or (0, None)
+    match last:
+        case AssistantMessage(parts=(*before, Text() as words)) if facts.target.wire == "anthropic":
+            text = words.text.rstrip()
+            short = replace(last, parts=(*before, replace(words, text=text))) if text != words.text else last
+            return replaced(messages, {place: short}, TRIMMED)
+        case _:
+            return replaced(messages, {}, TRIMMED)
+
+
+def _last_said(messages: tuple[Message, ...]) -> tuple[int, AssistantMessage] | None:
+    """The last message and its place, if an assistant said it. Instructions stand elsewhere."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.role not in ("system", "developer"):
+            return (place, message) if isinstance(message, AssistantMessage) else None
+    return None

@@ -1,0 +1,252 @@
+"""User messages as the model sees them (F1, F2), and tool results that cannot pose as ours (F3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from recto.conversation.input_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
+from recto.conversation.log import messages_of, view
+from recto.conversation.memo import grow
+from recto.conversation.messages import (
+    Data,
+    File,
+    Key,
+    Message,
+    Opaque,
+    Text,
+    ToolMessage,
+    ToolPart,
+    Url,
+    UserMessage,
+    UserPart,
+    language,
+    remember,
+    remember_last,
+)
+from recto.page.draft import Draft, change_results, replaced, then, unchanged
+from recto.page.facts import Facts, Turn
+from recto.page.manifest import Note
+from recto.page.prompt.reminder import FRAME_TAGS, Locale, escape, files_section, neutralise, reminder, with_reminder
+from recto.page.steps.fit import can_show
+
+CURRENT = Note(decision="injected", rule="F1", reason="what the user has at hand in this turn")
+PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by their ids")
+PAST_TURN = Turn()
+NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
+UNPICTURED = "pictures among them are not shown, and it says so"
+SIGHT = Note(decision="injected", rule="D2", reason="pictures in a tool's result, where the model can see them")
+# The last line of the files section, for a model that gets no image parts (D2).
+BLIND: Mapping[Locale, str] = {
+    "zh": "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。",
+    "en": "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show.",
+}
+# The same, where the model sees pictures, but not these: of a format no provider takes, too large, or deleted.
+UNSEEN: Mapping[Locale, str] = {
+    "zh": "以下图片无法展示给当前模型，不要猜测其内容：{ids}",
+    "en": "These images cannot be shown to this model. Do not guess what they show: {ids}",
+}
+# What every provider that takes pictures takes.
+SEEN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+def guard(messages: Sequence[Message]) -> Draft:
+    """The conversation with tool results in which our own tags mean nothing (F3)."""
+    return change_results(messages, _neutralised, NEUTRALISED)
+
+
+def _neutralised(message: ToolMessage) -> ToolMessage:
+    parts = tuple([_neutral_part(part) for part in message.parts])
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+def _neutral_part(part: ToolPart) -> ToolPart:
+    if not isinstance(part, Text):
+        return part
+    text = neutralise(part.text, FRAME_TAGS)
+    return part if text == part.text else replace(part, text=text)
+
+
+def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[InputFile, ...]]) -> Draft:
+    """The conversation with each user message as the model sees it: the current one with all that is at hand (F1),
+    past ones with their files only (F2). `shown` is what `files_shown` says of the log these very messages are from.
+    """
+    if facts.turn is None:
+        return unchanged(messages)
+    filed = grow(messages, _find_filed)
+    current = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user"), -1)
+    locale, sees = language(facts.locale), facts.target.sees_images
+    changed: dict[int, Message] = {}
+    unpictured: list[int] = []
+    for place in (*filed.users, *([current] if current not in (-1, *filed.users[-1:]) else ())):
+        message = messages[place]
+        files = shown.get(id(message), ())
+        if isinstance(message, UserMessage) and (files or place == current):
+            turn = facts.turn if place == current else PAST_TURN
+            pictures = tuple([_picture(one.file, facts) for one in files if one.kind == "image"]) if sees else None
+            changed[place] = remember_last(message, _reminded, turn, files, locale, pictures)
+            if pictures != () and _unseen(files, pictures):
+                unpictured.append(place)
+    told = replaced(messages, changed, PAST)
+    if current in told.notes:
+        told = replace(told, notes={**told.notes, current: CURRENT})
+    told = replace(told, notes={**told.notes, **{place: _unpictured(told.notes[place]) for place in unpictured}})
+    return then(told, _show_pictures(told.messages, filed.tools, facts))
+
+
+def _unpictured(note: Note) -> Note:
+    return replace(note, rule="D2", reason=f"{note.reason}; {UNPICTURED}")
+
+
+def _picture(file: File, facts: Facts) -> File | None:
+    """An image as the model gets it, by url or as bytes; None where it cannot."""
+    if file.mime_type is not None and file.mime_type not in SEEN_TYPES:
+        return None
+    if not isinstance(file.source, Key):
+        return file
+    source = _source_of(file.source.key, facts)
+    return replace(file, source=source) if source else None
+
+
+def _source_of(key: str, facts: Facts) -> Url | Data | None:
+    if facts.pictures is not None:
+        return facts.pictures.get(key)
+    url = facts.urls.get(key)
+    return Url(url=url) if url else None
+
+
+Pictures: TypeAlias = tuple[File | None, ...] | None
+
+
+def _reminded(
+    message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, pictures: Pictures
+) -> UserMessage:
+    """`pictures` are the images among the files, in order; None for a model that sees none."""
+    told = reminder(
+        files=files,
+        datasets=turn.datasets,
+        context=turn.context,
+        time=turn.admitted,
+        zone=turn.zone,
+        locale=locale,
+    )
+    section = files_section(files, locale)
+    if notice := _notice(files, locale, pictures):
+        told = told.replace(section, f"{section}\n{notice}", 1)
+    words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    said = with_reminder(told, words)
+    images = [one for one in pictures or () if one is not None]
+    others = [part for part in message.parts if isinstance(part, Opaque)]
+    parts: tuple[UserPart, ...] = (*([Text(text=said)] if said else []), *images, *others)
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+def _notice(files: Sequence[InputFile], locale: Locale, pictures: Pictures) -> str:
+    """What the model has to know of images it is not shown (D2)."""
+    unseen = _unseen(files, pictures)
+    if not unseen:
+        return ""
+    return BLIND[locale] if pictures is None else UNSEEN[locale].format(ids=escape(", ".join(unseen)))
+
+
+def _unseen(files: Sequence[InputFile], pictures: Pictures) -> Sequence[str]:
+    """The ids of images that are not shown."""
+    images = [one.id for one in files if one.kind == "image"]
+    return images if pictures is None else [id for id, shown in zip(images, pictures, strict=True) if shown is None]
+
+
+def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Facts) -> Draft:
+    """The conversation with pictures that tools brought where the model can see them. What cannot be shown stays."""
+    changed: dict[int, Message] = {}
+    for place in places if facts.target.sees_images else ():
+        message = messages[place]
+        if isinstance(message, ToolMessage):
+            parts = tuple([_seen_part(part, message, facts) for part in message.parts])
+            changed[place] = remember_last(message, _with_parts, parts)
+    return replaced(messages, changed, SIGHT)
+
+
+def _seen_part(part: ToolPart, message: ToolMessage, facts: Facts) -> ToolPart:
+    shown = _picture(part, facts) if isinstance(part, File) and part.kind == "image" else None
+    return shown if shown and can_show(shown, message, facts.target) else part
+
+
+def _with_parts(message: ToolMessage, parts: tuple[ToolPart, ...]) -> ToolMessage:
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Filed:
+    """Places of users' messages and of tools' results that have files in them, among so many messages."""
+
+    count: int = 0
+    users: tuple[int, ...] = ()
+    tools: tuple[int, ...] = ()
+
+
+def _find_filed(known: _Filed | None, messages: Sequence[Message]) -> _Filed:
+    known = known or _Filed()
+    numbered = list(enumerate(messages, start=known.count))
+    users = [place for place, one in numbered if isinstance(one, UserMessage) and _has_files(one)]
+    tools = [place for place, one in numbered if isinstance(one, ToolMessage) and _has_files(one)]
+    return _Filed(count=known.count + len(messages), users=(*known.users, *users), tools=(*known.tools, *tools))
+
+
+def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
+    """The files of every user message of the log, also of those a rollback hides (F4).
+
+    They go by the identity of the message (`id(message)`), for imported messages may have no ids or the same ones.
+    """
+    messages = messages_of(facts.log)
+    with_files = grow(messages, _find_filed).users
+    if not with_files:
+        return {}
+    prefixes = _prefixes(messages, facts)
+    found: dict[int, tuple[InputFile, ...]] = {}
+    for place in with_files:
+        message = messages[place]
+        # A message that is in the log twice was first shown under its first ids.
+        if isinstance(message, UserMessage) and id(message) not in found:
+            # Remembered by the message's own urls: comparing those of the whole thread costs its length each time.
+            urls = tuple([(key, facts.urls[key]) for key in remember(message, _keys_of) if key in facts.urls])
+            found[id(message)] = remember_last(message, _files_of, prefixes[place], urls, facts.max_files)
+    return found
+
+
+def _keys_of(message: UserMessage) -> tuple[str, ...]:
+    sources = [part.source for part in message.parts if isinstance(part, File)]
+    return tuple([source.key for source in sources if isinstance(source, Key)])
+
+
+def _files_of(
+    message: UserMessage, prefix: str, urls: tuple[tuple[str, str], ...], max_files: int
+) -> tuple[InputFile, ...]:
+    return input_files(message, prefix=prefix, urls=dict(urls), max_files=max_files)
+
+
+def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
+    """The prefix of each user message. The turn's is for the last one seen, where that has none of its own."""
+    prefixes = file_prefixes(messages)
+    seen = view(facts.log)
+    current = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
+    given = facts.turn.response_id if facts.turn else ""
+    if not isinstance(current, UserMessage) or current.response_id or given in ("", *prefixes.values()):
+        return prefixes
+    place = max(place for place in prefixes if messages[place] is current)
+    return {**prefixes, place: given}
+
+
+def maps_of(facts: Facts) -> FileMaps:
+    """What every file id ever shown in this thread stands for (F7).
+
+    A rollback can make a past message the last one again: what it was shown as before resolves as well.
+    """
+    newest = next((message for message in reversed(messages_of(facts.log)) if message.role == "user"), None)
+    past = files_shown(replace(facts, turn=None))
+    known = (*(files for key, files in past.items() if key != id(newest)), *files_shown(facts).values())
+    return file_maps(one for files in known for one in files)
+
+
+def _has_files(message: UserMessage | ToolMessage) -> bool:
+    return any(isinstance(part, File) for part in message.parts)

@@ -1,0 +1,167 @@
+"""Counting tokens: a port, the offline tokenizer behind it, and calibration by what the provider reported.
+
+Our own counts are estimates and say so; only a provider's reported usage for the very same page is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
+
+from recto.conversation.json import scrub
+from recto.conversation.messages import AssistantMessage, File, Message, ToolMessage, UserMessage, texts_of
+from recto.errors import SettingsError
+
+if TYPE_CHECKING:
+    from splintr import AnyTokenizer as Tokenizer
+
+Vocabulary: TypeAlias = Literal["o200k_base", "cl100k_base"]
+VOCABULARIES: tuple[str, ...] = get_args(Vocabulary)
+# How every control token of these vocabularies begins.
+CONTROL_MARK = "<|"
+# Role, separators and ids of one message, as chat formats frame it.
+TOKENS_PER_MESSAGE = 4
+# A picture's price differs by provider and size; this is the usual one for about a megapixel.
+TOKENS_PER_FILE = 1_300
+# Texts up to this length are counted once for all messages that have them.
+SHORT = 200
+# A longer text is counted a part at a time: the tokenizer keeps up to eighty bytes of memory for each of its bytes.
+PART_CHARACTERS = 32_768
+# A first page is mostly system prompt and tools we may not have counted, so its ratio says nothing of text.
+RATIO_BOUNDS = (0.5, 2.0)
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of texts. `name` identifies the vocabulary: equal names, equal counts."""
+
+    @property
+    def name(self) -> str: ...
+
+    def count(self, texts: Sequence[str]) -> Sequence[int]: ...
+
+
+class OfflineCounter:
+    """Counts with a vocabulary that ships inside the splintr wheel. Loads it at the first count."""
+
+    def __init__(self, name: Vocabulary = "o200k_base") -> None:
+        if name not in VOCABULARIES:
+            raise SettingsError(name="tokenizer", value=name, allowed=f"it is one of {', '.join(VOCABULARIES)}")
+        self.name = name
+
+    def count(self, texts: Sequence[str]) -> Sequence[int]:
+        """One count per text. Text that spells a control token is counted as the text it is."""
+        if any(len(text) > PART_CHARACTERS for text in texts):
+            return [sum(self._count((part,))[0] for part in _parts(text)) for text in texts]
+        return self._count(texts)
+
+    def _count(self, texts: Sequence[str]) -> Sequence[int]:
+        tokenizer = _tokenizer(self.name)
+        # The tokenizer leaves a UTF-8 copy inside each text that has more than ASCII, so it is given throwaway copies.
+        clean = [text if text.isascii() else scrub(text).encode().decode() for text in texts]
+        _, offsets = tokenizer.encode_batch_flat(clean)
+        starts = memoryview(offsets).cast("Q")
+        counts = [end - start for start, end in pairwise(starts)]
+        # The batch call reads a spelled-out control token as one token; these few texts are counted again, alone.
+        for index, text in enumerate(clean):
+            if CONTROL_MARK in text:
+                counts[index] = len(tokenizer.encode_ordinary(text))
+        return counts
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text in parts that end where a word does, as far as there is a blank to tell it by."""
+    start = 0
+    while start < len(text):
+        end = start + PART_CHARACTERS
+        blank = text.rfind(" ", start + 1, end) if end < len(text) else -1
+        end = blank if blank > 0 else min(end, len(text))
+        yield text[start:end]
+        start = end
+
+
+@cache
+def _tokenizer(name: str) -> Tokenizer:
+    import splintr  # here, so that only who counts pays for loading it
+
+    return splintr.Tokenizer.from_pretrained(name)
+
+
+OFFLINE = OfflineCounter()
+
+
+def count_new(messages: Sequence[Message], counter: TokenCounter) -> None:
+    """Count, all at once, the messages this counter never counted before. Each remembers its own count."""
+    key = _key(counter)
+    new = [message for message in messages if key not in message.memo]
+    if not new:
+        return
+    texts = [(index, text) for index, message in enumerate(new) for text in texts_of(message) if text]
+    sums = [TOKENS_PER_MESSAGE + TOKENS_PER_FILE * _files_in(message) for message in new]
+    for (index, _), count in zip(texts, counter.count([text for _, text in texts]), strict=True):
+        sums[index] += count
+    for message, total in zip(new, sums, strict=True):
+        message.memo[key] = total
+
+
+def tokens_of(message: Message, counter: TokenCounter) -> int:
+    """The tokens of a message, counted once in its life by each counter."""
+    known = message.memo.get(_key(counter))
+    if known is None:
+        tokens = sum([count_text(text, counter) for text in texts_of(message) if text])
+        known = TOKENS_PER_MESSAGE + TOKENS_PER_FILE * _files_in(message) + tokens
+        message.memo[_key(counter)] = known
+    return cast("int", known)
+
+
+def count_text(text: str, counter: TokenCounter) -> int:
+    """The tokens of one text; a short one is counted once for all who have it."""
+    return _count_short(text, counter) if len(text) <= SHORT else counter.count((text,))[0]
+
+
+@lru_cache(maxsize=4096)
+def _count_short(text: str, counter: TokenCounter) -> int:
+    # Placeholders and marks: few, and the same in every page.
+    return counter.count((text,))[0]
+
+
+def _key(counter: TokenCounter) -> tuple[str, str]:
+    return ("tokens", counter.name)
+
+
+def _files_in(message: Message) -> int:
+    match message:
+        case UserMessage() | AssistantMessage() | ToolMessage():
+            return sum(1 for part in message.parts if isinstance(part, File))
+        case _:
+            return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """The last page this conversation sent: what we had counted, what the provider then reported."""
+
+    digest: str
+    counted: int
+    reported: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenCount:
+    """A number of tokens, and whether it is an estimate or the provider's own figure."""
+
+    tokens: int
+    estimated: bool
+
+
+def calibrate(*, counted: int, digest: str, last: Calibration | None) -> TokenCount:
+    """Our count, corrected: the reported figure stands for what was sent before, a ratio prices the difference."""
+    if last is None or last.counted <= 0:
+        return TokenCount(tokens=counted, estimated=True)
+    if last.digest == digest:
+        return TokenCount(tokens=last.reported, estimated=False)
+    low, high = RATIO_BOUNDS
+    ratio = min(max(last.reported / last.counted, low), high)
+    return TokenCount(tokens=max(0, last.reported + round((counted - last.counted) * ratio)), estimated=True)

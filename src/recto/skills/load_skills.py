@@ -1,0 +1,160 @@
+"""The skills of an agent (S5): each folder in its `skills/` with a SKILL.md. No broken one keeps others away.
+
+Skills stand one level deep: `skills/<name>/SKILL.md`. What is further down is a file of a skill, never a skill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from recto.config.frontmatter import LONGEST
+from recto.config.problem import Problem
+from recto.skills.bundled import MOST_FILES, bundled_files
+from recto.skills.cases import CASES, is_case, read_cases
+from recto.skills.localized import VARIANT, Language, Written, read_written
+from recto.skills.safe_path import Unreadable, read_within
+from recto.skills.skill import Skill
+from recto.skills.skill_file import skill_of
+from recto.skills.skill_table import Needs
+from recto.skills.sop import Sop
+from recto.skills.sop_file import read_sop
+
+FILE, SOP_FILE = "SKILL.md", "sop.yaml"
+NO_FILE = f"there is no {FILE} in it. Write one, or begin its name with _ to leave it out; skills are one level deep."
+MORE_FILES = f"it has more than {MOST_FILES} files; those after the first {MOST_FILES} are not listed to the model."
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedSkills:
+    """The skills that are whole, by name, in the order of their folders.
+
+    `broken` are left out: by folder, what is wrong with each.
+    """
+
+    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+    broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict[str, tuple[Problem, ...]])
+    warnings: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Read:
+    """What was read of a skill's folder: a skill, or problems."""
+
+    skill: Skill | None = None
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
+    """The skills of a folder, in a language. A folder that is not there has none; nothing is ever raised."""
+    try:
+        found = [folder / name for name in _names(folder) if _is_folder(folder / name)]
+    except FileNotFoundError:
+        return LoadedSkills()
+    except OSError as error:
+        return _no_folder(folder, error)
+    skills: dict[str, Skill] = {}
+    broken: dict[str, tuple[Problem, ...]] = {}
+    warnings: list[Problem] = []
+    for path in found:
+        read = _load_skill(path, locale)
+        if read.skill is None:
+            broken[path.name] = read.problems
+        elif read.skill.name in skills:
+            broken[path.name] = (_taken(path, read.skill.name, skills[read.skill.name].folder),)
+        else:
+            skills[read.skill.name] = read.skill
+            warnings.extend(read.warnings)
+    return LoadedSkills(skills=skills, broken=broken, warnings=tuple(warnings))
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "_")))
+
+
+def _is_folder(path: Path) -> bool:
+    """One that may not be looked into is one, and told to be broken."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return True
+
+
+def _no_folder(folder: Path, error: OSError) -> LoadedSkills:
+    text = f"skills cannot be read from it ({error.strerror}). Make it a folder of skills, or take it away."
+    return LoadedSkills(broken={folder.name: (Problem(file=folder, line=None, text=text),)})
+
+
+def _taken(folder: Path, name: str, other: Path) -> Problem:
+    text = f"another skill is named {name} already, in {other.name}. Rename one of them."
+    return Problem(file=folder / FILE, line=None, text=text)
+
+
+def _load_skill(folder: Path, locale: str) -> _Read:
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except OSError as error:
+        text = f"it cannot be read ({error.strerror}). Put that right, or take it away."
+        return _Read(problems=(Problem(file=folder, line=None, text=text),))
+    if FILE not in names:
+        return _Read(problems=(Problem(file=folder, line=None, text=NO_FILE),))
+    try:
+        written = read_written(folder, folder / FILE, Language(locale=locale, names=names), lenient=True)
+    except Unreadable as error:
+        return _Read(problems=(Problem(file=folder / FILE, line=None, text=str(error)),))
+    return _whole(folder, names, locale, written)
+
+
+def _whole(folder: Path, names: list[str], locale: str, written: Written) -> _Read:
+    """A skill with its procedure, cases and files."""
+    read = skill_of(written, folder)
+    sop, sop_problems, sop_warnings = _load_sop(folder, names, locale, read.needs)
+    problems = (*read.problems, *sop_problems)
+    if problems:
+        return _Read(problems=problems)
+    case_names = _case_names(folder) if CASES in names else []
+    cases, case_warnings = read_cases(folder, Language(locale=locale, names=case_names))
+    files = bundled_files(folder, _is_read)
+    warnings = [*read.warnings, *sop_warnings, *case_warnings]
+    if len(files) > MOST_FILES:
+        warnings.append(Problem(file=folder, line=None, text=MORE_FILES))
+    return _Read(
+        skill=replace(read.skill, sop=sop, cases=cases, files=files[:MOST_FILES]),
+        warnings=tuple(warnings),
+    )
+
+
+def _load_sop(
+    folder: Path, names: list[str], locale: str, needs: Needs
+) -> tuple[Sop | None, tuple[Problem, ...], tuple[Problem, ...]]:
+    name = Language(locale=locale, names=names).variant_of(SOP_FILE) or SOP_FILE
+    if name not in names:
+        return None, (), ()
+    written = Written(file=folder / name)
+    try:
+        sop, faults, doubts = read_sop(read_within(folder, written.file, LONGEST), needs)
+    except Unreadable as error:
+        return None, (Problem(file=written.file, line=None, text=str(error)),), ()
+    return sop, written.problems(faults), written.problems(doubts)
+
+
+def _case_names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in (folder / CASES).iterdir()]
+    except OSError:
+        return []
+
+
+def _is_read(names: tuple[str, ...]) -> bool:
+    """Whether a file of a skill is read as something already: its SKILL.md, procedure or cases, in any language."""
+    match = VARIANT.fullmatch(names[-1])
+    name = f"{match['stem']}{match['ending']}" if match else names[-1]
+    match names[:-1]:
+        case ():
+            return name in (FILE, SOP_FILE)
+        case (folder,):
+            return folder == CASES and is_case(name)
+        case _:
+            return False

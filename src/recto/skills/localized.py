@@ -1,0 +1,114 @@
+"""What people wrote in a file and in its variant for a language, as one text. Refuses to know what it means.
+
+`NAME.<locale>.<ext>` is the variant of `NAME.<ext>`: `SKILL.en.md`, `sop.en.yaml`, `cases/storm.en.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recto.config.frontmatter import BOM, LONGEST, LONGEST_SETTINGS, read_document
+from recto.config.problem import Fault, Problem
+from recto.config.yaml_values import Place, Values
+from recto.skills.lenient_yaml import read_lenient
+from recto.skills.safe_path import Unreadable, read_within
+
+VARIANT = re.compile(r"(?P<stem>.+)\.(?P<locale>[a-z]{2}(-[A-Za-z]{2,4})?)(?P<ending>\.[a-z]+)")
+# More lines than any file has that is read: those of a variant are counted from here on.
+VARIANT_LINES = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """A language, and the names of the files in a folder, some of them variants for it."""
+
+    locale: str
+    names: Collection[str]
+
+    def variant_of(self, name: str) -> str | None:
+        """The name of a file's variant, where there is one."""
+        stem, dot, ending = name.rpartition(".")
+        variant = f"{stem}.{self.locale}{dot}{ending}"
+        return variant if variant in self.names else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A file with settings and a body, or that and its variant in one. `doubts` are about how it had to be read."""
+
+    file: Path
+    variant: Path | None = None
+    settings: Values = Values()
+    body: str = ""
+    end_line: int = 1
+    doubts: tuple[Fault, ...] = ()
+
+    def problems(self, faults: Iterable[Fault]) -> tuple[Problem, ...]:
+        """The faults as problems of the file they are in, in the order of their lines."""
+        return tuple([self._problem(fault) for fault in sorted(faults, key=_line)])
+
+    def _problem(self, fault: Fault) -> Problem:
+        if self.variant is not None and fault.line > VARIANT_LINES:
+            return Problem(file=self.variant, line=fault.line - VARIANT_LINES, text=fault.text)
+        return Problem(file=self.file, line=fault.line, text=fault.text)
+
+
+def _line(fault: Fault) -> int:
+    return fault.line
+
+
+def read_written(folder: Path, file: Path, language: Language, *, lenient: bool) -> Written:
+    """A file, and over it its variant: the body and each setting that the variant has. Raises Unreadable."""
+    base = _read(folder, file, lenient=lenient)
+    variant = language.variant_of(file.name)
+    if variant is None:
+        return base
+    try:
+        return _over(base, _read(folder, file.with_name(variant), lenient=lenient))
+    except Unreadable as error:
+        raise Unreadable(f"its variant {variant}: {error}") from error
+
+
+def _read(folder: Path, file: Path, *, lenient: bool) -> Written:
+    raw = read_within(folder, file, LONGEST)
+    document = read_document(raw)
+    read = Written(file=file, settings=document.settings, body=document.body, end_line=document.end_line)
+    # Faults of a file whose settings have no end line are about the file.
+    if not lenient or not document.settings.faults or document.end_line == 1:
+        return read
+    settings = _settings(raw, document.end_line)
+    if len(settings) > LONGEST_SETTINGS:
+        return read
+    values, doubts = read_lenient(settings, first_line=2)
+    return replace(read, settings=values, doubts=doubts or document.settings.faults)
+
+
+def _settings(raw: bytes, end_line: int) -> str:
+    text = raw.decode("utf-8").removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
+    return "\n".join(text.split("\n")[1 : end_line - 1])
+
+
+def _over(base: Written, variant: Written) -> Written:
+    below, above = base.settings, variant.settings
+    settings = Values(
+        values={**below.values, **above.values},
+        lines=_lines(below.lines, above.lines, above.values),
+        names=_lines(below.names, above.names, above.values),
+        faults=(*below.faults, *_moved(above.faults)),
+        unread=(*below.unread, *above.unread),
+    )
+    body, end_line = (variant.body, variant.end_line + VARIANT_LINES) if variant.body else (base.body, base.end_line)
+    doubts = (*base.doubts, *_moved(variant.doubts))
+    return replace(base, variant=variant.file, settings=settings, body=body, end_line=end_line, doubts=doubts)
+
+
+def _lines(below: Mapping[Place, int], above: Mapping[Place, int], taken: Collection[str]) -> dict[Place, int]:
+    kept = {place: line for place, line in below.items() if place[0] not in taken}
+    return {**kept, **{place: line + VARIANT_LINES for place, line in above.items()}}
+
+
+def _moved(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple([replace(fault, line=fault.line + VARIANT_LINES) for fault in faults])

@@ -1,0 +1,299 @@
+"""SQLite: one writer thread that commits many writes at once, a few reader threads, one write-ahead log.
+
+The queue of the writer is bounded: who comes when it is full is told so. Each write of a group has a savepoint and
+fails alone; a commit that fails, fails them all, and none of it is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Literal, TypeAlias, cast
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+
+from recto.errors import Conflict, RectoError, SettingsError, StoreBusy, StoreDown
+from recto.store.database.database import Result, Work
+
+NAME = "backup"
+
+
+def backup_file(source: Path, target: Path) -> None:
+    """Copy a database as it is at one moment. Writers go on meanwhile; there is a target only once it is whole."""
+    if target.exists():
+        raise SettingsError(name=NAME, value=str(target), allowed="there is such a file already. Name a new one")
+    draft = target.with_name(f"{target.name}.part")
+    draft.unlink(missing_ok=True)
+    try:
+        # Only what is there: opening must not make an empty database to copy.
+        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as connection:
+            connection.execute("VACUUM INTO ?", (str(draft),))
+        draft.rename(target)
+    except (sqlite3.Error, OSError) as error:
+        draft.unlink(missing_ok=True)
+        raise StoreDown(problem=f"it could not be copied to {target}: {error}") from error
+
+
+Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
+CLOSED = "it is closed"
+# Errors of a statement or its values. They say nothing of the database.
+ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqliteSettings:
+    """`synchronous` NORMAL survives the death of the process, FULL a power cut too. `waiting` bounds the queue."""
+
+    synchronous: Synchronous = "NORMAL"
+    waiting: int = 10_000
+    group: int = 500
+    readers: int = 4
+
+
+class _Item(Generic[Result]):
+    """A write that waits, and whom to tell."""
+
+    def __init__(self, work: Work[Result], future: asyncio.Future[Result]) -> None:
+        self.work = work
+        self.future = future
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+
+    def do(self, connection: Connection) -> None:
+        """Run in a savepoint: what fails leaves nothing behind and spoils no other write."""
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        driver.execute("SAVEPOINT item")
+        try:
+            self.result = self.work(connection)
+            driver.execute("RELEASE item")
+        except Exception as error:
+            self.error = error
+            # A full disk ends the whole transaction by itself; then there is no savepoint to go back to.
+            if driver.in_transaction:
+                driver.execute("ROLLBACK TO item")
+                driver.execute("RELEASE item")
+
+    def tell(self) -> None:
+        """Hand the outcome to the caller, unless they are gone."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(cast("Result", self.result))
+
+
+class SqliteDatabase:
+    """A database in one file, for one process."""
+
+    def __init__(self, path: Path, settings: SqliteSettings | None = None) -> None:
+        self._path = path
+        self._settings = settings or SqliteSettings()
+        self._engine = _engine(path, self._settings)
+        self._queue: queue.Queue[_Item[object] | None] = queue.Queue(self._settings.waiting)
+        self._readers = ThreadPoolExecutor(self._settings.readers, thread_name_prefix="recto-read")
+        self._loop = asyncio.get_running_loop()
+        self._problem: str | None = None
+        self._is_closing = False
+        # Set before the queue is emptied for the last time, so whoever comes too late for that sees it.
+        self._stopped: str | None = None
+        self._writer = threading.Thread(target=self._write_groups, name="recto-write", daemon=True)
+        self._writer.start()
+
+    @property
+    def problem(self) -> str | None:
+        """Why writes fail at present."""
+        if self._queue.full():
+            return "too many writes are waiting"
+        return self._stopped or self._problem
+
+    @property
+    def is_shared(self) -> bool:
+        """It is one process's own."""
+        return False
+
+    async def write(self, work: Work[Result]) -> Result:
+        """Run work in the next group. Returns once it is committed."""
+        item = _Item(work, self._loop.create_future())
+        try:
+            self._queue.put_nowait(cast("_Item[object]", item))
+        except queue.Full:
+            raise StoreBusy(waiting=self._queue.qsize()) from None
+        if self._stopped is not None:
+            self._refuse_waiting(self._stopped)
+        return await item.future
+
+    async def write_first(self, work: Work[Result]) -> Result:
+        """Run work in the next group: so many go into each that nothing waits for long."""
+        return await self.write(work)
+
+    async def read(self, work: Work[Result]) -> Result:
+        """Run work on a reader's connection."""
+        if self._is_closing:
+            raise StoreDown(problem=CLOSED)
+        return await self._loop.run_in_executor(self._readers, self._read, work)
+
+    def _read(self, work: Work[Result]) -> Result:
+        try:
+            with self._engine.connect() as connection:
+                return work(connection)
+        except (sqlite3.Error, DBAPIError) as error:
+            if not _is_broken(error):
+                raise
+            raise StoreDown(problem=_text_of(error)) from error
+
+    async def close(self) -> None:
+        """Commit what waits, then close."""
+        await asyncio.to_thread(self._queue.put, None)
+        await asyncio.to_thread(self._writer.join)
+        self._is_closing = True
+        await asyncio.to_thread(self._readers.shutdown)
+        self._engine.dispose()
+
+    def _write_groups(self) -> None:
+        stopped, items = CLOSED, list[_Item[object]]()
+        try:
+            with self._engine.connect() as connection:
+                while items := self._next_group():
+                    self._write_group(connection, items)
+                    self._tell(items)
+        except BaseException as error:
+            # Nobody else would hear of it, and whoever waits would wait for ever.
+            stopped = f"its writer has stopped: {_text_of(error)}"
+        self._stopped = stopped
+        self._refuse(items, stopped)
+        self._refuse_waiting(stopped)
+
+    def _next_group(self) -> list[_Item[object]]:
+        items: list[_Item[object]] = []
+        while len(items) < self._settings.group and not self._is_closing:
+            try:
+                item = self._queue.get(block=not items)
+            except queue.Empty:
+                break
+            if item is None:
+                self._is_closing = True
+            else:
+                items.append(item)
+        return items
+
+    def _write_group(self, connection: Connection, items: Sequence[_Item[object]]) -> None:
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        problem: BaseException | None = None
+        try:
+            driver.execute("BEGIN IMMEDIATE")
+            for item in items:
+                item.do(connection)
+                if item.error and not driver.in_transaction:
+                    raise item.error
+            driver.execute("COMMIT")
+        except BaseException as error:
+            if driver.in_transaction:
+                driver.execute("ROLLBACK")
+            # SQLAlchemy may still count savepoints that went with the transaction.
+            connection.rollback()
+            if not _is_broken(error):
+                raise
+            problem = error
+        self._problem = _text_of(problem) if problem else _first_problem(items)
+        for item in items:
+            error = problem or item.error
+            item.error = _as_ours(error) if error else None
+
+    def _refuse_waiting(self, problem: str) -> None:
+        waiting: list[_Item[object]] = []
+        while True:
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            waiting += [item] if item else []
+        self._refuse(waiting, problem)
+
+    def _refuse(self, items: Sequence[_Item[object]], problem: str) -> None:
+        for item in items:
+            item.error = StoreDown(problem=problem)
+        self._tell(items)
+
+    def _tell(self, items: Sequence[_Item[object]]) -> None:
+        # A loop that is closed has nobody left to tell.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(_tell, items)
+
+
+def _tell(items: Sequence[_Item[object]]) -> None:
+    for item in items:
+        item.tell()
+
+
+def _first_problem(items: Sequence[_Item[object]]) -> str | None:
+    return next((_text_of(item.error) for item in items if item.error and _is_broken(item.error)), None)
+
+
+def _is_broken(error: BaseException) -> bool:
+    """Whether it is the database that failed, not what it was asked."""
+    driver = _driver_error(error)
+    return isinstance(driver, sqlite3.Error) and not isinstance(driver, ASKED_WRONG)
+
+
+def _as_ours(error: BaseException) -> BaseException:
+    if isinstance(_driver_error(error), sqlite3.IntegrityError):
+        ours: RectoError = Conflict(f"What is stored already stands against it: {_text_of(error)}.")
+    elif _is_broken(error):
+        ours = StoreDown(problem=_text_of(error))
+    else:
+        return error
+    ours.__cause__ = error
+    return ours
+
+
+def _driver_error(error: BaseException) -> BaseException | None:
+    return error.orig if isinstance(error, DBAPIError) else error
+
+
+def _text_of(error: BaseException) -> str:
+    # Without the statement and its values, which SQLAlchemy's own text has.
+    return str(_driver_error(error)) or repr(error)
+
+
+def _engine(path: Path, settings: SqliteSettings) -> Engine:
+    engine = create_engine(
+        # Not as text: a path may hold what means something in a url.
+        URL.create("sqlite", database=str(path)),
+        # What people said does not belong into errors and logs.
+        hide_parameters=True,
+        poolclass=QueuePool,
+        pool_size=settings.readers + 1,
+        max_overflow=0,
+        # Transactions are ours to begin: the driver's own habit of beginning late would let two writes meet.
+        connect_args={"check_same_thread": False, "isolation_level": None, "timeout": 30},
+        skip_autocommit_rollback=True,
+        isolation_level="AUTOCOMMIT",
+    )
+    event.listen(engine, "connect", _pragmas(settings))
+    return engine
+
+
+def _pragmas(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProxiedConnection], None]:
+    def set_pragmas(driver: sqlite3.Connection, _record: PoolProxiedConnection) -> None:
+        driver.execute("PRAGMA journal_mode=WAL")
+        driver.execute(f"PRAGMA synchronous={settings.synchronous}")
+        driver.execute("PRAGMA foreign_keys=ON")
+        driver.execute("PRAGMA temp_store=MEMORY")
+        # What SQLite knows of upper and lower case ends with ASCII.
+        driver.create_function("recto_fold", 1, _fold, deterministic=True)
+
+    return set_pragmas
+
+
+def _fold(text: str | None) -> str | None:
+    return text.casefold() if text is not None else None

@@ -1,0 +1,82 @@
+"""SQL of reading: logs and events. Nothing here changes a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from sqlalchemy import Connection, Integer, and_, bindparam, func, select
+
+from recto.conversation.log import Entry
+from recto.store.log.entries import decode_entry
+from recto.store.ports import StoredEvent, StoredRun
+from recto.store.schema import EVENTS, LOG, RUNS, micros, moment
+from recto.store.statement import Statement
+
+# Databases limit how many values one question may name.
+AT_ONCE = 500
+
+_entries = select(LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
+_behind = _entries.where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
+LOG_AFTER = Statement(_behind)
+LOG_UP_TO = Statement(_behind.where(LOG.c.seq <= bindparam("last")))
+_is_after = and_(EVENTS.c.run == bindparam("this"), EVENTS.c.number > bindparam("after"))
+
+
+def _events_after() -> Statement:
+    """Bodies are looked up last, so that those left out are never read."""
+    sizes = select(EVENTS.c.number, func.length(EVENTS.c.body).label("size")).where(_is_after)
+    some = sizes.order_by(EVENTS.c.number).limit(bindparam("most")).subquery()
+    before = (func.sum(some.c.size).over(order_by=some.c.number) - some.c.size).label("before")
+    sums = select(some.c.number, before).subquery()
+    last = select(func.max(sums.c.number)).where(sums.c.before < bindparam("size", type_=Integer)).scalar_subquery()
+    found = select(EVENTS.c.number, EVENTS.c.body).where(_is_after, EVENTS.c.number <= last)
+    return Statement(found.order_by(EVENTS.c.number))
+
+
+EVENTS_AFTER = _events_after()
+HAS_EVENTS = Statement(select(EVENTS.c.number).where(EVENTS.c.run == bindparam("this")).limit(1))
+
+
+def log_after(connection: Connection, thread: str, seq: int) -> tuple[Entry, ...]:
+    """The entries of a log behind a number, in order."""
+    return _decoded(LOG_AFTER.rows(connection, {"this": thread, "after": seq}))
+
+
+def _decoded(found: Sequence[Sequence[object]]) -> tuple[Entry, ...]:
+    rows = cast("Sequence[tuple[str, bytes, str, int, int]]", found)
+    return tuple([decode_entry(kind, body, id=id, seq=seq, time=moment(at)) for kind, body, id, seq, at in rows])
+
+
+def events_after(connection: Connection, run: str, number: int, limit: int, size: int) -> tuple[StoredEvent, ...]:
+    """Events of a run behind a number, in order; no more once they have `size` bytes."""
+    found = EVENTS_AFTER.rows(connection, {"this": run, "after": number, "most": limit, "size": size})
+    rows = cast("Sequence[tuple[int, bytes]]", found)
+    return tuple([StoredEvent(number=found, body=body) for found, body in rows])
+
+
+def has_events(connection: Connection, run: str) -> bool:
+    """Whether there are events of a run. Those of one that ended long ago may have been cleaned away."""
+    return bool(HAS_EVENTS.rows(connection, {"this": run}))
+
+
+def log_of_run(connection: Connection, run: StoredRun) -> tuple[Entry, ...]:
+    """The log of a run's thread as the run left it: up to the last entry it wrote.
+
+    Where it wrote none, all that was there when it ended.
+    """
+    newest = select(func.max(LOG.c.seq)).where(LOG.c.thread == run.thread)
+    last = connection.execute(newest.where(LOG.c.run == run.id)).scalar_one()
+    if last is None and run.ended:
+        last = connection.execute(newest.where(LOG.c.time <= micros(run.ended))).scalar_one()
+    return _decoded(LOG_UP_TO.rows(connection, {"this": run.thread, "after": 0, "last": last or 0}))
+
+
+def count_waiting(connection: Connection) -> int:
+    """How many runs wait to be claimed."""
+    return connection.execute(select(func.count()).where(RUNS.c.status == "queued")).scalar_one()
+
+
+def knows(connection: Connection, run: str) -> bool:
+    """Whether there is such a run."""
+    return connection.execute(select(RUNS.c.id).where(RUNS.c.id == run)).first() is not None

@@ -1,0 +1,82 @@
+"""SQL of what is in view: told from the few markers that turn a log back, whatever its length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from sqlalchemy import Connection, bindparam, select, text
+
+from recto.conversation.log import Entry, RolledBack, Seen, SkillChanged, TurnBack, seen_of
+from recto.conversation.messages import UserMessage
+from recto.store.log.entries import decode_entry
+from recto.store.log.read_log import AT_ONCE
+from recto.store.schema import LOG, TURNED_BACK, moment
+from recto.store.statement import Statement
+
+BATCH = 64
+
+ENTRY_COLUMNS = (LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
+TURNS = Statement(
+    select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(TURNED_BACK)).order_by(LOG.c.seq)
+)
+SKILLS = Statement(
+    select(*ENTRY_COLUMNS)
+    .where(LOG.c.thread == bindparam("this"), LOG.c.kind == "skill_changed")
+    .order_by(LOG.c.seq.desc())
+)
+BACKWARDS = Statement(
+    select(*ENTRY_COLUMNS)
+    .where(LOG.c.thread == bindparam("this"), LOG.c.seq < bindparam("below"))
+    .order_by(LOG.c.seq.desc())
+    .limit(bindparam("most"))
+)
+
+
+def entry_of(row: Sequence[object]) -> Entry:
+    """An entry from its columns, as `ENTRY_COLUMNS` has them."""
+    kind, body, id, seq, at = cast("tuple[str, bytes, str, int, int]", tuple(row))
+    return decode_entry(kind, body, id=id, seq=seq, time=moment(at))
+
+
+def seen_in(connection: Connection, thread: str) -> Seen:
+    """The numbers of a thread that are in view."""
+    turns = [cast("TurnBack", entry_of(row)) for row in TURNS.rows(connection, {"this": thread})]
+    if not turns:
+        return Seen()
+    wanted = sorted({turn.to for turn in turns if isinstance(turn, RolledBack)})
+    users: dict[str, int] = {}
+    for at in range(0, len(wanted), AT_ONCE):
+        some = LOG.c.id.in_(wanted[at : at + AT_ONCE])
+        query = select(LOG.c.id, LOG.c.seq, LOG.c.kind).where(LOG.c.thread == thread, some)
+        users |= {row.id: row.seq for row in connection.execute(query) if row.kind == "user"}
+    return seen_of(turns, users)
+
+
+def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
+    """What is in view of the current turn: its user message and all that follows."""
+    seen = seen_in(connection, thread)
+    found: list[Entry] = []
+    for entry in _backwards(connection, thread):
+        if (entry.seq or 0) not in seen:
+            continue
+        found.append(entry)
+        if isinstance(entry, UserMessage):
+            break
+    return tuple(reversed(found))
+
+
+def skill_in(connection: Connection, thread: str) -> SkillChanged | None:
+    """The newest change of skill that is in view."""
+    seen = seen_in(connection, thread)
+    found = (entry_of(row) for row in SKILLS.rows(connection, {"this": thread}))
+    return next((one for one in found if isinstance(one, SkillChanged) and (one.seq or 0) in seen), None)
+
+
+def _backwards(connection: Connection, thread: str) -> Iterator[Entry]:
+    below = 2**62
+    while rows := BACKWARDS.rows(connection, {"this": thread, "below": below, "most": BATCH}):
+        for row in rows:
+            entry = entry_of(row)
+            below = entry.seq or 0
+            yield entry

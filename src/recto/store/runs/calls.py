@@ -1,0 +1,153 @@
+"""SQL of model calls (X1): what was sent, put together from its segments, and whether it still is what was sent."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+
+from sqlalchemy import Connection, Row, Select, select
+
+from recto.errors import NotFound
+from recto.store.log.read_log import AT_ONCE
+from recto.store.ports import StoredCall
+from recto.store.schema import CALLS, RUNS, SEGMENTS, moment
+
+HASH_SIZE = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallSummary:
+    """A model call without its page. `manifest` is None where its row was damaged."""
+
+    number: int
+    purpose: str
+    model: str
+    digest: str
+    manifest: bytes | None
+    started: datetime
+    first_token: datetime | None
+    ended: datetime | None
+    finish: str | None
+    usage: bytes | None
+    price: int | None
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallSeen:
+    """A model call with its page, checked. `damaged` names what is not as it was written; then there is no body."""
+
+    summary: CallSummary
+    body: bytes | None
+    damaged: tuple[str, ...]
+
+
+def calls_of(connection: Connection, run: str) -> tuple[StoredCall, ...]:
+    """The model calls of a run, in order, each with its whole body."""
+    thread = _thread_of(connection, run)
+    rows = connection.execute(select(CALLS).where(CALLS.c.run == run).order_by(CALLS.c.number)).all()
+    pages = list(_hashes(rows))
+    stored = _segments(connection, thread, {hash for page in pages for hash in page})
+    data = {hash: zlib.decompress(packed) for hash, packed in stored.items()}
+    return tuple(_call(row, b"".join([data[hash] for hash in page])) for row, page in zip(rows, pages, strict=True))
+
+
+def summaries_of(connection: Connection, run: str) -> tuple[CallSummary, ...]:
+    """The model calls of a run, in order, without their pages."""
+    rows = connection.execute(select(CALLS).where(CALLS.c.run == run).order_by(CALLS.c.number))
+    return tuple([_summary(row) for row in rows])
+
+
+def look_at(connection: Connection, run: str, number: int) -> CallSeen:
+    """One call, with only its own segments read, each checked against its hash, and their list against the digest."""
+    thread = _thread_of(connection, run)
+    row = connection.execute(select(CALLS).where(CALLS.c.run == run, CALLS.c.number == number)).one_or_none()
+    if row is None:
+        raise NotFound(what=f"call of run {run}", id=str(number))
+    chain: Select[*tuple[object, ...]] = select(CALLS.c.shared, CALLS.c.hashes).order_by(CALLS.c.number)
+    before = connection.execute(chain.where(CALLS.c.run == run, CALLS.c.number <= number)).all()
+    page = list(_hashes(before))[-1]
+    stored = _segments(connection, thread, set(page))
+    data = {hash: _unpacked(stored.get(hash)) for hash in page}
+    damaged = [hash.hex() for hash, found in data.items() if found is None or sha256(found).digest() != hash]
+    if sha256(b"".join(page)).hexdigest() != row.digest:
+        damaged.append("digest")
+    summary = _summary(row)
+    if summary.manifest is None:
+        damaged.append("manifest")
+    is_whole = not [name for name in damaged if name != "manifest"]
+    body = b"".join([data[hash] or b"" for hash in page]) if is_whole else None
+    return CallSeen(summary=summary, body=body, damaged=tuple(damaged))
+
+
+def _thread_of(connection: Connection, run: str) -> str:
+    thread = connection.execute(select(RUNS.c.thread).where(RUNS.c.id == run)).scalar_one_or_none()
+    if thread is None:
+        raise NotFound(what="run", id=run)
+    return thread
+
+
+def _hashes(rows: Sequence[Row[*tuple[object, ...]]]) -> Iterator[list[bytes]]:
+    page: list[bytes] = []
+    for row in rows:
+        page = page[: row.shared] + split(row.hashes)
+        yield page
+
+
+def split(hashes: bytes) -> list[bytes]:
+    """Hashes that stand behind each other."""
+    return [hashes[at : at + HASH_SIZE] for at in range(0, len(hashes), HASH_SIZE)]
+
+
+def _segments(connection: Connection, thread: str, hashes: set[bytes]) -> Mapping[bytes, bytes]:
+    """Segments as they are stored."""
+    wanted, found = sorted(hashes), dict[bytes, bytes]()
+    for at in range(0, len(wanted), AT_ONCE):
+        some = SEGMENTS.c.hash.in_(wanted[at : at + AT_ONCE])
+        query = select(SEGMENTS.c.hash, SEGMENTS.c.data).where(SEGMENTS.c.thread == thread, some)
+        found |= {bytes(hash): bytes(data) for hash, data in connection.execute(query)}
+    return found
+
+
+def _unpacked(data: bytes | None) -> bytes | None:
+    try:
+        return zlib.decompress(data) if data is not None else None
+    except zlib.error:
+        return None
+
+
+def _summary(row: Row[*tuple[object, ...]]) -> CallSummary:
+    return CallSummary(
+        number=row.number,
+        purpose=row.purpose,
+        model=row.model,
+        digest=row.digest,
+        manifest=_unpacked(row.manifest),
+        started=moment(row.started),
+        first_token=moment(row.first_token) if row.first_token is not None else None,
+        ended=moment(row.ended) if row.ended is not None else None,
+        finish=row.finish,
+        usage=row.usage,
+        price=row.price,
+        error=row.error,
+    )
+
+
+def _call(row: Row[*tuple[object, ...]], body: bytes) -> StoredCall:
+    return StoredCall(
+        number=row.number,
+        purpose=row.purpose,
+        model=row.model,
+        digest=row.digest,
+        body=body,
+        manifest=zlib.decompress(row.manifest),
+        started=moment(row.started),
+        first_token=moment(row.first_token) if row.first_token is not None else None,
+        ended=moment(row.ended) if row.ended is not None else None,
+        finish=row.finish,
+        usage=row.usage,
+        error=row.error,
+    )

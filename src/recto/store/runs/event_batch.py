@@ -1,0 +1,54 @@
+"""What many runs say at the same time, written as one: a stream of words costs one commit for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from recto.store.database.database import Database
+from recto.store.ports import Lease, Written
+from recto.store.runs import record as progress
+
+
+class Chorus:
+    """Gathers events while a write is under way; the next write takes all of them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[tuple[progress.Said, asyncio.Future[Written]]] = []
+        self._singing: asyncio.Task[None] | None = None
+
+    async def say(self, lease: Lease, events: Sequence[bytes]) -> Written:
+        """Add events of a run. Returns once they are committed; another worker has the run: LeaseLost."""
+        future: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+        self._waiting.append(((lease, events), future))
+        if self._singing is None:
+            self._singing = asyncio.get_running_loop().create_task(self._sing())
+        return await future
+
+    async def close(self) -> None:
+        """Wait for what was said."""
+        if self._singing:
+            await asyncio.wait((self._singing,))
+
+    async def _sing(self) -> None:
+        try:
+            while self._waiting:
+                waiting, self._waiting = self._waiting, []
+                await self._write(waiting)
+        finally:
+            self._singing = None
+
+    async def _write(self, waiting: Sequence[tuple[progress.Said, asyncio.Future[Written]]]) -> None:
+        try:
+            outcomes = await self._database.write(partial(progress.say, said=[said for said, _ in waiting]))
+        except Exception as error:  # whoever waits is told, whatever it was
+            outcomes = [error] * len(waiting)
+        for (_, future), outcome in zip(waiting, outcomes, strict=True):
+            if future.done():
+                continue
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)

@@ -1,0 +1,89 @@
+"""SQL of what waits: user messages of runs that have not begun, as they will stand in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import cast
+
+from sqlalchemy import Connection, and_, bindparam, false, func, select
+
+from recto.conversation.attachment import from_stored
+from recto.conversation.input.run_input import decode_input
+from recto.conversation.input.take_input import Entering, queued_turn
+from recto.conversation.json import load
+from recto.conversation.log import View
+from recto.conversation.messages import Message, UserMessage
+from recto.errors import WireError
+from recto.store.log.visible import turn_of
+from recto.store.ports import StoredRun
+from recto.store.runs.run_queue import COLUMNS, run_of_row
+from recto.store.schema import LOG, RUNS
+from recto.store.statement import Statement
+
+QUEUED_BYTES = 2**20
+# Claimed but not entered counts too: its words are not in the log yet.
+_waits = and_(RUNS.c.thread == bindparam("this"), RUNS.c.status != "ended", RUNS.c.entered == false())
+WAITING = Statement(select(RUNS.c.id, func.length(RUNS.c.input)).where(_waits).order_by(RUNS.c.id))
+ASKED = Statement(select(*COLUMNS).where(_waits, RUNS.c.id <= bindparam("last")).order_by(RUNS.c.id))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queued:
+    """A user message that waits for its turn, and the run that brings it: its task id and the client's name for it."""
+
+    task: str
+    run: str
+    message: UserMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """A run that waits, and the messages it was sent with."""
+
+    run: StoredRun
+    messages: Sequence[Message]
+
+
+def waiting_in(connection: Connection, thread: str, most_bytes: int) -> tuple[StoredRun, ...]:
+    """The runs that wait, in their order; the first of them whose inputs have no more bytes together."""
+    sizes = cast("Sequence[tuple[str, int]]", WAITING.rows(connection, {"this": thread}))
+    sums = accumulate(size for _, size in sizes)
+    within = [id for (id, _), total in zip(sizes, sums, strict=True) if total <= most_bytes]
+    rows = ASKED.rows(connection, {"this": thread, "last": within[-1]}) if within else ()
+    return tuple(run_of_row(row) for row in rows)
+
+
+def read_sent(runs: Sequence[StoredRun]) -> tuple[Sent, ...]:
+    """What runs were sent with. It takes a while, and no database."""
+    return tuple(Sent(run=run, messages=_messages(run)) for run in runs)
+
+
+def queued_in(connection: Connection, thread: str, sent: Sequence[Sent]) -> tuple[Queued, ...]:
+    """The messages of these that still wait, in the order of their runs."""
+    waiting = {row[0] for row in WAITING.rows(connection, {"this": thread})} if sent else ()
+    sent = [one for one in sent if one.run.id in waiting]
+    if not sent:
+        return ()
+    ids = {message.id for one in sent for message in one.messages}
+    query = select(LOG.c.id).where(LOG.c.thread == thread, LOG.c.id.in_(ids))
+    taken = set(connection.execute(query).scalars())
+    seen, found = View(entries=turn_of(connection, thread)), list[Queued]()
+    for one in sent:
+        run = one.run
+        # Its words may take another id than they came under; nothing else of it gets one here.
+        entering = Entering(admitted=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
+        message = queued_turn(seen, one.messages, entering, taken)
+        if message:
+            taken.add(message.id)
+            found.append(Queued(task=run.id, run=run.name, message=replace(message, seq=None)))
+    return tuple(found)
+
+
+def _messages(run: StoredRun) -> Sequence[Message]:
+    """What a run was asked. Of what cannot be read there is nothing to show; the run itself will say so."""
+    try:
+        return from_stored(decode_input(load(run.input)).messages)
+    except (WireError, ValueError):
+        return ()

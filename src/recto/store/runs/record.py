@@ -1,0 +1,213 @@
+"""SQL of a run's progress: all a worker writes, under its fence, in one transaction."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias, cast
+
+from sqlalchemy import Connection, bindparam, func, null, update
+
+from recto.conversation.json import scrub
+from recto.conversation.log import TURNS_BACK, Entry, SkillChanged
+from recto.conversation.messages import File, Text, UserMessage
+from recto.conversation.title import title_from
+from recto.errors import LeaseLost
+from recto.page.body import Segment
+from recto.store.log.entries import encode_entry, kind_of_entry
+from recto.store.log.visible import skill_in
+from recto.store.ports import CallBegun, CallEnded, Change, Lease, Written
+from recto.store.runs.run_queue import ADD_EVENT, HELD, mine
+from recto.store.runs.spending import spend
+from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
+from recto.store.statement import Statement, Value, Values, insert_into, insert_missing, param
+
+# Events one run has said, under its lease.
+Said: TypeAlias = tuple[Lease, Sequence[bytes]]
+# What a row of the run takes over from a change as it is; None leaves it.
+FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
+CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
+CALL_ENDED = ("ended", "first_token", "finish", "usage", "price", "error")
+
+_counted = HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
+_kept = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
+_told = (RUNS.c.last_event, RUNS.c.cancel)
+# Deltas are most of what is written, and change nothing else.
+PASS_WITH_EVENTS = Statement(_counted.returning(*_told))
+PASS = Statement(_counted.values(_kept).returning(*_told))
+END = Statement(
+    _counted.values({name: value for name, value in _kept.items() if name != "error"})
+    .values(
+        status="ended",
+        outcome=param("how", RUNS.c.outcome),
+        error=param("new_error", RUNS.c.error),
+        ended=param("now", RUNS.c.ended),
+        lease_until=null(),
+        node=null(),
+        boot=null(),
+    )
+    .returning(*_told)
+)
+_grown = update(THREADS).where(THREADS.c.id == bindparam("this"))
+_grown = _grown.values(
+    last_seq=THREADS.c.last_seq + param("more", THREADS.c.last_seq), updated=param("now", THREADS.c.updated)
+)
+GROW = Statement(_grown.returning(THREADS.c.last_seq))
+# The first words said are its title, until somebody gives it a better one.
+_titled = _grown.values(title=func.coalesce(THREADS.c.title, param("first_words", THREADS.c.title)))
+GROW_WITH_TITLE = Statement(_titled.returning(THREADS.c.last_seq))
+SET_SKILL = Statement(
+    update(THREADS)
+    .where(THREADS.c.id == bindparam("this"))
+    .values(skill=param("new_skill", THREADS.c.skill), scenario=param("new_scenario", THREADS.c.scenario))
+)
+ADD_ENTRY = insert_into(LOG, ("thread", "seq", "id", "kind", "run", "time", "body"))
+ADD_SEGMENT = insert_missing(SEGMENTS, ("thread", "hash", "data"))
+ADD_CALL = insert_into(CALLS, ("run", *CALL, "manifest", "started"))
+END_CALL = Statement(
+    update(CALLS)
+    .where(CALLS.c.run == bindparam("this"), CALLS.c.number == bindparam("call"))
+    .values({name: param(f"new_{name}", CALLS.c[name]) for name in CALL_ENDED})
+)
+
+
+NO_SKILL: Mapping[str, Value] = {"new_skill": None, "new_scenario": None}
+
+
+def record(connection: Connection, lease: Lease, change: Change, now: datetime) -> Written:
+    """Write a change under its fence, or raise LeaseLost and write nothing."""
+    last_event, cancel = _pass_fence(connection, lease, change, now)
+    first = last_event - len(change.events) + 1
+    rows = [{"run": lease.run, "number": first + place, "body": body} for place, body in enumerate(change.events)]
+    ADD_EVENT.many(connection, rows)
+    last_seq = append(connection, lease.thread, change.entries, run=lease.run, now=now) if change.entries else 0
+    if change.call:
+        _begin_call(connection, lease, change.call)
+    if change.call_ended:
+        _end_call(connection, lease.run, change.call_ended)
+    return Written(last_event=last_event, last_seq=last_seq, cancel=cancel)
+
+
+def say(connection: Connection, said: Sequence[Said]) -> list[Written | LeaseLost]:
+    """Add events of many runs at once, each under its own fence. One whose fence is broken spoils no other."""
+    outcomes: dict[int, Written | LeaseLost] = {}
+    rows: list[Values] = []
+    # Always in the same order, so that two processes that touch the same rows cannot wait for each other.
+    for place, (lease, events) in sorted(enumerate(said), key=lambda one: one[1][0].run):
+        try:
+            last_event, cancel = _fenced(lease, PASS_WITH_EVENTS.rows(connection, _saying(lease, len(events))))
+        except LeaseLost as error:
+            outcomes[place] = error
+            continue
+        first = last_event - len(events) + 1
+        rows += [{"run": lease.run, "number": first + at, "body": body} for at, body in enumerate(events)]
+        outcomes[place] = Written(last_event=last_event, last_seq=0, cancel=cancel)
+    ADD_EVENT.many(connection, rows)
+    return [outcomes[place] for place in range(len(said))]
+
+
+def _pass_fence(connection: Connection, lease: Lease, change: Change, now: datetime) -> tuple[int, str | None]:
+    values = _saying(lease, len(change.events))
+    fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
+    fields["new_error"] = _storable(change.error)
+    fields["new_calls"] = change.call.number if change.call else None
+    if change.ending:
+        ending = {"how": change.ending.outcome, "new_error": _storable(change.ending.error), "now": micros(now)}
+        rows = END.rows(connection, {**values, **fields, **ending})
+    elif any(value is not None for value in fields.values()):
+        rows = PASS.rows(connection, {**values, **fields})
+    else:
+        rows = PASS_WITH_EVENTS.rows(connection, values)
+    return _fenced(lease, rows)
+
+
+def _storable(text: str | None) -> str | None:
+    """What others said of a fault, as a database takes it: PostgreSQL has no U+0000 in text, UTF-8 no half pairs."""
+    return scrub(text).replace("\0", "\ufffd") if text else text
+
+
+def _saying(lease: Lease, events: int) -> dict[str, Value]:
+    return {**mine(lease), "more": events}
+
+
+def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | None]:
+    """What the row says, if it is still ours."""
+    if not rows:
+        raise LeaseLost(run=lease.run, fence=lease.fence)
+    return cast("tuple[int, str | None]", tuple(rows[0]))
+
+
+def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run: str | None, now: datetime) -> int:
+    """Add entries to a log, in order. Returns the number of the last."""
+    grown = _grow(connection, entries, {"this": thread, "more": len(entries), "now": micros(now)})
+    last = grown[0][0] if grown and isinstance(grown[0][0], int) else 0
+    first = last - len(entries) + 1
+    rows = [
+        {
+            "thread": thread,
+            "seq": first + place,
+            "id": entry.id,
+            "kind": kind_of_entry(entry),
+            "run": run,
+            "time": micros(entry.time or now),
+            "body": encode_entry(entry),
+        }
+        for place, entry in enumerate(entries)
+    ]
+    ADD_ENTRY.many(connection, rows)
+    _set_skill(connection, thread, entries)
+    return last
+
+
+def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) -> None:
+    """The thread's skill is that of its newest change in view (S4). Turning back may bring an older one into view."""
+    kinds = {type(entry) for entry in entries}
+    if kinds.isdisjoint({SkillChanged, *TURNS_BACK}):
+        return
+    newest = next((entry for entry in reversed(entries) if isinstance(entry, SkillChanged)), None)
+    skill = newest if kinds.isdisjoint(TURNS_BACK) else skill_in(connection, thread)
+    row = {"new_skill": skill.skill, "new_scenario": skill.scenario} if skill else NO_SKILL
+    SET_SKILL.count(connection, {"this": thread, **row})
+
+
+def _grow(connection: Connection, entries: Sequence[Entry], values: Values) -> Sequence[Sequence[object]]:
+    said = next((entry for entry in entries if isinstance(entry, UserMessage)), None)
+    if said is None:
+        return GROW.rows(connection, values)
+    words = title_from(" ".join([part.text for part in said.parts if isinstance(part, Text)]))
+    if words is None:
+        # Who sends a file without a word finds the thread by the file's name.
+        words = title_from(next((part.name for part in said.parts if isinstance(part, File) and part.name), ""))
+    return GROW_WITH_TITLE.rows(connection, {**values, "first_words": words})
+
+
+def _begin_call(connection: Connection, lease: Lease, call: CallBegun) -> None:
+    _store_segments(connection, lease.thread, call.segments)
+    values: Values = {
+        **{name: getattr(call, name) for name in CALL},
+        "run": lease.run,
+        "manifest": zlib.compress(call.manifest, 1),
+        "started": micros(call.started),
+    }
+    ADD_CALL.many(connection, [values])
+
+
+def _store_segments(connection: Connection, thread: str, segments: Sequence[Segment]) -> None:
+    new = {segment.sha256: segment.data for segment in segments}
+    rows = [{"thread": thread, "hash": hash, "data": zlib.compress(data, 1)} for hash, data in new.items()]
+    ADD_SEGMENT.many(connection, rows)
+
+
+def _end_call(connection: Connection, run: str, call: CallEnded) -> None:
+    values: Values = {
+        "new_ended": micros(call.ended),
+        "new_first_token": micros(call.first_token) if call.first_token else None,
+        "new_finish": call.finish,
+        "new_usage": call.usage,
+        "new_price": call.price,
+        "new_error": _storable(call.error),
+    }
+    END_CALL.count(connection, {**values, "this": run, "call": call.number})
+    if call.usage:
+        spend(connection, run, call)

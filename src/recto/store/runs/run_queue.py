@@ -1,0 +1,331 @@
+"""SQL of runs: admission, claims, leases, cancel. Each function is one transaction's work on a connection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+from heapq import heapify, heappop, heappush
+from typing import Literal, cast
+
+import orjson
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, null, or_, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+
+from recto.conversation.json import load
+from recto.errors import Conflict, NotFound
+from recto.skills.known import FREE_TIER
+from recto.store.database.database import lock_thread, lock_user
+from recto.store.files.file_refs import add_refs, hold_files
+from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
+from recto.store.runs.admission import make_room
+from recto.store.schema import EVENTS, IS_OPEN, NOBODY, PROFILES, RUNS, THREADS, micros, moment
+from recto.store.statement import Statement, Value, Values, apart, insert_into, insert_missing, param
+
+NAMES = [field.name for field in fields(StoredRun)]
+# What a run's row tells of its thread.
+OF_THREAD = {"last_seq": THREADS.c.last_seq, "thread_created": THREADS.c.created}
+COLUMNS = [
+    *[RUNS.c[name] for name in NAMES if name not in OF_THREAD],
+    *[
+        select(column).where(THREADS.c.id == RUNS.c.thread).scalar_subquery().label(name)
+        for name, column in OF_THREAD.items()
+    ],
+]
+TIMES = ("created", "started", "ended", "thread_created")
+FLAGS = ("entered", "can_compact")
+# A run's row as it is before anybody has worked on it.
+FRESH: dict[str, str | int | None] = {
+    "status": "queued",
+    **dict.fromkeys(("fence", "losses", "failures", "too_long", "calls", "last_event"), 0),
+    "entered": False,
+    "can_compact": True,
+}
+DELETED = "Thread {thread!r} was deleted just now. Send the run again."
+ADMITTED = ("id", "name", "owner", "thread", "input", "response_id", "digest")
+
+MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "last_seq", "created", "updated"))
+THREAD = Statement(
+    select(THREADS.c.owner, THREADS.c.agent, *OF_THREAD.values()).where(THREADS.c.id == bindparam("this"))
+)
+SET_AGENT = Statement(
+    update(THREADS).where(THREADS.c.id == bindparam("this")).values(agent=param("asked", THREADS.c.agent))
+)
+
+
+def _make_run() -> Statement:
+    tier = select(PROFILES.c.tier).where(PROFILES.c.owner == bindparam("owner_is")).scalar_subquery()
+    on_postgres, on_sqlite = (
+        clause.values(tier=func.coalesce(tier, FREE_TIER)).on_conflict_do_nothing().returning(RUNS.c.tier)
+        for clause in (postgresql.insert(RUNS), sqlite.insert(RUNS))
+    )
+    return Statement(on_postgres, columns=(*ADMITTED, "agent", "created", *FRESH), on_sqlite=on_sqlite)
+
+
+MAKE_RUN = _make_run()
+FIND_NAMED = Statement(
+    select(RUNS.c.digest, *COLUMNS).where(RUNS.c.owner == bindparam("owner_is"), RUNS.c.name == bindparam("name_is"))
+)
+FIND = Statement(
+    select(*COLUMNS).where(
+        RUNS.c.owner == bindparam("owner_is"), or_(RUNS.c.id == bindparam("id_is"), RUNS.c.name == bindparam("id_is"))
+    )
+)
+_other = RUNS.alias()
+# Its thread is free, and nothing of its thread waits before it.
+_before = and_(_other.c.status == "queued", _other.c.id < RUNS.c.id)
+_busy = exists().where(_other.c.thread == RUNS.c.thread, or_(_other.c.status == "running", _before))
+_lost = and_(RUNS.c.status == "running", RUNS.c.lease_until <= bindparam("now"))
+_some = select(RUNS.c.id).order_by(RUNS.c.id).limit(bindparam("most")).with_for_update(skip_locked=True)
+LOST = Statement(_some.where(_lost))
+NEXT = Statement(_some.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN), RUNS.c.status == "queued", ~_busy))
+WHO_WAITS = Statement(select(RUNS.c.owner, func.min(RUNS.c.id)).where(RUNS.c.status == "queued").group_by(RUNS.c.owner))
+WHO_HAS_ONE = Statement(select(RUNS.c.owner).where(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node")))
+TAKE = Statement(
+    update(RUNS)
+    .where(RUNS.c.id == bindparam("this"), RUNS.c.status != "ended")
+    .values(
+        status="running",
+        fence=RUNS.c.fence + 1,
+        # Who hands a run back takes its name off; one that still has a name was lost.
+        losses=RUNS.c.losses + case((RUNS.c.boot.is_not(None), 1), else_=0),
+        node=param("my_node", RUNS.c.node),
+        boot=param("my_boot", RUNS.c.boot),
+        lease_until=param("until", RUNS.c.lease_until),
+        started=func.coalesce(RUNS.c.started, param("now", RUNS.c.started)),
+    )
+    .returning(*COLUMNS)
+)
+
+# A run that is still ours: every write for it goes through this.
+HELD = update(RUNS).where(
+    RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running"
+)
+RENEW = Statement(HELD.values(lease_until=param("until", RUNS.c.lease_until)))
+HAND_BACK = Statement(HELD.values(lease_until=param("until", RUNS.c.lease_until), node=null(), boot=null()))
+RECOVER = Statement(
+    update(RUNS)
+    .where(
+        RUNS.c.status == "running",
+        RUNS.c.node == bindparam("my_node"),
+        RUNS.c.boot != bindparam("my_boot"),
+    )
+    .values(lease_until=param("now", RUNS.c.lease_until), node=null())
+)
+
+_wanted = update(RUNS).where(RUNS.c.id == bindparam("this"), RUNS.c.cancel.is_(None))
+CANCEL_QUEUED = Statement(
+    _wanted.where(RUNS.c.status == "queued", RUNS.c.fence == 0).values(
+        status="ended",
+        outcome="cancelled",
+        cancel=param("reason", RUNS.c.cancel),
+        ended=param("now", RUNS.c.ended),
+        last_event=param("events", RUNS.c.last_event),
+    )
+)
+CANCEL = Statement(_wanted.where(RUNS.c.status != "ended").values(cancel=param("reason", RUNS.c.cancel)))
+ADD_EVENT = insert_into(EVENTS, ("run", "number", "body"))
+
+
+def admit(connection: Connection, admission: Admission, who: Claimant | None = None) -> Admitted:
+    """Store a run with its input, and its thread if that is new. The same request again changes nothing (P4).
+
+    Where somebody is there to work on it and its thread is free, it is theirs at once.
+    """
+    # One admission of a user, and one of a thread, at a time: else two that look together both find the last place.
+    lock_user(connection, admission.owner)
+    lock_thread(connection, admission.thread)
+    if known := _same(connection, admission):
+        return known
+    hold_files(connection, admission)
+    agent, of_thread = _thread(connection, admission)
+    room = make_room(connection, admission, who)
+    created = micros(admission.created)
+    values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "agent": agent, "created": created}
+    values = {**values, **FRESH}
+    if made := MAKE_RUN.rows(connection, {**values, "owner_is": admission.owner}):
+        add_refs(connection, admission)
+        row = {**dict.fromkeys(NAMES), **values, **of_thread, "tier": made[0][0]}
+        taken = _take(connection, who, admission.created, admission.id) if who and room.is_free else None
+        run = taken or run_of_row([row[name] for name in NAMES])
+        return Admitted(run=run, is_new=True, interrupted=room.interrupted)
+    # Another process admitted the same name between our look and our insert.
+    known = _same(connection, admission)
+    if known is None:
+        raise Conflict(f"Run {admission.name!r} could not be stored: its id {admission.id} is taken.")
+    return known
+
+
+def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
+    """Who answers in the thread (C4), and what runs tell of it. A new one is made; somebody else's is none (P5)."""
+    created, this = micros(admission.created), admission.thread
+    fresh = {"id": this, "owner": admission.owner, "agent": admission.agent or admission.fallback}
+    MAKE_THREAD.count(connection, {**fresh, "last_seq": 0, "created": created, "updated": created})
+    rows = THREAD.rows(connection, {"this": this})
+    if not rows:
+        raise Conflict(DELETED.format(thread=this))
+    owner, agent, last_seq, born = cast("tuple[str, str | None, int, int]", rows[0])
+    if owner == NOBODY:
+        raise Conflict(DELETED.format(thread=this))
+    if owner != admission.owner:
+        raise NotFound(what="thread", id=this)
+    if admission.agent and admission.agent != agent:
+        SET_AGENT.count(connection, {"this": this, "asked": admission.agent})
+    return admission.agent or agent or admission.fallback, {"last_seq": last_seq, "thread_created": born}
+
+
+def again(connection: Connection, owner: str, name: str, digest: bytes) -> Admitted | None:
+    """The run a request made before (P4). None where there is none, or it is told from others only by its input."""
+    known = _named(connection, owner, name)
+    return _if_same(known[0], is_same=known[1] == digest) if known and known[1] is not None else None
+
+
+def _same(connection: Connection, admission: Admission) -> Admitted | None:
+    """The run of this name, if the same request made it; None where there is no such run."""
+    known = _named(connection, admission.owner, admission.name)
+    if known is None:
+        return None
+    run, digest = known
+    if digest is not None and admission.digest is not None:
+        return _if_same(run, is_same=digest == admission.digest)
+    return _if_same(run, is_same=_canonical(run.input) == _canonical(admission.input))
+
+
+def _named(connection: Connection, owner: str, name: str) -> tuple[StoredRun, bytes | None] | None:
+    rows = FIND_NAMED.rows(connection, {"owner_is": owner, "name_is": name})
+    return (run_of_row(rows[0][1:]), cast("bytes | None", rows[0][0])) if rows else None
+
+
+def _if_same(known: StoredRun, *, is_same: bool) -> Admitted:
+    if not is_same:
+        raise Conflict(f"Run {known.name!r} was started before, with another input. Use a new runId.")
+    return Admitted(run=known, is_new=False)
+
+
+def _canonical(json: bytes) -> bytes:
+    # As text: to Python, 1, 1.0 and true are the same value.
+    return orjson.dumps(load(json), option=orjson.OPT_SORT_KEYS)
+
+
+def claim(connection: Connection, who: Claimant, now: datetime, limit: int) -> tuple[StoredRun, ...]:
+    """Take runs to work on, each under a new fence: first those that were begun, then those that wait."""
+    lost = [cast("str", row[0]) for row in LOST.rows(connection, {"now": micros(now), "most": limit})]
+    taken = [run for id in lost if (run := _take(connection, who, now, id))]
+    return (*taken, *_take_in_turn(connection, who, now, limit - len(lost)))
+
+
+def _take_in_turn(connection: Connection, who: Claimant, now: datetime, limit: int) -> list[StoredRun]:
+    """Each time the oldest of whoever has the fewest at work here, so that nobody waits for all that another has."""
+    taken: list[StoredRun] = []
+    turns = _turns(connection, who)
+    waiting: dict[str, list[str]] = {}
+    while turns and len(taken) < limit:
+        at_work, _, owner = heappop(turns)
+        if who.share and at_work >= who.share:
+            break
+        if owner not in waiting:
+            found = NEXT.rows(connection, {"of": owner, "most": limit - len(taken)})
+            waiting[owner] = [cast("str", row[0]) for row in reversed(found)]
+        if not waiting[owner]:
+            continue
+        id = waiting[owner].pop()
+        run = _take(connection, who, now, id)
+        taken += [run] if run else []
+        heappush(turns, (at_work + 1, id, owner))
+    return taken
+
+
+def _turns(connection: Connection, who: Claimant) -> list[tuple[int, str, str]]:
+    """Whoever waits, in a heap: how many they have at work here, their oldest that waits, their name."""
+    owners = cast("Sequence[tuple[str, str]]", WHO_WAITS.rows(connection, {}))
+    if not owners:
+        return []
+    at_work = Counter([cast("str", row[0]) for row in WHO_HAS_ONE.rows(connection, {"my_node": who.node})])
+    turns = [(at_work[owner], oldest, owner) for owner, oldest in owners]
+    heapify(turns)
+    return turns
+
+
+def _take(connection: Connection, who: Claimant, now: datetime, id: str) -> StoredRun | None:
+    mine: Values = {"this": id, "my_node": who.node, "my_boot": who.boot}
+    try:
+        with apart(connection):
+            rows = TAKE.rows(connection, {**mine, "until": micros(now + who.lease), "now": micros(now)})
+    except IntegrityError:
+        # Another worker made a run of this thread active since we looked.
+        return None
+    return run_of_row(rows[0]) if rows else None
+
+
+def renew(connection: Connection, who: Claimant, leases: Sequence[Lease], now: datetime) -> tuple[Lease, ...]:
+    """Hold leases longer."""
+    until = micros(now + who.lease)
+    ordered = sorted(leases, key=_by_run)
+    return tuple(lease for lease in ordered if RENEW.count(connection, {**mine(lease), "until": until}))
+
+
+def hand_back(connection: Connection, leases: Sequence[Lease], at: datetime) -> None:
+    """Let leases run out at that time."""
+    for lease in sorted(leases, key=_by_run):
+        HAND_BACK.count(connection, {**mine(lease), "until": micros(at)})
+
+
+def _by_run(lease: Lease) -> str:
+    # Rows are always taken in this order, so that two who take several cannot wait for each other.
+    return lease.run
+
+
+def mine(lease: Lease) -> dict[str, Value]:
+    """What `HELD` asks for."""
+    return {"this": lease.run, "my_fence": lease.fence}
+
+
+def recover(connection: Connection, who: Claimant, now: datetime) -> int:
+    """Free what an earlier boot of this node left claimed."""
+    return RECOVER.count(connection, {"my_node": who.node, "my_boot": who.boot, "now": micros(now)})
+
+
+def cancel(connection: Connection, run: StoredRun, wish: Cancel) -> StoredRun:
+    """Write down that a run is to end. One that has ended stays as it is; the first reason stays.
+
+    One that nobody has begun ends here and now, with the events given: it does not wait for its thread.
+    """
+    this: Values = {"this": run.id, "reason": wish.reason}
+    if CANCEL_QUEUED.count(connection, {**this, "now": micros(wish.now), "events": len(wish.events)}):
+        rows = [{"run": run.id, "number": number, "body": body} for number, body in enumerate(wish.events, start=1)]
+        ADD_EVENT.many(connection, rows)
+    else:
+        CANCEL.count(connection, this)
+    return find(connection, run.owner, run.id)
+
+
+def cancels(connection: Connection, runs: Sequence[str]) -> tuple[str, ...]:
+    """Of these runs, those that are to end."""
+    query = select(RUNS.c.id).where(RUNS.c.id.in_(runs), RUNS.c.cancel.is_not(None))
+    return tuple(connection.execute(query).scalars())
+
+
+def opening_input(connection: Connection, thread: str, response_id: str) -> bytes | None:
+    """The input of the run that was admitted with this response id."""
+    query = select(RUNS.c.input).where(RUNS.c.thread == thread, RUNS.c.response_id == response_id)
+    return connection.execute(query.order_by(RUNS.c.id).limit(1)).scalar_one_or_none()
+
+
+def find(connection: Connection, owner: str, id: str) -> StoredRun:
+    """A run by the server's id or the client's name for it (P7)."""
+    # A client may have named one run by the id of another: the server's id wins.
+    rows = [run_of_row(row) for row in FIND.rows(connection, {"owner_is": owner, "id_is": id})]
+    found = next((run for run in rows if run.id == id), rows[0] if rows else None)
+    if found is None:
+        raise NotFound(what="run", id=id)
+    return found
+
+
+def run_of_row(row: Sequence[object]) -> StoredRun:
+    """A run from its columns, in the order of `COLUMNS`."""
+    values = dict(zip(NAMES, row, strict=True))
+    values |= {name: moment(time) for name in TIMES if isinstance(time := values[name], int)}
+    values |= {name: bool(values[name]) for name in FLAGS}
+    return StoredRun(**cast("dict[str, Literal['queued']]", values))  # pyright: ignore[reportArgumentType] - by name

@@ -1,0 +1,74 @@
+"""SQL of spending: what the calls of a user took on a day, added up as they end. Refuses to know any price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date
+
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal, null, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.expression import ColumnCollection
+
+from recto.conversation.json import load_object
+from recto.store.ports import CallEnded
+from recto.store.schema import RUNS, SPENDING
+from recto.store.statement import Statement, param
+
+COUNTS = ("input", "output", "cached")
+USAGE = {"input": "inputTokens", "output": "outputTokens", "cached": "cachedInputTokens"}
+NAMES = ("owner", "day", *COUNTS, "calls", "price")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What a user's calls took on a day. `price` adds up the known ones; None where none is known."""
+
+    day: str
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    calls: int = 0
+    price: int | None = None
+
+
+def _spend() -> Statement:
+    values = [param(f"new_{name}", SPENDING.c[name]) for name in ("day", *COUNTS)]
+    price = param("new_price", SPENDING.c.price)
+    rows = select(RUNS.c.owner, *values, literal(1, SPENDING.c.calls.type), price).where(RUNS.c.id == bindparam("this"))
+    on_postgres, on_sqlite = (kind.insert(SPENDING).from_select(NAMES, rows) for kind in (postgresql, sqlite))
+    key = ("owner", "day")
+    return Statement(
+        on_postgres.on_conflict_do_update(index_elements=key, set_=_added(on_postgres.excluded)),
+        on_sqlite=on_sqlite.on_conflict_do_update(index_elements=key, set_=_added(on_sqlite.excluded)),
+    )
+
+
+def _added(new: ColumnCollection[str, ColumnElement[int]]) -> dict[str, ColumnElement[int]]:
+    old = SPENDING.c
+    both = func.coalesce(old.price, 0) + func.coalesce(new["price"], 0)
+    price = case((old.price.is_(None) & new["price"].is_(None), null()), else_=both)
+    return {**{name: old[name] + new[name] for name in (*COUNTS, "calls")}, "price": price}
+
+
+SPEND = _spend()
+SPENT = Statement(
+    select(*[SPENDING.c[name] for name in NAMES if name != "owner"]).where(
+        SPENDING.c.owner == bindparam("owner_is"), SPENDING.c.day == bindparam("day_is")
+    )
+)
+
+
+def spend(connection: Connection, run: str, call: CallEnded) -> None:
+    """Add what a call took to its user's day."""
+    usage = (load_object(call.usage) if call.usage else None) or {}
+    counts = {f"new_{name}": count if isinstance(count := usage.get(told), int) else 0 for name, told in USAGE.items()}
+    day = call.ended.astimezone(UTC).date().isoformat()
+    SPEND.count(connection, {**counts, "this": run, "new_day": day, "new_price": call.price})
+
+
+def spent(connection: Connection, owner: str, day: date) -> Spent:
+    """What a user spent on a day, in UTC."""
+    rows = SPENT.rows(connection, {"owner_is": owner, "day_is": day.isoformat()})
+    names = [name for name in NAMES if name != "owner"]
+    values = dict(zip(names, rows[0], strict=True)) if rows else {}
+    return Spent(**{"day": day.isoformat(), **values})  # pyright: ignore[reportArgumentType] - by name

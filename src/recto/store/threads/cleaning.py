@@ -1,0 +1,217 @@
+"""SQL of retention: what is older than it is to be kept. Refuses to touch a run that has not ended.
+
+What to clean is looked for by readers; each piece is then deleted in a write of its own, so that nobody waits long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+from sqlalchemy import Column, ColumnElement, Connection, Select, and_, delete, exists, func, or_, select, text
+
+from recto.store.database.database import Database, lock_thread
+from recto.store.log.read_log import AT_ONCE
+from recto.store.runs.calls import split
+from recto.store.schema import CALLS, EVENTS, IS_OPEN, NOBODY, RUNS, SEGMENTS, THREADS, micros
+from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, delete_events_of, delete_rest, nobodys, take_away
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retention:
+    """What is deleted: events and calls of runs that ended before, threads untouched since. None: nothing.
+
+    `limit` is how many runs, and how many threads, are cleaned at once.
+    """
+
+    events_before: datetime | None = None
+    calls_before: datetime | None = None
+    threads_before: datetime | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleaned:
+    """How many rows are gone. All zero: there was nothing left to clean."""
+
+    events: int = 0
+    calls: int = 0
+    segments: int = 0
+    threads: int = 0
+
+
+class Place(NamedTuple):
+    """How far a search has come among runs, in the order they ended in."""
+
+    ended: int = 0
+    run: str = ""
+
+
+@dataclass(kw_only=True)
+class Places:
+    """Where the next round goes on, so that none looks again at what those before have cleaned."""
+
+    events: Place = field(default_factory=Place)
+    calls: Place = field(default_factory=Place)
+
+
+class Stale(NamedTuple):
+    """An ended run with something to delete."""
+
+    run: str
+    thread: str
+    ended: int
+
+
+class Unused(NamedTuple):
+    """Segments no call of a thread needs, as long as `newest` is its newest run."""
+
+    hashes: Sequence[bytes] = ()
+    newest: str | None = None
+
+
+async def clean(database: Database, retention: Retention, places: Places) -> Cleaned:
+    """One round: up to `limit` runs' events, runs' calls and threads; and what was left of deletions."""
+    events = calls = segments = threads = 0
+    for thread in await database.read(partial(nobodys, limit=retention.limit)):
+        await delete_rest(database, thread)
+        threads += 1
+    if retention.threads_before:
+        before = retention.threads_before
+        for thread in await database.read(partial(threads_untouched, before=before, limit=retention.limit)):
+            if await database.write(partial(take_untouched, thread=thread, before=before)):
+                await delete_rest(database, thread)
+                threads += 1
+    if retention.events_before:
+        found = partial(runs_with_events, before=retention.events_before, limit=retention.limit, after=places.events)
+        stale = await database.read(found)
+        for run in stale:
+            events += await _clean_events(database, run.run)
+        places.events = _place_after(stale, retention.limit)
+    if retention.calls_before:
+        found = partial(runs_with_calls, before=retention.calls_before, limit=retention.limit, after=places.calls)
+        stale = await database.read(found)
+        for thread in dict.fromkeys([run.thread for run in stale]):
+            gone = await _clean_calls(database, thread, [run.run for run in stale if run.thread == thread])
+            calls, segments = calls + gone[0], segments + gone[1]
+        places.calls = _place_after(stale, retention.limit)
+    return Cleaned(events=events, calls=calls, segments=segments, threads=threads)
+
+
+def _place_after(stale: Sequence[Stale], limit: int) -> Place:
+    """Behind the last, or at the beginning again: some may have been passed over, and more have ended."""
+    return Place(stale[-1].ended, stale[-1].run) if len(stale) == limit else Place()
+
+
+async def _clean_events(database: Database, run: str) -> int:
+    events = 0
+    while gone := await database.write(partial(delete_events, run=run)):
+        events += gone
+        if gone < ROWS:
+            break
+    return events
+
+
+async def _clean_calls(database: Database, thread: str, runs: Sequence[str]) -> tuple[int, int]:
+    calls = segments = 0
+    for at in range(0, len(runs), RUNS_AT_ONCE):
+        some = runs[at : at + RUNS_AT_ONCE]
+        calls += await database.write(partial(delete_calls, thread=thread, runs=some))
+    unused = await database.read(partial(unused_segments, thread=thread)) if calls else Unused()
+    for at in range(0, len(unused.hashes), AT_ONCE):
+        piece = Unused(unused.hashes[at : at + AT_ONCE], unused.newest)
+        segments += await database.write(partial(delete_segments, thread=thread, unused=piece))
+    return calls, segments
+
+
+def runs_with_events(connection: Connection, before: datetime, limit: int, after: Place) -> tuple[Stale, ...]:
+    """Ended runs whose events are to go, in the order they ended in."""
+    has = exists().where(EVENTS.c.run == RUNS.c.id)
+    return tuple([Stale(*row) for row in connection.execute(_ended(before, after).where(has).limit(limit))])
+
+
+def runs_with_calls(connection: Connection, before: datetime, limit: int, after: Place) -> tuple[Stale, ...]:
+    """Ended runs whose calls are to go, in that order. A thread at work is left for later."""
+    has = and_(exists().where(CALLS.c.run == RUNS.c.id), ~_at_work(RUNS.c.thread))
+    return tuple([Stale(*row) for row in connection.execute(_ended(before, after).where(has).limit(limit))])
+
+
+def _ended(before: datetime, after: Place) -> Select[*tuple[str, str, int]]:
+    # Not by status: a database would take the index that begins with it, and sort.
+    query = select(RUNS.c.id, RUNS.c.thread, RUNS.c.ended)
+    behind = or_(RUNS.c.ended > after.ended, RUNS.c.id > after.run)
+    query = query.where(RUNS.c.ended < micros(before), RUNS.c.ended >= after.ended, behind)
+    return query.order_by(RUNS.c.ended, RUNS.c.id)
+
+
+def threads_untouched(connection: Connection, before: datetime, limit: int) -> tuple[str, ...]:
+    """Threads nobody has used since, oldest first."""
+    query = select(THREADS.c.id).where(_is_untouched(before)).order_by(THREADS.c.updated, THREADS.c.id).limit(limit)
+    return tuple(connection.execute(query).scalars())
+
+
+def delete_events(connection: Connection, run: str) -> int:
+    """Delete events of an ended run, as many as go in one write."""
+    is_over = select(RUNS.c.id).where(RUNS.c.id == run, RUNS.c.status == "ended").with_for_update()
+    return delete_events_of(connection, run) if connection.execute(is_over).all() else 0
+
+
+def delete_calls(connection: Connection, thread: str, runs: Sequence[str]) -> int:
+    """Delete the calls of ended runs of a thread, unless it is at work again."""
+    if not _is_quiet(connection, thread):
+        return 0
+    return connection.execute(delete(CALLS).where(CALLS.c.run.in_(runs))).rowcount
+
+
+def unused_segments(connection: Connection, thread: str) -> Unused:
+    """The segments no call of a thread needs any more."""
+    # First, so that a run that comes meanwhile makes a difference.
+    newest = _newest(connection, thread)
+    stored = {
+        bytes(hash) for hash in connection.execute(select(SEGMENTS.c.hash).where(SEGMENTS.c.thread == thread)).scalars()
+    }
+    kept = select(CALLS.c.hashes).join(RUNS, RUNS.c.id == CALLS.c.run).where(RUNS.c.thread == thread)
+    for hashes in connection.execute(kept).scalars():
+        stored.difference_update(split(hashes))
+    return Unused(sorted(stored), newest)
+
+
+def delete_segments(connection: Connection, thread: str, unused: Unused) -> int:
+    """Delete segments that were found unused, unless a run has come since: it may use them."""
+    if not _is_quiet(connection, thread) or _newest(connection, thread) != unused.newest:
+        return 0
+    some = SEGMENTS.c.hash.in_(unused.hashes)
+    return connection.execute(delete(SEGMENTS).where(SEGMENTS.c.thread == thread, some)).rowcount
+
+
+def _is_quiet(connection: Connection, thread: str) -> bool:
+    """Whether no run of it is at work or waits. None joins it until the end of the transaction."""
+    lock_thread(connection, thread)
+    opened = select(RUNS.c.id).where(RUNS.c.thread == thread, text(IS_OPEN)).limit(1)
+    return not connection.execute(opened).all()
+
+
+def _newest(connection: Connection, thread: str) -> str | None:
+    # The ids of runs are in the order they were made in.
+    return connection.execute(select(func.max(RUNS.c.id)).where(RUNS.c.thread == thread)).scalar_one()
+
+
+def take_untouched(connection: Connection, thread: str, before: datetime) -> bool:
+    """Make a thread nobody's, if nobody has come back to it since it was looked for."""
+    lock_thread(connection, thread)
+    still = connection.execute(select(THREADS.c.id).where(THREADS.c.id == thread, _is_untouched(before))).all()
+    if still:
+        take_away(connection, [thread])
+    return bool(still)
+
+
+def _is_untouched(before: datetime) -> ColumnElement[bool]:
+    return and_(THREADS.c.updated < micros(before), THREADS.c.owner != NOBODY, ~_at_work(THREADS.c.id))
+
+
+def _at_work(thread: Column[str]) -> ColumnElement[bool]:
+    other = RUNS.alias()
+    return exists().where(other.c.thread == thread, other.c.status != "ended")

@@ -1,0 +1,84 @@
+"""SQL of forks: a new thread with a copy of what is seen of another. Neither knows the other afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, literal, null, select, update
+
+from recto.conversation.log import Seen
+from recto.errors import Conflict, NotFound
+from recto.store.database.database import lock_thread
+from recto.store.log.visible import seen_in, skill_in
+from recto.store.schema import FILE_REFS, LOG, THREADS, micros
+from recto.store.statement import insert_missing
+from recto.store.threads.thread_rows import BY_USER, StoredThread, get_thread
+
+MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "title", "title_by", "last_seq", "created", "updated"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForkWish:
+    """A thread to be made of another: all that is seen of it, or what stands before one of its user messages."""
+
+    thread: str
+    id: str
+    now: datetime
+    before: str | None = None
+    title: str | None = None
+
+
+def fork(connection: Connection, owner: str, wish: ForkWish) -> StoredThread:
+    """Copy rows, numbered anew. Runs, their events and their calls stay where they are."""
+    # Else its files might be found unused, and deleted, before the fork refers to them.
+    lock_thread(connection, wish.thread)
+    source = get_thread(connection, owner, wish.thread)
+    seen = seen_in(connection, wish.thread)
+    if wish.before is not None:
+        seen = seen.before(_place_of(connection, wish.thread, seen, wish.before))
+    _make(connection, owner, source, wish)
+    last = _copy_log(connection, seen, wish)
+    _copy_files(connection, wish)
+    skill = skill_in(connection, wish.id)
+    values = {"last_seq": last, "skill": skill.skill, "scenario": skill.scenario} if skill else {"last_seq": last}
+    connection.execute(update(THREADS).where(THREADS.c.id == wish.id).values(values))
+    return get_thread(connection, owner, wish.id)
+
+
+def _place_of(connection: Connection, thread: str, seen: Seen, message: str) -> int:
+    query = select(LOG.c.seq).where(LOG.c.thread == thread, LOG.c.id == message, LOG.c.kind == "user")
+    found = connection.execute(query).scalar_one_or_none()
+    if found is None or found not in seen:
+        raise NotFound(what="user message", id=message)
+    return found
+
+
+def _make(connection: Connection, owner: str, source: StoredThread, wish: ForkWish) -> None:
+    by = connection.execute(select(THREADS.c.title_by).where(THREADS.c.id == source.id)).scalar_one()
+    title, title_by = (wish.title, BY_USER) if wish.title else (source.title, by)
+    made = {"id": wish.id, "owner": owner, "agent": source.agent, "title": title, "title_by": title_by, "last_seq": 0}
+    now = micros(wish.now)
+    if not MAKE_THREAD.count(connection, {**made, "created": now, "updated": now}):
+        raise Conflict(f"Thread {wish.id!r} is there already. Fork under a new id.")
+
+
+def _copy_log(connection: Connection, seen: Seen, wish: ForkWish) -> int:
+    """Stretch by stretch: numbers in one follow each other. Returns the number of the last."""
+    copied = 0
+    for stretch in seen.stretches:
+        number = (LOG.c.seq + (copied + 1 - stretch.first)).label("number")
+        rows = select(literal(wish.id), number, LOG.c.id, LOG.c.kind, null(), LOG.c.time, LOG.c.body).where(
+            LOG.c.thread == wish.thread, LOG.c.seq >= stretch.first
+        )
+        rows = rows.where(LOG.c.seq <= stretch.last) if stretch.last is not None else rows
+        names = ["thread", "seq", "id", "kind", "run", "time", "body"]
+        copied += connection.execute(LOG.insert().from_select(names, rows)).rowcount
+    return copied
+
+
+def _copy_files(connection: Connection, wish: ForkWish) -> None:
+    """All of them: an id that was ever shown resolves in the fork too (F4)."""
+    names = ["id", "body", "created", "attachment"]
+    files = select(literal(wish.id), *[FILE_REFS.c[name] for name in names]).where(FILE_REFS.c.thread == wish.thread)
+    connection.execute(FILE_REFS.insert().from_select(["thread", *names], files))

@@ -1,0 +1,119 @@
+"""SQL of history (P13): the newest day of a thread before a time. Reads that day and what hides it, not the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, tzinfo
+from typing import cast
+
+from sqlalchemy import Connection, bindparam, select, tuple_
+
+from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
+from recto.conversation.log import Entry, Seen
+from recto.store.log.visible import ENTRY_COLUMNS, entry_of, seen_in
+from recto.store.ports import StoredRun
+from recto.store.runs.queued import QUEUED_BYTES, Queued, Sent, queued_in, waiting_in
+from recto.store.schema import LOG, THREADS, micros
+from recto.store.statement import Statement, param
+from recto.store.threads.thread_rows import check_owner
+
+# The first look is for one message. Where many are hidden, more are read at once.
+FIRST_LOOK, LARGEST_LOOK = 16, 1024
+# No entry has a larger number.
+ABOVE_ALL = 2**62
+
+_entries = select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"))
+# Nothing but what the index has: a planner that takes the rest for rare would read the whole log and sort it.
+_place = tuple_(param("until", LOG.c.time), param("below", LOG.c.seq))
+BEFORE = Statement(
+    _entries.where(tuple_(LOG.c.time, LOG.c.seq) < _place)
+    .order_by(LOG.c.time.desc(), LOG.c.seq.desc())
+    .limit(bindparam("most"))
+)
+BETWEEN = Statement(_entries.where(LOG.c.time >= bindparam("first"), LOG.c.time < bindparam("end")).order_by(LOG.c.seq))
+LATEST_THREAD = Statement(
+    select(THREADS.c.id)
+    .where(THREADS.c.owner == bindparam("owner_is"))
+    .order_by(THREADS.c.updated.desc(), THREADS.c.id.desc())
+    .limit(1)
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryWish:
+    """Which day is wanted: of this thread, or of the latest; before this day; days are those of the zone.
+
+    `queued_bytes` is how much is read of requests that wait.
+    """
+
+    thread: str | None = None
+    before: date | None = None
+    zone: tzinfo = UTC
+    queued_bytes: int = QUEUED_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryDay:
+    """The messages of a day in the order of the log, and whether there are older days.
+
+    `queued` are those that wait for their turn, `statuses` what is to be said of replies that are not whole.
+    """
+
+    thread: str | None = None
+    day: date | None = None
+    has_more: bool = False
+    messages: tuple[HistoryMessage, ...] = ()
+    queued: tuple[Queued, ...] = ()
+    statuses: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def waiting_for(connection: Connection, owner: str, wish: HistoryWish) -> tuple[str | None, tuple[StoredRun, ...]]:
+    """The thread that is wanted, and what waits in it. One of somebody else: NotFound."""
+    if wish.thread is not None:
+        check_owner(connection, owner, wish.thread)
+    thread = wish.thread or _latest(connection, owner)
+    return thread, waiting_in(connection, thread, wish.queued_bytes) if thread else ()
+
+
+def history_day(connection: Connection, thread: str, wish: HistoryWish, sent: Sequence[Sent]) -> HistoryDay:
+    """The newest day of a thread that has something to show, with what was `sent` and waits."""
+    seen = seen_in(connection, thread)
+    until = midnight(wish.before, wish.zone) if wish.before else LATEST
+    waiting = [(one.message.time, one) for one in queued_in(connection, thread, sent) if one.message.time]
+    newest = next(_shown_before(connection, thread, seen, until), None)
+    times = [*(time for time, _ in waiting if time < until), *([newest.time] if newest and newest.time else [])]
+    if not times:
+        return HistoryDay(thread=thread)
+    day = day_of(max(times), wish.zone)
+    first, end = midnight(day, wish.zone), midnight(day + DAY, wish.zone)
+    rows = BETWEEN.rows(connection, {"this": thread, "first": micros(first), "end": micros(end)})
+    entries = [entry for entry in map(entry_of, rows) if (entry.seq or 0) in seen]
+    is_older = any(time < first for time in times) or next(_shown_before(connection, thread, seen, first), None)
+    return HistoryDay(
+        thread=thread,
+        day=day,
+        has_more=bool(is_older),
+        messages=tuple(entry for entry in entries if is_in_history(entry)),
+        queued=tuple(one for time, one in waiting if first <= time < end),
+        # A reply and what is to be said of it are written at once, so they are of one day.
+        statuses=statuses_of(entries),
+    )
+
+
+def _latest(connection: Connection, owner: str) -> str | None:
+    rows = LATEST_THREAD.rows(connection, {"owner_is": owner})
+    return cast("str", rows[0][0]) if rows else None
+
+
+def _shown_before(connection: Connection, thread: str, seen: Seen, time: datetime) -> Iterator[Entry]:
+    """What is shown before a time, newest first."""
+    until, below, most = micros(time) - 1, ABOVE_ALL, FIRST_LOOK
+    while rows := BEFORE.rows(connection, {"this": thread, "until": until, "below": below, "most": most}):
+        yield from (entry for entry in map(entry_of, rows) if _is_shown(entry, seen))
+        until, below = cast("int", rows[-1][4]), cast("int", rows[-1][3])
+        most = min(most * 2, LARGEST_LOOK)
+
+
+def _is_shown(entry: Entry, seen: Seen) -> bool:
+    return is_in_history(entry) and (entry.seq or 0) in seen

@@ -1,0 +1,182 @@
+"""SQL of threads: list, look at, rename. Everything is by owner: somebody else's thread is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from recto.errors import NotFound
+from recto.store.cursor import read_cursor, write_cursor
+from recto.store.ports import StoredRun
+from recto.store.runs.run_queue import COLUMNS as RUN_COLUMNS
+from recto.store.runs.run_queue import run_of_row
+from recto.store.schema import RUNS, THREADS, moment
+from recto.store.statement import SQLITE, Statement, param
+
+# Whom a title is from.
+BY_USER, BY_MODEL = "user", "model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredThread:
+    """A thread's row. `active` is the run at work on it."""
+
+    id: str
+    title: str | None
+    agent: str | None
+    skill: str | None
+    scenario: str | None
+    created: datetime
+    updated: datetime
+    active: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadsWish:
+    """Which threads are wanted: from where on, how many, and with what in their title."""
+
+    cursor: str | None = None
+    limit: int = 50
+    search: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadList:
+    """Threads, newest activity first, and the cursor of those that follow."""
+
+    threads: tuple[StoredThread, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunList:
+    """Runs of a thread, newest first, without their input; and the cursor of those that follow."""
+
+    runs: tuple[StoredRun, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopped:
+    """A run that was not ended when its thread was deleted. Whoever works on it is to stop, whoever reads it too."""
+
+    id: str
+    name: str
+    thread: str
+    last_event: int
+
+
+# Written out, so that the index of running runs answers it.
+_running = and_(RUNS.c.thread == THREADS.c.id, RUNS.c.status == literal_column("'running'"))
+_active = select(RUNS.c.id).where(_running).scalar_subquery().label("active")
+NAMES = [field.name for field in fields(StoredThread)]
+COLUMNS = [*[THREADS.c[name] for name in NAMES[:-1]], _active]
+# What a run was asked may be long, and is not shown in a list.
+LISTED = [literal(b"").label("input") if column is RUNS.c.input else column for column in RUN_COLUMNS]
+
+OWNED = Statement(
+    select(THREADS.c.agent).where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
+)
+GET = Statement(select(*COLUMNS).where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is")))
+RENAME = Statement(
+    update(THREADS)
+    .where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
+    .values(title=param("new_title", THREADS.c.title), title_by=BY_USER)
+)
+SET_TITLE = Statement(
+    update(THREADS)
+    .where(THREADS.c.id == bindparam("this"), or_(THREADS.c.title_by.is_(None), THREADS.c.title_by != BY_USER))
+    .values(title=param("new_title", THREADS.c.title), title_by=BY_MODEL)
+)
+
+
+def check_owner(connection: Connection, owner: str, id: str) -> None:
+    """Raise NotFound where there is no such thread, or it is somebody else's."""
+    if not OWNED.rows(connection, {"this": id, "owner_is": owner}):
+        raise NotFound(what="thread", id=id)
+
+
+def known(connection: Connection, ids: Sequence[str]) -> frozenset[str]:
+    """Those of these threads that are there, whoever has them."""
+    return frozenset(connection.execute(select(THREADS.c.id).where(THREADS.c.id.in_(ids))).scalars())
+
+
+def agent_of(connection: Connection, owner: str, id: str) -> str | None:
+    """The agent of a thread; None where there is none, or it is somebody else's: admission tells that."""
+    rows = OWNED.rows(connection, {"this": id, "owner_is": owner})
+    return cast("str | None", rows[0][0]) if rows else None
+
+
+def get_thread(connection: Connection, owner: str, id: str) -> StoredThread:
+    """A thread of this owner."""
+    rows = GET.rows(connection, {"this": id, "owner_is": owner})
+    if not rows:
+        raise NotFound(what="thread", id=id)
+    return _thread(rows[0])
+
+
+def list_threads(connection: Connection, owner: str, wish: ThreadsWish) -> ThreadList:
+    """Threads of this owner, newest activity first."""
+    query = select(*COLUMNS).where(THREADS.c.owner == owner)
+    if wish.search:
+        query = query.where(_has_title(connection, wish.search))
+    if wish.cursor is not None:
+        updated, id = read_cursor(wish.cursor)
+        same = and_(THREADS.c.updated == updated, THREADS.c.id < id)
+        query = query.where(THREADS.c.updated <= updated, or_(THREADS.c.updated < updated, same))
+    # One more than wanted tells whether more follow.
+    ordered = query.order_by(THREADS.c.updated.desc(), THREADS.c.id.desc()).limit(wish.limit + 1)
+    rows = connection.execute(ordered).all()
+    kept = rows[: wish.limit]
+    more = write_cursor(kept[-1].updated, kept[-1].id) if len(rows) > wish.limit else None
+    return ThreadList(threads=tuple([_thread(row) for row in kept]), next=more)
+
+
+def _has_title(connection: Connection, words: str) -> ColumnElement[bool]:
+    """Looked for as they are, so that no character of them means anything; upper and lower case are the same."""
+    if connection.dialect.name == SQLITE:
+        return func.instr(func.recto_fold(THREADS.c.title), words.casefold()) > 0
+    return func.strpos(func.lower(THREADS.c.title), func.lower(words)) > 0
+
+
+def rename(connection: Connection, owner: str, id: str, title: str) -> StoredThread:
+    """Give a thread a title that nobody but its user changes again."""
+    RENAME.count(connection, {"this": id, "owner_is": owner, "new_title": title})
+    return get_thread(connection, owner, id)
+
+
+def set_title_if_automatic(connection: Connection, id: str, title: str) -> bool:
+    """Put a better title in the place of one that no user gave. Returns whether it was."""
+    return SET_TITLE.count(connection, {"this": id, "new_title": title}) > 0
+
+
+def runs_of_thread(connection: Connection, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
+    """Runs of a thread, newest first: their ids are in the order they were made in."""
+    check_owner(connection, owner, id)
+    query = select(*LISTED).where(RUNS.c.thread == id)
+    if cursor is not None:
+        query = query.where(RUNS.c.id < read_cursor(cursor)[1])
+    rows = connection.execute(query.order_by(RUNS.c.id.desc()).limit(limit + 1)).all()
+    runs = tuple([run_of_row(row) for row in rows[:limit]])
+    return RunList(runs=runs, next=write_cursor(0, runs[-1].id) if len(rows) > limit else None)
+
+
+def _thread(row: Sequence[object]) -> StoredThread:
+    values = dict(zip(NAMES, row, strict=True))
+    values |= {name: moment(cast("int", values[name])) for name in ("created", "updated")}
+    return StoredThread(**cast("dict[str, datetime]", values))  # pyright: ignore[reportArgumentType] - by name

@@ -1,0 +1,5 @@
+"""The users of store.
+
+- `export`: SQL of a user's data
+- `profiles`: SQL of profiles
+"""

@@ -1,0 +1,240 @@
+"""SQL of a user's data: all of it as JSON lines, a page at a time; and all of it deleted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import partial
+
+from sqlalchemy import Column, Connection, delete, select
+
+from recto.conversation.history import told_time
+from recto.conversation.json import Json, dump, load
+from recto.errors import NotFound
+from recto.store.database.database import Database, lock_thread
+from recto.store.files import attachments, datasets
+from recto.store.runs.calls import look_at, summaries_of
+from recto.store.schema import (
+    ATTACHMENTS,
+    DATASETS,
+    FILE_REFS,
+    LOG,
+    PROFILE_FIELDS,
+    PROFILES,
+    RUNS,
+    SKILL_DATA,
+    SPENDING,
+    THREADS,
+    moment,
+)
+from recto.store.threads.deleting import delete_rest, take_away
+from recto.store.threads.thread_rows import Stopped
+
+# Rows in memory at once, and threads taken away in one write.
+PAGE, TOGETHER = 20, 10
+TIMES = frozenset({"created", "updated", "started", "ended", "time"})
+BODIES = frozenset({"body", "input", "usage"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Rows of a table that are somebody's, as lines of one kind: found by `of`, in the order of `key`."""
+
+    kind: str
+    of: Column[str]
+    key: Column[str]
+    names: tuple[str, ...]
+
+
+PROFILE = Lines(kind="profile", of=PROFILES.c.owner, key=PROFILES.c.owner, names=("owner", "tier", "updated"))
+FIELDS = Lines(
+    kind="profile_field",
+    of=PROFILE_FIELDS.c.owner,
+    key=PROFILE_FIELDS.c.field,
+    names=("field", "body", "updated"),
+)
+SKILLS = Lines(
+    kind="skill_data",
+    of=SKILL_DATA.c.owner,
+    key=SKILL_DATA.c.skill,
+    names=("skill", "body", "updated"),
+)
+DAYS = Lines(
+    kind="spending",
+    of=SPENDING.c.owner,
+    key=SPENDING.c.day,
+    names=("day", "input", "output", "cached", "calls", "price"),
+)
+UPLOADS = Lines(
+    kind="attachment",
+    of=ATTACHMENTS.c.owner,
+    key=ATTACHMENTS.c.id,
+    names=("id", "name", "kind", "mime_type", "size", "created"),
+)
+KNOWLEDGE = Lines(
+    kind="dataset",
+    of=DATASETS.c.owner,
+    key=DATASETS.c.id,
+    names=("id", "name", "description", "created", "updated"),
+)
+CONVERSATIONS = Lines(
+    kind="thread",
+    of=THREADS.c.owner,
+    key=THREADS.c.id,
+    names=("id", "title", "agent", "skill", "scenario", "created", "updated"),
+)
+ENTRIES = Lines(
+    kind="entry", of=LOG.c.thread, key=LOG.c.seq, names=("thread", "seq", "id", "kind", "run", "time", "body")
+)
+FILES = Lines(
+    kind="file",
+    of=FILE_REFS.c.thread,
+    key=FILE_REFS.c.id,
+    names=("thread", "id", "attachment", "body", "created"),
+)
+WORK = Lines(
+    kind="run",
+    of=RUNS.c.thread,
+    key=RUNS.c.id,
+    names=(
+        *("id", "name", "thread", "agent", "tier", "status", "outcome", "error"),
+        *("created", "started", "ended", "input", "usage"),
+    ),
+)
+# Without `error`: what a provider said is for operators.
+CALL = ("number", "purpose", "model", "digest", "started", "ended", "finish", "usage", "price")
+# A number comes before all that are given, an empty text before all texts.
+FIRST: Mapping[str, str | int] = {"entry": 0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserDeleted:
+    """What is gone: threads, the profile, days of spending, files and datasets; and the runs that had not ended.
+
+    `shares` are datasets of others that this user could use. `blobs` are to be deleted from the storage: they were
+    this user's alone.
+    """
+
+    threads: int
+    stopped: tuple[Stopped, ...]
+    profiles: int
+    days: int
+    attachments: int = 0
+    datasets: int = 0
+    shares: int = 0
+    blobs: tuple[str, ...] = ()
+
+
+async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
+    """Profile, fields, data of skills, spending, uploads, datasets, then threads with entries, files, runs and calls.
+
+    A line says its type.
+    """
+    for lines in (PROFILE, FIELDS, SKILLS, DAYS, UPLOADS):
+        async for row in _rows(database, lines, owner):
+            yield _line(lines, row)
+    async for row in _rows(database, KNOWLEDGE, owner):
+        users = await database.read(partial(datasets.shared_with, id=str(row["id"])))
+        yield _line(KNOWLEDGE, {**row, "shared_with": users})
+    async for thread in _rows(database, CONVERSATIONS, owner):
+        yield _line(CONVERSATIONS, thread)
+        async for line in _of_thread(database, str(thread["id"])):
+            yield line
+
+
+async def _of_thread(database: Database, thread: str) -> AsyncGenerator[bytes]:
+    for lines in (ENTRIES, FILES):
+        async for row in _rows(database, lines, thread):
+            yield _line(lines, row)
+    async for run in _rows(database, WORK, thread):
+        yield _line(WORK, run)
+        async for line in _calls(database, str(run["id"])):
+            yield line
+
+
+async def _calls(database: Database, run: str) -> AsyncGenerator[bytes]:
+    """The model calls of a run, each with its page as it was sent: one in memory at a time."""
+    for summary in await database.read(partial(summaries_of, run=run)):
+        try:
+            seen = await database.read(partial(look_at, run=run, number=summary.number))
+        except NotFound:
+            # Deleted while it was read.
+            return
+        told = {name: _told(name, getattr(summary, name)) for name in CALL}
+        yield dump({"type": "call", "run": run, **told, "page": _json(seen.body) if seen.body else None}) + b"\n"
+
+
+async def _rows(database: Database, lines: Lines, of: str) -> AsyncGenerator[Mapping[str, object]]:
+    after: object = FIRST.get(lines.kind, "")
+    while rows := await database.read(partial(_page, lines=lines, of=of, after=after)):
+        for row in rows:
+            yield row
+        after = rows[-1][lines.key.name]
+
+
+def _page(connection: Connection, lines: Lines, of: str, after: object) -> Sequence[Mapping[str, object]]:
+    columns = [lines.of.table.c[name] for name in lines.names]
+    query = select(*columns).where(lines.of == of, lines.key > after).order_by(lines.key).limit(PAGE)
+    return [dict(zip(lines.names, row, strict=True)) for row in connection.execute(query)]
+
+
+def _line(lines: Lines, row: Mapping[str, object]) -> bytes:
+    return dump({"type": lines.kind, **{name: _told(name, value) for name, value in row.items()}}) + b"\n"
+
+
+def _told(name: str, value: object) -> object:
+    if isinstance(value, datetime):
+        return told_time(value)
+    if name in TIMES and isinstance(value, int):
+        return told_time(moment(value))
+    return _json(value) if name in BODIES and isinstance(value, bytes) else value
+
+
+def _json(body: bytes) -> Json:
+    try:
+        return load(body)
+    except ValueError:
+        # Not written by us: told as it is, as far as it is text.
+        return body.decode(errors="replace")
+
+
+async def delete_user(database: Database, owner: str, today: date | None = None) -> UserDeleted:
+    """Delete all there is of a user, but what they spent today. Where it breaks off it may be asked for again."""
+    threads, stopped = 0, list[Stopped]()
+    while found := await database.write(partial(_take_threads, owner=owner)):
+        ids, runs = found
+        for id in ids:
+            await delete_rest(database, id)
+        threads, stopped = threads + len(ids), [*stopped, *runs]
+    uploads, blobs = await attachments.delete_all_of(database, owner)
+    knowledge, shares = await database.write(partial(datasets.delete_all_of, owner=owner))
+    profiles, days = await database.write(partial(_delete_rows, owner=owner, today=today))
+    return UserDeleted(
+        threads=threads,
+        stopped=tuple(stopped),
+        profiles=profiles,
+        days=days,
+        attachments=uploads,
+        datasets=knowledge,
+        shares=shares,
+        blobs=blobs,
+    )
+
+
+def _take_threads(connection: Connection, owner: str) -> tuple[Sequence[str], Sequence[Stopped]] | None:
+    query = select(THREADS.c.id).where(THREADS.c.owner == owner).order_by(THREADS.c.id).limit(TOGETHER)
+    found = connection.execute(query).scalars().all()
+    for id in found:
+        lock_thread(connection, id)
+    # Again: while we waited, one may have been deleted, and begun anew by somebody else.
+    ids = connection.execute(query.where(THREADS.c.id.in_(found))).scalars().all()
+    return (ids, take_away(connection, ids)) if found else None
+
+
+def _delete_rows(connection: Connection, owner: str, today: date | None) -> tuple[int, int]:
+    profiles = connection.execute(delete(PROFILES).where(PROFILES.c.owner == owner)).rowcount
+    days = delete(SPENDING).where(SPENDING.c.owner == owner)
+    if today is not None:
+        days = days.where(SPENDING.c.day != today.isoformat())
+    return profiles, connection.execute(days).rowcount

@@ -1,0 +1,52 @@
+"""The tool that reads what a skill brings along (S5): texts and scripts of its folder. It runs nothing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from recto.conversation.json import dump
+from recto.errors import ToolError
+from recto.tools.builtin.use_skill import NO_SKILLS
+from recto.tools.mark import tool
+from recto.tools.ports import ToolContext
+
+PAGE_CHARACTERS = 20_000
+# Where the frame around a part goes.
+FRAME = 500
+NO_TEXT = "{path} has {size} bytes that are no text, so it cannot be shown."
+PART = "[characters {first}-{last} of {total} of {path}{more}]\n"
+MORE = "; for more: read_skill_file({arguments})"
+
+
+@tool(safe_to_repeat=True)
+async def read_skill_file(
+    path: Annotated[str, Field(description="The file's path, as the skill names it.")],
+    context: ToolContext,
+    *,
+    offset: Annotated[int, Field(description="How many characters to leave out.", ge=0)] = 0,
+    limit: Annotated[int, Field(description="How many characters to show.", ge=1)] = PAGE_CHARACTERS,
+) -> str:
+    """Read a file that the active skill brings along: a reference, an example, a script (which cannot be run)."""
+    if context.skills is None:
+        raise ToolError(NO_SKILLS)
+    data = await context.skills.read(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return NO_TEXT.format(path=path, size=len(data))
+    if offset and offset >= len(text):
+        raise ToolError(f"{path} has {len(text)} characters. Ask for an offset below that.")
+    shown = text[offset : offset + min(limit, max(context.characters - FRAME, FRAME))]
+    return _part(path, offset, len(shown), len(text)) + shown
+
+
+def _part(path: str, offset: int, count: int, total: int) -> str:
+    """What part it is and how to get the next; a whole file needs no such line."""
+    end = offset + count
+    if not offset and end >= total:
+        return ""
+    arguments = dump({"path": path, "offset": end}).decode()
+    more = MORE.format(arguments=arguments) if end < total else ""
+    return PART.format(first=offset + 1, last=end, total=total, path=path, more=more)

@@ -1,0 +1,203 @@
+"""A part of a document as a model gets it: characters or elements, and a line that says which. It reads no files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Literal, TypeAlias
+
+from recto.conversation.document import Element, Unit, element_row
+from recto.conversation.json import Json, dump
+from recto.page.prompt.reminder import FRAME_TAGS, neutralise
+from recto.page.text.cut import boundary
+
+Format: TypeAlias = Literal["text", "elements"]
+PAGE_CHARACTERS = 20_000
+# About as long as the line that says what part it is: leaving out less would make it longer.
+NEVER_CUT = 150
+COUNTED: dict[Format, str] = {"text": "characters", "elements": "elements"}
+STILL_READ = " (the rest is still being read)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageRange:
+    """The pages, slides or sheets that are asked for, counted from 1."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is asked for of each document. `offset` and `limit` count characters or elements, within the pages."""
+
+    offset: int = 0
+    limit: int = PAGE_CHARACTERS
+    pages: PageRange | None = None
+    format: Format = "text"
+
+    def widest(self, most: int) -> int:
+        """How many characters of each are shown at most. Elements are counted by number too, but take as many."""
+        return min(self.limit if self.format == "text" else PAGE_CHARACTERS, most)
+
+    def next(self, id: str, offset: int) -> str:
+        """The call that gives what comes after."""
+        more: dict[str, Json] = {"ids": [id], "offset": offset}
+        if self.limit != PAGE_CHARACTERS:
+            more["limit"] = self.limit
+        if self.pages is not None:
+            more["pages"] = str(self.pages)
+        if self.format != "text":
+            more["format"] = self.format
+        return f"read_files({dump(more).decode()})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The pages, slides or sheets that a part stands on, of how many. Those behind it were not read up to `unread`."""
+
+    unit: Unit
+    first: int
+    last: int
+    count: int | None
+    unread: int = 0
+
+    def __str__(self) -> str:
+        of_all = "" if self.count is None else f" of {self.count}"
+        were = "was" if self.unread == self.last + 1 else "were"
+        missing = f" ({self._numbers(self.last + 1, self.unread)} {were} not read)" if self.unread > self.last else ""
+        return f"{self._numbers(self.first, self.last)}{of_all}{missing}"
+
+    def _numbers(self, first: int, last: int) -> str:
+        return f"{self.unit} {first}" if first == last else f"{self.unit}s {first}-{last}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is shown of a part: its text, and how many characters or elements that is."""
+
+    text: str
+    count: int
+    place: Place | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPart:
+    """The characters from `start` on that may be shown, and one more if there is one.
+
+    `total` is how many there are, None while that is not known; `place` is where all of them stand.
+    """
+
+    text: str
+    start: int
+    total: int | None
+    place: Place | None
+
+    @property
+    def count(self) -> int:
+        """How many there are here."""
+        return len(self.text)
+
+    def shown(self, limit: int, wanted: Wanted) -> Shown:
+        """As many characters as the limit allows, none of them cut in two."""
+        room = max(limit, min(wanted.limit, NEVER_CUT))
+        # It begins where it was told to: going back to a better place could show the same page again and again.
+        end = len(self.text) if len(self.text) <= room else boundary(self.text, limit) or limit
+        return Shown(text=neutralise(self.text[:end], FRAME_TAGS), count=end, place=self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementsPart:
+    """The elements from `start` on that may be shown, and one more if there is one; each has its JSON beside it.
+
+    `place` is that of the whole document, or the pages asked for.
+    """
+
+    elements: tuple[Element, ...]
+    texts: tuple[str, ...]
+    start: int
+    total: int | None
+    place: Place | None
+
+    @property
+    def count(self) -> int:
+        """How many there are here."""
+        return len(self.elements)
+
+    def shown(self, limit: int, wanted: Wanted) -> Shown:
+        """As many elements as fit, never less than one: that one is shortened where it is too long alone."""
+        room = max(limit, NEVER_CUT)
+        # Each takes a comma or bracket beside itself, and the last a bracket more.
+        ends = accumulate([len(text) + 1 for text in self.texts[: wanted.limit]])
+        count = sum(end < room for end in ends)
+        texts = self.texts[:count] or (_shortened(self.elements[0], room - 2),)
+        return Shown(text=f"[{','.join(texts)}]", count=len(texts), place=self._place(len(texts), wanted))
+
+    def _place(self, count: int, wanted: Wanted) -> Place | None:
+        pages = [element.page for element in self.elements[:count] if element.page is not None]
+        if self.place is None or wanted.pages is not None:
+            return self.place
+        return replace(self.place, first=min(pages), last=max(pages)) if pages else None
+
+
+Part: TypeAlias = TextPart | ElementsPart
+
+
+def content_of(id: str, part: Part, wanted: Wanted, limit: int) -> str:
+    """What is shown of a document, after a line that says what part it is and how to get the next. All needs none."""
+    shown = part.shown(limit, wanted)
+    is_all = part.start == 0 and shown.count == part.count
+    if is_all and wanted.pages is None:
+        return shown.text
+    line = _where(part, shown, wanted, is_all)
+    if shown.count < part.count:
+        line += f"; for more: {wanted.next(id, part.start + shown.count)}"
+    return f"[{line}]\n{shown.text}"
+
+
+def _where(part: Part, shown: Shown, wanted: Wanted, is_all: bool) -> str:
+    numbers = f"{COUNTED[wanted.format]} {part.start + 1}-{part.start + shown.count}"
+    if part.total is not None:
+        numbers += f" of {part.total}"
+    place = "" if shown.place is None else str(shown.place)
+    rest = STILL_READ if part.total is None else ""
+    if wanted.pages is None:
+        return ", ".join(filter(None, (numbers, place))) + rest
+    return place if is_all else f"{place}: {numbers}{rest}"
+
+
+def harmless(element: Element) -> Element:
+    """The element without tags of ours in it: as data they would be hidden from who looks for them later (F3)."""
+    rows = tuple([tuple([neutralise(cell, FRAME_TAGS) for cell in cells]) for cells in element.rows])
+    return replace(element, text=neutralise(element.text, FRAME_TAGS), rows=rows)
+
+
+def json_of(element: Element) -> str:
+    """An element as JSON."""
+    return dump(element_row(element)).decode()
+
+
+def _shortened(element: Element, room: int) -> str:
+    """An element in less room, with how much of it is left out: half of it for its rows, the rest for its text."""
+    rows = _rows_within(element.rows, room // 2)
+    fits, fails = 0, len(element.text) + 1
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        fits, fails = (middle, fails) if len(_less(element, middle, rows)) <= room else (fits, middle)
+    return _less(element, boundary(element.text, fits), rows)
+
+
+def _rows_within(rows: Sequence[tuple[str, ...]], room: int) -> int:
+    return sum(end <= room for end in accumulate([len(dump(row)) for row in rows]))
+
+
+def _less(element: Element, characters: int, rows: int) -> str:
+    left_out: dict[str, Json] = {"characters": len(element.text) - characters}
+    if element.rows:
+        left_out["rows"] = len(element.rows) - rows
+    short = replace(element, text=element.text[:characters], rows=element.rows[:rows])
+    return dump({**element_row(short), "left_out": left_out}).decode()

@@ -1,0 +1,103 @@
+"""The tool that reads all documents of a thread at once (D4, D5), for agents that name it. Images are none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from recto.conversation.input_files import InputFile
+from recto.errors import ToolError
+from recto.page.prompt.quote import CUT_DOCUMENT, ParsedDocument, choose_documents, join_documents
+from recto.page.prompt.reminder import escape
+from recto.page.text.cut import Try, shortened, widest
+from recto.tools.documents.read_many import NAME_SHOWN, NO_TEXT, TELL_SECONDS, Unread, failure, files_of, read_each
+from recto.tools.mark import tool
+from recto.tools.ports import Document, ToolContext
+
+MOST_URLS = 20
+NO_DOCUMENTS = "[there are no documents in this conversation]"
+UNKNOWN_URL = "no file of this conversation has this url or id. Use those that # Input Files has."
+NO_ROOM = (
+    "Even the beginnings of these {count} documents do not fit into {most} characters. "
+    "Read them with read_files, fewer at a time."
+)
+
+
+@tool(safe_to_repeat=True)
+async def read_documents(
+    context: ToolContext,
+    urls: Annotated[
+        tuple[str, ...],
+        Field(description="Of this turn's files only these, by url or id. Leave it out for all.", max_length=MOST_URLS),
+    ] = (),
+) -> str:
+    """解析对话中所有上传的文档，并返回对应文档内容"""
+    return await read_thread(urls, context)
+
+
+async def read_thread(urls: Sequence[str], context: ToolContext, tell_seconds: float = TELL_SECONDS) -> str:
+    """The thread's documents as one text, the newest first. Of an unknown url it says so, in a block of its own."""
+    files = files_of(context)
+    chosen = choose_documents(_narrowed(files.turns, urls), files.max_files)
+
+    async def take(document: Document) -> tuple[str, str]:
+        return await _beginning(document, context.characters)
+
+    read = await read_each(chosen, take, files, context.tell, tell_seconds)
+    found = [_block(one, taken) for one, taken in zip(chosen, read, strict=True)]
+    known = {name for one in files.maps.files.values() for name in _names(one)}
+    unknown = [url for url in dict.fromkeys(urls) if url not in known]
+    return _joined([*found, *[(_failed(url, UNKNOWN_URL), "") for url in unknown]], context.characters)
+
+
+def _narrowed(turns: Sequence[Sequence[InputFile]], urls: Sequence[str]) -> Sequence[Sequence[InputFile]]:
+    """The turns, of the current one only the files named. Earlier ones stay as they are (D4)."""
+    if not urls or not turns:
+        return turns
+    return (*turns[:-1], [one for one in turns[-1] if not _names(one).isdisjoint(urls)])
+
+
+def _names(file: InputFile) -> set[str]:
+    """What a model may call a file by: its id, its url, and the url as the reminder spells it."""
+    return {file.id, file.url, escape(file.url)} - {""}
+
+
+async def _beginning(document: Document, most: int) -> tuple[str, str]:
+    """As much of a text as could be shown, and, where that is not all, how long it is as far as it is known."""
+    excerpt = await document.characters(0, most + 1)
+    if len(excerpt.text) <= most:
+        return (excerpt.text if excerpt.text.strip() else NO_TEXT), ""
+    # Its end is not waited for: a long document would keep the others from being shown.
+    return excerpt.text, f"{excerpt.extent.characters}{'' if excerpt.extent.is_whole else '+'}"
+
+
+def _block(file: InputFile, taken: tuple[str, str] | Unread) -> tuple[ParsedDocument, str]:
+    if isinstance(taken, Unread):
+        return _failed(file.name, taken.reason), ""
+    text, total = taken
+    return ParsedDocument(name=file.name[:NAME_SHOWN], content=text), total
+
+
+def _failed(name: str, reason: str) -> ParsedDocument:
+    return ParsedDocument(name=name[:NAME_SHOWN], content=failure(reason), failed=True)
+
+
+def _joined(blocks: Sequence[tuple[ParsedDocument, str]], most: int) -> str:
+    """The blocks as one text. Where it is too long, the longest are cut first, all to the same length."""
+    if not blocks:
+        return NO_DOCUMENTS
+
+    def attempt(limit: int) -> Try:
+        cut = [replace(one, content=shortened(one.content, limit, CUT_DOCUMENT, total)) for one, total in blocks]
+        text = join_documents(cut)
+        return Try(limit, text, len(text))
+
+    whole, bare = attempt(max(len(one.content) for one, _ in blocks)), attempt(0)
+    if whole.size <= most:
+        return whole.text
+    if bare.size > most:
+        raise ToolError(NO_ROOM.format(count=len(blocks), most=most))
+    return widest(bare, whole, most, attempt).text

@@ -1,0 +1,116 @@
+"""Documents as tools read them: several at once, and those that take long say how far they are. It shows nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from recto.conversation.document import Extent
+from recto.conversation.input_files import InputFile
+from recto.errors import FileRefused, StorageDown, ToolError
+from recto.tools.ports import Document, FilesAtHand, Progress, Tell, ToolContext
+
+# The longest name that is shown, and the most of an unknown id or url that is repeated.
+NAME_SHOWN = 200
+# As many are being read at a time; the others wait for their turn.
+AT_ONCE = 4
+TELL_SECONDS = 0.5
+NO_TEXT = "[there is no text in this file]"
+NO_FILES = "This server keeps no files, so there are none to read."
+FAILED = "the server failed at reading it, and its log says how. Tell the user so."
+STORAGE_DOWN = "the storage of files cannot be used at present. Try again later, or tell the user."
+
+LOGGER = logging.getLogger("recto.tools")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unread:
+    """Why a document could not be read."""
+
+    reason: str
+
+
+def files_of(context: ToolContext) -> FilesAtHand:
+    """The files of the thread."""
+    if context.files is None:
+        raise ToolError(NO_FILES)
+    return context.files
+
+
+def failure(reason: str) -> str:
+    """A content that is none, told apart from every text of a file that begins otherwise."""
+    return f"Error: {reason}"
+
+
+async def read_each(
+    files: Sequence[InputFile],
+    take: Callable[[Document], Awaitable[T]],
+    at_hand: FilesAtHand,
+    tell: Tell,
+    tell_seconds: float = TELL_SECONDS,
+) -> Sequence[T | Unread]:
+    """What `take` takes of each document, in the order given. One that cannot be read spoils no other."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def read(file: InputFile) -> T | Unread:
+        async with gate:
+            return await _read(file, take, at_hand, tell, tell_seconds)
+
+    tasks = [asyncio.ensure_future(read(file)) for file in files]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _read(
+    file: InputFile, take: Callable[[Document], Awaitable[T]], at_hand: FilesAtHand, tell: Tell, tell_seconds: float
+) -> T | Unread:
+    opened: list[Document] = []
+    try:
+        async with _telling(lambda: _progress(file, opened), tell, tell_seconds):
+            opened.append(await at_hand.document(file))
+            return await take(opened[0])
+    except FileRefused as error:
+        return Unread(reason=str(error))
+    except StorageDown:
+        return Unread(reason=STORAGE_DOWN)
+    except Exception:
+        # Whatever it is, it is this document's alone.
+        LOGGER.exception("a document cannot be read")
+        return Unread(reason=FAILED)
+
+
+@asynccontextmanager
+async def _telling(progress: Callable[[], Progress], tell: Tell, tell_seconds: float) -> AsyncGenerator[None]:
+    """Tell how far it is, again and again while it takes, and where it ended. Of what is quick nothing is told."""
+    is_told = False
+
+    async def tell_on() -> None:
+        nonlocal is_told
+        while True:
+            await asyncio.sleep(tell_seconds)
+            is_told = True
+            tell(progress())
+
+    telling = asyncio.create_task(tell_on())
+    try:
+        yield
+    finally:
+        telling.cancel()
+        if is_told:
+            tell(progress())
+
+
+def _progress(file: InputFile, opened: Sequence[Document]) -> Progress:
+    extent = opened[0].extent if opened else Extent()
+    if extent.unit is None:
+        return Progress(label=file.name, done=extent.characters, total=None, unit="characters", id=file.id)
+    return Progress(label=file.name, done=extent.pages, total=extent.page_count, unit=f"{extent.unit}s", id=file.id)

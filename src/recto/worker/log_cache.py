@@ -1,0 +1,110 @@
+"""Logs this process has read lately. A log only grows, so what is here is never wrong, only short.
+
+Messages that stay the same objects remember their tokens and bytes: the next page of a thread costs little.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from sys import getsizeof
+from typing import get_args
+
+from recto.conversation.log import Entry
+from recto.conversation.messages import Message, texts_of
+from recto.page.text.tokens import Calibration
+from recto.store.store import Store
+
+# What an entry takes besides its texts, which are there a second time as bytes of a page.
+ENTRY_BYTES = 1_024
+MESSAGES: tuple[type[Message], ...] = get_args(Message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShelfSettings:
+    """How many threads are kept, and how many entries and bytes of memory all together."""
+
+    threads: int = 256
+    entries: int = 100_000
+    bytes: int = 64 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    """A thread as far as it was read, and what the provider of `model` last said of its tokens.
+
+    `born` is when it was made: a thread that was deleted and one made later under its id are not the same. `quote` is
+    the text that its pages carry besides its entries, which remember it with them.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    last: Calibration | None = None
+    model: str = ""
+    born: datetime | None = None
+    quote: str = ""
+
+
+class Shelf:
+    """The threads used last, up to a bound."""
+
+    def __init__(self, store: Store, settings: ShelfSettings | None = None) -> None:
+        self._store = store
+        self._settings = settings or ShelfSettings()
+        self._volumes: OrderedDict[str, _Kept] = OrderedDict()
+        self._count = 0
+        self._bytes = 0
+
+    async def take(self, thread: str, last_seq: int, born: datetime | None = None) -> Volume:
+        """A log up to a number: what is here, and from the store what came since."""
+        kept = self._volumes.get(thread)
+        known = kept.volume if kept and kept.volume.born == born else Volume(born=born)
+        if _last_seq(known.entries) >= last_seq:
+            return known
+        newer = await self._store.log_after(thread, _last_seq(known.entries))
+        return Volume(entries=(*known.entries, *newer), last=known.last, model=known.model, born=born)
+
+    def put(self, thread: str, volume: Volume) -> None:
+        """Keep a log for the next run. The one not used for longest makes room."""
+        kept = _weighed(volume, self._volumes.get(thread))
+        self.drop(thread)
+        self._volumes[thread] = kept
+        self._count += len(volume.entries)
+        self._bytes += kept.bytes
+        most = self._settings
+        while len(self._volumes) > most.threads or self._count > most.entries or self._bytes > most.bytes:
+            self.drop(next(iter(self._volumes)))
+
+    def drop(self, thread: str) -> None:
+        """Keep nothing of a thread: its messages remember what is too large to be kept."""
+        if kept := self._volumes.pop(thread, None):
+            self._count -= len(kept.volume.entries)
+            self._bytes -= kept.bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kept:
+    volume: Volume
+    entry_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        return self.entry_bytes + 2 * getsizeof(self.volume.quote)
+
+
+def _weighed(volume: Volume, before: _Kept | None) -> _Kept:
+    """A volume with its bytes. Of one that only grew, what is new is weighed."""
+    known = before.volume.entries if before else ()
+    if before and known and len(known) <= len(volume.entries) and known[-1] is volume.entries[len(known) - 1]:
+        return _Kept(volume=volume, entry_bytes=before.entry_bytes + sum(map(_size, volume.entries[len(known) :])))
+    return _Kept(volume=volume, entry_bytes=sum(map(_size, volume.entries)))
+
+
+def _size(entry: Entry) -> int:
+    texts = texts_of(entry) if isinstance(entry, MESSAGES) else ()
+    return ENTRY_BYTES + 2 * sum(map(getsizeof, texts))
+
+
+def _last_seq(entries: Sequence[Entry]) -> int:
+    return (entries[-1].seq or 0) if entries else 0

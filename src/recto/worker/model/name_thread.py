@@ -1,0 +1,48 @@
+"""A thread named by the model, where its agent says so: one short call after the first answer. May fail."""
+
+from __future__ import annotations
+
+from recto.conversation.log import Entry, view
+from recto.conversation.messages import AssistantMessage, Message, SystemMessage, Text, UserMessage, language, texts_of
+from recto.conversation.title import title_from
+from recto.worker.model.side_call import ask_aside
+from recto.worker.run_state import Desk
+
+ASK = {
+    "zh": "给下面的对话起一个标题，不超过十二个字。只写标题，不要引号，不要句号。",
+    "en": "Give the conversation below a title of at most six words. Write the title alone: no quotes, no full stop.",
+}
+SAYS = {"zh": "用户：{user}\n\n助手：{answer}", "en": "User: {user}\n\nAssistant: {answer}"}
+# The answer is there already: a title is not worth much waiting.
+PATIENCE = 10.0
+QUOTES = " \n\"'“”「」《》.。"
+# A title needs no more of either.
+SHOWN = 2_000
+
+
+def wants_name(desk: Desk) -> bool:
+    """Whether the thread is to be named now: at the end of its first turn, by an agent that says so, once."""
+    users = sum(1 for message in view(desk.log).messages if isinstance(message, UserMessage))
+    return desk.agent.titles == "model" and users == 1 and not desk.named
+
+
+async def name_thread(desk: Desk) -> None:
+    """Ask the model for a title and keep it, unless somebody gave the thread one."""
+    desk.named = True
+    answer = await ask_aside(desk, title_request(desk.log, desk.agent.locale), "title", PATIENCE)
+    title = title_from(answer.text.strip(QUOTES)) if answer.ended else None
+    if title:
+        await desk.shop.store.set_title_if_automatic(desk.run.thread, title)
+
+
+def title_request(log: tuple[Entry, ...], locale: str) -> tuple[Message, ...]:
+    """The conversation so far, and what to do with it."""
+    spoken, language_of = view(log).messages, language(locale)
+    user = next((_words(message) for message in spoken if isinstance(message, UserMessage)), "")
+    answers = [words for message in spoken if isinstance(message, AssistantMessage) and (words := _words(message))]
+    said = SAYS[language_of].format(user=user[:SHOWN], answer=(answers or [""])[-1][:SHOWN])
+    return SystemMessage(id="title", text=ASK[language_of]), UserMessage(id="said", parts=(Text(text=said),))
+
+
+def _words(message: UserMessage | AssistantMessage) -> str:
+    return "\n".join(texts_of(message))

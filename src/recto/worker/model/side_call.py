@@ -1,0 +1,93 @@
+"""A model call beside the conversation: for a summary, or for a title. Recorded and paid for like any other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from recto.conversation.json import dump
+from recto.conversation.messages import Message
+from recto.errors import ModelError, ModelUnreachable
+from recto.models.deltas import cut_short
+from recto.models.ports import Delta, Ended, Model, TextDelta
+from recto.page.assemble import assemble
+from recto.page.facts import Facts
+from recto.store.ports import CallEnded, Change, Purpose
+from recto.worker.account import tell
+from recto.worker.model.call_model import begin_call
+from recto.worker.run_state import Desk
+
+
+@dataclass(kw_only=True)
+class Collected:
+    """What came of one try."""
+
+    words: list[str] = field(default_factory=list[str])
+    ended: Ended | None = None
+    error: ModelError | None = None
+
+    @property
+    def text(self) -> str:
+        """The words, joined."""
+        return "".join(self.words)
+
+    def take(self, delta: Delta) -> None:
+        """One more delta. Thoughts and calls are nobody's here."""
+        if isinstance(delta, TextDelta):
+            self.words.append(delta.text)
+        elif isinstance(delta, Ended):
+            self.ended = delta
+
+
+async def collect(model: Model, body: bytes, most: int) -> Collected:
+    """Send a page and wait for the whole reply, up to so many characters; a failure is part of the answer."""
+    collected = Collected()
+    try:
+        async with aclosing(cut_short(model.stream(body), most)) as stream:
+            async for delta in stream:
+                collected.take(delta)
+    except ModelError as error:
+        collected.error = error
+    return collected
+
+
+async def ask_aside(
+    desk: Desk, request: Sequence[Message], purpose: Purpose, seconds: float | None = None
+) -> Collected:
+    """Ask the model, and wait for all it says, for so many seconds at most. A failure is part of the answer."""
+    model, shop = desk.model, desk.shop
+    options = {**model.options, **desk.agent.options}
+    page, manifest = assemble(Facts(log=request, target=model.target, options=options, counter=shop.counter))
+    number = await begin_call(desk, page, manifest, purpose)
+    try:
+        async with asyncio.timeout(seconds):
+            answer = await collect(model, page.body, desk.agent.limits.reply_characters)
+    except TimeoutError:
+        answer = Collected(error=ModelUnreachable(model=model.name, problem=f"no answer within {seconds:g} seconds."))
+    except asyncio.CancelledError:
+        await desk.write(Change(call_ended=CallEnded(number=number, ended=shop.clock(), error="broken off")))
+        raise
+    await desk.write(_failed(desk, number, answer) if answer.error else _answered(desk, number, answer))
+    return answer
+
+
+def _failed(desk: Desk, number: int, answer: Collected) -> Change:
+    if answer.error:
+        desk.note_fault(answer.error)
+    return Change(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error=str(answer.error)))
+
+
+def _answered(desk: Desk, number: int, answer: Collected) -> Change:
+    usage = answer.ended.usage if answer.ended else None
+    spent = desk.spend(usage)
+    tell(desk.shop.telemetry, desk.model.name, spent, None)
+    ended = CallEnded(
+        number=number,
+        ended=desk.shop.clock(),
+        finish=answer.ended.finish if answer.ended else None,
+        usage=dump(spent.row()) if usage else None,
+        price=spent.nanos,
+    )
+    return Change(call_ended=ended, usage=dump(desk.account.row()))

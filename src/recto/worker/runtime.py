@@ -1,0 +1,86 @@
+"""What all runs of a process work with. Put together once, by the composition root."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from recto.agents.agent import Agent
+from recto.engine.hub import Hub
+from recto.errors import SettingsError
+from recto.models.backoff import BackoffSettings
+from recto.models.ports import Model
+from recto.models.prices import Prices, load_prices
+from recto.page.text.tokens import OFFLINE, TokenCounter
+from recto.store.store import Store
+from recto.telemetry import Telemetry
+from recto.tools.client_schema import Schemas
+from recto.tools.ports import WORKSPACE_BYTES
+from recto.tools.registry import Registry
+from recto.worker.context.thread_files import Cabinet
+from recto.worker.log_cache import Shelf
+from recto.worker.recorder import RecorderSettings
+
+# Places in a run where a process that dies loses the most. Whoever is told may stop it there.
+Point: TypeAlias = Literal[
+    "claimed", "entered", "call_begun", "delta", "replied", "tools_started", "tool_acted", "tool_ended", "ending"
+]
+
+QUOTES_AT_ONCE = 2
+
+
+def pass_by(_point: Point) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workshop:
+    """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
+
+    `models` are those that agents ask for by name; the others have `model`. `zone` is where it is that time, for turns
+    that are told no other. `cabinet` has the files, `workspaces` is
+    the folder in which each thread has one, of `workspace_bytes` at most; a server may keep neither. `vision` says
+    whether models see pictures, where it is not left to what is known of each; `profile_bytes` how much is kept of a
+    user. `quoting` lets through as many as may make the quote of a page at a time; `schemas` checks the arguments of
+    clients' tools.
+    """
+
+    store: Store
+    hub: Hub
+    model: Model
+    agents: Mapping[str, Agent]
+    tools: Mapping[str, Registry]
+    shelf: Shelf
+    telemetry: Telemetry
+    clock: Callable[[], datetime]
+    chance: Callable[[], float]
+    new_id: Callable[[], str]
+    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
+    prices: Prices = field(default_factory=load_prices)
+    counter: TokenCounter = OFFLINE
+    backoff: BackoffSettings = BackoffSettings()
+    recorder: RecorderSettings = RecorderSettings()
+    reached: Callable[[Point], None] = field(default=pass_by)
+    cabinet: Cabinet | None = None
+    zone: tzinfo = UTC
+    workspaces: Path | None = None
+    workspace_bytes: int = WORKSPACE_BYTES
+    vision: bool | None = None
+    profile_bytes: int = 262_144
+    quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUOTES_AT_ONCE))
+    schemas: Schemas = field(default_factory=Schemas)
+
+    def model_of(self, agent: Agent) -> Model:
+        """The model an agent works with."""
+        return self.models.get(agent.model or "", self.model)
+
+    def agent(self, name: str) -> Agent:
+        """An agent by its name."""
+        found = self.agents.get(name)
+        if found is None:
+            raise SettingsError(name="agent", value=name, allowed=f"there is none; known: {', '.join(self.agents)}")
+        return found

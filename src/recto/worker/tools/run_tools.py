@@ -1,0 +1,224 @@
+"""Tool calls of a reply: each start is stored before it acts, all act at once, each result is stored as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from recto.conversation.events import CallAnswered, Event
+from recto.conversation.input_files import arguments_for
+from recto.conversation.json import Json, load_object
+from recto.conversation.log import Entry, SkillChanged, ToolStarted, View, view
+from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolPart
+from recto.conversation.next_step import INVALID_ARGUMENTS, RunTools
+from recto.conversation.ui.attach_ui import hinted, ui_events
+from recto.page.wire.formats import encode
+from recto.store.ports import Change
+from recto.tools.ports import Tell, ToolResult
+from recto.tools.registry import Registry
+from recto.worker.run_state import Desk
+from recto.worker.tools.calls_in_text import UNREADABLE
+from recto.worker.tools.tool_context import act, tools_of_reply
+from recto.worker.tools.tool_progress import Teller
+
+INTERRUPTED, CUT_OFF, NEEDS_CONSENT, TOO_MANY = "interrupted", "cut_off", "needs_consent", "too_many_calls"
+LOST = (
+    "{name} was started and then interrupted; whether it finished is not known. "
+    "It was not started again. Look at what is there before you do."
+)
+HALF = "The call of {name} was cut off while you were writing it, so it was not run. Write it again, shorter."
+TOO_MANY_CALLS = (
+    "At most {most} calls of one reply are run. This one and those after it were not: make them again if you still "
+    "need them, fewer at a time."
+)
+STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
+ASK = "{name} needs a person's consent, and this agent has no way to ask for it. It was not run."
+REPEATED = "\n\n(You made this very call with this very result "
+REPEATED_MORE = (
+    "{count} times in this turn. Making it again will change nothing: do something else, or answer with what you have.)"
+)
+# How often a call had an answer: by its name, its arguments, and the answer without the notice.
+Earlier = Counter[tuple[str, str, tuple[ToolPart, ...]]]
+
+
+async def run_tools(desk: Desk, step: RunTools) -> None:
+    """Settle what was lost or cut off, start the rest, and wait for all of them."""
+    settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
+    settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
+    beyond = TOO_MANY_CALLS.format(most=desk.agent.limits.calls)
+    settled += [(call, ToolResult(parts=(Text(text=beyond),), error=TOO_MANY)) for call in step.too_many]
+    tools = tools_of_reply(desk)
+    await _start(desk, step.start, settled)
+    acting = _acting(desk, step.start, tools, _earlier(view(desk.log)))
+    try:
+        await asyncio.gather(*acting)
+    except asyncio.CancelledError:
+        # Each of them has ended or was left behind by now, so nothing is written for it after this.
+        if desk.broken_off:
+            await _settle_stopped(desk, step.start)
+        raise
+    finally:
+        for task in acting:
+            task.cancel()
+        await asyncio.gather(*acting, return_exceptions=True)
+
+
+async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
+    """Answer those calls of the client's tools whose arguments do not match the schema; whether there were any.
+
+    The client never has to take them: the model is told what is wrong, and writes them again.
+    """
+    schemas = {tool.name: tool.parameters for tool in desk.input.tools}
+    # Without its schema there is nothing to check a call by: it was found good when it was made.
+    known = [call for call in calls if call.name in schemas]
+    urls = desk.files.fresh_urls(desk.shop.clock())
+    # As the client will get them: a schema may ask for a url where the model wrote an id (F8).
+    told = [(arguments_for(call.name, call.arguments, urls), schemas[call.name]) for call in known]
+    advices = await desk.shop.schemas.check(told)
+    messages = [
+        _message(desk, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
+        for call, advice in zip(known, advices, strict=True)
+        if advice is not None
+    ]
+    if messages:
+        await desk.write(Change(entries=messages), _told(desk, messages))
+    return bool(messages)
+
+
+def _settled(call: ToolCall, text: str, error: str) -> ToolResult:
+    return ToolResult(parts=(Text(text=text.format(name=call.name)),), error=error)
+
+
+async def _start(desk: Desk, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
+    now, reply = desk.shop.clock(), _reply(desk)
+    starts = [ToolStarted(id=desk.shop.new_id(), time=now, message=reply.id, call=call.id) for call in calls]
+    results = [_message(desk, call, result) for call, result in settled]
+    entries: list[Entry] = [*results, *starts]
+    await desk.write(Change(entries=entries), _told(desk, results))
+    desk.shop.reached("tools_started")
+
+
+def _acting(desk: Desk, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
+    """All at once, but for those that act in order: each of them waits for the one before."""
+    acting, before = list[asyncio.Task[None]](), None
+    for call in calls:
+        waits = call.name in tools and tools[call.name].in_order
+        acting.append(asyncio.create_task(_act(desk, call, tools, earlier, before if waits else None)))
+        before = acting[-1] if waits else before
+    return acting
+
+
+async def _act(
+    desk: Desk, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
+) -> None:
+    if before:
+        await asyncio.wait((before,))
+    # Told again by another worker it has the same id, and so takes its place.
+    teller = Teller(desk.recorder.mention, f"{call.id}-progress", desk.shop.clock)
+    try:
+        result = await _result(desk, call, tools, teller)
+    finally:
+        teller.end()
+    desk.shop.reached("tool_acted")
+    message = _message(desk, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
+    # In one write: whoever goes on after a crash goes on in the skill.
+    await desk.write(Change(entries=(message, *_activated(desk, result))), _told(desk, (message,)))
+    desk.shop.reached("tool_ended")
+
+
+def _activated(desk: Desk, result: ToolResult) -> Iterator[SkillChanged]:
+    if result.activates:
+        skill, scenario = result.activates.skill, result.activates.scenario
+        yield SkillChanged(id=desk.shop.new_id(), time=desk.shop.clock(), skill=skill, scenario=scenario)
+
+
+async def _result(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
+    tool = tools.get(call.name)
+    if call.name == UNREADABLE:
+        problem = str((load_object(call.arguments) or {}).get("problem", ""))
+        return ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS)
+    if tool and tool.confirm:
+        return _settled(call, ASK, NEEDS_CONSENT)
+    return await act(desk, call, tools, tell)
+
+
+def _reply(desk: Desk) -> AssistantMessage:
+    found = (message for message in reversed(view(desk.log).messages) if isinstance(message, AssistantMessage))
+    return next(found)
+
+
+def _message(desk: Desk, call: ToolCall, result: ToolResult) -> ToolMessage:
+    return ToolMessage(
+        id=desk.shop.new_id(),
+        time=desk.shop.clock(),
+        tool_call_id=call.id,
+        parts=result.parts,
+        error=result.error,
+    )
+
+
+def _told(desk: Desk, messages: Sequence[ToolMessage]) -> list[Event]:
+    return [event for message in messages for event in answered(message, desk.agent.locale)]
+
+
+async def _settle_stopped(desk: Desk, calls: Sequence[ToolCall]) -> None:
+    """The run is broken off: the model is told which tools did not come to their end."""
+    answered = {entry.tool_call_id for entry in desk.log if isinstance(entry, ToolMessage)}
+    left = [call for call in calls if call.id not in answered]
+    messages = [_message(desk, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
+    await desk.write(Change(entries=messages), _told(desk, messages))
+
+
+def _with_notice(count: int, result: ToolResult) -> ToolResult:
+    """A call made again with nothing new to show for it says so, where the model will read it."""
+    notice = REPEATED + REPEATED_MORE.format(count=count)
+    match result.parts:
+        # Whoever shows it reads it as JSON; and what took up a skill did change something.
+        case _ if count == 1 or result.activates or _is_shown(result):
+            return result
+        case (*others, Text() as last):
+            return replace(result, parts=(*others, replace(last, text=last.text + notice)))
+        case parts:
+            return replace(result, parts=(*parts, Text(text=notice.lstrip())))
+
+
+def _is_shown(result: ToolResult) -> bool:
+    return any(isinstance(part, Text) and hinted(part.text) for part in result.parts)
+
+
+def _earlier(seen: View) -> Earlier:
+    """What calls of the turn were answered. Those of the reply at work do not count."""
+    answered, calls, results = Earlier(), dict[str, ToolCall](), list[tuple[ToolCall, ToolMessage]]()
+    for message in seen.messages[seen.turn_start :]:
+        if isinstance(message, AssistantMessage):
+            answered.update([_same(call, result.parts) for call, result in results])
+            calls, results = {call.id: call for call in message.tool_calls}, []
+        elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
+            results.append((calls[message.tool_call_id], message))
+    return answered
+
+
+def _same(call: ToolCall, parts: tuple[ToolPart, ...]) -> tuple[str, str, tuple[ToolPart, ...]]:
+    """What is the same of two calls whose answers differ in nothing but the notice."""
+    return call.name, call.arguments, tuple([_without_notice(part) for part in parts])
+
+
+def _without_notice(part: ToolPart) -> ToolPart:
+    return replace(part, text=part.text.partition(REPEATED)[0]) if isinstance(part, Text) else part
+
+
+def answered(message: ToolMessage, locale: str) -> tuple[Event, ...]:
+    """The result, and how it may be shown, where it says so."""
+    content = _content(message)
+    told = CallAnswered(message=message.id, call=message.tool_call_id, content=content)
+    return (told, *ui_events(message.id, content, locale))
+
+
+def _content(message: ToolMessage) -> Json:
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    if len(texts) == len(message.parts):
+        return "\n".join(texts)
+    encoded = encode((message,), "ag-ui")[0]
+    return encoded["content"] if isinstance(encoded, dict) else ""

@@ -1,0 +1,238 @@
+"""What a store promises of attachments: each is somebody's, their same bytes are one blob, and none is left behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+
+import pytest
+
+from recto.conversation.attachment import Attachment, FileRef
+from recto.errors import Conflict, FileRefused, NotFound, WireError
+from recto.ids import new_id
+from recto.store.ports import Admission
+from recto.store.store import Store
+from tests.store.suite.samples import START, admission, at, expect
+
+SIZE = 10
+NO_LIMIT = 0
+
+
+def attachment(owner: str = "ann", content: str = "a", *, name: str = "a.pdf", created: datetime = START) -> Attachment:
+    """A file that came in, with an id and a blob of its own."""
+    return Attachment(
+        id=new_id(),
+        owner=owner,
+        name=name,
+        kind="document",
+        mime_type="application/pdf",
+        size=SIZE,
+        sha256=sha256(content.encode()).hexdigest(),
+        blob=new_id(),
+        created=created,
+    )
+
+
+async def add(store: Store, owner: str = "ann", content: str = "a", *, created: datetime = START) -> Attachment:
+    """The same, stored."""
+    return await store.add_attachment(attachment(owner, content, created=created), NO_LIMIT)
+
+
+def with_files(wish: Admission, *files: Attachment) -> Admission:
+    """A run whose turn has these files."""
+    refs = [
+        FileRef(id=f"{wish.response_id}-{place}", attachment=one.id, name=one.name, kind=one.kind)
+        for place, one in enumerate(files)
+    ]
+    return replace(wish, files=tuple(refs))
+
+
+async def is_there(store: Store, one: Attachment) -> bool:
+    """Whether an attachment is found."""
+    try:
+        return await store.find_attachment(one.id) == one
+    except NotFound:
+        return False
+
+
+class AttachmentSuite:
+    """Files are added, found and deleted (P9)."""
+
+    # P9
+    async def test_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store) -> None:
+        wish = replace(attachment(), name="四 😀.pdf", size=2**40, created=at(0.5))
+        expect(await store.add_attachment(wish, NO_LIMIT), wish)
+        expect(await store.find_attachment(wish.id, "ann"), wish)
+        expect(await store.find_attachment(wish.id), wish)
+        for id, owner in ((wish.id, "bob"), ("unknown", "ann"), ("unknown", None)):
+            with pytest.raises(NotFound, match=f"There is no attachment '{id}'"):
+                await store.find_attachment(id, owner)
+
+    # P9
+    async def test_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store) -> None:
+        first = await add(store)
+        wish = attachment(name="b.pdf", created=at(1))
+        second = await store.add_attachment(wish, NO_LIMIT)
+        expect(second, replace(wish, blob=first.blob))
+        expect(await store.find_attachment(wish.id), second)
+        other = await add(store, content="other bytes")
+        asked = [first.blob, wish.blob, other.blob, "unknown"]
+        expect(await store.known_blobs(asked), frozenset({first.blob, other.blob}))
+        expect(await store.known_blobs([*[str(number) for number in range(1200)], other.blob]), frozenset({other.blob}))
+
+    # P9
+    async def test_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store) -> None:
+        wishes = [attachment("ann"), attachment("bob")]
+        expect([await store.add_attachment(wish, NO_LIMIT) for wish in wishes], wishes)
+        expect(await store.same_attachment("carl", wishes[0].sha256, "a.pdf"), None)
+        expect([await store.same_attachment(wish.owner, wish.sha256, "a.pdf") for wish in wishes], wishes)
+        expect(list(await store.delete_attachment("ann", wishes[0].id)), [wishes[0].blob])
+        expect(await is_there(store, wishes[1]), True)
+
+    # P9
+    async def test_a_blob_goes_with_its_last_attachment(self, store: Store) -> None:
+        first, second = await add(store), await add(store)
+        expect(list(await store.delete_attachment("ann", first.id)), [])
+        expect(await is_there(store, second), True)
+        expect(list(await store.delete_attachment("ann", second.id)), [first.blob])
+        expect(await store.known_blobs([first.blob]), frozenset[str]())
+        # The old object is about to be deleted: the same bytes need a new one.
+        third = attachment()
+        expect(await store.add_attachment(third, NO_LIMIT), third)
+
+    # P9
+    async def test_an_attachment_of_somebody_else_cannot_be_deleted(self, store: Store) -> None:
+        mine = await add(store)
+        for owner, id in (("bob", mine.id), ("ann", "unknown")):
+            with pytest.raises(NotFound, match=f"There is no attachment '{id}'"):
+                await store.delete_attachment(owner, id)
+        expect(await is_there(store, mine), True)
+
+    # P9
+    async def test_an_id_that_is_taken_is_refused_and_leaves_no_blob(self, store: Store) -> None:
+        first = await add(store)
+        second = replace(attachment(content="b"), id=first.id)
+        with pytest.raises(Conflict):
+            await store.add_attachment(second, NO_LIMIT)
+        expect(await store.known_blobs([first.blob, second.blob]), frozenset({first.blob}))
+
+    # P9
+    async def test_attachments_come_newest_first_page_by_page(self, store: Store) -> None:
+        # The same time in some, so that only their ids tell them apart.
+        made = [await add(store, created=at(number // 2)) for number in range(5)]
+        await add(store, "bob")
+        wanted = made[::-1]
+        for size in (1, 2, 5, 9):
+            expect(await pages(store, size), wanted)
+        expect((await store.list_attachments("nobody", None, 9)).attachments, ())
+
+    # P9
+    @pytest.mark.parametrize("cursor", ["", "x", "WzFd", "a" * 5000])
+    async def test_a_cursor_of_no_list_of_attachments_is_refused(self, store: Store, cursor: str) -> None:
+        with pytest.raises(WireError, match="cursor"):
+            await store.list_attachments("ann", cursor, 5)
+
+    # P9
+    async def test_a_user_has_so_many_bytes_and_no_more_whoever_else_has_the_same(self, store: Store) -> None:
+        await add(store, "bob")
+        await store.add_attachment(attachment(), 2 * SIZE)
+        await store.add_attachment(attachment(), 2 * SIZE)
+        expect((await store.attachment_bytes("ann"), await store.attachment_bytes("bob")), (20, SIZE))
+        one_more = attachment(content="new")
+        with pytest.raises(FileRefused, match="you would have 30 bytes of files; you may have 20") as refused:
+            await store.add_attachment(one_more, 2 * SIZE)
+        expect(refused.value.code, "quota")
+        expect((await store.attachment_bytes("ann"), await is_there(store, one_more)), (20, False))
+        expect(await store.known_blobs([one_more.blob]), frozenset[str]())
+        await store.add_attachment(one_more, NO_LIMIT)
+        expect((await store.attachment_bytes("ann"), await store.attachment_bytes("nobody")), (30, 0))
+
+    # P9
+    async def test_all_attachments_of_a_user_are_deleted_and_nothing_of_others(self, store: Store) -> None:
+        mine, his = [await add(store, content=content) for content in "abcc"], await add(store, "bob", "c")
+        expect(sorted(await store.delete_attachments_of("ann")), sorted({one.blob for one in mine}))
+        expect([await is_there(store, one) for one in (*mine, his)], [False] * 4 + [True])
+        expect((tuple(await store.delete_attachments_of("ann")), await store.attachment_bytes("bob")), ((), SIZE))
+
+    # P9
+    async def test_a_user_has_so_many_files_and_no_more(self, store: Store) -> None:
+        await add(store, "bob")
+        made = [await store.add_attachment(attachment(), NO_LIMIT, 2) for _ in range(2)]
+        one_more = attachment(content="new")
+        with pytest.raises(FileRefused, match="you would have 3 files; you may have 2") as refused:
+            await store.add_attachment(one_more, NO_LIMIT, 2)
+        expect(refused.value.code, "quota")
+        expect(await store.known_blobs([one_more.blob]), frozenset[str]())
+        await store.delete_attachment("ann", made[0].id)
+        expect(await store.add_attachment(one_more, NO_LIMIT, 2), one_more)
+
+    # P9
+    async def test_a_blob_goes_by_a_new_name_for_all_that_stand_on_it(self, store: Store) -> None:
+        first, second, other = await add(store), await add(store), await add(store, "bob")
+        await store.mend_blob(first.blob, "new")
+        expect([await is_there(store, replace(one, blob="new")) for one in (first, second)], [True, True])
+        expect((await store.known_blobs([first.blob, "new"]), await is_there(store, other)), (frozenset({"new"}), True))
+        expect((await add(store)).blob, "new")
+        await store.mend_blob("unknown", "newer")
+        expect(await store.known_blobs(["unknown", "newer"]), frozenset[str]())
+        with pytest.raises(Conflict):
+            await store.mend_blob("new", other.blob)
+        expect(await store.delete_attachments_of("ann"), ("new",))
+
+
+class UnusedSuite:
+    """What no thread refers to is cleaned up (P9, P10)."""
+
+    # P9
+    async def test_old_attachments_that_no_thread_refers_to_go_oldest_first(self, store: Store) -> None:
+        old = [await add(store, content=str(number), created=at(number)) for number in (2, 0, 1)]
+        used, young = await add(store, created=at(0)), await add(store, created=at(9))
+        await store.admit(with_files(admission("r1"), used))
+        expect(await unused(store, limit=2), (2, tuple(sorted([old[1].blob, old[2].blob]))))
+        expect(await unused(store, limit=2), (1, (old[0].blob,)))
+        expect(await unused(store, limit=2), (0, ()))
+        expect([await is_there(store, one) for one in (used, young)], [True, True])
+
+    # P9
+    async def test_a_search_that_came_to_the_end_begins_anew(self, store: Store) -> None:
+        used = [await add(store, content=str(number), created=at(number)) for number in range(2)]
+        await store.admit(with_files(admission("r1"), used[0]))
+        expect(await unused(store, limit=1), (1, (used[1].blob,)))
+        # Behind where the search is; what stands before it comes to be unused meanwhile.
+        await store.delete_thread("ann", "thread-1")
+        expect([await unused(store, limit=1) for _ in range(3)], [(0, ()), (1, (used[0].blob,)), (0, ())])
+
+    # P9
+    async def test_a_blob_with_an_attachment_that_is_still_young_outlives_the_old_one(self, store: Store) -> None:
+        old, young = await add(store), await add(store, created=at(9))
+        expect(await unused(store), (1, ()))
+        expect([await is_there(store, one) for one in (old, young)], [False, True])
+
+    # P9
+    async def test_attachments_of_a_deleted_thread_are_unused_once_no_other_has_them(self, store: Store) -> None:
+        one = await add(store)
+        await store.admit(with_files(admission("r1"), one))
+        await store.admit(with_files(admission("r2", "thread-2"), one))
+        await store.delete_thread("ann", "thread-1")
+        expect(await unused(store), (0, ()))
+        await store.delete_thread("ann", "thread-2")
+        expect(await unused(store), (1, (one.blob,)))
+
+
+async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:
+    """What is cleaned up of what is older than five seconds."""
+    count, blobs = await store.delete_unused_attachments(at(5), limit)
+    return count, tuple(sorted(blobs))
+
+
+async def pages(store: Store, size: int) -> list[Attachment]:
+    """All attachments of a user, page by page."""
+    found: list[Attachment] = []
+    cursor: str | None = None
+    while True:
+        page = await store.list_attachments("ann", cursor, size)
+        found += page.attachments
+        cursor = page.next
+        if cursor is None:
+            return found

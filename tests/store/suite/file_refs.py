@@ -1,0 +1,165 @@
+"""What a store promises of the files of runs: their ids resolve, and the same request is known by its digest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from recto.conversation.attachment import FileRef
+from recto.conversation.input.input_rules import NOT_SIGNED
+from recto.errors import Conflict, LimitReached, NotFound, Refused
+from recto.store.ports import Admission, Bounds, Change, Ending
+from recto.store.store import Store
+from recto.store.threads.forks import ForkWish
+from tests.store.suite.attachments import add, with_files
+from tests.store.suite.samples import admission, at, begin, expect, has_run, said
+
+DIGEST, OTHER = b"\x00" * 32, b"\xff" * 32
+
+
+def sent(name: str, digest: bytes | None, input: bytes = b'{"n": 1}') -> Admission:
+    """A request with a digest."""
+    return replace(admission(name, input=input), digest=digest)
+
+
+class FileRefSuite:
+    """Runs have files (F4, P10)."""
+
+    # F4
+    async def test_the_ids_of_a_runs_files_are_told_in_their_order(self, store: Store) -> None:
+        one = await add(store)
+        first = replace(admission("r1"), response_id="r")
+        refs = tuple(
+            FileRef(id=f"r-{number}", attachment=one.id, name=f"四 {number}.png", kind="image", mime_type="image/png")
+            for number in range(12)
+        )
+        await store.admit(replace(first, files=refs))
+        later = FileRef(id="a-0", attachment=one.id, name="b.pdf", kind="document")
+        await store.admit(replace(admission("r2"), created=at(1), files=(later,)))
+        await store.admit(with_files(admission("r3", "thread-2"), one))
+        expect(list(await store.file_refs("thread-1")), [*refs, later])
+        expect(list(await store.file_refs("unknown")), [])
+
+    # P10
+    @pytest.mark.parametrize("owner", ["bob", None])
+    async def test_a_run_that_names_a_file_its_user_has_not_is_refused_whole(
+        self, store: Store, owner: str | None
+    ) -> None:
+        mine = await add(store)
+        other = await add(store, owner) if owner else replace(mine, id="unknown")
+        wish = with_files(admission("r1"), mine, other)
+        with pytest.raises(Refused, match=NOT_SIGNED) as refused:
+            await store.admit(wish)
+        expect(refused.value.where, "messages")
+        expect((await has_run(store, "ann", "r1"), tuple(await store.file_refs("thread-1"))), (False, ()))
+        with pytest.raises(NotFound):
+            await store.get_thread("ann", "thread-1")
+
+    # P10
+    async def test_a_run_that_is_refused_leaves_no_file_ids(self, store: Store) -> None:
+        one = await add(store)
+        await begin(store, "r1")
+        with pytest.raises(LimitReached):
+            await store.admit(replace(with_files(admission("r2"), one), bounds=Bounds(user_runs=1)))
+        expect(list(await store.file_refs("thread-1")), [])
+        expect((await store.delete_unused_attachments(at(5), 9))[0], 1)
+
+    # F4
+    async def test_an_id_outlives_its_attachment_and_says_that_it_is_gone(self, store: Store) -> None:
+        gone, kept = await add(store), await add(store)
+        wish = with_files(admission("r1"), gone, kept)
+        await store.admit(wish)
+        await store.delete_attachment("ann", gone.id)
+        wanted = [replace(wish.files[0], is_there=False), wish.files[1]]
+        expect(list(await store.file_refs("thread-1")), wanted)
+
+    # F4
+    async def test_what_an_id_stands_for_never_changes(self, store: Store) -> None:
+        first, second = await add(store), await add(store, content="b")
+        wish = with_files(admission("r1"), first)
+        await store.admit(wish)
+        again = tuple(replace(ref, attachment=second.id, name="other") for ref in wish.files)
+        await store.admit(replace(admission("r2"), files=again))
+        expect(list(await store.file_refs("thread-1")), list(wish.files))
+
+    # F4
+    async def test_ids_resolve_in_a_fork_whatever_becomes_of_the_thread(self, store: Store) -> None:
+        one = await add(store)
+        lease = await begin(store, "r1")
+        await store.record(lease, Change(entries=[said("m1")], ending=Ending(outcome="done")), at(1))
+        wish = with_files(admission("r2"), one)
+        await store.admit(wish)
+        await store.fork("ann", ForkWish(thread="thread-1", id="fork", now=at(9), before="m1"))
+        await store.delete_thread("ann", "thread-1")
+        expect((await store.delete_unused_attachments(at(99), 9))[0], 0)
+        expect(list(await store.file_refs("fork")), list(wish.files))
+        expect(list(await store.file_refs("thread-1")), [])
+
+
+class DigestSuite:
+    """The same request comes again (P4)."""
+
+    # P4
+    async def test_a_request_is_known_by_its_digest_whatever_is_kept_of_it(self, store: Store) -> None:
+        first = await store.admit(sent("r1", DIGEST))
+        again = await store.admit(sent("r1", DIGEST, b'{"n": 2}'))
+        expect((again.run, again.is_new), (first.run, False))
+        with pytest.raises(Conflict, match="'r1' was started before, with another input"):
+            await store.admit(sent("r1", OTHER))
+        expect((await store.find_run("ann", "r1")).input, b'{"n": 1}')
+
+    # P4
+    @pytest.mark.parametrize(("stored", "new"), [(None, DIGEST), (DIGEST, None), (None, None)])
+    async def test_where_one_has_no_digest_what_is_kept_decides(
+        self, store: Store, stored: bytes | None, new: bytes | None
+    ) -> None:
+        first = await store.admit(sent("r1", stored))
+        expect((await store.admit(sent("r1", new))).run, first.run)
+        with pytest.raises(Conflict, match="'r1'"):
+            await store.admit(sent("r1", new, b'{"n": 2}'))
+
+    # P4
+    async def test_a_run_is_found_again_before_anything_else_is_asked(self, store: Store) -> None:
+        one = await add(store)
+        wish = replace(with_files(admission("r1"), one), digest=DIGEST)
+        first = await store.admit(wish)
+        await store.delete_attachment("ann", one.id)
+        found = await store.again("ann", "r1", DIGEST)
+        expect(found and (found.run, found.is_new), (first.run, False))
+        expect((await store.admit(wish)).is_new, False)
+        with pytest.raises(Conflict, match="'r1' was started before, with another input"):
+            await store.again("ann", "r1", OTHER)
+
+    # P4
+    async def test_a_run_nobody_has_sent_or_that_has_no_digest_is_not_found_again(self, store: Store) -> None:
+        await store.admit(sent("r1", None))
+        await store.admit(sent("r2", DIGEST))
+        asked = [("ann", "r1"), ("ann", "r3"), ("bob", "r2")]
+        expect([await store.again(owner, name, DIGEST) for owner, name in asked], [None] * 3)
+
+    # F4
+    async def test_sizes_of_files_are_told_while_they_are_there(self, store: Store) -> None:
+        one = await add(store)
+        await store.admit(with_files(admission("r1"), one))
+        expect([ref.size for ref in await store.file_refs("thread-1")], [one.size])
+        await store.delete_attachment("ann", one.id)
+        expect([ref.size for ref in await store.file_refs("thread-1")], [0])
+
+    # F4
+    async def test_ids_of_a_turn_that_never_was_are_taken_back_and_no_others(self, store: Store) -> None:
+        one, first, second = await add(store), admission("r1"), admission("r2")
+        for wish in (first, second):
+            await store.admit(with_files(wish, one, one))
+        await store.forget_refs("thread-1", second.response_id)
+        await store.forget_refs("thread-2", first.response_id)
+        left = [f"{first.response_id}-0", f"{first.response_id}-1"]
+        expect([ref.id for ref in await store.file_refs("thread-1")], left)
+
+    # F1
+    async def test_the_request_that_opened_a_turn_is_found_by_its_response_id(self, store: Store) -> None:
+        wish = admission("r1", input=b'{"n": 7}')
+        await store.admit(wish)
+        await store.admit(admission("r2"))
+        expect(await store.opening_input("thread-1", wish.response_id), b'{"n": 7}')
+        expect(await store.opening_input("thread-2", wish.response_id), None)

@@ -1,0 +1,191 @@
+"""What a store promises of looking back: history by day, calls as they were sent, and what damage looks like (X1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta, timezone
+from hashlib import sha256
+
+import pytest
+
+from recto.conversation.json import dump
+from recto.conversation.log import Compacted, Entry, Interrupted, ReplyEnded, RolledBack, Undone
+from recto.conversation.messages import AssistantMessage, ReasoningMessage, Text, ToolMessage
+from recto.errors import NotFound
+from recto.store.ports import CallBegun, CallEnded, Change, Ending
+from recto.store.store import Store
+from recto.store.threads.history import HistoryDay, HistoryWish
+from tests.store.suite.calls import body_of, call, segment
+from tests.store.suite.samples import admission, at, begin, expect, said
+
+EAST = timezone(timedelta(hours=9))
+
+
+class HistorySuite:
+    """Days are read (P13)."""
+
+    async def test_a_user_without_threads_has_nothing(self, store: Store) -> None:
+        expect(await store.history("ann", HistoryWish()), HistoryDay())
+
+    async def test_a_thread_without_messages_has_no_day(self, store: Store) -> None:
+        await begin(store, "r1")
+        expect(await store.history("ann", HistoryWish()), HistoryDay(thread="thread-1"))
+
+    async def test_days_are_read_backwards_one_at_a_time(self, store: Store) -> None:
+        await write(store, *(on(f"m{day}", day) for day in (1, 1, 3, 9, 9, 9)))
+        found = [await day_of(store, before) for before in (None, 9, 5, 3, 1)]
+        wanted = [
+            (9, True, ["m9-3", "m9-4", "m9-5"]),
+            (3, True, ["m3-2"]),
+            (3, True, ["m3-2"]),
+            (1, False, ["m1-0", "m1-1"]),
+            (None, False, list[str]()),
+        ]
+        expect(found, wanted)
+
+    async def test_words_that_wait_are_of_the_day_they_came_and_under_the_id_they_will_have(self, store: Store) -> None:
+        await write(store, on("m1", 1))
+        for name, id, day in (("w1", "new", 2), ("w2", "m1", 3), ("w3", "new", 3)):
+            sent = dump({"threadId": "t", "runId": name, "messages": [{"id": id, "role": "user", "content": name}]})
+            waits = admission(name, input=sent)
+            await store.admit(replace(waits, created=datetime(2026, 3, day, 12, tzinfo=UTC)))
+        third, second, first = [await store.history("ann", HistoryWish(before=date(2026, 3, day))) for day in (9, 3, 2)]
+        days = [(one.day.day if one.day else 0, one.has_more) for one in (third, second, first)]
+        expect(days, [(3, True), (2, True), (1, False)])
+        expect([one.message.id for one in second.queued], ["new"])
+        expect([(one.run, one.message.id == one.task) for one in third.queued], [("w2", True), ("w3", True)])
+        expect((third.messages, second.messages, first.queued), ((), (), ()))
+        expect(await store.queued("thread-1"), (*second.queued, *third.queued))
+        # Where their requests have too many bytes, the first of them.
+        told = [await store.queued("thread-1", most * len(sent)) for most in (2, 1)]
+        expect([[one.run for one in some] for some in told], [["w1", "w2"], ["w1"]])
+
+    async def test_replies_that_are_not_whole_are_marked(self, store: Store) -> None:
+        await write(
+            store,
+            ReplyEnded(id="e", time=at(1), message="a1", finish="length"),
+            AssistantMessage(id="a1", time=at(1), parts=(Text(text="Once"),)),
+            AssistantMessage(id="a2", time=at(2), parts=(Text(text="upon"),)),
+            Interrupted(id="i", time=at(2), message="a2", reason="broken off"),
+        )
+        expect((await store.history("ann", HistoryWish())).statuses, {"a1": "length", "a2": "interrupted"})
+
+    async def test_days_are_those_of_the_zone(self, store: Store) -> None:
+        await write(store, replace(said("late"), time=datetime(2026, 3, 1, 20, tzinfo=UTC)))
+        for zone, day in ((UTC, 1), (EAST, 2)):
+            found = await store.history("ann", HistoryWish(zone=zone))
+            expect((found.day, [message.id for message in found.messages]), (date(2026, 3, day), ["late"]))
+        expect((await store.history("ann", HistoryWish(before=date(2026, 3, 2), zone=EAST))).day, None)
+
+    async def test_messages_are_in_the_order_of_the_log_whatever_their_times(self, store: Store) -> None:
+        times = (5, 3, 3, 9)
+        await write(store, *(replace(said(f"m{place}"), time=at(time)) for place, time in enumerate(times)))
+        found = await store.history("ann", HistoryWish())
+        expect([(message.id, message.seq) for message in found.messages], [(f"m{n}", n + 1) for n in range(4)])
+
+    async def test_what_people_are_not_shown_is_not_there_and_makes_no_day(self, store: Store) -> None:
+        silent = (
+            AssistantMessage(id="a0", parts=(Text(text=" \n"),)),
+            ReasoningMessage(id="r", text="Hm."),
+            Compacted(id="c", upto="m1", summary="So far."),
+        )
+        result = ToolMessage(id="t", tool_call_id="c", parts=(Text(text="1"),), time=moment(2))
+        log = (on("m1", 1), AssistantMessage(id="a", time=moment(2), parts=(Text(text="Hi"),)), result)
+        await write(store, *log, *[replace(entry, time=moment(5)) for entry in silent])
+        expect(await day_of(store), (2, True, ["a", "t"]))
+
+    async def test_what_was_rolled_back_is_not_there_until_that_is_undone(self, store: Store) -> None:
+        lease = await begin(store, "r1")
+        await store.record(lease, Change(entries=[on("m", 1), on("m", 2), on("m", 3)]), at(1))
+        await store.record(lease, Change(entries=[RolledBack(id="b", to="m2"), on("n", 4)]), at(1))
+        expect([await day_of(store), await day_of(store, 4)], [(4, True, ["n4"]), (1, False, ["m1"])])
+        await store.record(lease, Change(entries=[Undone(id="u")]), at(1))
+        expect([await day_of(store), await day_of(store, 3)], [(3, True, ["m3"]), (2, True, ["m2"])])
+
+    async def test_many_hidden_messages_between_two_shown_ones_are_passed_over(self, store: Store) -> None:
+        hidden = [replace(said(f"h{number}"), time=moment(2)) for number in range(3000)]
+        await write(store, on("m", 1), *hidden, RolledBack(id="b", to="h0"), on("m", 3))
+        expect([await day_of(store), await day_of(store, 3)], [(3, True, ["m3"]), (1, False, ["m1"])])
+
+    async def test_without_a_thread_the_latest_one_is_told(self, store: Store) -> None:
+        for number, thread in enumerate(("a", "b", "c")):
+            lease = await begin(store, f"r{thread}", thread)
+            await store.record(lease, Change(entries=[said("m")]), at(5 - number))
+        expect((await store.history("ann", HistoryWish())).thread, "a")
+        expect((await store.history("ann", HistoryWish(thread="c"))).thread, "c")
+
+    @pytest.mark.parametrize("before", [date.min, date(1970, 1, 1), date.max])
+    async def test_any_day_there_is_can_be_asked_for(self, store: Store, before: date) -> None:
+        await write(store, on("m", 1))
+        for zone in (UTC, EAST, timezone(-timedelta(hours=9))):
+            found = await store.history("ann", HistoryWish(before=before, zone=zone))
+            expect(found.day, date(2026, 3, 1) if before == date.max else None)
+
+
+class LookingSuite:
+    """Calls are looked at (X1)."""
+
+    async def test_a_call_is_told_with_its_exact_body_and_found_to_be_whole(self, store: Store) -> None:
+        lease = await begin(store, "r1")
+        pages = ["abc", "abcde", "abxy"]
+        for number, (page, shared) in enumerate(zip(pages, (0, 3, 2), strict=True), start=1):
+            await store.record(lease, Change(call=sealed(number, page, shared)), at(number))
+        end = CallEnded(number=2, ended=at(9), first_token=at(8), finish="stop", usage=b'{"n": 1}', price=12)
+        await store.record(lease, Change(call_ended=end), at(9))
+        seen = [await store.look_at_call(lease.run, number) for number in (1, 2, 3)]
+        expect([one.body for one in seen], [body_of(page) for page in pages])
+        expect([one.damaged for one in seen], [(), (), ()])
+        expect(tuple(one.summary for one in seen), await store.call_summaries(lease.run))
+        second = seen[1].summary
+        expect((second.price, second.finish, second.first_token, second.ended), (12, "stop", at(8), at(9)))
+        expect((seen[0].summary.price, seen[0].summary.manifest), (None, b"[]"))
+
+    async def test_a_digest_that_is_not_that_of_the_segments_is_told(self, store: Store) -> None:
+        lease = await begin(store, "r1")
+        await store.record(lease, Change(call=call(1, "abc")), at(1))
+        seen = await store.look_at_call(lease.run, 1)
+        expect((seen.damaged, seen.body), (("digest",), None))
+
+    async def test_a_segment_that_is_missing_is_told_by_its_hash(self, store: Store) -> None:
+        lease = await begin(store, "r1")
+        await store.record(lease, Change(call=replace(sealed(1, "abc"), segments=[segment("a"), segment("c")])), at(1))
+        seen = await store.look_at_call(lease.run, 1)
+        expect((seen.damaged, seen.body), ((segment("b").sha256.hex(),), None))
+
+    async def test_a_call_that_was_not_made_is_not_found(self, store: Store) -> None:
+        lease = await begin(store, "r1")
+        await store.record(lease, Change(call=sealed(1, "a")), at(1))
+        for run, number in ((lease.run, 2), (lease.run, 0), ("unknown", 1)):
+            with pytest.raises(NotFound):
+                await store.look_at_call(run, number)
+
+
+def sealed(number: int, page: str, shared: int = 0) -> CallBegun:
+    """A call with the digest of its page."""
+    hashes = b"".join([segment(letter).sha256 for letter in page])
+    return replace(call(number, page, shared=shared), digest=sha256(hashes).hexdigest())
+
+
+def moment(day: int) -> datetime:
+    """A time on a day of March."""
+    return datetime(2026, 3, day, 12, tzinfo=UTC)
+
+
+def on(id: str, day: int) -> Entry:
+    """A message of a day."""
+    return replace(said(f"{id}{'' if id[-1].isdigit() else day}"), time=moment(day))
+
+
+async def write(store: Store, *entries: Entry) -> None:
+    """A thread with this log. Ids that come twice get their place."""
+    lease = await begin(store, "r1")
+    ids = [entry.id for entry in entries]
+    twice = len(set(ids)) < len(ids)
+    named = [replace(entry, id=f"{entry.id}-{place}") if twice else entry for place, entry in enumerate(entries)]
+    await store.record(lease, Change(entries=named, ending=Ending(outcome="done")), at(1))
+
+
+async def day_of(store: Store, before: int | None = None) -> tuple[int | None, bool, list[str]]:
+    """The day of March, whether there are more, and the ids."""
+    found = await store.history("ann", HistoryWish(before=date(2026, 3, before) if before else None))
+    return found.day.day if found.day else None, found.has_more, [message.id for message in found.messages]

@@ -1,0 +1,163 @@
+"""Runs, changes and entries to try a store with, and how to say what is expected. Times are made up, never read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from recto.conversation.log import (
+    Compacted,
+    Entry,
+    FoldStep,
+    Interrupted,
+    ReplyEnded,
+    RolledBack,
+    SkillChanged,
+    ToolStarted,
+    Undone,
+)
+from recto.conversation.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    Data,
+    DeveloperMessage,
+    File,
+    Key,
+    Opaque,
+    ProviderFile,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+)
+from recto.errors import NotFound
+from recto.ids import new_id
+from recto.store.ports import Admission, Change, Claimant, Lease, StoredEvent, StoredRun
+from recto.store.store import Store
+
+START = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
+LEASE = timedelta(seconds=30)
+NODE = Claimant(node="node-1", boot="boot-1", lease=LEASE)
+OTHER_NODE = Claimant(node="node-2", boot="boot-2", lease=LEASE)
+PLENTY = 1000
+
+
+def expect(found: object, wanted: object) -> None:
+    """Fail with both values where they differ: asserts of an installed module would not show them."""
+    if found != wanted:
+        raise AssertionError(f"found\n  {found!r}\nwanted\n  {wanted!r}")
+
+
+def at(seconds: float) -> datetime:
+    """A time, counted from the start of the test."""
+    return START + timedelta(seconds=seconds)
+
+
+def admission(name: str, thread: str = "thread-1", *, owner: str = "ann", input: bytes = b'{"n": 1}') -> Admission:
+    """A run that is to be admitted, with ids of its own."""
+    return Admission(
+        id=new_id(),
+        name=name,
+        owner=owner,
+        thread=thread,
+        agent="vibe",
+        input=input,
+        response_id=new_id(),
+        created=START,
+    )
+
+
+async def admit(store: Store, name: str, thread: str = "thread-1", *, owner: str = "ann") -> StoredRun:
+    """A run that waits."""
+    return (await store.admit(admission(name, thread, owner=owner))).run
+
+
+async def begin(store: Store, name: str, thread: str = "thread-1") -> Lease:
+    """A run that nothing stood before, claimed by the first node at the start of the test."""
+    await admit(store, name, thread)
+    runs = await store.claim(NODE, at(0), limit=1)
+    expect([run.name for run in runs], [name])
+    return lease_of(runs[0])
+
+
+async def claim_names(store: Store, who: Claimant, now: datetime, limit: int = PLENTY) -> list[str]:
+    """The names of the runs a node gets."""
+    return [run.name for run in await store.claim(who, now, limit)]
+
+
+def lease_of(run: StoredRun) -> Lease:
+    """The right to write that a claim gave."""
+    return Lease(run=run.id, thread=run.thread, fence=run.fence)
+
+
+def said(id: str, text: str = "Hello") -> UserMessage:
+    """A message, without a number: the store gives it one."""
+    return UserMessage(id=id, time=START, parts=(Text(text=text),))
+
+
+def events(*bodies: bytes) -> Change:
+    """A change of nothing but events."""
+    return Change(events=bodies)
+
+
+async def events_of(store: Store, run: str) -> list[tuple[int, bytes]]:
+    """All events of a run with their numbers."""
+    return [_pair(event) for event in await store.events(run, after=0, limit=PLENTY)]
+
+
+def _pair(event: StoredEvent) -> tuple[int, bytes]:
+    return event.number, event.body
+
+
+async def everything(store: Store, lease: Lease, owner: str = "ann") -> tuple[StoredRun, object, object, object]:
+    """All there is of a run, to compare before and after."""
+    found = await store.find_run(owner, lease.run)
+    return found, await events_of(store, lease.run), await store.log_after(lease.thread), await store.calls(lease.run)
+
+
+def every_kind_of_entry() -> Sequence[Entry]:
+    """Each message, part, source and marker there is, with every field set, and again with as few as can be."""
+    state = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"n": 1.0e3, "z":"四"}')
+    field = Opaque(provider="openai", model=None, place="field", name="refusal", data='"no"')
+    sources = (Url(url="https://x.test/a?b=1"), Data(base64="aGk="), Key(key="k/1"))
+    held = ProviderFile(provider="openai", handle="file-1")
+    files = tuple(File(kind="image", source=source) for source in sources)
+    whole = File(kind="document", source=held, mime_type="application/pdf", name="a.pdf", id="f1")
+    call = ToolCall(id="c1", name="read", arguments='{ "path": "a.py"', encrypted_value="x", state=state)
+    shown = Text(text="Hi\n四 😀", path="a.py")
+    entries: Sequence[Entry] = (
+        UserMessage(response_id="r", parts=(shown, *files, whole, field), name="A", encrypted_value="x"),
+        AssistantMessage(parts=(Text(text=""), call, state, *files), name="B", encrypted_value="y"),
+        AssistantMessage(parts=(ToolCall(id="c2", name="look", arguments=""),)),
+        ToolMessage(tool_call_id="c1", parts=(Text(text="1"), whole, state), error="error", encrypted_value="z"),
+        SystemMessage(text="Be kind.", name="C", encrypted_value="x"),
+        DeveloperMessage(text="Be brief.", name="D", encrypted_value="x"),
+        ReasoningMessage(text="Hm.", encrypted_value="x"),
+        ActivityMessage(activity_type="PLAN", content='{"a": [1.0]}'),
+        SkillChanged(skill="bazi", scenario="work"),
+        SkillChanged(skill=None),
+        ToolStarted(message="m1", call="c1"),
+        FoldStep(upto="m1"),
+        Interrupted(message="m1", reason="cancelled"),
+        ReplyEnded(message="m1", finish="length"),
+        RolledBack(to="m1"),
+        Undone(),
+        Compacted(upto="m1", summary="So far."),
+        UserMessage(),
+        ToolMessage(tool_call_id=""),
+        SystemMessage(text=""),
+    )
+    return [replace(entry, id=f"m{place}", time=at(place)) for place, entry in enumerate(entries, start=1)]
+
+
+async def has_run(store: Store, owner: str, name: str) -> bool:
+    """Whether a user has a run of this name."""
+    try:
+        await store.find_run(owner, name)
+    except NotFound:
+        return False
+    return True
