@@ -23,10 +23,10 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
-from recto.skills.known import Known
+from recto.skills.known import KnownData
 from recto.tools.load_tools import tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import Stage, stage_of
+from recto.worker.context.prompt_context import PromptContext, prompt_context
 
 SKILLS, CASES, TIMES = 200, 500, 40
 PAGE_MS, SELECT_TOKENS, EXECUTE_TOKENS = 5.0, 2_000, 8_000
@@ -90,17 +90,17 @@ def _write(folder: Path) -> None:
 def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
     skill = agent.skills["skill-7"]
     chart = {"pillars": list(WORDS[:8]), "elements": dict(zip("木火土金水", (3, 1, 2, 1, 1), strict=True))}
-    known = Known(
+    known = KnownData(
         profile={"birth_info": {"date": "1990-05-15", "place": "北京"}},
         skill_data={skill.name: chart},
         scenario="love",
     )
 
-    def select() -> Stage:
-        return stage_of(agent, None, Known(), None, tools)
+    def select() -> PromptContext:
+        return prompt_context(agent, None, KnownData(), None, tools)
 
-    def execute() -> Stage:
-        return stage_of(agent, skill, known, None, tools)
+    def execute() -> PromptContext:
+        return prompt_context(agent, skill, known, None, tools)
 
     log = tuple(_log())
     changed = (*log[:-1], SkillChanged(id="s", skill=skill.name, scenario="love"), log[-1])
@@ -129,7 +129,7 @@ def _log() -> list[UserMessage | AssistantMessage]:
     return [*[message for pair in said for message in pair], UserMessage(id="now", parts=(Text(text="请继续。"),))]
 
 
-def _page(stage: Stage, log: Sequence[UserMessage | AssistantMessage | SkillChanged], tools: Registry) -> None:
+def _page(stage: PromptContext, log: Sequence[UserMessage | AssistantMessage | SkillChanged], tools: Registry) -> None:
     facts = Facts(
         log=log,
         prompt=stage.prompt,

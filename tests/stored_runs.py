@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recto.conversation.json import dump
 from recto.ids import new_id
-from recto.store.ports import Admission, Change, Claimant, Lease, StoredRun
+from recto.store.ports import Admission, Claimant, Lease, RunChange, StoredRun
 from recto.store.store import Store, open_store
 
 WHO = Claimant(node="node", boot="boot", lease=timedelta(seconds=30))
@@ -67,4 +67,4 @@ async def lose(store: Store, lease: Lease) -> Lease:
 
 async def write_events(store: Store, lease: Lease, bodies: Sequence[bytes]) -> int:
     """Commit events. Returns the number of the last."""
-    return (await store.record(lease, Change(events=bodies), now())).last_event
+    return (await store.record(lease, RunChange(events=bodies), now())).last_event

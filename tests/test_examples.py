@@ -24,7 +24,7 @@ from recto.cli.server_settings import ServerSettings, load_settings
 from recto.conversation.json import load_object
 from recto.page.fold.fold_settings import SEARCH, FoldSettings
 from recto.page.fold.paths import Project
-from recto.testing.client import RUNS, TOKEN, Sent, request, run
+from recto.testing.client import RUNS, TOKEN, SentEvent, request, run
 from recto.testing.model_server import Answer, ModelServer, failure
 from recto.testing.process import ServerProcess
 from recto.tools.load_tools import tools_of_folder
@@ -250,7 +250,7 @@ def test_P1_P3_P11_P12_the_bodies_in_the_page_on_clients_do_what_it_says(tmp_pat
     assert b"<description>The page the user is on</description>" in page
 
 
-def said(events: Sequence[Sent]) -> str:
+def said(events: Sequence[SentEvent]) -> str:
     return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
 
 

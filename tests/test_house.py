@@ -30,16 +30,7 @@ EXCEPTIONS: dict[str, int] = {
 }
 
 # Types of one name that mean two things. It may only shrink.
-DEFINED_TWICE = frozenset(
-    {
-        *("AgentName", "Answer", "AsJson", "Asked", "Calendar", "Change", "Check", "Count", "Document", "Element"),
-        *("Ended", "Ending", "Entry", "Facts", "Form", "Format", "Found", "Gate", "Gender", "Key", "Kind", "Known"),
-        *("Language", "Limit", "Line", "Lines", "Locale", "Name", "Names", "Number", "Order", "Outcome", "Part"),
-        *("Pictures", "Piece", "Place", "Problem", "Reader", "Reply", "Row", "Said", "Search", "Seconds", "Seen"),
-        *("Sent", "Shown", "Source", "Span", "Spread", "Stale", "Step", "Tell", "Teller", "Text", "Told", "Turn"),
-        *("Unreadable", "Usage", "UserName", "Values", "Version", "Wanted", "Wishes", "Word", "Work", "Written"),
-    }
-)
+DEFINED_TWICE = frozenset({"Count", "Gate", "Locale", "Seconds", "Tell", "Word"})
 # Modules that have one name because they are one thing: its values, its SQL, its routes, its command.
 ONE_MEANING = frozenset(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recto.cli.main import app
-from recto.cli.options import Announce, Doors
+from recto.cli.options import Announce, ServerEntry
 from recto.cli.server_settings import ServerSettings
 
 # The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
@@ -13,7 +13,7 @@ from recto.cli.server_settings import ServerSettings
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 failed, 2 wrong use."""
-    app(obj=Doors(serve=_serve, check=_check))
+    app(obj=ServerEntry(serve=_serve, check=_check))
 
 
 def _serve(settings: ServerSettings, announce: Announce) -> None:

@@ -14,7 +14,7 @@ from recto.agents.file_input import OFF, FileInput
 from recto.agents.folders import load_agents
 from recto.conversation.json import Json
 from recto.errors import SettingsError
-from recto.testing.client import Sent, ask, read_events, start
+from recto.testing.client import SentEvent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
 from recto.tools.load_tools import tools_built_in
@@ -237,9 +237,9 @@ def offered(made: Request) -> list[Mapping[str, Json]]:
     return [tool["function"] for tool in tools]
 
 
-def results(events: list[Sent]) -> list[Json]:
+def results(events: list[SentEvent]) -> list[Json]:
     return [sent.event["content"] for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
 
 
-def said(events: list[Sent]) -> str:
+def said(events: list[SentEvent]) -> str:
     return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")

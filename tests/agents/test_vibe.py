@@ -10,11 +10,11 @@ from recto.agents.folders import SHIPPED, load_agents, load_folder
 from recto.conversation.json import Json
 from recto.page.prompt.system_prompt import render, system_prompt
 from recto.page.text.tokens import OFFLINE
-from recto.skills.known import Known
+from recto.skills.known import KnownData
 from recto.skills.skill import Skill
 from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import Stage, stage_of
+from recto.worker.context.prompt_context import PromptContext, prompt_context
 from tests.agents.vibe import BIRTH, KeptInMemory, at_work, call
 
 NAMES = ("vibe", "vibe-en")
@@ -56,19 +56,21 @@ def user_of(locale: str) -> KeptInMemory:
     return user
 
 
-def everything(skill: Skill, locale: str) -> Known:
+def everything(skill: Skill, locale: str) -> KnownData:
     """What the skill declares, of a user of whom all is known."""
     user = user_of(locale)
     declared = {path.split(".")[0] for path in skill.fields}
-    return Known(
+    return KnownData(
         profile={name: value for name, value in user.profile.items() if name in declared},
         skill_data={skill.name: user.data[skill.name]} if skill.has_data else {},
         scenario=skill.default_scenario,
     )
 
 
-def staged(agent: Agent, skill: Skill | None, tools: Registry, known: Known | None = None) -> Stage:
-    return stage_of(agent, skill, known or Known(), None, Registry((*tools_of_agent(agent, {}), *tools.values())))
+def staged(agent: Agent, skill: Skill | None, tools: Registry, known: KnownData | None = None) -> PromptContext:
+    return prompt_context(
+        agent, skill, known or KnownData(), None, Registry((*tools_of_agent(agent, {}), *tools.values()))
+    )
 
 
 def test_S10_both_agents_load_with_nothing_to_say_against_them():

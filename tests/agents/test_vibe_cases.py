@@ -15,8 +15,8 @@ from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
 from recto.agents.shipped.vibe.almanac.tarot.tarot import SPREADS, draw
 from recto.conversation.json import Json
 from recto.skills.cases import ScoredCase
-from recto.skills.expert import Expertise, expert
-from recto.skills.known import Known
+from recto.skills.expert import ExpertInput, expert
+from recto.skills.known import KnownData
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
 from tests.agents.vibe import LOCALES, VIBE, KeptInMemory, Locale, at_work, call
@@ -41,8 +41,8 @@ def charts(count: int) -> tuple[BaziChart, ...]:
 
 
 def found(skill: str, scenario: str, data: Json, locale: Locale) -> tuple[ScoredCase, ...]:
-    known = Known(profile={"birth_info": {"date": "1990-05-15"}}, skill_data={skill: data}, scenario=scenario)
-    return expert(skills(locale)[skill], known, Expertise(locale=locale)).cases
+    known = KnownData(profile={"birth_info": {"date": "1990-05-15"}}, skill_data={skill: data}, scenario=scenario)
+    return expert(skills(locale)[skill], known, ExpertInput(locale=locale)).cases
 
 
 # Bazi
@@ -176,6 +176,6 @@ def test_S8_a_draw_in_one_language_finds_the_same_cases_in_the_other():
     ],
 )
 def test_S8_a_case_of_work_needs_the_trouble_it_is_about(locale: Locale, life: Json, cases: list[str]):
-    known = Known(profile={"life_context": life}, scenario="direction")
-    made = expert(skills(locale)["career"], known, Expertise(locale=locale))
+    known = KnownData(profile={"life_context": life}, scenario="direction")
+    made = expert(skills(locale)["career"], known, ExpertInput(locale=locale))
     assert sorted(one.case.id for one in made.cases) == cases

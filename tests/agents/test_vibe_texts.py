@@ -15,8 +15,8 @@ from recto.agents.shipped.vibe.almanac.tarot.tarot_deck import ARCANA, DECK
 from recto.config.frontmatter import read_document
 from recto.config.yaml_values import read_yaml
 from recto.conversation.json import dump
-from recto.skills.expert import Expertise, expert
-from recto.skills.known import Known
+from recto.skills.expert import ExpertInput, expert
+from recto.skills.known import KnownData
 from recto.skills.load_skills import LoadedSkills, load_skills
 from tests.agents.vibe import BIRTH, LOCALES, NOW, VIBE, KeptInMemory, Locale, at_work, born, call, tools
 
@@ -131,8 +131,8 @@ def test_S8_the_tags_of_cases_are_words_the_model_is_told_to_save(skill: str, lo
 def test_S8_a_chart_finds_its_cases(skill: str, scenario: str, tool: str, found: list[str], locale: Locale):
     user = born()
     call(tool, user, {}, at_work(user, locale))
-    known = Known(profile=user.profile, skill_data=user.data, scenario=scenario)
-    made = expert(skills(locale).skills[skill], known, Expertise(locale=locale))
+    known = KnownData(profile=user.profile, skill_data=user.data, scenario=scenario)
+    made = expert(skills(locale).skills[skill], known, ExpertInput(locale=locale))
     assert [scored.case.id for scored in made.cases] == found
     assert made.step is not None and (made.step.id == "ready" or skill == "tarot")
 
@@ -143,8 +143,8 @@ def test_S7_another_conversation_draws_anew_and_so_does_another_day_for_its_card
     tarot = skills(locale).skills["tarot"]
 
     def step(thread: str, day: str, scenario: str = "three_cards") -> str:
-        known = Known(skill_data=user.data, scenario=scenario, thread=thread, day=day)
-        found = expert(tarot, known, Expertise(locale=locale)).step
+        known = KnownData(skill_data=user.data, scenario=scenario, thread=thread, day=day)
+        found = expert(tarot, known, ExpertInput(locale=locale)).step
         return found.id if found else ""
 
     assert step("t1", "2026-05-14") == "draw"
@@ -160,7 +160,7 @@ def test_S7_a_birth_that_changed_asks_for_a_new_chart():
     call("compute_bazi", user)
     changed = {"birth_info": {**BIRTH, "time": "09:00"}}
     steps = [
-        expert(skills("zh").skills["bazi"], Known(profile=profile, skill_data=data), Expertise()).step
+        expert(skills("zh").skills["bazi"], KnownData(profile=profile, skill_data=data), ExpertInput()).step
         for profile, data in (({}, {}), (user.profile, {}), (changed, user.data), (user.profile, user.data))
     ]
     assert [step.id for step in steps if step] == ["collect", "compute", "compute", "ready"]
@@ -179,8 +179,8 @@ def test_S7_a_birth_that_changed_asks_for_a_new_chart():
 def test_S7_a_chart_of_another_month_or_language_is_computed_anew(skill: str, month: str, locale: Locale, step: str):
     user = born()
     call(f"compute_{skill}", user)
-    known = Known(profile=user.profile, skill_data={skill: user.data[skill]}, month=month, locale=locale)
-    due = expert(skills(locale).skills[skill], known, Expertise(locale=locale)).step
+    known = KnownData(profile=user.profile, skill_data={skill: user.data[skill]}, month=month, locale=locale)
+    due = expert(skills(locale).skills[skill], known, ExpertInput(locale=locale)).step
     assert due is not None
     assert due.id == step
     now = NOW.replace(month=int(month[-2:]))
@@ -191,7 +191,7 @@ def test_S7_a_chart_of_another_month_or_language_is_computed_anew(skill: str, mo
 @pytest.mark.parametrize("skill", ["bazi", "zodiac"])
 @pytest.mark.parametrize(("locale", "told"), [("zh", "不再追问，也不再弹表单"), ("en", "do not ask again")])
 def test_S7_who_would_rather_not_tell_their_birth_is_not_pressed(skill: str, locale: Locale, told: str):
-    step = expert(skills(locale).skills[skill], Known(), Expertise(locale=locale)).step
+    step = expert(skills(locale).skills[skill], KnownData(), ExpertInput(locale=locale)).step
     assert step is not None
     assert (step.id, told in step.text, "declined" in step.text) == ("collect", True, True)
 
@@ -199,7 +199,7 @@ def test_S7_who_would_rather_not_tell_their_birth_is_not_pressed(skill: str, loc
 def test_S10_what_is_noted_of_a_chart_is_on_the_page_and_what_it_was_made_of_is_not():
     user = KeptInMemory(profile={"birth_info": {"date": "1990-05-15", "place": "我家"}})
     call("compute_bazi", user)
-    made = expert(skills("zh").skills["bazi"], Known(profile=user.profile, skill_data=user.data), Expertise())
+    made = expert(skills("zh").skills["bazi"], KnownData(profile=user.profile, skill_data=user.data), ExpertInput())
     page = "\n".join(datum.text for datum in made.prompt.data)
     assert "出生地未识别" in page
     assert [word for word in ("features", "options", "2026-05") if word in page] == []

@@ -16,7 +16,7 @@ from recto.agents.shipped.vibe.almanac.cards import (
     tarot_card,
     zodiac_card,
 )
-from recto.agents.shipped.vibe.almanac.chart_rows import Row, at, items, said, told_bazi
+from recto.agents.shipped.vibe.almanac.chart_rows import ChartRow, at, items, said, told_bazi
 from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
 from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
 from recto.conversation.json import Json
@@ -89,7 +89,7 @@ def test_P14_the_card_of_a_draw_has_each_card_in_its_place():
     }
 
 
-def drawn() -> list[Row]:
+def drawn() -> list[ChartRow]:
     return [card.row("en") for card in draw("single", 2).cards]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, Reader, Reply, request, start
+from recto.testing.client import RUNS, HttpReply, Reader, request, start
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
 
@@ -39,7 +39,7 @@ class Scripted:
     def rows(self, path: str, name: str, token: str = ALICE) -> list[Mapping[str, Json]]:
         return list(cast("list[Mapping[str, Json]]", self.get(path, token)[name]))
 
-    def post(self, body: object, token: str = ALICE, **headers: str) -> Reply:
+    def post(self, body: object, token: str = ALICE, **headers: str) -> HttpReply:
         return request(self.url, "POST", RUNS, body, token=token, **headers)
 
     def begin(self, body: Mapping[str, Json]) -> tuple[str, Request]:

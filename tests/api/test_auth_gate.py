@@ -13,11 +13,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Scope
 
 from recto.api.access.audit import audit
-from recto.api.access.auth import AuthSettings, Doorman
+from recto.api.access.auth import Authenticator, AuthSettings
 from recto.api.access.gate import Gate, GateRules
 from recto.api.backend import user_of
 from recto.errors import SettingsError
-from recto.testing.client import Reply
+from recto.testing.client import HttpReply
 
 TOKEN, ANNA, BERT = "local-token-of-a-test", "anna-key-0123456789", "bert-key-0123456789"
 KEYS = f"anna:{ANNA},bert:{BERT}:read"
@@ -77,12 +77,12 @@ class Time:
 def gate(rules: GateRules | None = None, ticks: Callable[[], float] | None = None, **auth: str) -> Gate:
     settings = AuthSettings(**({"token": TOKEN, "api_keys": KEYS} | auth))  # pyright: ignore[reportArgumentType] - all of them are texts
     rules = rules or GateRules(open_prefixes=(FILES,), multipart_paths=frozenset({"/upload"}))
-    return Gate(Starlette(routes=ROUTES), Doorman(settings), rules, ticks or Time())
+    return Gate(Starlette(routes=ROUTES), Authenticator(settings), rules, ticks or Time())
 
 
 async def ask(
     app: ASGIApp, method: str, path: str, credential: str | None = TOKEN, peer: str = "10.0.0.1", **headers: str
-) -> Reply:
+) -> HttpReply:
     named = {"host": "127.0.0.1:8787"} | {name.replace("_", "-"): value for name, value in headers.items()}
     named |= {"authorization": f"Bearer {credential}"} if credential is not None else {}
     path, _, query = path.partition("?")
@@ -114,7 +114,7 @@ async def ask(
     for name, value in sent[0]["headers"]:
         told[name.decode()] = ", ".join(filter(None, [told.get(name.decode()), value.decode()]))
     body = b"".join(message.get("body", b"") for message in sent[1:])
-    return Reply(status=sent[0]["status"], headers=told, body=body)
+    return HttpReply(status=sent[0]["status"], headers=told, body=body)
 
 
 # Who comes in
@@ -357,7 +357,7 @@ async def test_C2_an_error_of_ours_is_answered_without_its_words_and_with_all_he
         await asyncio.Event().wait()
         raise AssertionError
 
-    app = Gate(breaks, Doorman(AuthSettings(token=TOKEN)), GateRules())
+    app = Gate(breaks, Authenticator(AuthSettings(token=TOKEN)), GateRules())
     scope: Scope = {
         "type": "http",
         "method": "GET",

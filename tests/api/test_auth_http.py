@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recto.api.access.auth import AuthSettings, Doorman
+from recto.api.access.auth import Authenticator, AuthSettings
 from recto.api.access.gate import Gate, GateRules
 from recto.testing.client import TOKEN, request
 from recto.testing.process import free_port
@@ -25,7 +25,7 @@ async def broken(_request: Request) -> Response:
 
 @pytest.fixture(scope="module")
 def url() -> Generator[str]:
-    door = Doorman(AuthSettings(token=TOKEN, api_keys=KEYS))
+    door = Authenticator(AuthSettings(token=TOKEN, api_keys=KEYS))
     inside = [Middleware(Gate, doorman=door, rules=GateRules())]
     app, port = Starlette(routes=[*ROUTES, Route("/broken", broken)], middleware=inside), free_port()
     # Without a configuration of logs: it would be that of the whole process, and of the tests that come after.

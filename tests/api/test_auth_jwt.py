@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.api.access.auth import AuthSettings, Doorman
+from recto.api.access.auth import Authenticator, AuthSettings
 from recto.api.access.jwt import LEEWAY_SECONDS, ClaimRules, read_claims
-from recto.api.backend import Delayed, Denied, User, Verdict
+from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.conversation.json import dump
 from recto.errors import SettingsError
 
@@ -46,12 +46,12 @@ def unsigned(header: Mapping[str, object], claims: Mapping[str, object] = CLAIMS
 
 def doorman(
     *, secret: str | None = None, public_key: str | None = None, keys: str | None = None, audience: str | None = None
-) -> Doorman:
+) -> Authenticator:
     settings = AuthSettings(jwt_secret=secret, jwt_public_key=public_key, api_keys=keys, jwt_audience=audience)
-    return Doorman(settings, clock=lambda: NOW)
+    return Authenticator(settings, clock=lambda: NOW)
 
 
-async def come(door: Doorman, token: str) -> Verdict:
+async def come(door: Authenticator, token: str) -> AuthResult:
     return await door.admit([f"Bearer {token}"])
 
 
@@ -79,7 +79,7 @@ async def test_C2_a_public_key_may_be_a_file_or_have_its_line_ends_spelled_out(t
         assert await come(doorman(public_key=text), signed(key=EC, algorithm="ES256")) == User(name="anna")
 
 
-def forged() -> dict[str, tuple[Doorman, str]]:
+def forged() -> dict[str, tuple[Authenticator, str]]:
     """Tokens of somebody who knows everything but the private key, each with who should refuse it."""
     public = pem(RSA)
     # PyJWT itself will not sign with a PEM as the secret; others would.
@@ -121,7 +121,7 @@ HS256, ES256 = signed(), signed(key=EC, algorithm="ES256")
     ("door", "token"), [(doorman(secret=SECRET), HS256), (doorman(public_key=pem(EC)), ES256)], ids=["HS256", "ES256"]
 )
 @given(data=st.data())
-async def test_C3_every_single_character_of_a_token_counts(door: Doorman, token: str, data: st.DataObject):
+async def test_C3_every_single_character_of_a_token_counts(door: Authenticator, token: str, data: st.DataObject):
     at = data.draw(st.integers(0, len(token) - 1))
     changed = token[:at] + data.draw(st.sampled_from(BASE64 + ".=")) + token[at + 1 :]
     assert isinstance(await come(door, changed), User) == (changed == token)

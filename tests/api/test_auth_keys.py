@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.api.access.auth import AuthSettings, Doorman, check_binding, local_token
+from recto.api.access.auth import Authenticator, AuthSettings, check_binding, local_token
 from recto.api.access.rate import is_loopback
-from recto.api.backend import Delayed, Denied, User, Verdict
+from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.errors import SettingsError
 
 TOKEN = "local-token-of-a-test"
@@ -19,11 +19,11 @@ KEYS = f"anna:{ANNA}, bert:{BERT}:read,anna:{CARL}"
 VISIBLE = st.characters(min_codepoint=0x21, max_codepoint=0x7E)
 
 
-def doorman(token: str | None = TOKEN, api_keys: str | None = KEYS) -> Doorman:
-    return Doorman(AuthSettings(token=token, api_keys=api_keys))
+def doorman(token: str | None = TOKEN, api_keys: str | None = KEYS) -> Authenticator:
+    return Authenticator(AuthSettings(token=token, api_keys=api_keys))
 
 
-async def come(door: Doorman, *headers: str) -> Verdict:
+async def come(door: Authenticator, *headers: str) -> AuthResult:
     return await door.admit(headers)
 
 

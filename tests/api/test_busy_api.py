@@ -8,7 +8,7 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, Reply, ask, request
+from recto.testing.client import RUNS, HttpReply, ask, request
 from tests.api.scripted_server import ALICE, BOB, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_problem, assert_refused
 
@@ -154,7 +154,7 @@ def limit(name: str, most: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("limited", [{f"RECTO_{name}": str(most)}], indirect=True)
 
 
-def assert_too_many(reply: Reply, detail: str, longest: int) -> None:
+def assert_too_many(reply: HttpReply, detail: str, longest: int) -> None:
     assert_problem(reply)
     assert (reply.status, reply.json["code"]) == (429, "limit_reached")
     assert detail in str(reply.json["detail"])

@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, delete, update
 from recto.api.threads import calls
 from recto.conversation.json import dump
 from recto.page.body import Segment
-from recto.store.ports import CallBegun, CallEnded, Change, Lease
+from recto.store.ports import CallBegun, CallEnded, Lease, RunChange
 from recto.store.schema import CALLS as CALL_TABLE
 from recto.store.schema import SEGMENTS
 from tests.api.local_api import LocalApi, assert_problem, local_api
@@ -43,9 +43,9 @@ async def a_call(api: LocalApi) -> Lease:
         manifest=dump(MANIFEST),
         started=at(1),
     )
-    await api.store.record(lease, Change(call=call), at(1))
+    await api.store.record(lease, RunChange(call=call), at(1))
     ended = CallEnded(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
-    await api.store.record(lease, Change(call_ended=ended), at(3))
+    await api.store.record(lease, RunChange(call_ended=ended), at(3))
     return lease
 
 

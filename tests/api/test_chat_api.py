@@ -18,7 +18,7 @@ from recto.conversation.json import Json, dump, load, load_object
 from recto.conversation.messages import Data, File, Text, UserMessage
 from recto.ids import new_id
 from recto.store.ports import Admission, Admitted
-from recto.testing.client import Reply, Sent, parse_events, request
+from recto.testing.client import HttpReply, SentEvent, parse_events, request
 from recto.testing.process import ServerProcess
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER
@@ -266,15 +266,15 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
         yield server.url
 
 
-def say(url: str, body: object, token: str | None = ALICE, accept: str = "application/json") -> Reply:
+def say(url: str, body: object, token: str | None = ALICE, accept: str = "application/json") -> HttpReply:
     return request(url, "POST", CHAT, body, token=token, accept=accept)
 
 
-def events_of(reply: Reply) -> list[Sent]:
+def events_of(reply: HttpReply) -> list[SentEvent]:
     return list(parse_events(line + b"\n" for line in reply.body.split(b"\n")))
 
 
-def told(events: list[Sent]) -> str:
+def told(events: list[SentEvent]) -> str:
     return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
 
 

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import Sent, ask
+from recto.testing.client import SentEvent, ask
 from recto.testing.model_server import Answer, Call, Request
 from tests.api.scripted_server import Scripted, page_messages, scripted_server
 from tests.api.wrong_inputs import assert_refused
@@ -64,7 +64,7 @@ def asking(agent: str) -> dict[str, Json]:
     return ask("北京天气怎么样?", tools=[WEATHER], forwardedProps={"agent": agent})
 
 
-def play(server: Scripted, body: Mapping[str, Json], *answers: Answer) -> tuple[Sequence[Sent], list[Request]]:
+def play(server: Scripted, body: Mapping[str, Json], *answers: Answer) -> tuple[Sequence[SentEvent], list[Request]]:
     """Have a run with these answers of the model: what was told, and what the model was sent."""
     before = len(server.model.requests)
     server.answers[:] = answers

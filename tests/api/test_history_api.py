@@ -12,7 +12,7 @@ from recto.conversation.json import dump
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, UserMessage
 from recto.conversation.ui.compile_ui import compile_ui
-from recto.store.ports import Change, Ending
+from recto.store.ports import RunChange, RunEnding
 from tests.api.local_api import LocalApi, assert_problem, local_api
 from tests.store.suite.samples import NODE, admit, at, lease_of, said
 
@@ -31,7 +31,7 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
 async def write(api: LocalApi, *entries: Entry, thread: str = THREAD) -> None:
     await admit(api.store, f"run of {thread}", thread)
     (run,) = await api.store.claim(NODE, at(0), 1)
-    await api.store.record(lease_of(run), Change(entries=entries, ending=Ending(outcome="done")), at(1))
+    await api.store.record(lease_of(run), RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
 
 
 def noon(day: int, hour: int = 12) -> datetime:

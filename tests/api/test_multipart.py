@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from recto.api.files.multipart import OUTSIDE_BYTES, PIECE, Form, FormLimits, Heading, boundary_of, heading_of
+from recto.api.files.multipart import OUTSIDE_BYTES, PIECE, FormLimits, Heading, MultipartForm, boundary_of, heading_of
 from recto.errors import TooLarge, WireError
 from tests.api.forms import BOUNDARY, FORM, Field, begun, cut_at, file, form_of, sent
 
@@ -26,7 +26,7 @@ FIELDS = st.builds(
 
 async def read(pieces: Iterable[bytes], limits: FormLimits = LIMITS) -> list[tuple[Heading, bytes]]:
     found = list[tuple[Heading, bytes]]()
-    async for part in Form(sent(pieces), FORM, limits).parts():
+    async for part in MultipartForm(sent(pieces), FORM, limits).parts():
         found.append((part.heading, b"".join([piece async for piece in part.pieces()])))
     return found
 
@@ -57,7 +57,7 @@ def test_P9_bytes_that_are_no_form_are_refused_and_never_fail(body: bytes, place
 
 async def test_P9_bytes_come_in_large_pieces_though_they_are_sent_in_small_ones():
     body = bytes(range(256)) * 1_024
-    form = Form(sent(cut_at(form_of(file("a.bin", body)), range(0, 300_000, 1_000))), FORM, LIMITS)
+    form = MultipartForm(sent(cut_at(form_of(file("a.bin", body)), range(0, 300_000, 1_000))), FORM, LIMITS)
     async for part in form.parts():
         pieces = [piece async for piece in part.pieces()]
         assert b"".join(pieces) == body
@@ -74,7 +74,7 @@ async def test_P9_no_more_than_one_piece_of_the_stream_is_read_ahead():
             pulled += 1
             yield piece
 
-    part = await anext(Form(counted(), FORM, LIMITS).parts())
+    part = await anext(MultipartForm(counted(), FORM, LIMITS).parts())
     assert pulled == 1
     taken = 0
     async for piece in part.pieces():
@@ -83,15 +83,15 @@ async def test_P9_no_more_than_one_piece_of_the_stream_is_read_ahead():
 
 
 async def test_P9_what_is_not_read_of_a_part_is_passed_over():
-    form = Form(sent([form_of(file("a", b"a" * 10), file("b", b"b" * 10), file("c", b"c"))]), FORM, LIMITS)
+    form = MultipartForm(sent([form_of(file("a", b"a" * 10), file("b", b"b" * 10), file("c", b"c"))]), FORM, LIMITS)
     names = [(part.heading.filename, await part.skip(None)) async for part in form.parts()]
     assert names == [("a", True), ("b", True), ("c", True)]
-    form = Form(sent([form_of(file("a", b"a" * 10), file("b", b"b"))]), FORM, LIMITS)
+    form = MultipartForm(sent([form_of(file("a", b"a" * 10), file("b", b"b"))]), FORM, LIMITS)
     assert [part.heading.filename async for part in form.parts()] == ["a", "b"]
 
 
 async def test_P9_skipping_goes_no_further_than_it_may():
-    form = Form(sent(cut_at(form_of(file("a", bytes(1_000))), range(0, 1_200, 100))), FORM, LIMITS)
+    form = MultipartForm(sent(cut_at(form_of(file("a", bytes(1_000))), range(0, 1_200, 100))), FORM, LIMITS)
     part = await anext(form.parts())
     assert not await part.skip(500)
     assert 500 < part.taken <= 700
@@ -113,7 +113,7 @@ async def dripping(first: bytes, drop: bytes = b"d") -> AsyncGenerator[bytes]:
 
 async def refusal_of(stream: AsyncGenerator[bytes], limits: FormLimits) -> tuple[int, str]:
     with pytest.raises(HTTPException) as refused:
-        async for part in Form(stream, FORM, limits).parts():
+        async for part in MultipartForm(stream, FORM, limits).parts():
             await part.skip(None)
     return refused.value.status_code, refused.value.detail
 
@@ -167,7 +167,7 @@ async def test_P9_the_time_a_file_takes_is_not_held_against_the_rest():
             await asyncio.sleep(0)
         yield b"\r\n" + form_of()
 
-    form = Form(slow(), FORM, FormLimits(seconds=0.5))
+    form = MultipartForm(slow(), FORM, FormLimits(seconds=0.5))
     assert [await part.skip(None) async for part in form.parts()] == [True, True]
 
 
@@ -182,7 +182,7 @@ async def test_P9_a_form_that_never_pauses_has_no_longer_than_any_other():
 
 
 async def test_P9_a_form_is_ended_where_the_server_stops():
-    form = Form(silent(WITHIN_FILE), FORM, LIMITS)
+    form = MultipartForm(silent(WITHIN_FILE), FORM, LIMITS)
     reading = asyncio.create_task((await anext(form.parts())).skip(None))
     while not reading.done():
         await asyncio.sleep(0)
@@ -193,7 +193,7 @@ async def test_P9_a_form_is_ended_where_the_server_stops():
 
 
 async def test_P9_a_form_that_comes_to_a_stopped_server_is_not_read():
-    form = Form(sent([form_of(file("a", b"a"))]), FORM, LIMITS)
+    form = MultipartForm(sent([form_of(file("a", b"a"))]), FORM, LIMITS)
     form.stop()
     with pytest.raises(HTTPException, match="The server is stopping"):
         await anext(form.parts())
@@ -253,7 +253,7 @@ async def test_P9_a_little_behind_the_end_of_a_form_is_not_minded():
 
 
 async def test_P9_a_field_is_a_short_text():
-    form = Form(
+    form = MultipartForm(
         sent([form_of(Field(name="agent", body="naïve".encode()), Field(name="x", body=b"y" * 11))]), FORM, LIMITS
     )
     parts = form.parts()

@@ -11,7 +11,7 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, Reply, ask, request
+from recto.testing.client import RUNS, HttpReply, ask, request
 from recto.testing.model_server import Answer, Call
 from tests.api.described import Operation, operations
 from tests.api.forms import FORM, Field, file, form_of
@@ -204,13 +204,13 @@ def filled(alices: Belongings, operation: Operation) -> Iterator[dict[str, str]]
         yield {}
 
 
-def send(alices: Belongings, operation: Operation, path: str, token: str | None) -> Reply:
+def send(alices: Belongings, operation: Operation, path: str, token: str | None) -> HttpReply:
     headers, body = dict(alices.header(name) for name in operation.headers), alices.body(operation)
     media = {"content_type": FORM} if isinstance(body, bytes) else {}
     return request(alices.url, operation.method, path, body, token=token, **headers, **media)
 
 
-def shown(reply: Reply) -> tuple[int, dict[str, str], str]:
+def shown(reply: HttpReply) -> tuple[int, dict[str, str], str]:
     """All of an answer that could tell one thing from another."""
     headers = {name: value for name, value in reply.headers.items() if name not in CLOCKS}
     return reply.status, headers, reply.body.decode()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import CHAT
-from recto.api.access.auth import AuthSettings, Doorman
+from recto.api.access.auth import Authenticator, AuthSettings
 from recto.api.access.gate import GateRules
 from recto.api.bodies import MAX_BYTES
 from recto.api.server import ROUTES, make_api
@@ -283,7 +283,7 @@ async def test_S6_a_bad_wish_for_a_tier_is_refused(api: LocalApi):
 
 
 def test_S6_a_patch_is_described_with_the_nulls_that_forget_and_in_both_media_types():
-    api = make_api(lambda _api: nullcontext(), Doorman(AuthSettings(token="x" * 40)), GateRules())
+    api = make_api(lambda _api: nullcontext(), Authenticator(AuthSettings(token="x" * 40)), GateRules())
     description = load(dump(api.openapi()))
     content = at(description, "paths", PROFILE, "patch", "requestBody", "content")
     assert at(content, "application/json", "example") == PROFILE_BODY

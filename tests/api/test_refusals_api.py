@@ -8,7 +8,7 @@ import pytest
 
 from recto.conversation.json import Json, dump, load
 from recto.ids import new_id
-from recto.testing.client import RUNS, Reply, read_events, request
+from recto.testing.client import RUNS, HttpReply, read_events, request
 from recto.testing.process import ServerProcess
 from tests.api.protocol_examples import PICTURE, TEXT, TOOLS
 from tests.api.wrong_inputs import (
@@ -41,7 +41,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
         yield server.url
 
 
-def post(url: str, body: object) -> Reply:
+def post(url: str, body: object) -> HttpReply:
     return request(url, "POST", RUNS, body)
 
 

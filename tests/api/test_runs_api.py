@@ -20,9 +20,9 @@ from recto.ids import new_id
 from recto.testing.client import (
     RUNS,
     TOKEN,
+    HttpReply,
     Reader,
-    Reply,
-    Sent,
+    SentEvent,
     ask,
     bearer,
     parse_events,
@@ -84,25 +84,25 @@ def connect(url: str) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
 
 
-def post(url: str, body: object, **headers: str) -> Reply:
+def post(url: str, body: object, **headers: str) -> HttpReply:
     return request(url, "POST", RUNS, body, **headers)
 
 
-def get(url: str, path: str, **headers: str) -> Reply:
+def get(url: str, path: str, **headers: str) -> HttpReply:
     return request(url, "GET", f"{RUNS}/{path}", **headers)
 
 
-def finished(url: str, words: str = SUM) -> tuple[str, list[Sent]]:
+def finished(url: str, words: str = SUM) -> tuple[str, list[SentEvent]]:
     """A run that has ended, and its events."""
     run = start(url, ask(words))
     return run, list(read_events(url, run))
 
 
-def events_of(reply: Reply) -> list[Sent]:
+def events_of(reply: HttpReply) -> list[SentEvent]:
     return list(parse_events(line + b"\n" for line in reply.body.split(b"\n")))
 
 
-def assert_problem(reply: Reply, status: int, code: str, words: str) -> None:
+def assert_problem(reply: HttpReply, status: int, code: str, words: str) -> None:
     assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json")
     assert reply.json.keys() == {"type", "title", "status", "detail", "code", "errors"}
     assert (reply.json["status"], reply.json["code"]) == (status, code)
@@ -264,14 +264,14 @@ def test_P2_a_body_without_a_length_has_the_same_limit(url: str):
     assert_problem(reply, 413, "too_large", "RunAgentInput payload exceeds size limit")
 
 
-def chunked(url: str, body: bytes) -> Reply:
+def chunked(url: str, body: bytes) -> HttpReply:
     connection = connect(url)
     pieces = (body[at : at + 8_192] for at in range(0, len(body), 8_192))
     headers = {"transfer-encoding": "chunked", "content-type": "application/json"} | bearer(TOKEN)
     connection.request("POST", RUNS, pieces, headers, encode_chunked=True)
     answer = connection.getresponse()
     headers = {name.lower(): value for name, value in answer.getheaders()}
-    reply = Reply(status=answer.status, headers=headers, body=answer.read())
+    reply = HttpReply(status=answer.status, headers=headers, body=answer.read())
     connection.close()
     return reply
 
@@ -340,7 +340,7 @@ def test_P7_a_reader_that_goes_away_is_no_cancel(slow: Slow):
     run, made = slow.begin()
     stream = read_events(slow.url, run)
     next(stream)
-    cast("Generator[Sent]", stream).close()
+    cast("Generator[SentEvent]", stream).close()
     slow.go.set()
     assert list(read_events(slow.url, run))[-1].event["type"] == "RUN_FINISHED"
     assert not made.disconnected

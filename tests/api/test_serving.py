@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recto.agents.file_input import FileInput
 from recto.api.files import serving
-from recto.api.files.serving import NO_FILE, Outside, Span, Wanted, Whole, names_tag, wanted_range
+from recto.api.files.serving import NO_FILE, ByteRange, Outside, RequestedRange, Whole, names_tag, wanted_range
 from recto.api.files.uploads import UploadRules
 from recto.conversation.attachment import Attachment
 from recto.files.ports import Upload
@@ -46,17 +46,17 @@ async def get(api: LocalApi, url: str, method: str = "GET", **headers: str) -> A
 # Which bytes
 
 
-CASES: list[tuple[str | None, int, Wanted]] = [
+CASES: list[tuple[str | None, int, RequestedRange]] = [
     (None, 10, Whole()),
-    ("bytes=0-0", 10, Span(start=0, end=1)),
-    ("bytes=2-5", 10, Span(start=2, end=6)),
-    ("bytes=2-", 10, Span(start=2, end=10)),
-    ("bytes=2-99", 10, Span(start=2, end=10)),
-    ("bytes=0-99999999999999999999999999999999", 10, Span(start=0, end=10)),
-    ("bytes=-3", 10, Span(start=7, end=10)),
-    ("bytes=-99", 10, Span(start=0, end=10)),
-    ("Bytes=002-003", 10, Span(start=2, end=4)),
-    ("bytes= 2-5 ", 10, Span(start=2, end=6)),
+    ("bytes=0-0", 10, ByteRange(start=0, end=1)),
+    ("bytes=2-5", 10, ByteRange(start=2, end=6)),
+    ("bytes=2-", 10, ByteRange(start=2, end=10)),
+    ("bytes=2-99", 10, ByteRange(start=2, end=10)),
+    ("bytes=0-99999999999999999999999999999999", 10, ByteRange(start=0, end=10)),
+    ("bytes=-3", 10, ByteRange(start=7, end=10)),
+    ("bytes=-99", 10, ByteRange(start=0, end=10)),
+    ("Bytes=002-003", 10, ByteRange(start=2, end=4)),
+    ("bytes= 2-5 ", 10, ByteRange(start=2, end=6)),
     ("bytes=10-", 10, Outside()),
     ("bytes=10-12", 10, Outside()),
     ("bytes=99999999999999999999999999-", 10, Outside()),
@@ -79,14 +79,14 @@ CASES: list[tuple[str | None, int, Wanted]] = [
 
 
 @pytest.mark.parametrize(("header", "size", "wanted"), CASES)
-def test_P9_a_range_is_read_as_the_standard_says(header: str | None, size: int, wanted: Wanted):
+def test_P9_a_range_is_read_as_the_standard_says(header: str | None, size: int, wanted: RequestedRange):
     assert wanted_range(header, size) == wanted
 
 
 @given(header=st.text() | st.from_regex(r"bytes=[0-9]{0,25}-[0-9]{0,25}", fullmatch=True), size=st.integers(0, 10**12))
 def test_P9_whatever_is_asked_for_no_byte_outside_the_file_is_given(header: str, size: int):
     match wanted_range(header, size):
-        case Span(start=start, end=end):
+        case ByteRange(start=start, end=end):
             assert 0 <= start < end <= size
         case Whole() | Outside():
             pass
@@ -96,9 +96,9 @@ def test_P9_whatever_is_asked_for_no_byte_outside_the_file_is_given(header: str,
 def test_P9_a_range_gives_the_bytes_it_names(body: bytes, start: int, length: int):
     wanted = wanted_range(f"bytes={start}-{start + length - 1}", len(body))
     expected = body[start : start + length]
-    assert (body[wanted.start : wanted.end] if isinstance(wanted, Span) else b"") == expected
+    assert (body[wanted.start : wanted.end] if isinstance(wanted, ByteRange) else b"") == expected
     last = wanted_range(f"bytes=-{length}", len(body))
-    assert isinstance(last, Span)
+    assert isinstance(last, ByteRange)
     assert body[last.start : last.end] == body[-length:]
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recto.testing.client import RUNS, Sent, ask, parse_events, read_events, request, start
+from recto.testing.client import RUNS, SentEvent, ask, parse_events, read_events, request, start
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import ALICE, BOB, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_refused
@@ -65,7 +65,7 @@ def silent_readers(server: Scripted, run: str, count: int, token: str = ALICE) -
             one.close()
 
 
-def what_came(one: socket.socket) -> list[Sent]:
+def what_came(one: socket.socket) -> list[SentEvent]:
     """The whole events that reached a reader before its connection was ended."""
     pieces = list[bytes]()
     try:

@@ -15,7 +15,7 @@ from recto.api.users import me
 from recto.conversation.json import Json, load, load_object
 from recto.conversation.log import Entry, RolledBack
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage
-from recto.store.ports import Change, Ending, Lease
+from recto.store.ports import Lease, RunChange, RunEnding
 from tests.api.local_api import Answer, LocalApi, assert_problem, local_api
 from tests.store.suite.samples import NODE, admit, at, lease_of, said
 
@@ -47,7 +47,7 @@ async def begin(api: LocalApi, name: str, thread: str = ONE) -> Lease:
 
 async def talk(api: LocalApi, *entries: Entry, thread: str = ONE, outcome: str = "done") -> Lease:
     lease = await begin(api, f"run of {thread}", thread)
-    await api.store.record(lease, Change(entries=entries, ending=Ending(outcome=outcome)), at(1))
+    await api.store.record(lease, RunChange(entries=entries, ending=RunEnding(outcome=outcome)), at(1))
     return lease
 
 
@@ -155,7 +155,7 @@ async def test_P17_a_title_of_more_than_one_line_or_too_long_is_refused(api: Loc
 
 async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalApi):
     lease = await begin(api, "r1")
-    await api.store.record(lease, Change(events=(b"{}",)), at(1))
+    await api.store.record(lease, RunChange(events=(b"{}",)), at(1))
     heard = api.hub.follow(lease.run, 1, last=None)
     with api.hub.listening(lease.run):
         answer = await api.ask("DELETE", f"{THREADS}/{ONE}")

@@ -13,7 +13,7 @@ from recto.api.threads import history
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Text, ToolMessage, UserMessage
 from recto.conversation.ui.attach_ui import ui_of
-from recto.store.ports import Change, Ending
+from recto.store.ports import RunChange, RunEnding
 from recto.store.threads.cleaning import Retention
 from tests.api.local_api import LocalApi, local_api
 from tests.store.suite.samples import NODE, admit, at, lease_of
@@ -32,7 +32,9 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
         await admit(made.store, "run-1", THREAD)
         (run,) = await made.store.claim(NODE, at(0), 1)
         told = [dump({"type": "STEP"})] * 5
-        await made.store.record(lease_of(run), Change(entries=LOG, ending=Ending(outcome="done"), events=told), at(1))
+        await made.store.record(
+            lease_of(run), RunChange(entries=LOG, ending=RunEnding(outcome="done"), events=told), at(1)
+        )
         yield made
 
 
@@ -81,6 +83,6 @@ async def test_P14_hints_that_say_nothing_make_no_card(api: LocalApi):
     silent = ToolMessage(
         id="t2", time=at(2), tool_call_id="c2", parts=(Text(text=dump({"ui_hints": EMPTY[0]}).decode()),)
     )
-    await api.store.record(lease_of(run), Change(entries=(silent,), ending=Ending(outcome="done")), at(3))
+    await api.store.record(lease_of(run), RunChange(entries=(silent,), ending=RunEnding(outcome="done")), at(3))
     rows = (await api.ask("GET", f"/api/v1/agent/history?threadId={THREAD}")).rows("messages")
     assert {str(row["id"]): bool(row.get("uiSchema")) for row in rows} == {"u": False, "t": True, "t2": False}

@@ -17,7 +17,7 @@ from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
 from recto.api.files import attachments, serving
 from recto.api.files.attachments import ATTACHMENTS
-from recto.api.files.multipart import PIECE, Form, FormLimits
+from recto.api.files.multipart import PIECE, FormLimits, MultipartForm
 from recto.api.files.uploads import BEYOND_BYTES, UploadRules, check_length
 from recto.api.problems import refuse
 from recto.conversation.json import Json, load_object
@@ -282,7 +282,7 @@ async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(api: 
 
 
 def under_way(api: LocalApi, user: str, rules: UploadRules) -> AbstractContextManager[None]:
-    return api.backend.uploading.one_more(user, rules, Form(sent([]), FORM, FormLimits()))
+    return api.backend.uploading.one_more(user, rules, MultipartForm(sent([]), FORM, FormLimits()))
 
 
 async def test_P9_one_user_s_uploads_keep_nobody_else_out(api: LocalApi):

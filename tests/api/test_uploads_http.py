@@ -16,7 +16,7 @@ import pytest
 from recto.api.files.attachments import ATTACHMENTS
 from recto.conversation.json import Json
 from recto.files.storage.blobs import LABEL
-from recto.testing.client import TOKEN, Reply, request
+from recto.testing.client import TOKEN, HttpReply, request
 from recto.testing.process import ServerProcess
 from tests.api.forms import BOUNDARY, FORM, Field, begun, file, form_of
 from tests.api.wrong_inputs import answer_of, connect
@@ -59,7 +59,7 @@ class Uploading:
     def url(self) -> str:
         return self.server.url
 
-    def upload(self, body: bytes, **headers: str) -> Reply:
+    def upload(self, body: bytes, **headers: str) -> HttpReply:
         return request(self.url, "POST", ATTACHMENTS, body, content_type=FORM, **headers)
 
     def rows(self) -> list[Mapping[str, Json]]:
@@ -81,7 +81,7 @@ def uploading(data: Path, **settings: str) -> Generator[Uploading]:
         yield Uploading(server=server, data=data)
 
 
-def entries(reply: Reply) -> list[Mapping[str, Json]]:
+def entries(reply: HttpReply) -> list[Mapping[str, Json]]:
     assert reply.status == 200, reply.body
     return cast("list[Mapping[str, Json]]", reply.json["attachments"])
 
@@ -95,7 +95,7 @@ def text_of(size: int) -> Iterator[bytes]:
     yield f"\r\n--{BOUNDARY}--\r\n".encode()
 
 
-def pour(url: str, pieces: Iterable[bytes]) -> tuple[Reply, int]:
+def pour(url: str, pieces: Iterable[bytes]) -> tuple[HttpReply, int]:
     """Send a form without its length, for as long as the server takes it: the answer, and how much went out."""
     connection, poured = connect(url), 0
     connection.putrequest("POST", ATTACHMENTS)
@@ -146,7 +146,7 @@ def test_P9_whatever_a_file_is_called_it_is_stored_listed_and_served_safely(tmp_
         assert "Traceback" not in here.server.output
 
 
-def fetch(here: Uploading, entry: Mapping[str, Json], **headers: str) -> Reply:
+def fetch(here: Uploading, entry: Mapping[str, Json], **headers: str) -> HttpReply:
     """Read a file by its signed url, as nobody."""
     url = str(entry["url"])
     assert url.startswith(here.url)
@@ -179,7 +179,7 @@ def test_P9_more_uploads_than_may_be_at_once_are_asked_to_come_again(tmp_path: P
         assert entries(asks_until(here, whole, 200))[0]["name"] == "a.txt"
 
 
-def asks_until(here: Uploading, whole: bytes, status: int) -> Reply:
+def asks_until(here: Uploading, whole: bytes, status: int) -> HttpReply:
     until = time.monotonic() + SECONDS
     while (reply := here.upload(whole)).status != status and time.monotonic() < until:
         time.sleep(0.02)

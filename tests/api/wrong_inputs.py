@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from recto.conversation.json import Json, dump
 from recto.ids import new_id
-from recto.testing.client import RUNS, TOKEN, Reply, bearer, request
+from recto.testing.client import RUNS, TOKEN, HttpReply, bearer, request
 
 Body: TypeAlias = dict[str, Json]
 LIMIT = 262_144
@@ -125,14 +125,14 @@ def broken(*rules: Rule) -> bytes:
     return dump(body).ljust(max(rule.size or 0 for rule in rules))
 
 
-def assert_refused(reply: Reply, status: int, detail: str, code: str = "invalid_input") -> None:
+def assert_refused(reply: HttpReply, status: int, detail: str, code: str = "invalid_input") -> None:
     """It is a problem in the one form there is, with just these words."""
     assert (reply.status, reply.json.get("detail")) == (status, detail)
     assert_problem(reply)
     assert reply.json["code"] == code
 
 
-def assert_problem(reply: Reply) -> None:
+def assert_problem(reply: HttpReply) -> None:
     """It is a refusal of what was sent, in the one form there is."""
     assert 400 <= reply.status < 500, reply.body
     assert reply.headers["content-type"] == "application/problem+json"
@@ -155,7 +155,7 @@ def assert_alive(url: str) -> None:
     assert request(url, "POST", RUNS, good()).status == 202
 
 
-def send_chunked(url: str, body: bytes) -> Reply:
+def send_chunked(url: str, body: bytes) -> HttpReply:
     """Send an input that does not say how long it is."""
     pieces = (body[at : at + 8_192] for at in range(0, len(body), 8_192))
     connection = connect(url)
@@ -164,7 +164,7 @@ def send_chunked(url: str, body: bytes) -> Reply:
     return answer_of(connection)
 
 
-def send_part(url: str, part: bytes, length: int) -> Reply:
+def send_part(url: str, part: bytes, length: int) -> HttpReply:
     """Send the beginning of an input that is said to be longer, and no more."""
     connection = connect(url)
     connection.putrequest("POST", RUNS)
@@ -180,9 +180,9 @@ def connect(url: str) -> HTTPConnection:
     return HTTPConnection(address.hostname or "", address.port, timeout=30)
 
 
-def answer_of(connection: HTTPConnection) -> Reply:
+def answer_of(connection: HTTPConnection) -> HttpReply:
     answer = connection.getresponse()
     headers = {name.lower(): value for name, value in answer.getheaders()}
-    reply = Reply(status=answer.status, headers=headers, body=answer.read())
+    reply = HttpReply(status=answer.status, headers=headers, body=answer.read())
     connection.close()
     return reply

@@ -10,7 +10,7 @@ import pytest
 from recto.app.files import (
     Address,
     can_be_reached,
-    make_cabinet,
+    make_file_services,
     make_library,
     make_signer,
     open_files,
@@ -130,7 +130,7 @@ async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, t
     settings = ServerSettings(data=tmp_path, user_files=1)
     signer = make_signer(settings, tmp_path, Address.of(settings))
     storage = await open_files(settings, store, "one")
-    files = make_cabinet(settings, storage, store, signer, make_library(settings)).attachments
+    files = make_file_services(settings, storage, store, signer, make_library(settings)).attachments
     await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), given(b"one"))
     with pytest.raises(FileRefused) as refused:
         await files.receive(Upload(owner="ada", name="b.txt", allowed=ANY), given(b"two"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
-from recto.store.ports import Admission, Admitted, Cancel, Change, Claimant, Ending, Lease, Runs, StoredRun
+from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, RunChange, RunEnding, Runs, StoredRun
 from recto.store.store import Store
 from tests.stored_runs import OWNER, a_store, admit, an_admission, now
 
@@ -45,7 +45,7 @@ class Crew:
             return False
         lease = Lease(run=run.id, thread=run.thread, fence=run.fence)
         outcome = "cancelled" if signal.cancelled.is_set() else "done"
-        await self.store.record(lease, Change(ending=Ending(outcome=outcome)), now())
+        await self.store.record(lease, RunChange(ending=RunEnding(outcome=outcome)), now())
         return True
 
     async def until_told(self, signal: Signal) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from recto.conversation.attachment import Attachment
 from recto.conversation.document import Element
 from recto.files.documents.document_cache import Documents, DocumentSettings
-from recto.files.parsing.ports import Ended, Found, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
 from recto.tools.ports import Document
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
@@ -86,13 +86,19 @@ async def pieces() -> AsyncGenerator[bytes]:
     yield b"bytes"
 
 
-def page(number: int, *texts: str) -> Found:
+def page(number: int, *texts: str) -> FoundElements:
     head = Element(kind="page", text=f"[page {number}]", page=number)
-    return Found(elements=(head, *[Element(kind="paragraph", text=text, page=number) for text in texts]), pages=number)
+    return FoundElements(
+        elements=(head, *[Element(kind="paragraph", text=text, page=number) for text in texts]), pages=number
+    )
 
 
 def pdf(count: int) -> list[Step]:
-    return [Opened(unit="page", page_count=count), *[page(n, f"text of {n}") for n in range(1, count + 1)], Ended()]
+    return [
+        Opened(unit="page", page_count=count),
+        *[page(n, f"text of {n}") for n in range(1, count + 1)],
+        DocumentEnd(),
+    ]
 
 
 def shelf(folder: Path, *steps: Step, settings: DocumentSettings | None = None) -> Shelf:

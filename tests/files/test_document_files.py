@@ -19,7 +19,7 @@ from recto.errors import FileRefused, StorageDown
 from recto.files.documents.cached_document import KeptDocument
 from recto.files.documents.document_cache import DocumentSettings
 from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, KeptFile
-from recto.files.parsing.ports import Ended, Found, Opened
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from recto.ids import new_id
 from tests.files.shelf import ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
 
@@ -108,7 +108,7 @@ async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path
 
 async def test_D3_bytes_that_another_process_deletes_while_they_are_read_leave_nothing(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, Ended())
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, DocumentEnd())
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
@@ -252,7 +252,7 @@ async def test_D3_bytes_that_changed_under_a_reader_are_thrown_away(tmp_path: Pa
 @pytest.mark.parametrize("name", ["text", "elements"])
 async def test_D3_damage_that_reads_like_text_is_not_served(tmp_path: Path, name: str):
     words = [Element(kind="paragraph", text=f"{number:05} " + "words " * 40) for number in range(300)]
-    place = shelf(tmp_path, Opened(), Found(elements=tuple(words)), Ended())
+    place = shelf(tmp_path, Opened(), FoundElements(elements=tuple(words)), DocumentEnd())
     documents = place.open()
     text = await text_in(documents)
     await ended(documents)
@@ -316,7 +316,7 @@ async def test_D3_cleaning_removes_the_old_the_least_used_and_leftovers(tmp_path
 
 async def test_D3_cleaning_leaves_what_is_being_read(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, Ended())
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, DocumentEnd())
     documents = place.open()
     await (await reading(documents)).characters(0, 3)
     place.now += timedelta(days=1)
@@ -351,8 +351,11 @@ def test_F5_windows_and_pages_put_together_are_the_text(
     pages = [[Element(kind="page", text="", page=n), *part] for n, part in enumerate(parts, start=1)]
     before = [Element(kind="note", text="before")] * starts
     elements = [*before, *[one for part in pages for one in part]]
-    found = [Found(elements=tuple(before)), *[Found(elements=tuple(part), pages=n) for n, part in enumerate(pages, 1)]]
-    place = shelf(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, Ended())
+    found = [
+        FoundElements(elements=tuple(before)),
+        *[FoundElements(elements=tuple(part), pages=n) for n, part in enumerate(pages, 1)],
+    ]
+    place = shelf(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, DocumentEnd())
 
     async def check() -> None:
         documents = place.open()
@@ -382,7 +385,7 @@ async def check_document(document: KeptDocument, elements: list[Element], pages:
 
 async def test_D3_half_a_character_is_no_reason_to_fail(tmp_path: Path):
     odd = Element(kind="table", text="a\ud800b", rows=(("\udfff",),))
-    documents = shelf(tmp_path, Opened(), Found(elements=(odd,)), Ended()).open()
+    documents = shelf(tmp_path, Opened(), FoundElements(elements=(odd,)), DocumentEnd()).open()
     assert await text_in(documents) == "a?b"
     assert (await (await reading(documents)).elements(0, 1))[0].rows == (("?",),)
     await ended(documents)
@@ -390,8 +393,8 @@ async def test_D3_half_a_character_is_no_reason_to_fail(tmp_path: Path):
 
 @pytest.mark.full
 async def test_D3_a_window_of_a_large_document_is_read_within_two_milliseconds(tmp_path: Path):
-    piece = Found(elements=tuple([Element(kind="paragraph", text="中文 and words " * 70)] * 50))
-    documents = shelf(tmp_path, Opened(), *[piece] * 1_000, Ended()).open()
+    piece = FoundElements(elements=tuple([Element(kind="paragraph", text="中文 and words " * 70)] * 50))
+    documents = shelf(tmp_path, Opened(), *[piece] * 1_000, DocumentEnd()).open()
     document = await reading(documents)
     extent = await document.whole()
     assert extent.characters > 35_000_000

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recto.conversation.document import Element, text_of
 from recto.files.documents.cached_document import KeptDocument, set_elements
 from recto.files.documents.document_index import MARK_BYTES, Index
-from recto.files.parsing.ports import Ended, Found, Opened
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from tests.files.shelf import ONE, ended, page, pieces, reading, shelf
 
 TEXTS = st.text(alphabet="aé中🙂\n", max_size=12) | st.integers(0, 9_000).map(lambda count: "aé中" * count)
@@ -33,10 +33,13 @@ def test_F5_windows_of_pages_put_together_are_the_pages(
         for n, part in enumerate(texts, start=1)
     ]
     note = (Element(kind="note", text="before"),) * has_note
-    found = [Found(elements=note), *[Found(elements=part, pages=n) for n, part in enumerate(pages, start=1)]]
+    found = [
+        FoundElements(elements=note),
+        *[FoundElements(elements=part, pages=n) for n, part in enumerate(pages, start=1)],
+    ]
     noted = enumerate([(*note, *pages[0]), *pages[1:]], start=1)
     expected = [one for n, part in noted if first <= n <= last for one in part]
-    place = shelf(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, Ended())
+    place = shelf(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, DocumentEnd())
 
     async def check() -> None:
         documents = place.open()
@@ -63,8 +66,8 @@ async def check_pages(document: KeptDocument, first: int, last: int, expected: l
 
 async def test_F5_the_beginning_of_a_page_is_there_before_its_end(tmp_path: Path):
     gate = asyncio.Event()
-    half = Found(elements=page(2, "half").elements)
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), half, gate, Found(pages=2), Ended())
+    half = FoundElements(elements=page(2, "half").elements)
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), half, gate, FoundElements(pages=2), DocumentEnd())
     documents = place.open()
     document = await reading(documents)
     begun = await document.pages(2, 2, 2, 6)
@@ -82,7 +85,9 @@ async def test_F5_the_beginning_of_a_page_is_there_before_its_end(tmp_path: Path
 
 
 async def test_F5_nobody_waits_for_elements_of_pages_that_a_text_does_not_have(tmp_path: Path):
-    documents = shelf(tmp_path, Opened(), Found(elements=(Element(kind="text", text="abc"),)), asyncio.Event()).open()
+    documents = shelf(
+        tmp_path, Opened(), FoundElements(elements=(Element(kind="text", text="abc"),)), asyncio.Event()
+    ).open()
     document = await reading(documents)
     await document.characters(0, 3)
     assert not (await document.page_elements(1, 1, 0, 5)).elements

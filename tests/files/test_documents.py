@@ -13,7 +13,7 @@ from recto.conversation.document import Element, Excerpt, Extent, text_of
 from recto.errors import FileRefused, StorageDown
 from recto.files.documents.document_cache import Documents, DocumentSettings
 from recto.files.parsing.pool.parser_pool import Parsers
-from recto.files.parsing.ports import Ended, Failed, Found, Opened
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Opened
 from tests.files.shelf import NOON, ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
 
 DOCUMENTS = Path(__file__).resolve().parents[1] / "documents"
@@ -21,7 +21,7 @@ DOCUMENTS = Path(__file__).resolve().parents[1] / "documents"
 
 async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, Opened(unit="page", page_count=300), page(1, "first"), gate, page(2, "last"), Ended())
+    place = shelf(tmp_path, Opened(unit="page", page_count=300), page(1, "first"), gate, page(2, "last"), DocumentEnd())
     documents = place.open()
     document = await reading(documents)
     first = await document.pages(1, 1)
@@ -46,7 +46,7 @@ async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
 
 async def test_F5_a_page_is_done_when_the_next_begins(tmp_path: Path):
     gate = asyncio.Event()
-    both = Found(elements=(*page(1, "a").elements, *page(2, "b").elements))
+    both = FoundElements(elements=(*page(1, "a").elements, *page(2, "b").elements))
     documents = shelf(tmp_path, Opened(unit="page"), both, gate).open()
     document = await reading(documents)
     assert (await document.pages(1, 1)).text == "[page 1]\n\na"
@@ -80,7 +80,7 @@ async def test_D3_all_who_ask_share_one_reading_which_goes_on_when_they_are_gone
 
 async def test_D3_nobody_has_to_wait_for_a_reading_to_go_on(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, page(2, "b"), Ended())
+    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, page(2, "b"), DocumentEnd())
     documents = place.open()
     assert (await (await reading(documents)).characters(0, 4)).text == "[pag"
     gate.set()
@@ -267,7 +267,9 @@ async def test_F5_what_a_document_does_not_have_is_empty(tmp_path: Path):
 
 
 async def test_F5_a_text_has_no_pages_and_nobody_waits_for_them(tmp_path: Path):
-    documents = shelf(tmp_path, Opened(), Found(elements=(Element(kind="text", text="abc"),)), asyncio.Event()).open()
+    documents = shelf(
+        tmp_path, Opened(), FoundElements(elements=(Element(kind="text", text="abc"),)), asyncio.Event()
+    ).open()
     document = await reading(documents)
     assert (await document.characters(0, 3)).text == "abc"
     assert (await document.pages(1, 1)).text == ""

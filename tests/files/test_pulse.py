@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from recto.errors import StorageDown
-from recto.files.storage.storage_health import HOLDS_SECONDS, Pulse
+from recto.files.storage.storage_health import HOLDS_SECONDS, StorageHealth
 
 
 class Patient:
@@ -24,8 +24,8 @@ class Patient:
         if self.problem:
             raise StorageDown(problem=self.problem)
 
-    def pulse(self, wait: float = 10.0) -> Pulse:
-        return Pulse(self.probe, wait=wait, clock=lambda: self.now)
+    def pulse(self, wait: float = 10.0) -> StorageHealth:
+        return StorageHealth(self.probe, wait=wait, clock=lambda: self.now)
 
 
 async def test_C3_a_storage_in_order_is_not_asked_again_for_some_seconds():

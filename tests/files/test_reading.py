@@ -11,7 +11,7 @@ from recto import read_document
 from recto.conversation.document import Extent, text_of
 from recto.errors import FileRefused
 from recto.files.documents.read_document import Reading, read_with
-from recto.files.parsing.ports import Failed, Found, Opened, ParseLimits
+from recto.files.parsing.ports import Failed, FoundElements, Opened, ParseLimits
 from recto.files.types.file_type import format_of
 from tests.files import heads
 from tests.files.shelf import Script, page, pdf
@@ -102,7 +102,7 @@ async def test_F5_nothing_after_the_last_page_that_is_wanted_is_waited_for():
 
 
 async def test_D9_a_text_without_pages_is_read_to_its_end_whatever_page_is_wanted():
-    script = Script(steps=[Opened(), *[Found(elements=page(1, "a").elements, pages=9)] * 2, *pdf(0)])
+    script = Script(steps=[Opened(), *[FoundElements(elements=page(1, "a").elements, pages=9)] * 2, *pdf(0)])
     document = await read_with(script, Reading(source=b"words", last_page=1))
     assert len(document.elements) == 4
 

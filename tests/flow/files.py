@@ -19,10 +19,10 @@ from recto.conversation.log import Entry
 from recto.conversation.messages import UserMessage
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.store.ports import Admission, Change, Claimant, Ending, Lease
+from recto.store.ports import Admission, Claimant, Lease, RunChange, RunEnding
 from recto.store.store import open_store
 from recto.testing.answer_bytes import PATHS
-from recto.testing.client import RUNS, Reply, Sent, parse_events, request
+from recto.testing.client import RUNS, HttpReply, SentEvent, parse_events, request
 from recto.testing.model_server import Answer, ModelServer, Request
 from tests.api.forms import FORM, Field, form_of
 from tests.flow.stage import assert_calls_were_stored_as_sent
@@ -64,7 +64,7 @@ class Turn:
     """What a turn was told as, and what the model was sent in it."""
 
     body: Mapping[str, Json]
-    events: Sequence[Sent]
+    events: Sequence[SentEvent]
     requests: Sequence[Request]
 
     @property
@@ -169,7 +169,7 @@ class FileWorld(ServerHere):
 
     # What clients do
 
-    def ask(self, method: str, path: str, body: object = None, *, token: str = ANN, **headers: str) -> Reply:
+    def ask(self, method: str, path: str, body: object = None, *, token: str = ANN, **headers: str) -> HttpReply:
         return request(self.url, method, path, body, token=token, **headers)
 
     def upload(self, *files: Field, agent: str = "en-openai", token: str = ANN) -> list[Mapping[str, Json]]:
@@ -177,7 +177,7 @@ class FileWorld(ServerHere):
         assert reply.status == 200, reply.body
         return rows(reply.json["attachments"])
 
-    def post(self, body: Mapping[str, Json], token: str = ANN) -> Reply:
+    def post(self, body: Mapping[str, Json], token: str = ANN) -> HttpReply:
         return self.ask("POST", RUNS, body, token=token)
 
     def say(self, talk: Talk, content: Json, *answers: Answer, **rest: Json) -> Turn:
@@ -204,7 +204,7 @@ class FileWorld(ServerHere):
         """Nothing that was sent is stored any more."""
         self._sent.clear()
 
-    def get(self, url: str) -> Reply:
+    def get(self, url: str) -> HttpReply:
         """What is behind a url, for anybody."""
         return request(self.url, "GET", url.removeprefix(self.url), token=None)
 
@@ -247,7 +247,7 @@ class FileWorld(ServerHere):
         try:
             run = (await store.admit(admission, who)).run
             lease = Lease(run=run.id, thread=thread, fence=run.fence)
-            await store.record(lease, Change(entries=entries, entered=True, ending=Ending(outcome="done")), now)
+            await store.record(lease, RunChange(entries=entries, entered=True, ending=RunEnding(outcome="done")), now)
         finally:
             await store.close()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from recto.conversation.json import Json, dump, load_object
-from recto.testing.client import Sent
+from recto.testing.client import SentEvent
 from recto.testing.model_server import Answer, Call
 from tests.flow.files import ANN, FileWorld, Turn
 
@@ -168,7 +168,7 @@ def tools_of(turn: Turn, number: int) -> list[str]:
     return [str(tool["function"]["name"]) for tool in offered]
 
 
-def result_of(events: Sequence[Sent], number: int = 0) -> Mapping[str, Json]:
+def result_of(events: Sequence[SentEvent], number: int = 0) -> Mapping[str, Json]:
     """What a tool answered, by the order of the results."""
     found = [sent.event for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
     return load_object(str(found[number]["content"])) or {}

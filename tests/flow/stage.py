@@ -22,7 +22,7 @@ from recto.store.log.entries import kind_of_entry
 from recto.store.ports import StoredCall
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
-from recto.testing.client import Sent
+from recto.testing.client import SentEvent
 from recto.testing.model_server import Answer, Call, ModelServer, Request, Script
 from recto.testing.process import ServerProcess, free_port
 
@@ -171,7 +171,7 @@ def without_clock(body: bytes) -> Json:
     return load(CLOCK.sub("# Current time", body.decode().replace("\\n", "\n")).replace("\n", "\\n"))
 
 
-def told(events: Sequence[Sent]) -> dict[str, list[str]]:
+def told(events: Sequence[SentEvent]) -> dict[str, list[str]]:
     """Messages put together from a stream as a client does it: text, calls, results; what was discarded is gone."""
     texts: dict[str, str] = {}
     parents: dict[str, str] = {}

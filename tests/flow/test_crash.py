@@ -12,7 +12,7 @@ import pytest
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
 from recto.ids import new_id
-from recto.testing.client import Reader, Sent, ask, read_events, start
+from recto.testing.client import Reader, SentEvent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import NotStarted
 from tests.flow.stage import BETWEEN, Stage, a_note_then_an_answer, story, told, told_by, without_clock
@@ -64,7 +64,7 @@ def try_to_start(url: str, body: Mapping[str, Json]) -> bool:
     return True
 
 
-def assert_whole(stage: Stage, body: Mapping[str, Json], events: Sequence[Sent]) -> Sequence[Entry]:
+def assert_whole(stage: Stage, body: Mapping[str, Json], events: Sequence[SentEvent]) -> Sequence[Entry]:
     """What every crash must leave: a gap-free stream that can be read again, telling exactly what the log has."""
     assert [sent.number for sent in events] == list(range(1, len(events) + 1))
     assert list(read_events(stage.url, str(body["runId"]))) == list(events)

@@ -10,7 +10,7 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, TOKEN, Reply, ask, parse_events, request
+from recto.testing.client import RUNS, TOKEN, HttpReply, ask, parse_events, request
 from recto.testing.model_server import Answer, ModelServer
 from tests.api.forms import FORM, file, form_of
 from tests.api.protocol_examples import PICTURE
@@ -39,19 +39,19 @@ class DefaultServer(ServerHere):
         # A machine in Kathmandu: no zone else is so far from UTC.
         self.begin({**ours, "OPENAI_BASE_URL": self.model.url, "OPENAI_API_KEY": "sk-1", "TZ": "Asia/Kathmandu"})
 
-    def ask(self, method: str, path: str, body: object = None, **headers: str) -> Reply:
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> HttpReply:
         return request(self.url, method, path, body, **headers)
 
-    def answering(self, reply: Reply) -> str:
+    def answering(self, reply: HttpReply) -> str:
         """The agent of a run that was streamed, once it has ended well."""
         events = [sent.event for sent in parse_events(iter(reply.body.splitlines(keepends=True)))]
         assert events[-1]["type"] == "RUN_FINISHED", reply.body
         return str(self.ask("GET", f"{RUNS}/{events[0]['runId']}").json["agent"])
 
-    def run(self, body: object) -> Reply:
+    def run(self, body: object) -> HttpReply:
         return self.ask("POST", RUNS, body, accept="text/event-stream")
 
-    def offset(self, reply: Reply) -> timedelta:
+    def offset(self, reply: HttpReply) -> timedelta:
         """How far from UTC the time was that the model was told in a turn."""
         self.answering(reply)
         found = TIME.search(str(server_words(self.model.requests[-1].page)))
@@ -59,7 +59,7 @@ class DefaultServer(ServerHere):
         ahead = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) - datetime.now(UTC)
         return timedelta(minutes=15 * round(ahead / timedelta(minutes=15)))
 
-    def chat(self, **body: Json) -> Reply:
+    def chat(self, **body: Json) -> HttpReply:
         return self.ask("POST", "/api/v1/chat", body)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
+from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_answers import DONE
 from recto.testing.model_server import Answer, Call, Request, render
 from recto.testing.postgres import postgres_server
@@ -54,7 +54,7 @@ def answer_with_call(place: int, cut_at: int | None = None) -> Answer:
     return Answer(text="I write it down.", calls=(call,), cut_at=cut_at)
 
 
-def together(stage: Stage, bodies: Sequence[Mapping[str, Json]]) -> list[list[Sent]]:
+def together(stage: Stage, bodies: Sequence[Mapping[str, Json]]) -> list[list[SentEvent]]:
     with ThreadPoolExecutor(READERS) as pool:
         return list(pool.map(run, repeat(stage.url), bodies))
 

@@ -10,7 +10,7 @@ from recto.cli.server_settings import load_settings
 from recto.conversation.json import Json, dump, load, load_object
 from recto.conversation.messages import AssistantMessage, File, Key, ToolMessage
 from recto.ids import new_id
-from recto.testing.client import Sent, read_events
+from recto.testing.client import SentEvent, read_events
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.files.heads import JPEG, MP3, PNG
@@ -51,7 +51,7 @@ def with_files(world: FileWorld, talk: Talk, *files: Mapping[str, Json]) -> str:
     return world.response_id(talk.thread)
 
 
-def arguments_in(events: Sequence[Sent]) -> list[str]:
+def arguments_in(events: Sequence[SentEvent]) -> list[str]:
     """The arguments of calls as readers got them, event by event."""
     return [str(sent.event["delta"]) for sent in events if sent.event["type"] == "TOOL_CALL_ARGS"]
 

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
+from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
 from tests.flow.stage import Stage, story, told, told_by
@@ -58,11 +58,11 @@ def note(text: str, id: str = "c1") -> Call:
     return Call(name="note", arguments=f'{{"text": "{text}"}}', id=id)
 
 
-def last(events: Sequence[Sent]) -> Mapping[str, Json]:
+def last(events: Sequence[SentEvent]) -> Mapping[str, Json]:
     return events[-1].event
 
 
-def played(stage: Stage, words: str, thread: str = "") -> tuple[list[Sent], list[tuple[str, str]]]:
+def played(stage: Stage, words: str, thread: str = "") -> tuple[list[SentEvent], list[tuple[str, str]]]:
     body = ask(words, thread=thread)
     events = run(stage.url, body)
     log = stage.log(str(body["threadId"]))

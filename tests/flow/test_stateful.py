@@ -25,7 +25,7 @@ from recto.conversation.json import Json, load_object
 from recto.ids import new_id
 from recto.store.store import open_store
 from recto.store.threads.cleaning import Retention
-from recto.testing.client import RUNS, Reply, Sent, ask, read_events, request
+from recto.testing.client import RUNS, HttpReply, SentEvent, ask, read_events, request
 from tests.flow.world import SECRET, Row, World, wait_until
 
 pytestmark = pytest.mark.full
@@ -147,7 +147,7 @@ class Server(RuleBasedStateMachine):
 
     # Asking
 
-    def ask(self, user: str, method: str, path: str, body: Json = None) -> Reply:
+    def ask(self, user: str, method: str, path: str, body: Json = None) -> HttpReply:
         return request(self.world.url, method, path, body, token=self.tokens[user])
 
     def other(self, user: str) -> str:
@@ -199,7 +199,7 @@ class Server(RuleBasedStateMachine):
 
     # Runs
 
-    def post(self, user: str, thread: str, body: dict[str, Json]) -> Reply:
+    def post(self, user: str, thread: str, body: dict[str, Json]) -> HttpReply:
         """Start a run, and know it from then on."""
         talk = self.threads.get(thread) or Conversation(id=thread, owner=user)
         if talk.owner == user:
@@ -280,7 +280,7 @@ class Server(RuleBasedStateMachine):
             last = cast("int", row["lastEventId"])
             self.hear(run, dice.other % (last + 1), last)
 
-    def hear(self, run: Known, after: int, last: int) -> list[Sent]:
+    def hear(self, run: Known, after: int, last: int) -> list[SentEvent]:
         """Events behind a number, up to one that is there. They are what was told before."""
         stream = read_events(self.world.url, run.task, after, token=self.tokens[run.user])
         heard = list(stream) if run.ended else list(islice(stream, last - after))

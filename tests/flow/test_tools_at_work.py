@@ -10,7 +10,7 @@ import pytest
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolMessage, texts_of
 from recto.conversation.next_step import INVALID_ARGUMENTS
-from recto.testing.client import RUNS, Reader, Sent, ask, request, run, start
+from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Script
 from recto.testing.process import ServerProcess
 from recto.worker.tools.run_tools import INTERRUPTED, STOPPED
@@ -99,7 +99,7 @@ def pick(arguments: str, id: str) -> Call:
     return Call(name="pick_colour", arguments=arguments, id=id)
 
 
-def last(events: Sequence[Sent]) -> Mapping[str, Json]:
+def last(events: Sequence[SentEvent]) -> Mapping[str, Json]:
     return events[-1].event
 
 
@@ -138,7 +138,7 @@ def test_P8_cancel_leaves_a_tool_behind_that_does_not_heed_it_and_the_model_is_t
         assert server.stop(STOP_SECONDS) == 0
 
 
-def cancelled(stage: Stage, body: Mapping[str, Json]) -> tuple[Sequence[Sent], float]:
+def cancelled(stage: Stage, body: Mapping[str, Json]) -> tuple[Sequence[SentEvent], float]:
     """A run that is cancelled once its tool is at work: what was told, and how long the end took."""
     start(stage.url, body)
     wait_for(stage.agent / "begun")

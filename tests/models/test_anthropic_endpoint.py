@@ -20,7 +20,7 @@ from recto.conversation.messages import (
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, ReasoningDelta, TextDelta, Usage, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
 from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
@@ -72,7 +72,7 @@ def letters(deltas: list[Delta]) -> list[tuple[str, str]]:
                 apart.append(("call", delta.id))
             case Used():
                 pass
-            case Ended():
+            case ReplyEnd():
                 apart.append(("ended", delta.finish))
     return apart
 
@@ -80,7 +80,7 @@ def letters(deltas: list[Delta]) -> list[tuple[str, str]]:
 def message_of(deltas: list[Delta]) -> AssistantMessage:
     """The reply as the log has it: state, words, calls."""
     ended = deltas[-1]
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ReplyEnd)
     words = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
     written = [delta for delta in deltas if isinstance(delta, CallDelta)]
     calls = [
@@ -121,7 +121,7 @@ async def test_a_reply_comes_as_deltas_and_one_end():
         CallDelta(index=1, arguments="{}"),
     ]
     ended = found[-1]
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ReplyEnd)
     assert (ended.finish, ended.usage) == ("tool_calls", THINKING.usage)
     assert [(state.name, load(state.data)) for state in ended.state] == [
         ("thinking", {"type": "thinking", "thinking": "Let me think.", "signature": "c2lnbmVk+/=="}),
@@ -189,7 +189,7 @@ async def test_a_stream_cut_at_any_byte_is_cut_off_or_whole_and_never_wrong():
             try:
                 await deltas_of(model, into=found)
             except ModelCutOff:
-                assert not any(isinstance(delta, Ended) for delta in found)
+                assert not any(isinstance(delta, ReplyEnd) for delta in found)
                 assert whole[: len(letters(found))] == letters(found), f"cut at {place}"
             else:
                 assert letters(found) == whole
@@ -213,7 +213,7 @@ async def test_an_error_in_the_middle_of_a_stream_is_the_error_it_means(fault: t
         await deltas_of(model_at(server.root), into=found)
     assert type(caught.value) is kind
     assert letters(found) == [("TextDelta", letter) for letter in "a b"][: len(letters(found))]
-    assert not any(isinstance(delta, Ended) for delta in found)
+    assert not any(isinstance(delta, ReplyEnd) for delta in found)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ async def test_a_wrong_key_is_told_by_its_setting():
 @pytest.mark.asyncio
 async def test_a_reply_that_did_not_end_by_itself_says_how_it_ended(reason: str, finish: str):
     ended = (await answered(Answer(text="a", finish=reason)))[-1]
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ReplyEnd)
     assert ended.finish == finish
 
 
@@ -270,4 +270,4 @@ async def test_a_reply_that_did_not_end_by_itself_says_how_it_ended(reason: str,
 async def test_a_server_that_does_not_stream_is_understood():
     body = b'{"type":"message","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn"}'
     answer = Answer(body=body, headers=(("Content-Type", "application/json"),))
-    assert await answered(answer) == [TextDelta(text="Hi"), Ended(finish="stop")]
+    assert await answered(answer) == [TextDelta(text="Hi"), ReplyEnd(finish="stop")]

@@ -11,7 +11,7 @@ from recto.conversation.messages import Opaque, Text, ToolCall
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelUnreachable, PageTooLong
 from recto.models.anthropic_messages import MessagesReader, read_usage
 from recto.models.deltas import join_deltas
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
 from recto.models.sse import EventReader
 from recto.testing.model_server import Answer, Call, render
 
@@ -64,9 +64,9 @@ def test_the_tokens_of_the_prompt_are_known_before_the_first_word():
     assert list(silent.read(dump({"type": "message_start", "message": {}}).decode())) == []
 
 
-def ended(events: Iterable[Mapping[str, Json]]) -> Ended:
+def ended(events: Iterable[Mapping[str, Json]]) -> ReplyEnd:
     last = read(events)[-1]
-    assert isinstance(last, Ended)
+    assert isinstance(last, ReplyEnd)
     return last
 
 
@@ -79,7 +79,7 @@ def test_words_come_as_they_are_said():
     assert read([START, {"type": "ping"}, *says(0, "Hi", " you"), stops(), STOP]) == [
         TextDelta(text="Hi"),
         TextDelta(text=" you"),
-        Ended(finish="stop", usage=Usage(input=3, output=2)),
+        ReplyEnd(finish="stop", usage=Usage(input=3, output=2)),
     ]
 
 
@@ -87,7 +87,7 @@ def test_thinking_is_shown_and_its_signed_block_kept_verbatim():
     assert read([START, *thinks(0, "hm", "sig=="), *says(1, "So."), stops(), STOP]) == [
         ReasoningDelta(text="hm"),
         TextDelta(text="So."),
-        Ended(finish="stop", usage=Usage(input=3, output=2), state=(thought("hm", "sig=="),)),
+        ReplyEnd(finish="stop", usage=Usage(input=3, output=2), state=(thought("hm", "sig=="),)),
     ]
 
 
@@ -113,7 +113,7 @@ def test_thinking_that_shows_nothing_is_kept_all_the_same():
     ]
     assert read([*events, ends(0), *says(1, "So."), stops(), STOP]) == [
         TextDelta(text="So."),
-        Ended(finish="stop", usage=Usage(input=3, output=2), state=(thought(""),)),
+        ReplyEnd(finish="stop", usage=Usage(input=3, output=2), state=(thought(""),)),
     ]
 
 
@@ -145,7 +145,7 @@ def test_calls_in_parallel_are_told_apart():
         CallDelta(index=0, arguments=":1}"),
         CallStarted(index=1, id="toolu_b", name="read"),
         CallDelta(index=1, arguments='{"b":2}'),
-        Ended(finish="tool_calls", usage=Usage(input=3, output=2)),
+        ReplyEnd(finish="tool_calls", usage=Usage(input=3, output=2)),
     ]
 
 
@@ -231,7 +231,7 @@ def test_a_server_that_does_not_stream_is_understood():
         TextDelta(text="Hi"),
         CallStarted(index=0, id="x", name="look"),
         CallDelta(index=0, arguments="{}"),
-        Ended(finish="tool_calls", usage=Usage(input=1, output=2), state=(thought("hm"),)),
+        ReplyEnd(finish="tool_calls", usage=Usage(input=1, output=2), state=(thought("hm"),)),
     ]
 
 
@@ -352,6 +352,6 @@ KINDS = [
 )
 def test_whatever_a_server_sends_is_a_reply_or_a_model_error(events: list[Mapping[str, Json]]):
     try:
-        assert isinstance(read(events)[-1], Ended)
+        assert isinstance(read(events)[-1], ReplyEnd)
     except ModelError:
         return

@@ -9,7 +9,7 @@ from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 from recto.conversation.json import load
 from recto.models.endpoint import Endpoint, EndpointModel
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.testing.model_server import Answer, Call, ModelServer, failure
 
@@ -61,7 +61,7 @@ def test_the_official_client_and_our_reader_read_the_same_reply(answer: Answer):
     calls = [(block.id, block.name, block.input) for block in message.content if isinstance(block, ToolUseBlock)]
     assert calls == calls_of(ours)
     ended = ours[-1]
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ReplyEnd)
     assert ended.finish == ENDINGS[str(message.stop_reason)]
     assert ended.usage == answer.usage == usage_of(message)
 
@@ -71,7 +71,7 @@ def test_the_official_client_would_send_back_the_very_blocks_we_keep(answer: Ans
     with ModelServer([answer, answer]) as server:
         message = ask(server)
         ended = asyncio.run(read(server))[-1]
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ReplyEnd)
     kinds = ("thinking", "redacted_thinking")
     theirs = [block.model_dump(exclude_none=True) for block in message.content if block.type in kinds]
     assert theirs == [load(state.data) for state in ended.state]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.models.deltas import join_deltas
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta
 
 WORDS = st.text(min_size=1, max_size=5)
 DELTAS: st.SearchStrategy[list[Delta]] = st.lists(
@@ -13,7 +13,7 @@ DELTAS: st.SearchStrategy[list[Delta]] = st.lists(
         st.builds(ReasoningDelta, text=WORDS),
         st.builds(CallDelta, index=st.integers(0, 2), arguments=WORDS),
         st.builds(CallStarted, index=st.integers(0, 2), id=WORDS, name=WORDS),
-        st.just(Ended(finish="stop")),
+        st.just(ReplyEnd(finish="stop")),
     )
 )
 

@@ -9,7 +9,7 @@ from recto.agents.agent import Sampling
 from recto.conversation.json import Json
 from recto.models.demo.demo import DemoModel
 from recto.models.demo.words import find_sum
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, TextDelta
+from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReplyEnd, TextDelta
 from recto.page.prompt.summarise import INSTRUCTIONS
 
 BOTH = ("calculator", "current_time")
@@ -78,7 +78,7 @@ def test_arithmetic_is_found_in_words(words: str, expression: str | None):
 
 def test_arithmetic_is_given_to_the_calculator():
     deltas = stream(page(user("what is 12*7?")))
-    assert [type(delta) for delta in deltas] == [CallStarted, CallDelta, Ended]
+    assert [type(delta) for delta in deltas] == [CallStarted, CallDelta, ReplyEnd]
     assert calls_of(page(user("what is 12*7?"))) == [("calculator", '{"expression":"12*7"}')]
 
 
@@ -93,7 +93,7 @@ def test_both_are_called_at_once_under_different_ids():
     assert [(call.index, call.name) for call in started] == [(0, "calculator"), (1, "current_time")]
     assert len({call.id for call in started}) == 2
     end = deltas[-1]
-    assert isinstance(end, Ended)
+    assert isinstance(end, ReplyEnd)
     assert end.finish == "tool_calls"
 
 
@@ -168,7 +168,7 @@ def test_it_streams_in_small_pieces_and_ends_with_usage():
     deltas = stream(page(user("讲讲茶 please")))
     assert len(deltas) > 20
     end = deltas[-1]
-    assert isinstance(end, Ended)
+    assert isinstance(end, ReplyEnd)
     assert end.finish == "stop"
     assert end.usage
     assert end.usage.input > 0

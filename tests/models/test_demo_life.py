@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recto.conversation.json import Json
 from recto.models.demo.life import life_in
 from recto.models.demo.told import ASK_LIFE, CARE, ENTERED, GOES_ON, READS_OUT
-from recto.skills.known import Known
+from recto.skills.known import KnownData
 from tests.models.test_demo import user
 from tests.models.test_demo_skills import Scene, calls, done, text
 
@@ -17,7 +17,7 @@ SAVE = "save_life_context"
 TAKES: dict[str, dict[str, Json]] = {name: {} for name in ("stage", "industry", "goal", "concerns", "notes")}
 IN_CAREER = Scene(skill="career")
 LIFE: dict[str, Json] = {"stage": "在职", "goal": "转行", "concerns": ["转行", "迷茫"]}
-KNOWN = replace(IN_CAREER, known=Known(profile={"life_context": LIFE}))
+KNOWN = replace(IN_CAREER, known=KnownData(profile={"life_context": LIFE}))
 LIFE_READ = f"{READS_OUT['zh']}\n- 处境：在职\n- 目标：转行\n- 困扰：转行、迷茫\n{GOES_ON['zh']}"
 
 

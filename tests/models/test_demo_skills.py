@@ -16,8 +16,8 @@ from recto.models.demo.words import reply_to
 from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
 from recto.skills.directory import use_skill_offer
-from recto.skills.expert import Expertise, expert
-from recto.skills.known import Known
+from recto.skills.expert import ExpertInput, expert
+from recto.skills.known import KnownData
 from recto.skills.skill import Skill
 from recto.skills.sop import Missing, Sop, SopStep
 from tests.models.test_demo import called, result, user
@@ -104,7 +104,7 @@ class Scene:
     """Where a thread is: the skill at work, what is known of the user, the tools beside those of the skill."""
 
     skill: str = ""
-    known: Known = Known()
+    known: KnownData = KnownData()
     locale: str = "zh"
     tools: tuple[str, ...] = ()
     schemas: Mapping[str, Json] = field(default_factory=lambda: SCHEMAS)
@@ -124,12 +124,12 @@ class Scene:
         if not self.skill:
             return "# Vibe\n\n你是 Vibe。"
         skill = next((one for one in self.skills if one.name == self.skill), SKILLS[self.skill])
-        return render(expert(skill, self.known, Expertise(locale=self.locale)).prompt, self.locale)
+        return render(expert(skill, self.known, ExpertInput(locale=self.locale)).prompt, self.locale)
 
 
 SELECT = Scene()
 IN_BAZI = Scene(skill="bazi")
-KNOWN = Known(profile={"birth_info": BIRTH}, skill_data={"bazi": CHART})
+KNOWN = KnownData(profile={"birth_info": BIRTH}, skill_data={"bazi": CHART})
 READY = Scene(skill="bazi", known=KNOWN)
 
 
@@ -266,7 +266,7 @@ def test_S3_what_a_form_still_lacks_is_asked_for():
 
 
 def test_S6_a_known_birth_is_computed_and_a_known_chart_is_not_computed_again():
-    born = replace(IN_BAZI, known=Known(profile={"birth_info": BIRTH}))
+    born = replace(IN_BAZI, known=KnownData(profile={"birth_info": BIRTH}))
     assert calls(born, user("八字"), *ACTIVATED) == [("compute_bazi", {})]
     assert text(READY, user("八字"), *ACTIVATED) == CHART_READ
 
@@ -277,7 +277,7 @@ def test_S4_the_next_turn_goes_on_with_what_the_system_prompt_has(words: str):
 
 
 def test_S7_a_chart_of_another_birth_is_computed_anew():
-    moved = Known(profile={"birth_info": {**BIRTH, "time": "20:00"}}, skill_data={"bazi": CHART})
+    moved = KnownData(profile={"birth_info": {**BIRTH, "time": "20:00"}}, skill_data={"bazi": CHART})
     assert calls(replace(READY, known=moved), user("继续")) == [("compute_bazi", {})]
     corrected = user("说错了，我出生于1991-05-04")
     assert calls(READY, corrected) == [("collect_birth_info", {"date": "1991-05-04"})]
@@ -357,7 +357,7 @@ def test_S10_tarot_draws_three_cards_and_reads_them_out_and_draws_again_only_whe
     activated = done("use_skill", {"status": "activated", "skill": "tarot"}, {"skill": "tarot"}, "a")
     assert calls(scene, user("塔罗"), *activated) == [("draw_tarot", {"spread": "three"})]
     drawn = done("draw_tarot", {"status": "drawn", **DRAW}, {"spread": "three"})
-    kept = replace(scene, known=Known(skill_data={"tarot": {"last": DRAW, "history": [DRAW]}}))
+    kept = replace(scene, known=KnownData(skill_data={"tarot": {"last": DRAW, "history": [DRAW]}}))
     assert text(kept, user("塔罗"), *activated, *drawn) == CARDS_READ
     assert text(kept, user("继续")) == CARDS_READ
     assert calls(kept, user("再抽一次")) == [("draw_tarot", {"spread": "three"})]
@@ -365,7 +365,7 @@ def test_S10_tarot_draws_three_cards_and_reads_them_out_and_draws_again_only_whe
 
 
 def test_S4_a_wish_for_the_skill_at_work_wins_over_what_the_question_is_about():
-    kept = Scene(skill="tarot", known=Known(skill_data={"tarot": {"last": DRAW}}))
+    kept = Scene(skill="tarot", known=KnownData(skill_data={"tarot": {"last": DRAW}}))
     assert calls(kept, user("再抽一次：我该不该换工作")) == [("draw_tarot", {"spread": "three"})]
     assert calls(kept, user("draw again: should I change my job?")) == [("draw_tarot", {"spread": "three"})]
     assert calls(kept, user("不抽了，我该不该换工作")) == [("use_skill", {"skill": "career"})]

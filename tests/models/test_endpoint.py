@@ -12,7 +12,7 @@ from recto.conversation.messages import Opaque
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel, Timeouts
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Model, ReasoningDelta, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.testing.model_server import Answer, Call, ModelServer, events, failure, render
 
 BODY = '{"model":"m",  "messages":[{"role":"user","content":"好"}]}'.encode()
@@ -61,7 +61,7 @@ async def test_a_reply_comes_as_deltas_and_one_end():
     assert await answered(answer) == [
         ReasoningDelta(text="hm"),
         TextDelta(text="Hi you"),
-        Ended(finish="stop", usage=Usage(input=9, output=3, cached=4, reasoning=1), state=(state,)),
+        ReplyEnd(finish="stop", usage=Usage(input=9, output=3, cached=4, reasoning=1), state=(state,)),
     ]
 
 
@@ -120,12 +120,12 @@ async def test_a_stream_cut_at_any_byte_never_ends_as_if_it_were_whole():
             with pytest.raises(ModelCutOff):
                 await deltas_of(model, found)
             assert letters(whole)[: len(letters(found))] == letters(found), f"cut at {place}"
-            assert not any(isinstance(delta, Ended) for delta in found)
+            assert not any(isinstance(delta, ReplyEnd) for delta in found)
     assert len(server.requests) == size
     assert [type(delta) for delta in whole if not isinstance(delta, TextDelta)] == [
         CallStarted,
         CallDelta,
-        Ended,
+        ReplyEnd,
     ]
 
 
@@ -145,14 +145,14 @@ async def test_words_that_came_before_the_connection_broke_are_read_even_late():
             found.append(delta)
             await asyncio.sleep(0.05)
         await model.aclose()
-    assert isinstance(found[-1], Ended)
+    assert isinstance(found[-1], ReplyEnd)
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length"])
 @pytest.mark.asyncio
 async def test_without_a_last_word_a_finished_reply_in_its_frame_is_whole(framing: str):
     answer = Answer(text="a", done=False, framing="length" if framing == "length" else "chunked")
-    assert isinstance((await answered(answer))[-1], Ended)
+    assert isinstance((await answered(answer))[-1], ReplyEnd)
 
 
 @pytest.mark.asyncio
@@ -163,7 +163,7 @@ async def test_without_a_last_word_and_without_a_frame_nobody_knows():
 
 @pytest.mark.asyncio
 async def test_with_its_last_word_a_reply_needs_no_frame():
-    assert isinstance((await answered(Answer(text="a", framing="close")))[-1], Ended)
+    assert isinstance((await answered(Answer(text="a", framing="close")))[-1], ReplyEnd)
 
 
 @pytest.mark.asyncio
@@ -197,7 +197,7 @@ async def test_a_compressed_answer_is_told_to_be_unreadable():
 async def test_a_server_that_does_not_stream_is_understood():
     body = b'{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
     answer = Answer(body=body, headers=(("Content-Type", "application/json"),))
-    assert await answered(answer) == [TextDelta(text="Hi"), Ended(finish="stop")]
+    assert await answered(answer) == [TextDelta(text="Hi"), ReplyEnd(finish="stop")]
 
 
 @pytest.mark.asyncio
@@ -328,4 +328,4 @@ async def test_a_slow_reader_of_a_reply_is_not_taken_for_a_silent_server():
             found.append(delta)
             await asyncio.sleep(0.35)
         await model.aclose()
-    assert isinstance(found[-1], Ended)
+    assert isinstance(found[-1], ReplyEnd)

@@ -16,7 +16,7 @@ from openai.types.chat.chat_completion_chunk import ChoiceDelta
 from recto.errors import ModelUnreachable
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
 from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure, render
 
@@ -81,7 +81,7 @@ def test_the_official_client_and_our_reader_read_the_same_reply(answer: Answer):
         chunk.choices[0].finish_reason for chunk in chunks if chunk.choices and chunk.choices[0].finish_reason
     )
     last = ours[-1]
-    assert isinstance(last, Ended)
+    assert isinstance(last, ReplyEnd)
     assert last.finish == finish
     assert last.usage == answer.usage
     reported = chunks[-1].usage
@@ -100,7 +100,7 @@ def test_a_script_says_the_same_over_both_wires(answer: Answer):
 
 
 def _stateless(delta: Delta) -> Delta:
-    return replace(delta, state=()) if isinstance(delta, Ended) else delta
+    return replace(delta, state=()) if isinstance(delta, ReplyEnd) else delta
 
 
 def test_an_error_in_the_stream_of_openai_is_seen_by_the_official_client_and_by_ours():

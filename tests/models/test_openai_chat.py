@@ -12,7 +12,7 @@ from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, Opaque
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.openai_chat import ChatReader
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.sse import EventReader
 from recto.page.wire.formats import decode
 from recto.testing.model_server import Answer, Call, render
@@ -43,9 +43,9 @@ def calls_in(deltas: list[Delta]) -> list[tuple[str, str, str]]:
     ]
 
 
-def end_of(deltas: list[Delta]) -> Ended:
+def end_of(deltas: list[Delta]) -> ReplyEnd:
     last = deltas[-1]
-    assert isinstance(last, Ended)
+    assert isinstance(last, ReplyEnd)
     return last
 
 
@@ -53,7 +53,7 @@ def test_words_come_as_they_are_written():
     assert read(chunk(role="assistant", content=""), chunk(content="Hel"), chunk(content="lo"), chunk("stop")) == [
         TextDelta(text="Hel"),
         TextDelta(text="lo"),
-        Ended(finish="stop"),
+        ReplyEnd(finish="stop"),
     ]
 
 
@@ -82,7 +82,7 @@ def test_a_call_comes_in_fragments_by_its_index():
         CallStarted(index=0, id="a", name="read"),
         CallDelta(index=0, arguments='{"p":'),
         CallDelta(index=0, arguments="1}"),
-        Ended(finish="tool_calls"),
+        ReplyEnd(finish="tool_calls"),
     ]
 
 
@@ -163,7 +163,7 @@ def test_a_name_repeated_in_every_chunk_is_one_name():
 
 def test_a_call_without_arguments_starts_at_the_end():
     deltas = read(call(index=0, id="a", function={"name": "x", "arguments": ""}), chunk("tool_calls"))
-    assert deltas == [CallStarted(index=0, id="a", name="x"), Ended(finish="tool_calls")]
+    assert deltas == [CallStarted(index=0, id="a", name="x"), ReplyEnd(finish="tool_calls")]
 
 
 def test_arguments_sent_as_an_object_become_text():
@@ -208,7 +208,7 @@ def test_reasoning_is_shown_and_goes_back_under_its_own_name(field: str):
         ReasoningDelta(text="Let "),
         ReasoningDelta(text="me"),
         TextDelta(text="Hi"),
-        Ended(finish="stop", state=(state,)),
+        ReplyEnd(finish="stop", state=(state,)),
     ]
 
 
@@ -280,7 +280,7 @@ def test_a_refusal_is_shown_as_words_and_ends_refused():
     assert read(chunk(refusal="I can"), chunk(refusal="not"), chunk("stop")) == [
         TextDelta(text="I can"),
         TextDelta(text="not"),
-        Ended(finish="refused"),
+        ReplyEnd(finish="refused"),
     ]
 
 
@@ -293,7 +293,7 @@ def test_without_a_finish_reason_there_is_no_end(chunks: list[Chunk | str]):
 def test_nothing_is_read_after_the_stream_said_it_is_done():
     assert read(chunk(content="x"), chunk("stop"), "[DONE]", chunk(content="y")) == [
         TextDelta(text="x"),
-        Ended(finish="stop"),
+        ReplyEnd(finish="stop"),
     ]
 
 
@@ -363,4 +363,4 @@ def test_whatever_json_comes_gives_deltas_or_a_model_error(choices: list[Json], 
         deltas = read({"choices": choices}, chunk(tool_calls=calls), chunk("stop"))
     except ModelError:
         return
-    assert isinstance(deltas[-1], Ended)
+    assert isinstance(deltas[-1], ReplyEnd)

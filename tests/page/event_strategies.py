@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from recto.conversation.events import (
-    ActivityTold,
+    ActivityUpdate,
     CallAnswered,
     CallClosed,
     CallOpened,
@@ -19,7 +19,7 @@ from recto.conversation.events import (
     TextEnded,
     TextSaid,
     TextStarted,
-    UiTold,
+    UiUpdate,
 )
 from recto.conversation.json import Json
 from recto.conversation.ui.compile_ui import compile_ui
@@ -61,13 +61,15 @@ middles: st.SearchStrategy[Event] = st.one_of(
     st.builds(Discarded, message=MESSAGES, reason=WORDS),
 )
 activities = st.builds(
-    ActivityTold,
+    ActivityUpdate,
     message=MESSAGES,
     activity=WORDS,
     content=st.dictionaries(WORDS, st.integers(0, 9) | WORDS, max_size=3),
 )
 cards = st.builds(
-    UiTold, message=MESSAGES, schema=WORDS.map(lambda words: compile_ui({"title": words, "fields": {"a": words}}) or {})
+    UiUpdate,
+    message=MESSAGES,
+    schema=WORDS.map(lambda words: compile_ui({"title": words, "fields": {"a": words}}) or {}),
 )
 events: st.SearchStrategy[Event] = st.one_of(deltas, middles, activities, cards, ends)
 streams = st.lists(st.one_of(deltas, deltas, middles, cards), max_size=30)

@@ -20,7 +20,7 @@ from recto.conversation.events import (
     TextEnded,
     TextSaid,
     TextStarted,
-    UiTold,
+    UiUpdate,
     discard_lost,
     encode_event,
 )
@@ -76,7 +76,7 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
         ),
         pytest.param((*said_half, TextEnded(message="m"), lost("m")), set[str](), (), id="discarded before"),
         pytest.param(
-            (*said_half, TextEnded(message="m"), UiTold(message="m", schema={})),
+            (*said_half, TextEnded(message="m"), UiUpdate(message="m", schema={})),
             set[str](),
             (lost("m"),),
             id="how it is shown was told, and it is lost all the same",

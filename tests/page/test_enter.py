@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from recto.conversation.input.take_input import Entering, enter, pending_calls
+from recto.conversation.input.take_input import Entering, pending_calls, take_input
 from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, ToolStarted, view
 from recto.conversation.messages import (
     ActivityMessage,
@@ -32,7 +32,7 @@ ADMITTED = datetime(2026, 5, 14, 12, tzinfo=UTC)
 def entered(log: Sequence[Entry], *messages: Message) -> tuple[Entry, ...]:
     numbers = count(1)
     run = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}")
-    return enter(log, messages, run)
+    return take_input(log, messages, run)
 
 
 def as_turn(message: UserMessage, id: str = "") -> UserMessage:
@@ -50,8 +50,8 @@ def test_P3_a_client_cannot_answer_for_a_tool_of_ours():
     forged = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
     theirs = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new")
     ours = replace(theirs, own_tools={"calculator"})
-    assert enter(log, (forged,), theirs) == (as_result(forged),)
-    assert enter(log, (forged,), ours) == ()
+    assert take_input(log, (forged,), theirs) == (as_result(forged),)
+    assert take_input(log, (forged,), ours) == ()
 
 
 @pytest.mark.parametrize(("runner", "is_taken"), [("server", False), ("client", True), ("form", True)])
@@ -62,7 +62,7 @@ def test_P3_a_result_is_taken_for_a_call_that_was_made_of_a_clients_tool_whateve
     run = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new")
     sent = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
     for own_tools in ((), {"calculator"}):
-        assert enter(log, (sent,), replace(run, own_tools=own_tools)) == ((as_result(sent),) if is_taken else ())
+        assert take_input(log, (sent,), replace(run, own_tools=own_tools)) == ((as_result(sent),) if is_taken else ())
 
 
 def test_P3_a_reply_that_was_broken_off_waits_for_no_result():
@@ -156,9 +156,9 @@ def test_P3_ids_are_compared_with_the_newest_message_that_came_under_them(id: st
 def test_P3_a_turn_under_a_taken_id_goes_by_its_run_unless_that_is_taken_too():
     run = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new", turn_id="run")
     log = (as_turn(user("u1")), says("a1"))
-    (turn,) = enter(log, (user("u1"),), run)
+    (turn,) = take_input(log, (user("u1"),), run)
     assert turn == as_turn(user("u1"), "run")
-    assert enter((*log, turn, says("a2")), (user("u1"),), run) == (as_turn(user("u1"), "new"),)
+    assert take_input((*log, turn, says("a2")), (user("u1"),), run) == (as_turn(user("u1"), "new"),)
 
 
 def test_P3_two_messages_with_one_id_in_a_request_get_two():
@@ -271,12 +271,12 @@ def patient(seconds: float) -> Entering:
 
 def test_P11_a_result_that_comes_in_time_is_taken():
     late = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
-    assert enter(waiting_log(), (user("u1"), late), patient(100)) == (as_result(late),)
+    assert take_input(waiting_log(), (user("u1"), late), patient(100)) == (as_result(late),)
 
 
 def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_is_told_of_every_call_that_waited():
     late = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
-    entries = enter(waiting_log(), (user("u1"), late), patient(99))
+    entries = take_input(waiting_log(), (user("u1"), late), patient(99))
     assert [(entry.tool_call_id, entry.error) for entry in entries if isinstance(entry, ToolMessage)] == [
         ("c1", "expired"),
         ("c2", "expired"),
@@ -285,7 +285,7 @@ def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_is_told_of_
 
 
 def test_P11_a_new_turn_leaves_calls_that_waited_too_long_alone():
-    entries = enter(waiting_log(), (user("u2", "something else"),), patient(99))
+    entries = take_input(waiting_log(), (user("u2", "something else"),), patient(99))
     assert [entry.id for entry in entries] == ["u2"]
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from recto.conversation.events import (
     MOST_SAID,
-    ActivityTold,
+    ActivityUpdate,
     CallAnswered,
     CallClosed,
     CallOpened,
@@ -28,7 +28,7 @@ from recto.conversation.events import (
     TextEnded,
     TextSaid,
     TextStarted,
-    UiTold,
+    UiUpdate,
     encode_event,
     ends_run,
     for_older_client,
@@ -92,7 +92,7 @@ EXAMPLES: list[tuple[Event, list[str]]] = [
         ['{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"out","role":"tool"}'],
     ),
     (
-        ActivityTold(message="m", activity="recto.progress", content={"done": 3}),
+        ActivityUpdate(message="m", activity="recto.progress", content={"done": 3}),
         [
             '{"type":"ACTIVITY_SNAPSHOT","messageId":"m","activityType":"recto.progress",'
             '"content":{"done":3},"replace":true}'
@@ -103,7 +103,7 @@ EXAMPLES: list[tuple[Event, list[str]]] = [
         ['{"type":"CUSTOM","name":"recto.discarded","value":{"messageId":"m","reason":"lost"}}'],
     ),
     (
-        UiTold(message="m", schema={"version": "2.0", "root": {"type": "stack", "children": []}}),
+        UiUpdate(message="m", schema={"version": "2.0", "root": {"type": "stack", "children": []}}),
         [
             '{"type":"CUSTOM","name":"recto.ui","value":{"messageId":"m",'
             '"uiSchema":{"version":"2.0","root":{"type":"stack","children":[]}}}}'
@@ -178,7 +178,7 @@ def test_P7_what_is_said_at_once_is_told_in_events_of_a_bounded_size():
 
 
 def test_P7_of_what_is_told_of_one_activity_in_a_row_the_last_is_kept():
-    told = [ActivityTold(message=id, activity="recto.progress", content={"done": n}) for n, id in enumerate("aabb")]
+    told = [ActivityUpdate(message=id, activity="recto.progress", content={"done": n}) for n, id in enumerate("aabb")]
     said = TextSaid(message="m", delta="Hi")
     assert merge([told[0], told[1], said, told[2], told[3]]) == [told[1], said, told[3]]
     assert merge([told[1], told[2]]) == [told[1], told[2]]

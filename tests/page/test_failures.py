@@ -15,14 +15,14 @@ from recto.conversation.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    error_told,
+    error_text,
 )
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
-from recto.page.steps.failures import TOLD
+from recto.page.steps.failures import ERROR_ADDED
 from recto.page.steps.fit import Target
 from recto.page.text.tokens import OFFLINE
 from recto.tools.call import FAILED, TIMEOUT, UNKNOWN_TOOL
@@ -70,7 +70,7 @@ def test_P11_the_model_reads_the_error_of_a_tool_in_openai_form(content: str, er
     body, manifest = page_of(talk(content, error), "openai", "native")
     assert last_of(body) == {"role": "tool", "tool_call_id": "c", "content": told}
     [part] = [part for part in manifest.parts if part.source == "t"]
-    assert (TOLD.reason in part.reason) == (told != content)
+    assert (ERROR_ADDED.reason in part.reason) == (told != content)
 
 
 @pytest.mark.parametrize(("content", "error", "told"), CASES)
@@ -100,4 +100,4 @@ def test_a_summary_knows_of_failures_too():
 def test_every_name_we_have_for_a_failure_is_known_to_be_ours():
     ours = {EXPIRED, INVALID_ARGUMENTS, TIMEOUT, UNKNOWN_TOOL, FAILED, CUT_OFF, INTERRUPTED, NEEDS_CONSENT, TOO_MANY}
     assert ours | {"error"} == STATUSES
-    assert error_told(ToolMessage(tool_call_id="c", parts=(Text(text="No."),), error=EXPIRED)) is None
+    assert error_text(ToolMessage(tool_call_id="c", parts=(Text(text="No."),), error=EXPIRED)) is None

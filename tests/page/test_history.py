@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.history import DAY, LATEST, day_of, history_row, is_in_history, midnight, told_time
+from recto.conversation.history import DAY, LATEST, day_of, history_row, is_in_history, midnight, time_text
 from recto.conversation.json import dump
 from recto.conversation.messages import (
     AssistantMessage,
@@ -126,7 +126,7 @@ def test_P14_what_holds_no_hints_has_no_schema_and_is_told_as_it_is(words: str):
 
 
 def test_P13_times_are_told_in_utc():
-    assert told_time(datetime(2026, 3, 1, 2, tzinfo=timezone(timedelta(hours=9)))) == "2026-02-28T17:00:00.000Z"
+    assert time_text(datetime(2026, 3, 1, 2, tzinfo=timezone(timedelta(hours=9)))) == "2026-02-28T17:00:00.000Z"
 
 
 # Days

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.messages import language
-from recto.page.prompt.system_prompt import Case, Change, Datum, Prompt, SystemPrompt, render, system_prompt
+from recto.page.prompt.system_prompt import Case, Datum, Prompt, PromptCut, SystemPrompt, render, system_prompt
 from recto.page.text.tokens import OFFLINE, TokenCounter
 from tests.page.counters import WordCounter
 
@@ -172,7 +172,7 @@ def test_S1_over_the_budget_the_last_case_goes_first():
     budget = ALL - 1
     assert in_english(budget) == SystemPrompt(
         text=render(replace(LARGE, cases=LARGE.cases[:1]), "en"),
-        changes=(Change("case b", "dropped", 5, 0, FEWER.format(budget)),),
+        changes=(PromptCut("case b", "dropped", 5, 0, FEWER.format(budget)),),
     )
 
 
@@ -181,8 +181,8 @@ def test_S1_all_cases_go_before_any_data_is_shortened():
     assert in_english(budget) == SystemPrompt(
         text=f"{REST}## User data\n### Birth\n1990-01-01 12:00 here\n\n### Life\n{'life ' * 39}life{RULES}",
         changes=(
-            Change("case b", "dropped", 5, 0, FEWER.format(budget)),
-            Change("case a", "dropped", 10, 0, FEWER.format(budget)),
+            PromptCut("case b", "dropped", 5, 0, FEWER.format(budget)),
+            PromptCut("case a", "dropped", 10, 0, FEWER.format(budget)),
         ),
     )
 
@@ -193,7 +193,7 @@ def test_S1_then_the_last_data_is_shortened_with_a_mark():
     assert found.text == (
         f"{REST}## User data\n### Birth\n1990-01-01 12:00 here\n\n### Life\n{'life ' * 19}\n[... cut ...]{RULES}"
     )
-    assert found.changes[2:] == (Change("data Life", "cut", 40, 22, SHORTER.format(60)),)
+    assert found.changes[2:] == (PromptCut("data Life", "cut", 40, 22, SHORTER.format(60)),)
     assert found.over is None
 
 
@@ -206,7 +206,7 @@ def test_S1_data_before_the_last_is_shortened_only_when_that_is_not_enough():
     # 28 without the last, which has nothing more to give: the one before it gives too.
     found = in_english(28)
     assert found.text == f"{REST}## User data\n### Birth\n1990-01-01 12:00 here{RULES}"
-    assert found.changes[2:] == (Change("data Life", "dropped", 40, 0, NOTHING.format(28)),)
+    assert found.changes[2:] == (PromptCut("data Life", "dropped", 40, 0, NOTHING.format(28)),)
     assert [change.source for change in in_english(27).changes[2:]] == ["data Life", "data Birth"]
 
 
@@ -214,8 +214,8 @@ def test_S1_data_of_which_nothing_fits_leaves_no_heading_and_is_told_as_dropped(
     found = in_english(27)
     assert found.text == f"{REST.strip()}{RULES}"
     assert found.changes[2:] == (
-        Change("data Life", "dropped", 40, 0, NOTHING.format(27)),
-        Change("data Birth", "dropped", 3, 0, NOTHING.format(27)),
+        PromptCut("data Life", "dropped", 40, 0, NOTHING.format(27)),
+        PromptCut("data Birth", "dropped", 3, 0, NOTHING.format(27)),
     )
     assert found.over is None
 

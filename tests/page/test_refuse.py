@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.input_rules import Wishes, check_input, wishes_of
+from recto.conversation.input.input_rules import RunOptions, check_input, run_options
 from recto.conversation.json import Json
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import Refused, WireError
@@ -202,7 +202,7 @@ def test_P1_known_props_are_read_and_others_are_left_alone():
         "multitask": "interrupt",
         "colour": {"any": "thing"},
     }
-    assert wishes_of(given) == Wishes(
+    assert run_options(given) == RunOptions(
         agent="chat",
         skill="bazi",
         scenario="s",
@@ -211,7 +211,7 @@ def test_P1_known_props_are_read_and_others_are_left_alone():
         datasets=("d1", "d2"),
         multitask="interrupt",
     )
-    assert wishes_of({}) == wishes_of(dict.fromkeys(given)) == Wishes()
+    assert run_options({}) == run_options(dict.fromkeys(given)) == RunOptions()
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_P1_known_props_are_read_and_others_are_left_alone():
 )
 def test_P1_a_value_that_means_nothing_is_refused_by_name(props: dict[str, Json], words: str):
     with pytest.raises(WireError, match=words):
-        wishes_of(props)
+        run_options(props)
 
 
 json_values: st.SearchStrategy[Json] = st.recursive(

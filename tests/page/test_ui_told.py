@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from recto.conversation.events import UiTold, encode_event, for_older_client
+from recto.conversation.events import UiUpdate, encode_event, for_older_client
 from recto.conversation.json import Json, dump
 from recto.conversation.ui.attach_ui import hinted, ui_events, ui_of
 from recto.conversation.ui.compile_ui import compile_ui
@@ -29,7 +29,7 @@ hints = st.recursive(
 def test_P14_a_result_with_hints_is_told_with_its_schema_under_its_message():
     schema = compile_ui(HINTS, locale="zh-CN")
     assert schema
-    assert ui_events("m", WORDS, "zh") == (UiTold(message="m", schema=schema),)
+    assert ui_events("m", WORDS, "zh") == (UiUpdate(message="m", schema=schema),)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_P14_hints_over_the_limits_become_a_text_and_no_error():
         deep = {"type": "stack", "children": [deep]}
     for given_hints in (deep, {"items": ["x"] * 5_000}, {"title": "x" * 30_000}, "words", [1, 2]):
         (event,) = ui_events("m", json.dumps({"ui_hints": given_hints}), "en")
-        assert isinstance(event, UiTold)
+        assert isinstance(event, UiUpdate)
         assert list(event.schema) == ["version", "locale", "status", "theme", "root"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from recto.config.problem import Problem
+from recto.config.problem import FileProblem
 from recto.skills.load_skills import LoadedSkills, load_skills
 from recto.skills.skill import Skill
 from recto.skills.skill_table import OWN
@@ -64,7 +64,7 @@ def loaded_with(folder: Path, settings: str = "", files: Files | None = None, lo
     return load_skills(folder, locale)
 
 
-def told(folder: Path, problems: tuple[Problem, ...]) -> list[str]:
+def told(folder: Path, problems: tuple[FileProblem, ...]) -> list[str]:
     """Problems as people read them, from the folder of skills on."""
     return [str(problem).removeprefix(f"{folder}/") for problem in problems]
 

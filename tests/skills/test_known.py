@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
-from recto.skills.known import DEEPEST, Known, is_empty, shown, told, words_in
+from recto.skills.known import DEEPEST, KnownData, is_empty, shown, told, words_in
 
-KNOWN = Known(
+KNOWN = KnownData(
     profile={"birth_info": {"date": "1990-05-15", "time": "", "hours": 0}, "extracted": []},
     skill_data={"bazi": {"pillars": ["庚午", "辛巳"]}},
     tier="pro",
@@ -147,6 +147,6 @@ def test_S8_the_words_of_a_value_are_its_texts_and_numbers_in_order():
 
 
 def test_S7_the_present_month_and_the_language_are_known_whatever_is_declared():
-    known = Known(profile={"month": "no field"}, month="2026-05", locale="en")
+    known = KnownData(profile={"month": "no field"}, month="2026-05", locale="en")
     assert (known.at("month"), known.at("locale"), known.at("tier")) == ("2026-05", "en", "free")
-    assert Known().at("month") is None
+    assert KnownData().at("month") is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.skills.known import Known
+from recto.skills.known import KnownData
 from recto.skills.sop import (
     AllOf,
     AnyOf,
@@ -24,10 +24,10 @@ from recto.skills.sop import (
 )
 
 BIRTH = {"date": "1990-05-15", "place": "北京"}
-NOTHING = Known()
-BORN = Known(profile={"birth_info": BIRTH})
-CHARTED = Known(profile={"birth_info": BIRTH}, skill_data={"bazi": {"birth_info": dict(reversed(BIRTH.items()))}})
-MOVED = Known(profile={"birth_info": {"date": "1991-05-15"}}, skill_data={"bazi": {"birth_info": BIRTH}})
+NOTHING = KnownData()
+BORN = KnownData(profile={"birth_info": BIRTH})
+CHARTED = KnownData(profile={"birth_info": BIRTH}, skill_data={"bazi": {"birth_info": dict(reversed(BIRTH.items()))}})
+MOVED = KnownData(profile={"birth_info": {"date": "1991-05-15"}}, skill_data={"bazi": {"birth_info": BIRTH}})
 
 COLLECT = SopStep(id="collect", title="收集出生信息", text="调用 collect。", when=Missing(path="birth_info"))
 COMPUTE = SopStep(
@@ -81,12 +81,12 @@ At every step:
         (Equals(path="birth_info.place", value="上海"), BORN, False),
         (Equals(path="birth_info", value={"place": "北京", "date": "1990-05-15"}), BORN, True),
         (Equals(path="tier", value="free"), NOTHING, True),
-        (Equals(path="scenario", value="career"), Known(scenario="career"), True),
+        (Equals(path="scenario", value="career"), KnownData(scenario="career"), True),
         (Equals(path="scenario", value=""), NOTHING, True),
         (Equals(path="scenario", value=None), NOTHING, True),
-        (Equals(path="n", value=1), Known(profile={"n": True}), False),
-        (Equals(path="n", value=False), Known(profile={"n": False}), True),
-        (Equals(path="n", value=False), Known(profile={"n": 0}), False),
+        (Equals(path="n", value=1), KnownData(profile={"n": True}), False),
+        (Equals(path="n", value=False), KnownData(profile={"n": False}), True),
+        (Equals(path="n", value=False), KnownData(profile={"n": 0}), False),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), MOVED, True),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), CHARTED, False),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), BORN, False),
@@ -100,12 +100,12 @@ At every step:
         (Not(of=YES), NOTHING, False),
     ],
 )
-def test_S7_a_condition_holds_for_what_is_known(condition: Condition, known: Known, expected: bool):
+def test_S7_a_condition_holds_for_what_is_known(condition: Condition, known: KnownData, expected: bool):
     assert holds(condition, known) is expected
 
 
 @pytest.mark.parametrize(("known", "step"), [(NOTHING, COLLECT), (BORN, COMPUTE), (MOVED, COMPUTE), (CHARTED, READY)])
-def test_S7_missing_birth_info_comes_before_a_missing_chart_then_ready(known: Known, step: SopStep):
+def test_S7_missing_birth_info_comes_before_a_missing_chart_then_ready(known: KnownData, step: SopStep):
     assert next_sop_step(SOP, known) == step
 
 

@@ -22,12 +22,12 @@ from recto.store.database.database import lock_files
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.files import attachments, file_refs
-from recto.store.files.attachments import Place
+from recto.store.files.attachments import AttachmentCursor
 from recto.store.log.read_log import AT_ONCE
 from recto.store.runs.run_queue import admit
 from recto.store.schema import BLOBS, FILE_TOTALS, METADATA, micros
 from recto.store.store import Store, open_store
-from recto.store.threads.forks import ForkWish, fork
+from recto.store.threads.forks import ForkOptions, fork
 from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
 from tests.store.suite.samples import START, admission, at, expect, has_run
 
@@ -83,7 +83,7 @@ def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all
                 gone = [one for one in model.all if one.owner == owner]
                 assert attachments.delete_some_of(connection, owner) == (len(gone), tuple(model.remove(gone)))
             else:
-                ids = [one.id for one in attachments.unused(connection, at(place), int(which), Place())]
+                ids = [one.id for one in attachments.unused(connection, at(place), int(which), AttachmentCursor())]
                 gone = [one for one in model.all if one.created < at(place)][: int(which)]
                 assert ids == [one.id for one in gone]
                 assert attachments.delete_if_unused(connection, ids) == (len(ids), tuple(model.remove(gone)))
@@ -142,7 +142,7 @@ def test_P9_what_is_asked_for_is_found_by_an_index_and_never_sorted():
         driver.set_trace_callback(asked.append)
         one, _other = [attachments.add(connection, attachment(content=content), 9 * SIZE) for content in "ab"]
         attachments.list_of(connection, "ann", None, 9)
-        attachments.unused(connection, START, 9, Place(7, "x"))
+        attachments.unused(connection, START, 9, AttachmentCursor(7, "x"))
         attachments.used(connection, "ann")
         assert attachments.delete_if_unused(connection, [one.id]) == (1, (one.blob,))
         attachments.rename_blob(connection, one.blob, "new")
@@ -162,11 +162,11 @@ async def test_P9_a_search_for_unused_files_goes_on_behind_the_last_it_found(tmp
     store = Store(database)
     # Two of the same time, so that only their ids tell them apart.
     made = [await add(store, content=str(number), created=at(number // 2)) for number in range(4)]
-    places = [Place(micros(one.created), one.id) for one in made]
+    places = [AttachmentCursor(micros(one.created), one.id) for one in made]
     assert await database.read(partial(attachments.unused, before=at(9), limit=9, after=places[0])) == tuple(places[1:])
     found = await attachments.delete_unused(database, at(9), 1, places[1])
     assert found == (1, (made[2].blob,), places[2])
-    assert await attachments.delete_unused(database, at(9), 2, places[2]) == (1, (made[3].blob,), Place())
+    assert await attachments.delete_unused(database, at(9), 2, places[2]) == (1, (made[3].blob,), AttachmentCursor())
     await store.close()
 
 
@@ -350,7 +350,7 @@ async def test_P10_a_run_that_names_a_file_that_is_being_deleted_is_refused(stor
 async def test_F4_a_thread_that_is_forked_is_deleted_after_it_and_its_files_stay(store: Store, meeting: Meeting):
     one = await add(store)
     await store.admit(with_files(admission("r1"), one))
-    wish = ForkWish(thread="thread-1", id="fork", now=at(9))
+    wish = ForkOptions(thread="thread-1", id="fork", now=at(9))
     await meeting.of(partial(fork, owner="ann", wish=wish), store.delete_thread("ann", "thread-1"))
     expect(await store.delete_unused_attachments(at(9), 9), (0, ()))
     assert await is_there(store, one)

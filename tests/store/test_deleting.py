@@ -10,15 +10,15 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from recto.errors import Conflict, NotFound
-from recto.store.database.database import Database, Result, Work
+from recto.store.database.database import Database, Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.postgres import PostgresDatabase
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import Change, Ending
+from recto.store.ports import RunChange, RunEnding
 from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS, micros
 from recto.store.store import Store
 from recto.store.threads import cleaning
-from recto.store.threads.cleaning import Cleaned, Place, Places, Retention, Stale, clean
+from recto.store.threads.cleaning import Cleaned, CleaningCursor, Places, Retention, StaleRun, clean
 from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, take_away
 from tests.store.suite.calls import body_of, call
 from tests.store.suite.samples import NODE, admission, admit, at, begin, said
@@ -45,7 +45,7 @@ class Measured:
     def is_shared(self) -> bool:
         return self._database.is_shared
 
-    async def write(self, work: Work[Result]) -> Result:
+    async def write(self, work: Transaction[Result]) -> Result:
         def measured(connection: Connection) -> Result:
             driver = cast("sqlite3.Connection", connection.connection.driver_connection)
             before = driver.total_changes
@@ -55,10 +55,10 @@ class Measured:
 
         return await self._database.write(measured)
 
-    async def write_first(self, work: Work[Result]) -> Result:
+    async def write_first(self, work: Transaction[Result]) -> Result:
         return await self.write(work)
 
-    async def read(self, work: Work[Result]) -> Result:
+    async def read(self, work: Transaction[Result]) -> Result:
         return await self._database.read(work)
 
     async def close(self) -> None:
@@ -90,11 +90,11 @@ async def talk_long(store: Store) -> None:
     lease = await begin(store, "long")
     page = "".join(chr(0x4E00 + number) for number in range(MANY))
     entries = [said(f"m{number}") for number in range(MANY)]
-    change = Change(events=[b"x"] * MANY, entries=entries, call=call(1, page), ending=Ending(outcome="done"))
+    change = RunChange(events=[b"x"] * MANY, entries=entries, call=call(1, page), ending=RunEnding(outcome="done"))
     await store.record(lease, change, at(1))
     for number in range(2 * RUNS_AT_ONCE):
         lease = await begin(store, f"r{number}")
-        change = Change(events=[b"x"] * 100, call=call(1, "ab"), ending=Ending(outcome="done"))
+        change = RunChange(events=[b"x"] * 100, call=call(1, "ab"), ending=RunEnding(outcome="done"))
         await store.record(lease, change, at(2))
 
 
@@ -191,7 +191,7 @@ async def test_segments_that_were_found_unused_stay_once_a_run_has_come(database
     assert len(unused.hashes) == 2
     lease = await begin(store, "r2")
     assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
-    await store.record(lease, Change(call=call(1, "ab", new=""), ending=Ending(outcome="done")), at(2))
+    await store.record(lease, RunChange(call=call(1, "ab", new=""), ending=RunEnding(outcome="done")), at(2))
     assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
     assert [one.body for one in await store.calls(lease.run)] == [body_of("ab")]
 
@@ -208,10 +208,10 @@ async def test_what_is_to_be_cleaned_is_looked_for_behind_what_was(database: Dat
     store = Store(database)
     runs = [await end(store, f"r{number}", "done", f"thread-{number}") for number in range(4)]
     for find in (cleaning.runs_with_events, cleaning.runs_with_calls):
-        place = Place(micros(at(1)), runs[1])
+        place = CleaningCursor(micros(at(1)), runs[1])
         found = await database.read(partial(find, before=LATER, limit=9, after=place))
-        assert found == tuple(Stale(runs[n], f"thread-{n}", micros(at(1))) for n in (2, 3))
-        assert not await database.read(partial(find, before=at(1), limit=9, after=Place()))
+        assert found == tuple(StaleRun(runs[n], f"thread-{n}", micros(at(1))) for n in (2, 3))
+        assert not await database.read(partial(find, before=at(1), limit=9, after=CleaningCursor()))
 
 
 async def test_a_round_begins_where_the_last_one_ended_and_the_next_search_at_the_beginning(database: Database):
@@ -219,16 +219,19 @@ async def test_a_round_begins_where_the_last_one_ended_and_the_next_search_at_th
     runs = [await end(store, f"r{number}", "done", f"thread-{number}") for number in range(3)]
     wish = Retention(events_before=LATER, calls_before=LATER, limit=2)
     await clean(database, wish, places)
-    assert (places.events, places.calls) == (Place(micros(at(1)), runs[1]), Place(micros(at(1)), runs[1]))
+    assert (places.events, places.calls) == (
+        CleaningCursor(micros(at(1)), runs[1]),
+        CleaningCursor(micros(at(1)), runs[1]),
+    )
     assert await clean(database, wish, places) == Cleaned(events=1, calls=1, segments=2)
-    assert (places.events, places.calls) == (Place(), Place())
+    assert (places.events, places.calls) == (CleaningCursor(), CleaningCursor())
 
 
 async def test_ended_runs_are_found_by_an_index_and_never_sorted(measured: Measured):
     def plan(connection: Connection) -> str:
         driver, asked = cast("sqlite3.Connection", connection.connection.driver_connection), list[str]()
         driver.set_trace_callback(asked.append)
-        cleaning.runs_with_events(connection, before=LATER, limit=9, after=Place())
+        cleaning.runs_with_events(connection, before=LATER, limit=9, after=CleaningCursor())
         driver.set_trace_callback(None)
         return str(driver.execute(f"EXPLAIN QUERY PLAN {asked[0]}").fetchall())
 

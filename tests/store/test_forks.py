@@ -5,10 +5,10 @@ from contextlib import closing
 from pathlib import Path
 
 from recto.conversation.log import RolledBack
-from recto.store.ports import Change, Ending
+from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store, open_store
-from recto.store.threads.forks import ForkWish
-from recto.store.threads.history import HistoryWish
+from recto.store.threads.forks import ForkOptions
+from recto.store.threads.history import HistoryQuery
 from tests.store.suite.calls import call
 from tests.store.suite.samples import at, begin, expect, said
 
@@ -18,7 +18,7 @@ TABLES = ("log", "file_refs", "segments", "runs")
 async def write(store: Store) -> None:
     lease = await begin(store, "r1")
     entries = [said("m1"), said("m2"), RolledBack(id="b", to="m2")]
-    await store.record(lease, Change(entries=entries, call=call(1, "ab"), ending=Ending(outcome="done")), at(1))
+    await store.record(lease, RunChange(entries=entries, call=call(1, "ab"), ending=RunEnding(outcome="done")), at(1))
 
 
 def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
@@ -33,7 +33,7 @@ async def test_F4_file_ids_resolve_in_a_fork_and_runs_and_segments_stay_where_th
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO file_refs VALUES ('thread-1', 'r-0', x'7b7d', 5, 'a')")
         connection.commit()
-    await store.fork("ann", ForkWish(thread="thread-1", id="fork", now=at(9), before="m1"))
+    await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before="m1"))
     counted = {table: rows(path, f"SELECT count(*) FROM {table} WHERE thread = 'fork'")[0][0] for table in TABLES}
     assert counted == {"log": 0, "file_refs": 1, "segments": 0, "runs": 0}
     await store.delete_thread("ann", "thread-1")
@@ -45,7 +45,7 @@ async def test_P13_neither_a_day_nor_what_hides_it_is_looked_for_in_the_whole_lo
     path = tmp_path / "recto.db"
     store = await open_store(f"sqlite:///{path}")
     await write(store)
-    expect((await store.history("ann", HistoryWish())).has_more, False)
+    expect((await store.history("ann", HistoryQuery())).has_more, False)
     await store.close()
     marked = "SELECT seq FROM log WHERE thread = 'x' AND kind IN ('rolled_back', 'undone') ORDER BY seq"
     day = "SELECT body FROM log WHERE thread = 'x' AND time <= 7 ORDER BY time DESC, seq DESC LIMIT 16"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recto.store.store import open_store
-from recto.store.threads.thread_rows import ThreadsWish
+from recto.store.threads.thread_rows import ThreadsQuery
 from tests.store.suite.samples import begin
 
 
@@ -14,6 +14,6 @@ async def test_P17_titles_are_found_in_any_case_of_any_script(tmp_path: Path, se
     store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
     await begin(store, "r1")
     await store.rename("ann", "thread-1", "Äpfel Straße ПРИВЕТ οδός")
-    found = await store.list_threads("ann", ThreadsWish(search=search))
+    found = await store.list_threads("ann", ThreadsQuery(search=search))
     assert [thread.id for thread in found.threads] == ([] if search in "%_" else ["thread-1"])
     await store.close()

@@ -10,8 +10,8 @@ import pytest
 from recto.conversation.document import Element
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused
-from recto.tools.documents.document_parts import Wanted
-from recto.tools.documents.document_rows import Asked, show_documents
+from recto.tools.documents.document_parts import WantedPart
+from recto.tools.documents.document_rows import DocumentRequest, show_documents
 from recto.tools.documents.read_many import AT_ONCE, FAILED, Unread, read_each
 from recto.tools.ports import Document, Progress, tell_nobody
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
@@ -19,12 +19,14 @@ from tests.tools.growing_document import Growing, in_pages
 from tests.tools.runs import context
 
 
-async def told_of(document: Growing | Exception, wanted: Wanted, tell_seconds: float) -> tuple[str, Sequence[Progress]]:
+async def told_of(
+    document: Growing | Exception, wanted: WantedPart, tell_seconds: float
+) -> tuple[str, Sequence[Progress]]:
     """What is answered of one document, and what was told until then."""
     told: list[Progress] = []
     files = at_hand(a=document)
     given = replace(context(), files=files, tell=told.append)
-    answer = await show_documents([Asked(id="a", file=a_file("a"))], wanted, given, tell_seconds)
+    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, tell_seconds)
     return json.loads(answer)[0]["content"], told
 
 
@@ -32,12 +34,12 @@ async def told_of(document: Growing | Exception, wanted: Wanted, tell_seconds: f
 
 
 async def test_F5_of_what_is_quick_nothing_is_told():
-    _, told = await told_of(in_pages("one", "two"), Wanted(), 3_600)
+    _, told = await told_of(in_pages("one", "two"), WantedPart(), 3_600)
     assert told == []
 
 
 async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
-    _, told = await told_of(in_pages(*["x" * 100] * 9, unit="slide"), Wanted(limit=500), 0)
+    _, told = await told_of(in_pages(*["x" * 100] * 9, unit="slide"), WantedPart(limit=500), 0)
     assert {(one.label, one.total, one.unit) for one in told} == {("a.txt", 9, "slides")}
     pages = [one.done for one in told]
     assert pages == sorted(pages)
@@ -48,7 +50,7 @@ async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
 
 async def test_F5_a_text_without_pages_is_told_by_characters_and_nobody_knows_of_how_many():
     growing = Growing(given=[Element(kind="text", text="x" * 100) for _ in range(5)])
-    _, told = await told_of(growing, Wanted(), 0)
+    _, told = await told_of(growing, WantedPart(), 0)
     assert told[-1] == Progress(label="a.txt", done=500, total=None, unit="characters", id="a")
     assert len({one.done for one in told}) > 2
 
@@ -65,7 +67,7 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
     told: list[Progress] = []
     files = Late(turns=[[a_file("a")]], holds={"a": growing})
     given = replace(context(), files=files, tell=told.append)
-    answer = await show_documents([Asked(id="a", file=a_file("a"))], Wanted(), given, 0)
+    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], WantedPart(), given, 0)
     assert "it is gone" in answer
     assert told[0] == Progress(label="a.txt", done=0, total=None, unit="characters", id="a")
     assert told[-1] == Progress(label="a.txt", done=0, total=1, unit="pages", id="a")
@@ -74,7 +76,7 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
 async def test_F5_after_the_answer_nothing_more_is_told():
     told: list[Progress] = []
     given = replace(context(), files=at_hand(a=in_pages("one", "two")), tell=told.append)
-    await show_documents([Asked(id="a", file=a_file("a"))], Wanted(), given, 0)
+    await show_documents([DocumentRequest(id="a", file=a_file("a"))], WantedPart(), given, 0)
     before = len(told)
     for _ in range(5):
         await asyncio.sleep(0)

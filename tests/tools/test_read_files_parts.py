@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.document import Element, Extent, element_row, text_of
 from recto.conversation.json import Json
-from recto.tools.documents.document_parts import NEVER_CUT, TextPart, Wanted
+from recto.tools.documents.document_parts import NEVER_CUT, TextPart, WantedPart
 from recto.tools.documents.read_files import read_files
 from tests.tools.files_at_hand import AtHand, at_hand, rows_of, run
 from tests.tools.growing_document import Growing, a_text, in_pages
@@ -124,7 +124,7 @@ def test_F5_who_follows_the_lines_of_a_growing_document_reads_all_of_it_once(
 
 def test_F5_a_part_has_at_least_one_character_so_that_who_follows_comes_to_the_end():
     halves = TextPart(text="\ud83d\ude00x", start=0, total=3, place=None)
-    assert halves.shown(1, Wanted(limit=1)).count == 1
+    assert halves.shown(1, WantedPart(limit=1)).count == 1
 
 
 # By pages

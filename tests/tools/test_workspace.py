@@ -19,7 +19,7 @@ from recto.tools.workspace.workspace_files import (
     LONGEST_PATH,
     MOST_FOLDERS,
     NewFile,
-    Written,
+    WrittenFile,
     bytes_in,
     path_parts,
 )
@@ -30,7 +30,7 @@ NAMES = st.sampled_from(
 HOSTILE = st.one_of(st.text(max_size=40), st.lists(NAMES, max_size=40).map("/".join))
 
 
-def write(root: Path, path: str, *pieces: bytes, most: int = 0) -> Written:
+def write(root: Path, path: str, *pieces: bytes, most: int = 0) -> WrittenFile:
     """Every step of a new file, and what comes of it."""
     new = NewFile(root, path_parts(path), most=most)
     try:
@@ -130,7 +130,7 @@ def test_F9_whatever_the_path_nothing_is_written_outside(path: str, tmp_path_fac
 
 def test_F9_a_file_is_written_with_its_folders_for_its_owner_alone(tmp_path: Path):
     root = tmp_path / "all" / "mine"
-    assert write(root, "a/b/c.bin", b"one", b"two") == Written(path="a/b/c.bin", size=6, is_replaced=False)
+    assert write(root, "a/b/c.bin", b"one", b"two") == WrittenFile(path="a/b/c.bin", size=6, is_replaced=False)
     assert (root / "a/b/c.bin").read_bytes() == b"onetwo"
     assert tree(tmp_path) == ["all", "all/mine", "all/mine/a", "all/mine/a/b", "all/mine/a/b/c.bin"]
     modes = {path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
@@ -140,7 +140,7 @@ def test_F9_a_file_is_written_with_its_folders_for_its_owner_alone(tmp_path: Pat
 
 def test_F9_an_existing_file_is_replaced_and_that_is_told(tmp_path: Path):
     write(tmp_path, "a.txt", b"old and long")
-    assert write(tmp_path, "a.txt", b"new") == Written(path="a.txt", size=3, is_replaced=True)
+    assert write(tmp_path, "a.txt", b"new") == WrittenFile(path="a.txt", size=3, is_replaced=True)
     assert (tmp_path / "a.txt").read_bytes() == b"new"
 
 

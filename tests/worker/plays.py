@@ -21,9 +21,9 @@ from recto.telemetry import Telemetry
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
-from recto.worker.log_cache import Shelf
+from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
-from recto.worker.runtime import Point, Workshop
+from recto.worker.runtime import Point, Runtime
 from tests.stored_runs import OWNER, WHO, a_store, now
 
 # What each agent has: its own tools, and `form`, for which a client may answer.
@@ -37,7 +37,7 @@ class Play:
     `named` is what these tools know their calls by.
     """
 
-    shop: Workshop
+    shop: Runtime
     model: ModelServer
     answers: list[Answer]
     thread: str = field(default_factory=new_id)
@@ -116,14 +116,14 @@ async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
                 await model.aclose()
 
 
-def a_shop(store: Store) -> Workshop:
-    return Workshop(
+def a_shop(store: Store) -> Runtime:
+    return Runtime(
         store=store,
         hub=Hub(store),
         model=choose_model("demo", {}),
         agents={name: replace(CHAT, name=name) for name in AGENTS},
         tools={},
-        shelf=Shelf(store),
+        shelf=LogCache(store),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=lambda: 0.0,

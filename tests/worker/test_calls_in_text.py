@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Opaque, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.page.prompt.tools_prompt import parse_tool_calls
 from recto.worker.model.reply import Reply
 from recto.worker.tools.calls_in_text import UNREADABLE, CallsInText
@@ -19,11 +19,11 @@ CALL = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": "x<y"}}</tool_call
 FENCED = '```json\n{"name": "add", "arguments": {"a": 1}}\n```'
 
 
-async def read(pieces: Sequence[str], finish: Ended | None = None) -> list[Delta]:
+async def read(pieces: Sequence[str], finish: ReplyEnd | None = None) -> list[Delta]:
     async def deltas() -> AsyncGenerator[Delta]:
         for piece in pieces:
             yield TextDelta(text=piece)
-        yield finish or Ended(finish="stop", usage=Usage(input=3))
+        yield finish or ReplyEnd(finish="stop", usage=Usage(input=3))
 
     numbers = (f"c{number}" for number in count(1))
     return [delta async for delta in CallsInText(numbers).read(deltas())]
@@ -65,7 +65,7 @@ async def test_P11_words_and_calls_are_told_apart_wherever_the_text_is_cut(text:
         deltas = await read([text[at : at + size] for at in range(0, len(text), size)])
         assert words(deltas) == said
         assert [name for _, name, _ in calls(deltas)] == names
-        assert isinstance(deltas[-1], Ended)
+        assert isinstance(deltas[-1], ReplyEnd)
         assert deltas[-1].finish == ("tool_calls" if names else "stop")
 
 
@@ -83,8 +83,8 @@ async def test_P11_a_call_that_cannot_be_read_is_a_call_that_says_what_is_wrong(
 
 
 async def test_P11_a_reply_that_was_cut_off_stays_one_that_was():
-    deltas = await read(['<tool_call>{"name": "add", "argum'], Ended(finish="length"))
-    assert deltas[-1] == Ended(finish="length")
+    deltas = await read(['<tool_call>{"name": "add", "argum'], ReplyEnd(finish="length"))
+    assert deltas[-1] == ReplyEnd(finish="length")
     assert [name for _, name, _ in calls(deltas)] == [UNREADABLE]
 
 
@@ -166,7 +166,7 @@ LATER = Opaque(provider="anthropic", model="m", place="block", name="thinking", 
 
 async def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the_log_as_it_was_told():
     parts = (THOUGHT, Text(text="Let me add. "), LATER, Text(text=CALL))
-    deltas = await read(["Let me add. ", CALL], Ended(finish="stop", parts=parts))
+    deltas = await read(["Let me add. ", CALL], ReplyEnd(finish="stop", parts=parts))
     reply = Reply(id="m", reasoning_id="r")
     for delta in deltas:
         reply.take(delta)
@@ -179,13 +179,13 @@ async def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the
 
 async def test_P11_parts_without_words_but_calls_have_no_empty_text():
     parts = (Text(text=CALL[:9]), THOUGHT, Text(text=CALL[9:]))
-    ended = (await read([CALL], Ended(finish="stop", parts=parts)))[-1]
-    assert isinstance(ended, Ended)
+    ended = (await read([CALL], ReplyEnd(finish="stop", parts=parts)))[-1]
+    assert isinstance(ended, ReplyEnd)
     assert [type(part) for part in ended.parts] == [Opaque, ToolCall]
 
 
 async def test_P11_parts_stay_empty_where_the_order_is_the_usual_one():
-    assert (await read([CALL]))[-1] == Ended(finish="tool_calls", usage=Usage(input=3))
+    assert (await read([CALL]))[-1] == ReplyEnd(finish="tool_calls", usage=Usage(input=3))
 
 
 def test_P11_calls_made_natively_all_the_same_keep_their_numbers():
@@ -193,7 +193,7 @@ def test_P11_calls_made_natively_all_the_same_keep_their_numbers():
     native = CallStarted(index=2, id="n", name="look")
     assert text.take(native) == [native]
     assert text.feed(CALL + CALL) == ""
-    deltas = text.end(Ended(finish="tool_calls"))
+    deltas = text.end(ReplyEnd(finish="tool_calls"))
     assert [delta.index for delta in deltas if isinstance(delta, CallStarted)] == [3, 4]
     assert [delta.index for delta in deltas if isinstance(delta, CallDelta)] == [3, 4]
 
@@ -205,7 +205,7 @@ async def test_P11_thoughts_pass_and_closing_closes_the_model():
         try:
             yield ReasoningDelta(text="hm")
             yield TextDelta(text="words")
-            yield Ended(finish="stop")
+            yield ReplyEnd(finish="stop")
         finally:
             closed.append(True)
 
@@ -234,7 +234,7 @@ def test_P11_however_it_is_cut_it_says_what_the_whole_text_says(parts: list[str]
             break
         told += reader.feed(text[at : at + size])
         at += size
-    deltas = reader.end(Ended(finish="stop"))
+    deltas = reader.end(ReplyEnd(finish="stop"))
     whole = parse_tool_calls(text.lstrip())
     assert told + words(deltas) == whole.words.rstrip()
     assert len(calls(deltas)) == len(whole.calls) + len(whole.problems)

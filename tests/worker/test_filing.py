@@ -27,17 +27,17 @@ from recto.files.storage.local_storage import LocalStorage
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
 from recto.models.demo.demo import DemoModel
-from recto.models.ports import Delta, Ended, TextDelta
+from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.page.steps.fit import Target
 from recto.store.ports import Admission
 from recto.store.store import open_store
 from recto.telemetry import Telemetry
 from recto.testing.client import ask
 from recto.worker.context.pictures import Pictures, PictureSettings
-from recto.worker.context.thread_files import NO_FILES, SOON, Cabinet, Filing, at_hand, open_filing
-from recto.worker.log_cache import Shelf
+from recto.worker.context.thread_files import NO_FILES, SOON, FileServices, ThreadFiles, at_hand, load_thread_files
+from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
-from recto.worker.runtime import Workshop
+from recto.worker.runtime import Runtime
 from tests.files.rows import MemoryRows
 from tests.stored_runs import OWNER, WHO, now
 
@@ -59,14 +59,14 @@ class Seeing(DemoModel):
     async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
         self.pages.append(body.decode())
         yield TextDelta(text="Well.")
-        yield Ended(finish="stop")
+        yield ReplyEnd(finish="stop")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Studio:
     """A shop with files, and a model that sees."""
 
-    shop: Workshop
+    shop: Runtime
     model: Seeing
     attachments: Attachments
 
@@ -107,18 +107,18 @@ async def a_studio(
     store = await open_store(f"sqlite:///{folder / 'recto.db'}")
     attachments = Attachments(LocalStorage(folder), store, FileSettings(), clock=now, new_id=new_id)
     model = Seeing(sees=sees)
-    shop = Workshop(
+    shop = Runtime(
         store=store,
         hub=Hub(store),
         model=model,
         agents={agent.name: replace(agent, file_input=FileInput(is_on=True))},
         tools={},
-        shelf=Shelf(store),
+        shelf=LogCache(store),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=lambda: 0.0,
         new_id=new_id,
-        cabinet=Cabinet(attachments=attachments, signer=SIGNER, pictures=Pictures()),
+        cabinet=FileServices(attachments=attachments, signer=SIGNER, pictures=Pictures()),
         vision=vision,
     )
     try:
@@ -148,13 +148,13 @@ def says(id: str, *keys: str, at: datetime | None = ADMITTED) -> UserMessage:
     return UserMessage(id=id, time=at, response_id=f"r{id}", parts=(Text(text=id), *files))
 
 
-def a_cabinet(folder: Path, pictures: Pictures | None = None) -> Cabinet:
+def a_cabinet(folder: Path, pictures: Pictures | None = None) -> FileServices:
     rows = Attachments(LocalStorage(folder), MemoryRows(), FileSettings(), clock=now, new_id=new_id)
-    return Cabinet(attachments=rows, signer=SIGNER, pictures=pictures)
+    return FileServices(attachments=rows, signer=SIGNER, pictures=pictures)
 
 
 async def url_in_pages(folder: Path, log: Sequence[Entry], at: datetime) -> str:
-    return (await open_filing(a_cabinet(folder), [a_ref("a")], log, at)).urls["a"]
+    return (await load_thread_files(a_cabinet(folder), [a_ref("a")], log, at)).urls["a"]
 
 
 async def test_P10_all_pages_of_a_turn_show_the_urls_of_the_day_it_was_admitted(tmp_path: Path):
@@ -177,7 +177,7 @@ async def test_P10_a_turn_that_goes_on_for_a_day_gets_new_urls_while_the_old_one
 
 async def test_F8_fresh_urls_are_of_now_and_a_deleted_file_has_none(tmp_path: Path):
     refs = [a_ref("a"), a_ref("b", is_there=False), a_ref("a", id="s-0")]
-    filing = await open_filing(a_cabinet(tmp_path), refs, (says("1", "a", "b"),), ADMITTED)
+    filing = await load_thread_files(a_cabinet(tmp_path), refs, (says("1", "a", "b"),), ADMITTED)
     later = ADMITTED + timedelta(days=5)
     fresh = SIGNER.page_url("a", "a.txt", later)
     assert filing.fresh_urls(later) == {"r-a": fresh, "s-0": fresh}
@@ -191,10 +191,10 @@ async def test_D2_by_url_a_page_shows_so_many_pictures(tmp_path: Path, count: in
     log = [UserMessage(id=one.kind + str(place), parts=(one,), time=ADMITTED) for place, one in enumerate(images)]
     pictures = Pictures(PictureSettings(count=count, by_url=True))
     refs = [a_ref(key, kind="image") for key in "ab"]
-    filing = await open_filing(a_cabinet(tmp_path, pictures), refs, log, ADMITTED)
+    filing = await load_thread_files(a_cabinet(tmp_path, pictures), refs, log, ADMITTED)
     assert list(filing.pictures or {}) == ["b", "a"][:count]
     assert not filing.has_bytes
-    unasked = await open_filing(a_cabinet(tmp_path), refs, log, ADMITTED)
+    unasked = await load_thread_files(a_cabinet(tmp_path), refs, log, ADMITTED)
     assert unasked.pictures is None
 
 
@@ -216,7 +216,9 @@ class Untouched(Sequence[Entry]):
 
 
 def test_F7_files_are_looked_up_when_a_tool_asks_and_once(tmp_path: Path):
-    filing = Filing(cabinet=a_cabinet(tmp_path), refs={"old-0": a_ref("z", id="old-0")}, urls={"a": "https://a.test"})
+    filing = ThreadFiles(
+        cabinet=a_cabinet(tmp_path), refs={"old-0": a_ref("z", id="old-0")}, urls={"a": "https://a.test"}
+    )
     assert at_hand(filing, Untouched(), 10) is not None
     assert at_hand(NO_FILES, Untouched(), 10) is None
     hand = at_hand(filing, (says("1", "a"), says("2"), says("3", "b", "c")), 1)
@@ -245,7 +247,7 @@ def reachable(root: object) -> list[str | bytes]:
     return [one for one in seen.values() if isinstance(one, (str, bytes))]
 
 
-def has_bytes_of_the_picture(shelf: Shelf) -> bool:
+def has_bytes_of_the_picture(shelf: LogCache) -> bool:
     middle = AS_BASE64[1_000:1_100]
     return any(middle in one if isinstance(one, str) else middle.encode() in one for one in reachable(shelf))
 

@@ -16,7 +16,7 @@ from recto.files.attachments import Attachments
 from recto.files.ports import FileSettings, Upload
 from recto.files.storage.local_storage import LocalStorage
 from recto.ids import new_id
-from recto.worker.context.pictures import Pictures, PictureSettings, Wanted, wanted_pictures
+from recto.worker.context.pictures import Pictures, PictureSettings, WantedPicture, wanted_pictures
 from tests.files.rows import MemoryRows
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 92
@@ -60,11 +60,11 @@ def a_png(mark: int) -> bytes:
     return PNG + bytes([mark])
 
 
-def wanted(*pictures: Attachment, times: int = 1) -> list[Wanted]:
-    return [Wanted(key=one.id, size=one.size, times=times) for one in pictures]
+def wanted(*pictures: Attachment, times: int = 1) -> list[WantedPicture]:
+    return [WantedPicture(key=one.id, size=one.size, times=times) for one in pictures]
 
 
-LENGTH = Wanted(key="", size=len(a_png(0))).length
+LENGTH = WantedPicture(key="", size=len(a_png(0))).length
 
 
 async def test_D2_pictures_come_as_base64_and_the_second_time_from_memory(tmp_path: Path):
@@ -78,7 +78,7 @@ async def test_D2_pictures_come_as_base64_and_the_second_time_from_memory(tmp_pa
 
 @pytest.mark.parametrize("size", range(7))
 def test_D2_the_length_of_a_picture_is_that_of_its_base64(size: int):
-    assert Wanted(key="k", size=size).length == len(base64.b64encode(bytes(size)))
+    assert WantedPicture(key="k", size=size).length == len(base64.b64encode(bytes(size)))
 
 
 async def test_D2_a_page_holds_so_many_characters_of_base64_and_nothing_else_is_read(tmp_path: Path):
@@ -104,7 +104,7 @@ async def test_D2_a_picture_costs_as_often_as_it_is_shown(tmp_path: Path):
 async def test_D2_what_is_too_long_gone_or_unreadable_is_left_out_and_takes_no_room(tmp_path: Path):
     album = Album(tmp_path)
     large, good = await album.add("large.png", PNG * 3), await album.add("good.png", a_png(1))
-    gone = Wanted(key="never there", size=len(PNG))
+    gone = WantedPicture(key="never there", size=len(PNG))
     pictures = Pictures(PictureSettings(each=LENGTH, page=LENGTH, count=1))
     assert list(await pictures.choose([*wanted(large), gone, *wanted(good)], {}, album.files)) == [good.id]
     assert album.storage.reads == 1
@@ -116,7 +116,7 @@ async def test_D2_what_is_too_long_gone_or_unreadable_is_left_out_and_takes_no_r
 
 async def test_D2_by_url_only_the_number_counts_and_nothing_is_read(tmp_path: Path):
     album = Album(tmp_path)
-    asked = [Wanted(key=f"k{number}", size=10**9) for number in range(4)]
+    asked = [WantedPicture(key=f"k{number}", size=10**9) for number in range(4)]
     urls = {f"k{number}": f"https://recto.test/{number}" for number in (0, 2, 3)}
     pictures = Pictures(PictureSettings(count=2, each=1, page=1, by_url=True))
     # The second has no url, and takes nobody's place.

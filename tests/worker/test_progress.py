@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from recto.conversation.events import ActivityTold, Event
+from recto.conversation.events import ActivityUpdate, Event
 from recto.conversation.json import Json
 from recto.tools.ports import Progress
-from recto.worker.tools.tool_progress import ACTIVITY, Teller
+from recto.worker.tools.tool_progress import ACTIVITY, ProgressReporter
 
 BEGUN = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
@@ -16,16 +16,16 @@ class Watch:
     def __init__(self) -> None:
         self.now = BEGUN
         self.heard: list[Event] = []
-        self.teller = Teller(self.heard.append, "c1-progress", lambda: self.now)
+        self.teller = ProgressReporter(self.heard.append, "c1-progress", lambda: self.now)
 
     def tell(self, done: int, after: float = 0.0, total: int | None = 300) -> None:
         self.now += timedelta(seconds=after)
         self.teller(Progress(label="a.pdf", done=done, total=total, unit="pages"))
 
 
-def told(done: int, status: str = "running") -> ActivityTold:
+def told(done: int, status: str = "running") -> ActivityUpdate:
     content: dict[str, Json] = {"label": "a.pdf", "status": status, "done": done, "total": 300, "unit": "pages"}
-    return ActivityTold(message="c1-progress", activity=ACTIVITY, content=content)
+    return ActivityUpdate(message="c1-progress", activity=ACTIVITY, content=content)
 
 
 def test_F5_progress_is_told_under_one_id_and_ends():
@@ -70,7 +70,7 @@ def test_F5_a_total_that_is_not_known_is_not_told():
     watch = Watch()
     watch.tell(4, total=None)
     (event,) = watch.heard
-    assert isinstance(event, ActivityTold)
+    assert isinstance(event, ActivityUpdate)
     assert "total" not in event.content
 
 
@@ -79,7 +79,7 @@ def test_F5_what_goes_on_at_once_is_told_under_ids_of_its_own_and_all_of_it_ends
     for id in ("r-0", "r-1"):
         watch.teller(Progress(label=id, done=1, total=None, unit="pages", id=id))
     watch.teller.end()
-    told = [event for event in watch.heard if isinstance(event, ActivityTold)]
+    told = [event for event in watch.heard if isinstance(event, ActivityUpdate)]
     assert [(event.message, event.content["status"]) for event in told] == [
         ("c1-progress-r-0", "running"),
         ("c1-progress-r-1", "running"),

@@ -22,10 +22,10 @@ from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Text
 from recto.engine.hub import Hub
 from recto.errors import LeaseLost
-from recto.store.database.database import Result, Work
+from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import Change, Lease
+from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
 from recto.worker.recorder import Recorder, RecorderSettings
 from tests.stored_runs import a_lease, lose, now
@@ -56,15 +56,15 @@ class Gated:
     def is_shared(self) -> bool:
         return self._inner.is_shared
 
-    async def write(self, work: Work[Result]) -> Result:
+    async def write(self, work: Transaction[Result]) -> Result:
         self.writes += 1
         await self.gate.wait()
         return await self._inner.write(work)
 
-    async def write_first(self, work: Work[Result]) -> Result:
+    async def write_first(self, work: Transaction[Result]) -> Result:
         return await self.write(work)
 
-    async def read(self, work: Work[Result]) -> Result:
+    async def read(self, work: Transaction[Result]) -> Result:
         return await self._inner.read(work)
 
     async def close(self) -> None:
@@ -128,7 +128,7 @@ async def test_P7_the_first_delta_is_stored_at_once(tmp_path: Path):
 
 async def test_P7_a_write_just_before_does_not_make_the_first_delta_wait(tmp_path: Path):
     async with a_desk(tmp_path) as desk:
-        await desk.recorder.write(Change(entered=True), [RunStarted(thread="t", run="r")])
+        await desk.recorder.write(RunChange(entered=True), [RunStarted(thread="t", run="r")])
         await desk.recorder.say([STARTED, said("first")])
         assert await desk.until_stored(3) == ["RUN_STARTED", "TEXT_MESSAGE_START", "first"]
 
@@ -158,7 +158,7 @@ async def test_P7_all_that_was_said_is_stored_in_its_order(tmp_path: Path):
         for number, piece in enumerate(pieces):
             await desk.recorder.say([said(piece)])
             await asyncio.sleep(0.002 if number % 50 == 0 else 0)
-        await desk.recorder.write(Change(), [TextEnded(message="m"), DONE])
+        await desk.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
         told = await desk.stored()
         begun = told.index("TEXT_MESSAGE_START")
         assert [one for one in told[:begun] if one.isupper()] == [
@@ -176,7 +176,7 @@ async def test_P7_a_write_carries_what_was_said_before_it_in_the_same_commit(tmp
         await desk.recorder.say([said(" last")])
         before = desk.database.writes
         message = AssistantMessage(id="m", time=now(), parts=(Text(text="first and last"),))
-        written = await desk.recorder.write(Change(entries=(message,)), [TextEnded(message="m")])
+        written = await desk.recorder.write(RunChange(entries=(message,)), [TextEnded(message="m")])
         assert desk.database.writes == before + 1
         assert (await desk.stored())[2:] == [" and last", "TEXT_MESSAGE_END"]
         assert (written.last_event, written.last_seq) == (4, 1)
@@ -189,11 +189,11 @@ async def test_P7_a_lost_lease_is_raised_at_the_next_word_and_nothing_is_publish
         await desk.begin()
         await lose(desk.store, desk.lease)
         with pytest.raises(LeaseLost):
-            await desk.recorder.write(Change(), [said("never")])
+            await desk.recorder.write(RunChange(), [said("never")])
         with pytest.raises(LeaseLost):
             await say_until_refused(desk.recorder)
         with pytest.raises(LeaseLost):
-            await desk.recorder.write(Change(), [DONE])
+            await desk.recorder.write(RunChange(), [DONE])
         desk.hub.close()
         assert await heard == ["TEXT_MESSAGE_START", "first"] == await desk.stored()
 
@@ -222,7 +222,7 @@ async def test_P7_nothing_is_heard_before_it_is_stored(tmp_path: Path):
         for number in range(100):
             await desk.recorder.say([said(f"{number} ")])
             await asyncio.sleep(0)
-        await desk.recorder.write(Change(), [TextEnded(message="m"), DONE])
+        await desk.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
         told = await desk.stored()
         assert await asyncio.gather(*readers) == [told, told, told]
 
@@ -231,7 +231,7 @@ async def test_P7_a_commit_that_is_held_up_keeps_its_events_from_readers(tmp_pat
     async with a_desk(tmp_path) as desk:
         reader = asyncio.create_task(hear(desk))
         desk.database.gate.clear()
-        writing = asyncio.create_task(desk.recorder.write(Change(), [STARTED, DONE]))
+        writing = asyncio.create_task(desk.recorder.write(RunChange(), [STARTED, DONE]))
         await asyncio.sleep(0.05)
         assert await desk.stored() == []
         assert not reader.done()
@@ -265,7 +265,7 @@ async def test_P7_breaking_off_a_model_that_waits_loses_nothing_it_said(tmp_path
         waits.cancel()
         await asyncio.wait([waits])
         desk.database.gate.set()
-        await desk.recorder.write(Change(), [TextEnded(message="m")])
+        await desk.recorder.write(RunChange(), [TextEnded(message="m")])
         assert "".join((await desk.stored())[1:-1]) == "x" + "y" * 101
 
 
@@ -282,5 +282,5 @@ async def test_P7_what_was_not_committed_when_the_recorder_closes_was_never_said
 async def test_P7_a_write_tells_the_number_of_its_last_event(tmp_path: Path, events: Sequence[Event]):
     async with a_desk(tmp_path) as desk:
         await desk.begin()
-        written = await desk.recorder.write(Change(), events)
+        written = await desk.recorder.write(RunChange(), events)
         assert written.last_event == len(await desk.stored()) == 2 + bool(events)

@@ -23,7 +23,7 @@ from recto.conversation.events import (
 )
 from recto.conversation.log import Entry, Finish, ReplyEnded
 from recto.conversation.messages import AssistantMessage, Opaque, ReasoningMessage, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta
 from recto.worker.model.reply import Reply
 
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
@@ -48,7 +48,7 @@ def message(*parts: Text | ToolCall | Opaque) -> AssistantMessage:
 
 
 def test_words_are_told_as_they_come_and_kept_as_one_text():
-    told, entries, _ = played(TextDelta(text="Hel"), TextDelta(text="lo."), Ended(finish="stop"))
+    told, entries, _ = played(TextDelta(text="Hel"), TextDelta(text="lo."), ReplyEnd(finish="stop"))
     assert told == [
         TextStarted(message="m"),
         TextSaid(message="m", delta="Hel"),
@@ -59,7 +59,7 @@ def test_words_are_told_as_they_come_and_kept_as_one_text():
 
 
 def test_thoughts_end_where_the_words_begin_and_are_a_message_of_their_own_before_them():
-    told, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="Yes."), Ended(finish="stop"))
+    told, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="Yes."), ReplyEnd(finish="stop"))
     assert told == [
         ReasoningStarted(message="t"),
         ReasoningSaid(message="t", delta="Hm."),
@@ -79,7 +79,7 @@ def test_calls_at_once_stay_open_together_and_keep_the_order_of_their_index():
         CallDelta(index=0, arguments='{"a"'),
         CallDelta(index=1, arguments="{}"),
         CallDelta(index=0, arguments=":1}"),
-        Ended(finish="tool_calls"),
+        ReplyEnd(finish="tool_calls"),
     )
     told, entries, _ = played(*deltas)
     assert told == [
@@ -99,14 +99,14 @@ def test_calls_at_once_stay_open_together_and_keep_the_order_of_their_index():
 
 
 def test_a_call_without_arguments_is_a_call():
-    told, entries, _ = played(CallStarted(index=0, id="c", name="look"), Ended(finish="tool_calls"))
+    told, entries, _ = played(CallStarted(index=0, id="c", name="look"), ReplyEnd(finish="tool_calls"))
     assert told == [CallOpened(call="c", name="look", message="m"), CallClosed(call="c")]
     assert entries == [message(a_call("c", "look"))]
 
 
 @pytest.mark.parametrize("finish", ["length", "refused", "filtered"])
 def test_how_a_reply_ended_is_in_the_log_before_the_message_so_that_no_step_is_taken_without_it(finish: Finish):
-    _, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="We"), Ended(finish=finish))
+    _, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="We"), ReplyEnd(finish=finish))
     assert entries == [
         ReasoningMessage(id="t", time=NOW, text="Hm."),
         ReplyEnded(id="marker", time=NOW, message="m", finish=finish),
@@ -115,12 +115,14 @@ def test_how_a_reply_ended_is_in_the_log_before_the_message_so_that_no_step_is_t
 
 
 def test_an_ordinary_end_leaves_no_marker():
-    assert played(TextDelta(text="We"), Ended(finish="stop"))[1] == [message(Text(text="We"))]
-    assert played(CallStarted(index=0, id="c", name="x"), Ended(finish="tool_calls"))[1] == [message(a_call("c", "x"))]
+    assert played(TextDelta(text="We"), ReplyEnd(finish="stop"))[1] == [message(Text(text="We"))]
+    assert played(CallStarted(index=0, id="c", name="x"), ReplyEnd(finish="tool_calls"))[1] == [
+        message(a_call("c", "x"))
+    ]
 
 
 def test_state_of_the_provider_goes_into_the_message_and_state_of_a_call_into_the_call():
-    ended = Ended(finish="tool_calls", state=(STATE,), call_state={0: STATE})
+    ended = ReplyEnd(finish="tool_calls", state=(STATE,), call_state={0: STATE})
     _, entries, _ = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"), ended)
     assert entries == [message(STATE, Text(text="We"), a_call("c", "x", state=STATE))]
 
@@ -133,7 +135,7 @@ def test_a_reply_that_was_broken_off_is_kept_as_far_as_it_came():
 
 
 def test_a_reply_that_said_nothing_is_empty_and_tells_nothing():
-    told, entries, reply = played(Ended(finish="stop"))
+    told, entries, reply = played(ReplyEnd(finish="stop"))
     assert told == []
     assert entries == [message()]
     assert reply.is_empty
@@ -159,7 +161,7 @@ def replies(draw: st.DrawFn) -> list[Delta]:
 
 @given(replies())
 def test_readers_put_together_from_events_what_the_log_has(deltas: list[Delta]):
-    told, entries, reply = played(*deltas, Ended(finish="stop"))
+    told, entries, reply = played(*deltas, ReplyEnd(finish="stop"))
     logged = next(entry for entry in entries if isinstance(entry, AssistantMessage))
     assert "".join(event.delta for event in told if isinstance(event, TextSaid)) == words_of(logged)
     assert {call.id: call.arguments for call in logged.tool_calls} == arguments_of(told)
@@ -201,7 +203,7 @@ def test_P11_of_calls_beyond_the_limit_only_the_first_is_told_and_kept(has_parts
     for number, call in enumerate(calls):
         deltas += [CallStarted(index=number, id=call.id, name=call.name), CallDelta(index=number, arguments="{}")]
     told = [event for delta in deltas for event in reply.take(delta)] + reply.close()
-    reply.take(Ended(finish="tool_calls", parts=(Text(text="Hm."), *calls) if has_parts else ()))
+    reply.take(ReplyEnd(finish="tool_calls", parts=(Text(text="Hm."), *calls) if has_parts else ()))
     assert [event.call for event in told if isinstance(event, CallOpened)] == ["c0", "c1", "c2"]
     assert [event.call for event in told if isinstance(event, CallClosed)] == ["c0", "c1", "c2"]
     [kept] = reply.entries(NOW, "marker")

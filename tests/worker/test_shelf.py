@@ -6,9 +6,9 @@ from pathlib import Path
 
 from recto.conversation.log import Entry
 from recto.page.text.tokens import Calibration
-from recto.store.ports import Change, Lease
+from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
-from recto.worker.log_cache import Shelf, ShelfSettings, Volume
+from recto.worker.log_cache import CachedLog, LogCache, LogCacheSettings
 from tests.page.talk import says, user
 from tests.stored_runs import a_lease, a_store, now
 
@@ -17,7 +17,7 @@ MANY = 1_000
 
 
 async def append(store: Store, lease: Lease, *entries: Entry) -> None:
-    await store.record(lease, Change(entries=entries), now())
+    await store.record(lease, RunChange(entries=entries), now())
 
 
 async def threads(store: Store, count: int) -> list[Lease]:
@@ -28,13 +28,13 @@ async def threads(store: Store, count: int) -> list[Lease]:
     return leases
 
 
-async def kept(shelf: Shelf, leases: Sequence[Lease], known: Sequence[Volume]) -> list[bool]:
+async def kept(shelf: LogCache, leases: Sequence[Lease], known: Sequence[CachedLog]) -> list[bool]:
     """Which of these threads were on the shelf: their entries are the very objects put there."""
     taken = [await shelf.take(lease.thread, MANY) for lease in leases]
     return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(taken, known, strict=True)]
 
 
-async def read_all(shelf: Shelf, leases: Sequence[Lease]) -> list[Volume]:
+async def read_all(shelf: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
     """Take each thread and put it back."""
     volumes = [await shelf.take(lease.thread, MANY) for lease in leases]
     for lease, volume in zip(leases, volumes, strict=True):
@@ -44,13 +44,13 @@ async def read_all(shelf: Shelf, leases: Sequence[Lease]) -> list[Volume]:
 
 async def test_a_thread_nobody_knows_is_empty(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        assert await Shelf(store).take("nothing", MANY) == Volume()
+        assert await LogCache(store).take("nothing", MANY) == CachedLog()
 
 
 async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        shelf = Shelf(store)
+        shelf = LogCache(store)
         (first,) = await read_all(shelf, [lease])
         await append(store, lease, user("u2"), says("a2"))
         second = await shelf.take(lease.thread, MANY)
@@ -62,7 +62,7 @@ async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
 async def test_a_log_that_is_not_on_the_shelf_is_read_whole(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        shelf = Shelf(store)
+        shelf = LogCache(store)
         first, second = await shelf.take(lease.thread, MANY), await shelf.take(lease.thread, MANY)
         assert first == second
         assert first.entries[0] is not second.entries[0]
@@ -71,15 +71,15 @@ async def test_a_log_that_is_not_on_the_shelf_is_read_whole(tmp_path: Path):
 async def test_what_the_provider_said_of_its_tokens_is_kept_with_the_log(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        shelf, last = Shelf(store), Calibration(digest="d", counted=10, reported=12)
-        shelf.put(lease.thread, Volume(entries=(await shelf.take(lease.thread, MANY)).entries, last=last))
+        shelf, last = LogCache(store), Calibration(digest="d", counted=10, reported=12)
+        shelf.put(lease.thread, CachedLog(entries=(await shelf.take(lease.thread, MANY)).entries, last=last))
         assert (await shelf.take(lease.thread, MANY)).last == last
 
 
 async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
-        shelf = Shelf(store, ShelfSettings(threads=2))
+        shelf = LogCache(store, LogCacheSettings(threads=2))
         volumes = await read_all(shelf, leases)
         assert await kept(shelf, leases, volumes) == [False, True, True]
 
@@ -87,7 +87,7 @@ async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
 async def test_putting_a_thread_back_makes_it_the_newest(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
-        shelf = Shelf(store, ShelfSettings(threads=2))
+        shelf = LogCache(store, LogCacheSettings(threads=2))
         volumes = await read_all(shelf, leases[:2])
         shelf.put(leases[0].thread, volumes[0])
         volumes += await read_all(shelf, leases[2:])
@@ -97,7 +97,7 @@ async def test_putting_a_thread_back_makes_it_the_newest(tmp_path: Path):
 async def test_entries_of_all_threads_together_have_a_bound(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
-        shelf = Shelf(store, ShelfSettings(entries=5))
+        shelf = LogCache(store, LogCacheSettings(entries=5))
         volumes = await read_all(shelf, leases)
         assert await kept(shelf, leases, volumes) == [False, True, True]
 
@@ -106,7 +106,7 @@ async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
         await append(store, leases[1], user("u2", "long " * 20_000))
-        shelf = Shelf(store, ShelfSettings(bytes=247_000))
+        shelf = LogCache(store, LogCacheSettings(bytes=247_000))
         volumes = await read_all(shelf, leases)
         assert await kept(shelf, leases, volumes) == [True, True, True]
         shelf.put(leases[2].thread, replace(volumes[2], quote="long " * 4_000))
@@ -121,7 +121,7 @@ async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes
 async def test_a_log_that_is_put_back_longer_counts_once(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 2)
-        shelf = Shelf(store, ShelfSettings(entries=6))
+        shelf = LogCache(store, LogCacheSettings(entries=6))
         for _ in range(10):
             volumes = await read_all(shelf, leases)
         await append(store, leases[1], user("u2"), says("a2"))
@@ -132,7 +132,7 @@ async def test_a_log_that_is_put_back_longer_counts_once(tmp_path: Path):
 async def test_a_log_larger_than_the_whole_shelf_is_not_kept(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 1)
-        shelf = Shelf(store, ShelfSettings(entries=1))
+        shelf = LogCache(store, LogCacheSettings(entries=1))
         volumes = await read_all(shelf, leases)
         assert await kept(shelf, leases, volumes) == [False]
         assert len((await shelf.take(leases[0].thread, MANY)).entries) == 2
@@ -141,7 +141,7 @@ async def test_a_log_larger_than_the_whole_shelf_is_not_kept(tmp_path: Path):
 async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        shelf = Shelf(store)
+        shelf = LogCache(store)
         (volume,) = await read_all(shelf, [lease])
         await append(store, lease, user("u2"))
         assert (await shelf.take(lease.thread, 2)).entries == volume.entries

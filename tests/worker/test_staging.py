@@ -21,7 +21,7 @@ from recto.engine.ports import Signal
 from recto.errors import LeaseLost
 from recto.ids import new_id
 from recto.models.choose import choose_model
-from recto.store.database.database import Result, Work
+from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Admission, StoredRun
@@ -34,10 +34,10 @@ from recto.testing.model_server import Answer, ModelServer
 from recto.tools.load_tools import tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
 from recto.worker.context.prompt_context import offered
-from recto.worker.log_cache import Shelf
+from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.run_state import sampled
-from recto.worker.runtime import Point, Workshop
+from recto.worker.runtime import Point, Runtime
 from tests.flow.skilled import calling, use, write_guide
 from tests.stored_runs import OWNER, WHO, now
 
@@ -52,7 +52,7 @@ class Counting(SqliteDatabase):
         super().__init__(path)
         self.asked: list[str] = []
 
-    async def read(self, work: Work[Result]) -> Result:
+    async def read(self, work: Transaction[Result]) -> Result:
         def traced(connection: Connection) -> Result:
             driver(connection).set_trace_callback(self._note)
             try:
@@ -83,7 +83,7 @@ def guide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Agent, Path]:
 @asynccontextmanager
 async def a_shop(
     folder: Path, guide: tuple[Agent, Path], model: ModelServer
-) -> AsyncGenerator[tuple[Workshop, Counting]]:
+) -> AsyncGenerator[tuple[Runtime, Counting]]:
     agent, own = guide
     database = Counting(folder / "recto.db")
     store = Store(database)
@@ -94,13 +94,13 @@ async def a_shop(
     )
     await store.change_profile(OWNER, change, now(), LIMIT)
     environment = {"RECTO_MODEL_URL": model.url}
-    shop = Workshop(
+    shop = Runtime(
         store=store,
         hub=Hub(store),
         model=choose_model("compatible:scripted", environment),
         agents={agent.name: agent},
         tools={agent.name: Registry((*tools_of_agent(agent, {}), *tools_of_folder(own)))},
-        shelf=Shelf(store),
+        shelf=LogCache(store),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=lambda: 0.0,
@@ -113,14 +113,14 @@ async def a_shop(
         await store.close()
 
 
-async def turn(shop: Workshop, words: str, props: Json = None, thread: str = "") -> str:
+async def turn(shop: Runtime, words: str, props: Json = None, thread: str = "") -> str:
     """A whole turn. Returns its thread."""
     run = await admitted(shop, words, props, thread)
     assert await work(shop, run, Signal())
     return run.thread
 
 
-async def admitted(shop: Workshop, words: str, props: Json = None, thread: str = "") -> StoredRun:
+async def admitted(shop: Runtime, words: str, props: Json = None, thread: str = "") -> StoredRun:
     body = ask(words, thread=thread) | {"forwardedProps": props or {}}
     admission = Admission(
         id=new_id(),

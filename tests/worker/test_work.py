@@ -19,7 +19,7 @@ from recto.ids import new_id
 from recto.models.demo.demo import DemoModel
 from recto.page.prompt.summarise import SummarySettings
 from recto.page.steps.compact import CompactSettings
-from recto.store.database.database import Result, Work
+from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Admission, Lease, StoredRun
@@ -28,9 +28,9 @@ from recto.telemetry import Telemetry
 from recto.testing.client import ask
 from recto.tools.load_tools import tools_built_in
 from recto.tools.registry import Registry
-from recto.worker.log_cache import Shelf
+from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
-from recto.worker.runtime import Workshop
+from recto.worker.runtime import Runtime
 from tests.flow.stage import story
 from tests.stored_runs import OWNER, WHO, now
 
@@ -54,7 +54,7 @@ class Failing:
     def is_shared(self) -> bool:
         return self._inner.is_shared
 
-    async def write(self, work: Work[Result]) -> Result:
+    async def write(self, work: Transaction[Result]) -> Result:
         self.writes += 1
         if self.writes == self.fail_at:
             raise StoreDown(problem="for a moment")
@@ -62,10 +62,10 @@ class Failing:
             raise ValueError("no index can hold this")
         return await self._inner.write(work)
 
-    async def write_first(self, work: Work[Result]) -> Result:
+    async def write_first(self, work: Transaction[Result]) -> Result:
         return await self.write(work)
 
-    async def read(self, work: Work[Result]) -> Result:
+    async def read(self, work: Transaction[Result]) -> Result:
         return await self._inner.read(work)
 
     async def close(self) -> None:
@@ -73,17 +73,17 @@ class Failing:
 
 
 @asynccontextmanager
-async def a_shop(folder: Path, agent: Agent = CHAT) -> AsyncGenerator[tuple[Workshop, Failing]]:
+async def a_shop(folder: Path, agent: Agent = CHAT) -> AsyncGenerator[tuple[Runtime, Failing]]:
     database = Failing(folder / "recto.db")
     store = Store(database)
     await database.write(migrate)
-    shop = Workshop(
+    shop = Runtime(
         store=store,
         hub=Hub(store),
         model=DemoModel(),
         agents={agent.name: agent},
         tools={agent.name: Registry(tools_built_in())},
-        shelf=Shelf(store),
+        shelf=LogCache(store),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=lambda: 0.0,
@@ -95,7 +95,7 @@ async def a_shop(folder: Path, agent: Agent = CHAT) -> AsyncGenerator[tuple[Work
         await store.close()
 
 
-async def admit(shop: Workshop, words: str, *, agent: str = "chat", thread: str = "") -> StoredRun:
+async def admit(shop: Runtime, words: str, *, agent: str = "chat", thread: str = "") -> StoredRun:
     body = ask(words, thread=thread)
     admission = Admission(
         id=new_id(),
@@ -110,7 +110,7 @@ async def admit(shop: Workshop, words: str, *, agent: str = "chat", thread: str 
     return (await shop.store.admit(admission, WHO)).run
 
 
-async def work_to_the_end(shop: Workshop, run: StoredRun) -> int:
+async def work_to_the_end(shop: Runtime, run: StoredRun) -> int:
     """Take the run up until it has ended, as a dispatcher does. Returns how often that was."""
     for times in range(1, 10):
         try:
@@ -122,7 +122,7 @@ async def work_to_the_end(shop: Workshop, run: StoredRun) -> int:
     raise AssertionError("it never ended")
 
 
-async def heard(shop: Workshop, run: StoredRun) -> Sequence[bytes]:
+async def heard(shop: Runtime, run: StoredRun) -> Sequence[bytes]:
     return [event.body for event in await shop.store.events(run.id, 0, 1_000)]
 
 

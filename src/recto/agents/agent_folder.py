@@ -18,13 +18,13 @@ from recto.agents.agent_settings import (
     file_input,
     summary_settings,
 )
-from recto.agents.agent_warnings import NO_PERSONA, doubts
+from recto.agents.agent_warnings import NO_PERSONA, agent_warnings
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
 from recto.config.checked import told
-from recto.config.frontmatter import LONGEST, Document, read_document
-from recto.config.problem import Fault, Problem
+from recto.config.frontmatter import LONGEST, MarkdownFile, read_document
+from recto.config.problem import Fault, FileProblem
 from recto.config.yaml_values import Values, read_yaml
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
@@ -33,8 +33,8 @@ from recto.page.fold.fold_settings import FoldSettings
 from recto.page.prompt.system_prompt import Prompt, render
 from recto.page.steps.compact import CompactSettings
 from recto.page.text.tokens import OFFLINE
-from recto.skills.expert import Expertise, expert
-from recto.skills.known import Known
+from recto.skills.expert import ExpertInput, expert
+from recto.skills.known import KnownData
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
 
@@ -54,9 +54,9 @@ class Staged:
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     profile_schema: str | None = None
     field_titles: Mapping[str, str] = field(default_factory=dict[str, str])
-    problems: tuple[Problem, ...] = ()
-    broken_skills: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    broken_skills: tuple[FileProblem, ...] = ()
+    warnings: tuple[FileProblem, ...] = ()
 
 
 def read_stage(folder: Path, locale: str) -> Staged:
@@ -93,13 +93,13 @@ def _read_profile(folder: Path, locale: str) -> Staged:
         text = raw.decode("utf-8").replace("\r\n", "\n") if len(raw) <= LONGEST else ""
     except (OSError, UnicodeDecodeError) as error:
         text = f"it cannot be read ({error}). Save it as UTF-8, or take it away."
-        return Staged(problems=(Problem(file=file, line=None, text=text),))
+        return Staged(problems=(FileProblem(file=file, line=None, text=text),))
     if len(raw) > LONGEST:
-        return Staged(problems=(Problem(file=file, line=None, text=TOO_LONG),))
+        return Staged(problems=(FileProblem(file=file, line=None, text=TOO_LONG),))
     found = read_yaml(text, first_line=1)
     faults = found.faults or tuple(schema_faults(found.values, found, ()))
     if faults:
-        return Staged(problems=tuple([Problem(file=file, line=one.line, text=one.text) for one in faults]))
+        return Staged(problems=tuple([FileProblem(file=file, line=one.line, text=one.text) for one in faults]))
     return Staged(profile_schema=dump(found.values).decode(), field_titles=_titles(found.values))
 
 
@@ -114,7 +114,7 @@ def _title(schema: Mapping[str, Json]) -> str:
     return title if isinstance(title, str) else ""
 
 
-def stage_doubts(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str | None, str]]:
+def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str | None, str]]:
     """What is allowed and yet hardly meant: of which skill, or None, and a text."""
     if not agent.skills:
         return
@@ -150,7 +150,7 @@ def _skill_doubts(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterato
     if fields:
         yield skill.name, f"{PROFILE}.yaml has no field {', '.join(fields)}. Describe it there, or leave it out."
     most = agent.execute.budget
-    prompt = expert(skill, Known(), Expertise(locale=agent.locale, tool_rules=agent.prompt.rules)).prompt
+    prompt = expert(skill, KnownData(), ExpertInput(locale=agent.locale, tool_rules=agent.prompt.rules)).prompt
     tokens = OFFLINE.count((render(prompt, agent.locale),))[0]
     if most is not None and tokens > most:
         text = f"its prompt has {tokens} tokens before anything is known of a user, over the {most} of phases.execute"
@@ -187,9 +187,9 @@ class Read:
     """
 
     agent: Agent
-    problems: tuple[Problem, ...] = ()
-    broken_skills: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    broken_skills: tuple[FileProblem, ...] = ()
+    warnings: tuple[FileProblem, ...] = ()
 
 
 def load_variants(folder: Path, limits: Limits, tools: Toolbox | None = None) -> Mapping[str, Read]:
@@ -219,12 +219,12 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
         has_file, document = file.exists(), _document(file, locale)
     except OSError as error:
         text = f"it cannot be read ({error.strerror}). Put that right, or take it away."
-        return Read(agent=CHAT, problems=(Problem(file=file, line=None, text=text),))
+        return Read(agent=CHAT, problems=(FileProblem(file=file, line=None, text=text),))
     if missing := _missing(folder, locale):
         return Read(agent=CHAT, problems=(missing,))
     table, faults = check_settings(document.settings, folder.name)
     faults = (*faults, *(_locale_faults(document, locale) if locale else ()))
-    problems = [Problem(file=file, line=fault.line, text=fault.text) for fault in sorted(faults, key=_line)]
+    problems = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in sorted(faults, key=_line)]
     name = f"{folder.name}-{locale}" if locale else folder.name
     problems += _name_problems(folder, name)
     stage = read_stage(folder, table.locale)
@@ -232,20 +232,20 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
     if problems:
         return Read(agent=CHAT, problems=tuple(problems), broken_skills=stage.broken_skills)
     agent = with_phases(_staged(_agent(name, document.body, table, limits), stage), table)
-    warnings = [Problem(file=file, line=fault.line, text=fault.text) for fault in doubts(agent, document)]
+    warnings = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in agent_warnings(agent, document)]
     if not has_file:
-        warnings = [Problem(file=folder, line=None, text=f"there is no {FILE} in it: {NO_PERSONA}")]
+        warnings = [FileProblem(file=folder, line=None, text=f"there is no {FILE} in it: {NO_PERSONA}")]
     return Read(agent=agent, broken_skills=stage.broken_skills, warnings=(*warnings, *stage.warnings))
 
 
-def _document(file: Path, locale: str | None) -> Document:
+def _document(file: Path, locale: str | None) -> MarkdownFile:
     """What is written in a file; of a variant, over what is in the agent's own."""
-    document = read_document(_beginning(file)) if file.exists() else Document()
+    document = read_document(_beginning(file)) if file.exists() else MarkdownFile()
     first = file.with_name(FILE)
     return _over(read_document(_beginning(first)), document, locale) if locale and first.exists() else document
 
 
-def _missing(folder: Path, locale: str | None) -> Problem | None:
+def _missing(folder: Path, locale: str | None) -> FileProblem | None:
     """What a folder has to have and has not."""
     if (folder / FILE).exists():
         return None
@@ -253,12 +253,12 @@ def _missing(folder: Path, locale: str | None) -> Problem | None:
     written = [file for file in variants if file.exists()]
     has_more = (folder / TOOLS_FILE).exists() or (folder / SKILLS).is_dir()
     if written and (locale or not has_more):
-        return Problem(file=written[0], line=None, text=NO_FIRST)
+        return FileProblem(file=written[0], line=None, text=NO_FIRST)
     text = f"there is neither {FILE} nor {TOOLS_FILE} in it. Write one, or begin its name with _ to leave it out."
-    return None if has_more else Problem(file=folder, line=None, text=text)
+    return None if has_more else FileProblem(file=folder, line=None, text=text)
 
 
-def _locale_faults(document: Document, locale: str) -> Iterator[Fault]:
+def _locale_faults(document: MarkdownFile, locale: str) -> Iterator[Fault]:
     """A variant's language is in its name. What is no language at all is told elsewhere."""
     given = document.settings.values.get("locale")
     if given in VARIANTS and given != locale:
@@ -266,15 +266,15 @@ def _locale_faults(document: Document, locale: str) -> Iterator[Fault]:
         yield told(document.settings, ("locale",), given, allowed)
 
 
-def _name_problems(folder: Path, name: str) -> Iterator[Problem]:
+def _name_problems(folder: Path, name: str) -> Iterator[FileProblem]:
     if not NAME.fullmatch(folder.name):
-        yield Problem(file=folder, line=None, text=f"{NAME_RULE}. Rename the folder.")
+        yield FileProblem(file=folder, line=None, text=f"{NAME_RULE}. Rename the folder.")
     elif not NAME.fullmatch(name):
         text = f"in another language it would be {name}, but {NAME_RULE}. Shorten the folder's name."
-        yield Problem(file=folder, line=None, text=text)
+        yield FileProblem(file=folder, line=None, text=text)
 
 
-def _over(first: Document, variant: Document, locale: str | None) -> Document:
+def _over(first: MarkdownFile, variant: MarkdownFile, locale: str | None) -> MarkdownFile:
     """A variant's settings over those of the agent's own file, whose faults were told there."""
     own, base = variant.settings, first.settings
     values = {**base.values, "locale": locale, **own.values}
@@ -286,12 +286,14 @@ def _staged(agent: Agent, stage: Staged) -> Agent:
     return replace(agent, skills=stage.skills, profile_schema=stage.profile_schema, field_titles=stage.field_titles)
 
 
-def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[Problem]:
+def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
     """What of an agent's skills is hardly meant. Tokens are counted for it: it is for who asks, not for each start."""
     reading = with_reading(agent.tools, agent.file_input.takes_documents)
     known = (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
-    for skill, text in stage_doubts(agent, known):
-        yield Problem(file=agent.skills[skill].folder / "SKILL.md" if skill else folder / FILE, line=None, text=text)
+    for skill, text in skill_warnings(agent, known):
+        yield FileProblem(
+            file=agent.skills[skill].folder / "SKILL.md" if skill else folder / FILE, line=None, text=text
+        )
 
 
 def _beginning(file: Path) -> bytes:
@@ -304,11 +306,11 @@ def _line(fault: Fault) -> int:
     return fault.line
 
 
-def _tool_problems(file: Path, document: Document, table: AgentTable, tools: Toolbox) -> Iterator[Problem]:
+def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools: Toolbox) -> Iterator[FileProblem]:
     """Tools that do not exist, cannot be loaded, or have a name twice."""
     folder, found = file.parent, document.settings
     for fault in check_tools(found, table, tools.built_in):
-        yield Problem(file=file, line=fault.line, text=fault.text)
+        yield FileProblem(file=file, line=fault.line, text=fault.text)
     try:
         own = tools.of_folder(folder)
     except SettingsError as error:
@@ -321,12 +323,12 @@ def _tool_problems(file: Path, document: Document, table: AgentTable, tools: Too
         text = f"the tool {name} is built in and in {TOOLS_FILE} too. Rename yours"
         text += _whose(name, table)
         line = found.lines.get(("tools",))
-        yield Problem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
+        yield FileProblem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
     choice = table.tool_choice
     if choice is not None and choice not in (*CHOICES, *built_in, *own):
         known = ", ".join((*CHOICES, *built_in, *own))
         text = f'tool_choice is "{choice}"; this agent has no such tool. Known: {known}.'
-        yield Problem(file=file, line=found.lines.get(("tool_choice",)), text=text)
+        yield FileProblem(file=file, line=found.lines.get(("tool_choice",)), text=text)
 
 
 def _whose(name: str, table: AgentTable) -> str:
@@ -335,14 +337,14 @@ def _whose(name: str, table: AgentTable) -> str:
     return f", or leave {name} out of `tools`." if name in table.tools else ": who takes documents has it."
 
 
-def _of_tools_file(file: Path, error: SettingsError) -> Problem:
+def _of_tools_file(file: Path, error: SettingsError) -> FileProblem:
     """The line is in the value; errors that are not about a line of the file itself are told as they are."""
     what = str(error).removeprefix(f"Setting {error.name} is {error.value!r}; ")
     match = re.fullmatch(rf"(?:(.*) in )?{re.escape(str(file.resolve()))}(?::(\d+))?", str(error.value), re.DOTALL)
     if match is None:
-        return Problem(file=file, line=None, text=str(error))
+        return FileProblem(file=file, line=None, text=str(error))
     function, line = match.groups()
-    return Problem(file=file, line=int(line) if line else None, text=f"{function}: {what}" if function else what)
+    return FileProblem(file=file, line=int(line) if line else None, text=f"{function}: {what}" if function else what)
 
 
 def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:

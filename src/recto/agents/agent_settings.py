@@ -13,9 +13,9 @@ from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, Effort, Tit
 from recto.agents.file_input import FileInput, FileMode
 from recto.agents.fold_table import ByAge, Fold, Reads, on_or_off
 from recto.agents.profile_schema import schema_faults
-from recto.config.checked import ANY, Form, Table, check, line_of, nearest, told
+from recto.config.checked import ANY, Table, TableForm, check, line_of, nearest, told
 from recto.config.problem import Fault
-from recto.config.yaml_values import Place, Values
+from recto.config.yaml_values import Values, YamlPath
 from recto.config.zones import find_zone
 from recto.conversation.input_files import ENDINGS
 from recto.errors import SettingsError
@@ -239,7 +239,7 @@ FREE = ("options", "output")
 
 
 # What is allowed where a value may be of more than one type.
-MIXED: Mapping[Place, str] = {
+MIXED: Mapping[YamlPath, str] = {
     ("file_input",): "it is true, false or a table",
     ("history",): "it is `all` or a number of messages, 0 or more",
     ("fold",): "it is `eager`, `off` or a table",
@@ -247,7 +247,7 @@ MIXED: Mapping[Place, str] = {
     ("fold", "terminal"): "it is true, false or a table",
     ("fold", "search"): "it is true, false or a table",
 }
-FORM = Form(root=AgentTable, tables=TABLES, mixed=MIXED, free=FREE)
+FORM = TableForm(root=AgentTable, tables=TABLES, mixed=MIXED, free=FREE)
 
 
 def check_settings(found: Values, folder_name: str) -> tuple[AgentTable, tuple[Fault, ...]]:

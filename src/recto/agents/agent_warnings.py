@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recto.agents.agent import Agent
-from recto.config.frontmatter import Document
+from recto.config.frontmatter import MarkdownFile
 from recto.config.problem import Fault
-from recto.config.yaml_values import Place
+from recto.config.yaml_values import YamlPath
 from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
 
@@ -21,7 +21,7 @@ def persona_tokens(agent: Agent) -> int:
     return OFFLINE.count((render(agent.prompt, agent.locale),))[0]
 
 
-def doubts(agent: Agent, document: Document) -> Iterator[Fault]:
+def agent_warnings(agent: Agent, document: MarkdownFile) -> Iterator[Fault]:
     """What is allowed and yet hardly meant. What rests on lines of another file alone was told of that one."""
     lines = document.settings.lines
     if not document.body:
@@ -36,7 +36,7 @@ class _Doubt(NamedTuple):
     """A text, and the places it rests on, the likeliest to be changed first."""
 
     text: str
-    places: tuple[Place, ...]
+    places: tuple[YamlPath, ...]
 
 
 def _own_doubts(agent: Agent) -> Iterator[_Doubt]:

@@ -13,7 +13,7 @@ from recto.page.fold.paths import Project
 
 # A hundred years: no session is older.
 LONGEST_MINUTES = 60 * 24 * 365 * 100
-Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+ToolNames = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 
 
 def on_or_off(value: object) -> object:
@@ -27,17 +27,17 @@ def _keeps_some(step: list[int]) -> list[int]:
     return step
 
 
-Step = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_keeps_some)]
+AgeStep = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_keeps_some)]
 
 
 class Reads(Table):
     """`fold.reads`: reads of files."""
 
     on: bool = True
-    tools: Names | None = None
-    path_args: Names | None = None
+    tools: ToolNames | None = None
+    path_args: ToolNames | None = None
     keep: Annotated[int, Field(ge=1)] | None = None
-    keep_by_size: list[Step] | None = None
+    keep_by_size: list[AgeStep] | None = None
     placeholder: str | None = None
 
 
@@ -45,7 +45,7 @@ class ByAge(Table):
     """`fold.terminal` and `fold.search`: results that go stale with time."""
 
     on: bool = True
-    tools: Names | None = None
+    tools: ToolNames | None = None
     keep: Annotated[int, Field(ge=0)] | None = None
     minutes: Annotated[float, Field(ge=0, le=LONGEST_MINUTES, allow_inf_nan=False)] | None = None
     placeholder: str | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recto.agents.agent import CHAT, Agent, Limits
 from recto.agents.agent_folder import Read, Toolbox, load_variants
-from recto.config.problem import Problem
+from recto.config.problem import FileProblem
 from recto.errors import SettingsError
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -24,12 +24,12 @@ class Loaded(Mapping[str, Agent]):
 
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
-    broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict[str, tuple[Problem, ...]])
-    broken_skills: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
+    broken: Mapping[str, tuple[FileProblem, ...]] = field(default_factory=dict[str, tuple[FileProblem, ...]])
+    broken_skills: tuple[FileProblem, ...] = ()
+    warnings: tuple[FileProblem, ...] = ()
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[FileProblem, ...]:
         """Those of all broken agents and skills."""
         return (*[problem for problems in self.broken.values() for problem in problems], *self.broken_skills)
 
@@ -82,7 +82,7 @@ def _read(path: Path, found: Collection[Path], limits: Limits, tools: Toolbox | 
 
 
 def _taken(path: Path, name: str) -> Read:
-    return Read(agent=CHAT, problems=(Problem(file=path, line=None, text=TAKEN.format(name=name)),))
+    return Read(agent=CHAT, problems=(FileProblem(file=path, line=None, text=TAKEN.format(name=name)),))
 
 
 def _loaded(read: Mapping[Path, Mapping[str, Read]]) -> Loaded:

@@ -129,7 +129,7 @@ class Delayed:
     retry: float
 
 
-Verdict: TypeAlias = User | Denied | Delayed
+AuthResult: TypeAlias = User | Denied | Delayed
 
 
 def is_name(text: str) -> bool:

@@ -18,7 +18,7 @@ from recto.api.backend import backend_of
 from recto.api.codings import Unpacked, coding_of
 from recto.config.zones import find_zone
 from recto.conversation.attachment import without_copies
-from recto.conversation.history import told_time
+from recto.conversation.history import time_text
 from recto.conversation.input.input_rules import check_input
 from recto.conversation.input.run_input import RunInput, decode_input
 from recto.conversation.json import Json, dump, load, load_object, parts_of
@@ -190,7 +190,7 @@ def protocol_of(run: StoredRun) -> str | None:
 
 def admitted_row(run: StoredRun) -> Mapping[str, Json]:
     """The answer to an admitted run (P1)."""
-    return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": told_time(run.created)}
+    return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": time_text(run.created)}
 
 
 def run_row(run: StoredRun) -> Mapping[str, Json]:
@@ -200,8 +200,8 @@ def run_row(run: StoredRun) -> Mapping[str, Json]:
         **admitted_row(run),
         "agent": run.agent,
         "status": ended if run.status == "ended" else run.status,
-        "started": told_time(run.started) if run.started else None,
-        "ended": told_time(run.ended) if run.ended else None,
+        "started": time_text(run.started) if run.started else None,
+        "ended": time_text(run.ended) if run.ended else None,
         "outcome": run.outcome,
         "error": run.error,
         "usage": load_object(run.usage) if run.usage else None,

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from recto.api.access.auth import Doorman
+from recto.api.access.auth import Authenticator
 from recto.api.access.gate import Gate, GateRules
 from recto.api.codings import Packing
 from recto.api.docs_page import describe, get_description, get_docs
@@ -45,7 +45,7 @@ ROUTES = (
 
 
 def make_api(
-    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]], doorman: Doorman, rules: GateRules
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]], doorman: Authenticator, rules: GateRules
 ) -> FastAPI:
     """The application. Its `state.backend` is set by whoever starts it."""
     api = FastAPI(title="Recto", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)

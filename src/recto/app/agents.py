@@ -24,7 +24,7 @@ LOGGER = logging.getLogger("recto.app")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crew:
+class AgentsAndModels:
     """The agents that can work here, with the tools of each and the models they ask for by name."""
 
     agents: Mapping[str, Agent]
@@ -32,7 +32,7 @@ class Crew:
     models: Mapping[str, Model]
 
 
-def make_crew(settings: ServerSettings) -> Crew:
+def load_agents_and_models(settings: ServerSettings) -> AgentsAndModels:
     """Everybody who can work. One that cannot is left out and said to be, unless it answers where nobody is named."""
     built_in, packages = Registry(tools_built_in()), tools_of_packages()
 
@@ -51,7 +51,7 @@ def make_crew(settings: ServerSettings) -> Crew:
         name: Registry((*tools_of_agent(agent, built_in), *of_folder(loaded.folders[name]).values()))
         for name, agent in agents.items()
     }
-    return Crew(agents=agents, tools=tools, models=models)
+    return AgentsAndModels(agents=agents, tools=tools, models=models)
 
 
 def _with_models(

@@ -18,13 +18,13 @@ from recto.files.parsing.ports import ParseLimits
 from recto.files.ports import FileSettings, Storage
 from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.owner import owner_of, pair
-from recto.files.storage.storage_health import Pulse
+from recto.files.storage.storage_health import StorageHealth
 from recto.files.urls.signing import Signer
 from recto.files.urls.signing_keys import load_keys, parse_keys
 from recto.ids import new_id
 from recto.store.store import Store
 from recto.worker.context.pictures import Pictures, PictureSettings
-from recto.worker.context.thread_files import Cabinet
+from recto.worker.context.thread_files import FileServices
 
 # A storage that does not answer for so long when the server starts cannot be used.
 START_SECONDS = 60.0
@@ -74,7 +74,7 @@ async def open_files(settings: ServerSettings, store: Store, node: str) -> Stora
         await storage.remove_leftovers()
         await storage.probe()
 
-    await Pulse(begin, wait=START_SECONDS).feel()
+    await StorageHealth(begin, wait=START_SECONDS).feel()
     return storage
 
 
@@ -133,7 +133,9 @@ def make_outbound(settings: ServerSettings) -> Outbound:
     return Outbound(limits, allowance=networks)
 
 
-def make_cabinet(settings: ServerSettings, storage: Storage, store: Store, signer: Signer, library: Library) -> Cabinet:
+def make_file_services(
+    settings: ServerSettings, storage: Storage, store: Store, signer: Signer, library: Library
+) -> FileServices:
     """Attachments in their storage, what is read of them, and what pages show of pictures."""
     rules = FileSettings(
         upload_bytes=settings.upload_bytes,
@@ -147,7 +149,7 @@ def make_cabinet(settings: ServerSettings, storage: Storage, store: Store, signe
         page=settings.page_image_bytes,
         by_url=can_be_reached(settings),
     )
-    return Cabinet(
+    return FileServices(
         attachments=Attachments(storage, store, rules, clock=now, new_id=new_id, forgotten=library.documents.forget),
         signer=signer,
         documents=library.documents,

@@ -15,7 +15,7 @@ from functools import partial
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, generate_latest
 
-from recto.api.access.auth import AuthSettings, Doorman, check_binding, local_token
+from recto.api.access.auth import Authenticator, AuthSettings, check_binding, local_token
 from recto.api.access.gate import GateRules
 from recto.api.access.rate import is_loopback
 from recto.api.backend import Backend, BodyLimits
@@ -25,11 +25,11 @@ from recto.api.listen import listen
 from recto.api.runs.chat import CHAT
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
-from recto.app.agents import Crew, make_crew, model_of
+from recto.app.agents import AgentsAndModels, load_agents_and_models, model_of
 from recto.app.files import (
     Address,
     Library,
-    make_cabinet,
+    make_file_services,
     make_library,
     make_outbound,
     make_signer,
@@ -58,11 +58,11 @@ from recto.telemetry import Telemetry
 from recto.tools.client_schema import SchemaLimits, Schemas
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import sweep_workspaces
-from recto.worker.context.thread_files import Cabinet
-from recto.worker.log_cache import Shelf, ShelfSettings
+from recto.worker.context.thread_files import FileServices
+from recto.worker.log_cache import LogCache, LogCacheSettings
 from recto.worker.loop import work
 from recto.worker.recorder import RecorderSettings
-from recto.worker.runtime import Point, Workshop, pass_by
+from recto.worker.runtime import Point, Runtime, pass_by
 
 LOGGER = logging.getLogger("recto.app")
 # New objects after which cycles among them are looked for.
@@ -79,8 +79,8 @@ def serve(
     folder = DataFolder(settings.data)
     try:
         token = _token(settings)
-        crew, address = make_crew(settings), Address.of(settings)
-        doorman, rules = Doorman(_auth(settings, token)), _rules(settings)
+        crew, address = load_agents_and_models(settings), Address.of(settings)
+        doorman, rules = Authenticator(_auth(settings, token)), _rules(settings)
         signer = make_signer(settings, settings.data, address)
         plan = Plan(settings=settings, folder=folder, crew=crew, signer=signer, reached=reached or pass_by)
 
@@ -99,13 +99,13 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
     # One is made at the start; what it is does not matter here.
     auth = _auth(settings, settings.token or new_id())
     check_binding(settings.host, auth.has_accounts)
-    Doorman(auth)
+    Authenticator(auth)
     _rules(settings)
     if settings.storage_url:
         read_storage_url(settings.storage_url)
     if settings.signing_keys:
         parse_keys(settings.signing_keys)
-    crew, prices = make_crew(settings), load_prices(settings.prices)
+    crew, prices = load_agents_and_models(settings), load_prices(settings.prices)
     return {
         "agents": ", ".join(crew.agents),
         "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
@@ -151,7 +151,7 @@ class Plan:
 
     settings: ServerSettings
     folder: DataFolder
-    crew: Crew
+    crew: AgentsAndModels
     signer: Signer
     reached: Callable[[Point], None]
 
@@ -164,7 +164,7 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
         store = await _store(settings, plan.folder.database_url)
         storage = await open_files(settings, store, plan.folder.node())
         library = make_library(settings)
-        cabinet = make_cabinet(settings, storage, store, plan.signer, library)
+        cabinet = make_file_services(settings, storage, store, plan.signer, library)
         shop = _workshop(plan, store, cabinet)
         hub = shop.hub
         dispatcher = _dispatcher(plan, shop)
@@ -204,7 +204,7 @@ def _settle_memory() -> None:
     gc.set_threshold(GARBAGE_OBJECTS)
 
 
-async def _close(shop: Workshop, library: Library) -> None:
+async def _close(shop: Runtime, library: Library) -> None:
     """What others work with ends last."""
     await library.close()
     for model in (shop.model, *shop.models.values()):
@@ -212,7 +212,7 @@ async def _close(shop: Workshop, library: Library) -> None:
     await shop.store.close()
 
 
-def _dispatcher(plan: Plan, shop: Workshop) -> Dispatcher:
+def _dispatcher(plan: Plan, shop: Runtime) -> Dispatcher:
     settings = plan.settings
     lease = timedelta(seconds=settings.lease_seconds)
     who = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
@@ -226,7 +226,7 @@ async def _store(settings: ServerSettings, fallback: str) -> Store:
     return await open_store(settings.database_url or fallback, sqlite=sqlite, postgres=postgres)
 
 
-def _cleaning(settings: ServerSettings, shop: Workshop) -> Mapping[str, Callable[[], Awaitable[int]]]:
+def _cleaning(settings: ServerSettings, shop: Runtime) -> Mapping[str, Callable[[], Awaitable[int]]]:
     cabinet = shop.cabinet
     files = {"files": cabinet.attachments.clean} if cabinet else {}
     texts = {"texts": partial(cabinet.documents.clean, shop.store.known_blobs)} if cabinet and cabinet.documents else {}
@@ -244,7 +244,7 @@ async def _clean_rows(settings: ServerSettings, store: Store) -> int:
     return sum(asdict(done).values())
 
 
-def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatcher: Dispatcher) -> Backend:
+def _backend(settings: ServerSettings, shop: Runtime, cabinet: FileServices, dispatcher: Dispatcher) -> Backend:
     return Backend(
         store=shop.store,
         hub=shop.hub,
@@ -276,9 +276,9 @@ def _backend(settings: ServerSettings, shop: Workshop, cabinet: Cabinet, dispatc
     )
 
 
-def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
+def _workshop(plan: Plan, store: Store, cabinet: FileServices) -> Runtime:
     settings, crew = plan.settings, plan.crew
-    return Workshop(
+    return Runtime(
         store=store,
         hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds, bytes=settings.stream_bytes)),
         cabinet=cabinet,
@@ -294,9 +294,11 @@ def _workshop(plan: Plan, store: Store, cabinet: Cabinet) -> Workshop:
         agents=crew.agents,
         tools=crew.tools,
         prices=load_prices(settings.prices),
-        shelf=Shelf(
+        shelf=LogCache(
             store,
-            ShelfSettings(threads=settings.shelf_threads, entries=settings.shelf_entries, bytes=settings.shelf_bytes),
+            LogCacheSettings(
+                threads=settings.shelf_threads, entries=settings.shelf_entries, bytes=settings.shelf_bytes
+            ),
         ),
         quoting=asyncio.Semaphore(settings.quotes_at_once),
         telemetry=Telemetry(CollectorRegistry()),

@@ -28,19 +28,19 @@ from recto.config.checked import nearest
 from recto.config.zones import zone_of_server
 from recto.conversation.json import Json, dump
 from recto.errors import RectoError, SettingsError
-from recto.page.body import set_tool
+from recto.page.body import encode_tool
 from recto.page.facts import Facts
 from recto.page.manifest import Part
 from recto.page.preamble import system_text
-from recto.page.prompt.system_prompt import Change, SystemPrompt
+from recto.page.prompt.system_prompt import PromptCut, SystemPrompt
 from recto.page.steps.fit import Target, WireName
 from recto.page.text.tokens import OFFLINE
-from recto.skills.known import FREE_TIER, SKILL_DATA, Known
+from recto.skills.known import FREE_TIER, SKILL_DATA, KnownData
 from recto.skills.skill import CORE, Skill
 
 if TYPE_CHECKING:
     from recto.tools.registry import Registry
-    from recto.worker.context.prompt_context import Stage
+    from recto.worker.context.prompt_context import PromptContext
 
 FAILED, WRONG_USE = 1, 2
 NOBODY = "nobody: name one with --user to see what is kept of them"
@@ -48,7 +48,7 @@ OF_SKILL = "scenarios are those of a skill. Name the skill with --skill"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ExplainRequest:
     """What is to be explained."""
 
     agent: str
@@ -66,7 +66,7 @@ class Explained:
     """
 
     agent: Agent
-    stage: Stage
+    stage: PromptContext
     told: SystemPrompt
     tools: tuple[Part, ...]
     read: dict[str, bool]
@@ -84,7 +84,7 @@ class Explained:
         return {tool.source: 0 if in_words else tool.tokens_after for tool in self.tools}
 
     @property
-    def changes(self) -> tuple[Change | Part, ...]:
+    def changes(self) -> tuple[PromptCut | Part, ...]:
         """What is told shorter than it might be."""
         return (*self.told.changes, *[tool for tool in self.tools if tool.decision == "cut"])
 
@@ -106,7 +106,7 @@ def explain(
     Without --skill it is that of a thread without one. With --user it is for what the server keeps of them; nothing is
     changed. Exit codes: 0 done, 1 failed, 2 wrong use.
     """
-    asked = Asked(agent=name, skill=skill, scenario=scenario, user=user, voice=voice)
+    asked = ExplainRequest(agent=name, skill=skill, scenario=scenario, user=user, voice=voice)
     try:
         settings = load_settings({"agents": agents, "data": data}, os.environ, config)
         with redirect_stdout(sys.stderr):
@@ -120,15 +120,15 @@ def explain(
     typer.echo(dump(_explained_row(found)).decode() if as_json else "\n".join(_lines(found)))
 
 
-async def _explained(settings: ServerSettings, asked: Asked) -> Explained:
-    from recto.worker.context.prompt_context import stage_of
+async def _explained(settings: ServerSettings, asked: ExplainRequest) -> Explained:
+    from recto.worker.context.prompt_context import prompt_context
 
     agent, tools = _agent(settings, asked.agent)
     skill = _skill(agent, asked)
     if asked.voice is not None and asked.voice not in agent.voices:
         raise _unknown("--voice", asked.voice, agent.voices)
-    known = await _known(settings, skill, asked, agent) if skill else Known()
-    stage = stage_of(agent, skill, known, asked.voice, tools)
+    known = await _known(settings, skill, asked, agent) if skill else KnownData()
+    stage = prompt_context(agent, skill, known, asked.voice, tools)
     facts = Facts(
         log=(),
         target=Target(wire=_wire(agent.model or settings.model)),
@@ -142,7 +142,7 @@ async def _explained(settings: ServerSettings, asked: Asked) -> Explained:
         agent=agent,
         stage=stage,
         told=system_text(facts),
-        tools=tuple([set_tool(offer, facts.target.wire, OFFLINE).part for offer in facts.tools]),
+        tools=tuple([encode_tool(offer, facts.target.wire, OFFLINE).part for offer in facts.tools]),
         read={path: known.at(path) is not None for path in _declared(skill)} if skill else {},
         user=asked.user,
     )
@@ -165,7 +165,7 @@ def _wire(model: str) -> WireName:
     return "anthropic" if model.startswith("anthropic:") else "openai"
 
 
-def _skill(agent: Agent, asked: Asked) -> Skill | None:
+def _skill(agent: Agent, asked: ExplainRequest) -> Skill | None:
     if asked.skill in (None, CORE):
         if asked.scenario is not None:
             raise SettingsError(name="--scenario", value=asked.scenario, allowed=OF_SKILL)
@@ -183,12 +183,12 @@ def _unknown(option: str, value: str, known: Collection[str]) -> SettingsError:
     return SettingsError(name=option, value=value, allowed=f"there is none{nearest(value, known)}")
 
 
-async def _known(settings: ServerSettings, skill: Skill, asked: Asked, agent: Agent) -> Known:
+async def _known(settings: ServerSettings, skill: Skill, asked: ExplainRequest, agent: Agent) -> KnownData:
     from recto.worker.context.prompt_context import Asker, know
 
     if asked.user is None:
         chosen = skill.scenario(asked.scenario)
-        return Known(scenario=chosen.name if chosen else None)
+        return KnownData(scenario=chosen.name if chosen else None)
     async with opened_store(settings) as store:
         tier = (await store.whole_profile(asked.user)).tier or FREE_TIER
         day = datetime.now(zone_of_server(agent.timezone or settings.timezone)).date()

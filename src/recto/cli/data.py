@@ -82,7 +82,7 @@ def _copied(status: Status, count: int) -> None:
 
 @user.command("export")
 def export_user(
-    name: options.UserName,
+    name: options.UserArgument,
     *,
     data: options.DataDir = None,
     config: options.ServerConfig = None,
@@ -99,7 +99,7 @@ def export_user(
 
 @user.command("delete")
 def delete_user(
-    name: options.UserName,
+    name: options.UserArgument,
     *,
     yes: options.Yes = False,
     data: options.DataDir = None,
@@ -120,7 +120,7 @@ def delete_user(
 
 @user.command("tier")
 def set_tier(
-    name: options.UserName,
+    name: options.UserArgument,
     tier: Tier,
     *,
     data: options.DataDir = None,

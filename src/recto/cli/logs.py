@@ -73,7 +73,7 @@ def _forms(secret: str) -> tuple[str, ...]:
     return secret, dump(secret)[1:-1].decode(), repr(secret)[1:-1], quote(secret, safe="")
 
 
-class AsJson(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One object a line: time, level, logger, message, and what else the record was given."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
@@ -124,7 +124,7 @@ def set_up_logs(
     def shown(text: str) -> str:
         return secrets.hide(_cut(text))
 
-    handler.setFormatter(AsJson(shown) if form == "json" else AsText(shown))
+    handler.setFormatter(JsonFormatter(shown) if form == "json" else AsText(shown))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)

@@ -16,7 +16,7 @@ from recto.agents.fold_table import with_table
 from recto.cli import options
 from recto.cli.agents import agents
 from recto.cli.data import backup, user
-from recto.cli.fold.fold_options import Wishes, load_config, settings_of, with_wishes
+from recto.cli.fold.fold_options import FoldOptions, load_config, settings_of, with_options
 from recto.cli.fold.report import report, tokens_of_messages
 from recto.cli.fold.sessions.detect import read_session
 from recto.cli.fold.sessions.session import Session
@@ -53,7 +53,7 @@ def recto(_version: options.Version = False) -> None:
 
 @app.command()
 def fold(
-    file: options.Source,
+    file: options.SessionSource,
     *,
     as_json: options.AsJson = False,
     every: options.Every = False,
@@ -73,7 +73,7 @@ def fold(
     Reads the file and writes nothing to it. Exit codes: 0 done, 1 failed, 2 wrong use.
     """
     _log_to_stderr(verbose)
-    wishes = Wishes(
+    wishes = FoldOptions(
         root=root,
         keep=keep,
         read_tools=tuple(read_tool or ()),
@@ -98,7 +98,7 @@ app.add_typer(keys)
 app.add_typer(storage)
 
 
-def _assemble(file: str, now: str | None, config: Path | None, wishes: Wishes) -> tuple[Session, Page, Manifest]:
+def _assemble(file: str, now: str | None, config: Path | None, wishes: FoldOptions) -> tuple[Session, Page, Manifest]:
     try:
         with Console(stderr=True).status("Folding"):
             session = _read(file)
@@ -126,11 +126,11 @@ def _read(file: str) -> Session:
     return read_session(data, source=name)
 
 
-def _settings(session: Session, config: Path | None, wishes: Wishes) -> FoldSettings:
+def _settings(session: Session, config: Path | None, wishes: FoldOptions) -> FoldSettings:
     settings = settings_of(session)
     if config is not None:
         settings = with_table(settings, load_config(config))
-    return with_wishes(settings, wishes, session)
+    return with_options(settings, wishes, session)
 
 
 def _time(text: str | None) -> datetime | None:

@@ -17,7 +17,7 @@ Announce: TypeAlias = Callable[[str, str | None], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Doors:
+class ServerEntry:
     """Serve; or say what would be served."""
 
     serve: Callable[[ServerSettings, Announce], None]
@@ -30,12 +30,14 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-Names: TypeAlias = list[str] | None
+OptionNames: TypeAlias = list[str] | None
 
 Version = Annotated[
     bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
 ]
-Source = Annotated[str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")]
+SessionSource = Annotated[
+    str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print messages, manifest and tokens as JSON.")]
 Every = Annotated[bool, typer.Option("--all", help="List each fold, not each file.")]
 Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root; paths of reads are taken relative to it.")]
@@ -43,11 +45,13 @@ Now = Annotated[
     str | None, typer.Option(metavar="ISO", help="Time that ages are taken at.  [default: the newest timestamp]")
 ]
 Keep = Annotated[int | None, typer.Option(metavar="N", help="Newest reads of a file that stay.  [default: 5]")]
-ReadTool = Annotated[Names, typer.Option(metavar="NAME", help="Name of a tool that reads files. Repeatable.")]
-PathArg = Annotated[Names, typer.Option(metavar="NAME", help="Its argument that names the file. Repeatable.")]
-TerminalTool = Annotated[Names, typer.Option(metavar="NAME", help="Name of a tool that runs commands. Repeatable.")]
+ReadTool = Annotated[OptionNames, typer.Option(metavar="NAME", help="Name of a tool that reads files. Repeatable.")]
+PathArg = Annotated[OptionNames, typer.Option(metavar="NAME", help="Its argument that names the file. Repeatable.")]
+TerminalTool = Annotated[
+    OptionNames, typer.Option(metavar="NAME", help="Name of a tool that runs commands. Repeatable.")
+]
 SearchTool = Annotated[
-    Names, typer.Option(metavar="NAME", help="Name of a search tool; turns --search on. Repeatable.")
+    OptionNames, typer.Option(metavar="NAME", help="Name of a search tool; turns --search on. Repeatable.")
 ]
 Search = Annotated[bool, typer.Option("--search", help="Fold old search results too.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
@@ -82,8 +86,10 @@ ExplainAsJson = Annotated[bool, typer.Option("--json", help="Print the prompt an
 NewAgent = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _, at most 64.")]
 Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder of agents it is made in.")]
 
-Check = Annotated[bool, typer.Option("--check", help="Print the settings in force, secrets hidden, and do not serve.")]
+CheckOnly = Annotated[
+    bool, typer.Option("--check", help="Print the settings in force, secrets hidden, and do not serve.")
+]
 Reload = Annotated[bool, typer.Option("--reload", help="Start again when an agent or the settings file changes.")]
 BackupDir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must not hold a database yet.")]
-UserName = Annotated[str, typer.Argument(metavar="NAME", help="The name; whoever has the local token is `local`.")]
+UserArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name; whoever has the local token is `local`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]

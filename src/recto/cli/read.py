@@ -35,7 +35,7 @@ Tell: TypeAlias = Callable[[Extent], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class PrintOptions:
     """Which part of each document is printed, and how. Without a last page or a limit it goes to the end."""
 
     as_json: bool = False
@@ -45,7 +45,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ReadOutcome:
     """What became of one file: a document, or the problem with it."""
 
     name: str
@@ -56,7 +56,7 @@ class Outcome:
 class Printer:
     """Prints files one after another. One file is its text alone; of several, each stands in a block (D5)."""
 
-    def __init__(self, wanted: Wanted, count: int) -> None:
+    def __init__(self, wanted: PrintOptions, count: int) -> None:
         self.problems: list[str] = []
         self._wanted = wanted
         self._is_alone = count == 1
@@ -64,7 +64,7 @@ class Printer:
         # On one terminal, the text would run into the bars.
         self._held: list[bytes] | None = [] if sys.stdout.isatty() and sys.stderr.isatty() else None
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: ReadOutcome) -> None:
         """Print a file, and remember its problem."""
         elements, problem = _elements(outcome, self._wanted)
         if problem:
@@ -124,7 +124,7 @@ class Bars:
             self._progress.advance(self._files)
 
 
-def _elements(outcome: Outcome, wanted: Wanted) -> tuple[tuple[Element, ...] | None, str]:
+def _elements(outcome: ReadOutcome, wanted: PrintOptions) -> tuple[tuple[Element, ...] | None, str]:
     """What is printed of a file, or nothing, and what is wrong with it, or nothing."""
     document = outcome.document
     if document is None:
@@ -140,12 +140,12 @@ def _elements(outcome: Outcome, wanted: Wanted) -> tuple[tuple[Element, ...] | N
     return None, document.incomplete or none
 
 
-def _text(elements: tuple[Element, ...], wanted: Wanted) -> str:
+def _text(elements: tuple[Element, ...], wanted: PrintOptions) -> str:
     end = None if wanted.limit is None else wanted.offset + wanted.limit
     return text_of(elements)[wanted.offset : end]
 
 
-def _row(outcome: Outcome, elements: tuple[Element, ...] | None, problem: str) -> dict[str, Json]:
+def _row(outcome: ReadOutcome, elements: tuple[Element, ...] | None, problem: str) -> dict[str, Json]:
     row: dict[str, Json] = {"name": outcome.name}
     if outcome.document is not None and elements is not None:
         row["unit"], row["page_count"] = outcome.document.unit, outcome.document.page_count
@@ -159,12 +159,16 @@ FAILED, WRONG_USE = 1, 2
 STDIN, STDIN_NAME = "-", "standard input"
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-`: standard input.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print name, page count and elements, one JSON object a line.")]
+ElementsAsJson = Annotated[
+    bool, typer.Option("--json", help="Print name, page count and elements, one JSON object a line.")
+]
 Pages = Annotated[
     str | None, typer.Option(metavar="N-M", help="Only these pages, slides or sheets: 3, 3-7 or 3-.  [default: all]")
 ]
 Offset = Annotated[int, typer.Option(metavar="N", min=0, help="Characters to leave out at the beginning.")]
-Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Most characters of a file.  [default: all]")]
+MostCharacters = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Most characters of a file.  [default: all]")
+]
 Ocr = Annotated[
     str, typer.Option(metavar="LANGS", help="Read scans with tesseract, in these languages: eng, chi_sim+eng.")
 ]
@@ -176,19 +180,19 @@ Seconds = Annotated[
         help="Longest a file may take; where --ocr reads scans, they have 240 more.  [default: 60]",
     ),
 ]
-Name = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input; its ending says what it is.")]
+InputName = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input; its ending says what it is.")]
 
 
 def read(
     files: Files,
     *,
-    as_json: AsJson = False,
+    as_json: ElementsAsJson = False,
     pages: Pages = None,
     offset: Offset = 0,
-    limit: Limit = None,
+    limit: MostCharacters = None,
     ocr: Ocr = "",
     seconds: Seconds = None,
-    name: Name = "",
+    name: InputName = "",
 ) -> None:
     """Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.
 
@@ -198,7 +202,7 @@ def read(
     Exit codes: 0 done, 1 a file failed, 2 wrong use.
     """
     try:
-        wanted = Wanted(as_json=as_json, pages=_pages(pages), offset=offset, limit=limit)
+        wanted = PrintOptions(as_json=as_json, pages=_pages(pages), offset=offset, limit=limit)
         _check(files, wanted, ocr, name)
     except SettingsError as error:
         typer.echo(f"recto read: {error}", err=True)
@@ -225,7 +229,7 @@ def _pages(text: str | None) -> tuple[int, int | None] | None:
     raise SettingsError(name="--pages", value=text, allowed="name pages as 3, 3-7 or 3-, counted from 1")
 
 
-def _check(files: Sequence[str], wanted: Wanted, ocr: str, name: str) -> None:
+def _check(files: Sequence[str], wanted: PrintOptions, ocr: str, name: str) -> None:
     if files.count(STDIN) > 1:
         raise SettingsError(name="FILE", value=STDIN, allowed="standard input can be read only once")
     if name and STDIN not in files:
@@ -258,7 +262,7 @@ def _is_pipe(path: Path) -> bool:
         return False
 
 
-def _in_manner(reading: Reading, wanted: Wanted, ocr: str, seconds: float | None) -> Reading:
+def _in_manner(reading: Reading, wanted: PrintOptions, ocr: str, seconds: float | None) -> Reading:
     limits = reading.limits
     if seconds is not None:
         limits = replace(limits, seconds=seconds)
@@ -290,7 +294,7 @@ async def _read_all(names: Sequence[str], readings: Sequence[Reading], printer: 
     printer.end()
 
 
-async def _outcomes(names: Sequence[str], readings: Sequence[Reading], bars: Bars) -> AsyncGenerator[Outcome]:
+async def _outcomes(names: Sequence[str], readings: Sequence[Reading], bars: Bars) -> AsyncGenerator[ReadOutcome]:
     """What becomes of each file, in their order; several are read at a time."""
     from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 
@@ -312,12 +316,12 @@ async def _outcomes(names: Sequence[str], readings: Sequence[Reading], bars: Bar
         await parsers.close()
 
 
-async def _outcome(parsing: Parsing, turn: asyncio.Semaphore, bars: Bars, name: str, reading: Reading) -> Outcome:
+async def _outcome(parsing: Parsing, turn: asyncio.Semaphore, bars: Bars, name: str, reading: Reading) -> ReadOutcome:
     from recto.files.documents.read_document import read_with
 
     async with turn:
         with bars.file(name) as tell:
             try:
-                return Outcome(name=name, document=await read_with(parsing, reading, tell))
+                return ReadOutcome(name=name, document=await read_with(parsing, reading, tell))
             except RectoError as error:
-                return Outcome(name=name, problem=str(error))
+                return ReadOutcome(name=name, problem=str(error))

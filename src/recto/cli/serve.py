@@ -18,7 +18,7 @@ import typer
 from recto.cli import options
 from recto.cli.hello import say_hello
 from recto.cli.logs import Secrets, set_up_logs
-from recto.cli.options import Doors
+from recto.cli.options import ServerEntry
 from recto.cli.server_settings import FILE, OTHERS, SECRETS, ServerSettings, load_settings
 from recto.errors import RectoError, SettingsError
 
@@ -49,7 +49,7 @@ def serve(
     agents: options.AgentsDir = None,
     config: options.ServerConfig = None,
     hello: options.Hello = False,
-    check: options.Check = False,
+    check: options.CheckOnly = False,
     reload: options.Reload = False,
 ) -> None:
     """Serve agents over HTTP. Without settings it answers on this machine, with a built-in demo model.
@@ -57,7 +57,7 @@ def serve(
     Stops on Ctrl-C within ten seconds; what was running goes on at the next start. Exit codes: 0 done, 1 failed,
     2 wrong use.
     """
-    doors: Doors = context.obj
+    doors: ServerEntry = context.obj
     flags = {"host": host, "port": port, "data": data, "agents": agents}
     try:
         settings = load_settings(flags, os.environ, config)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from recto.config.problem import Fault
-from recto.config.yaml_values import Place, Values
+from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.json import Json, dump
 
 SHOWN = 100
@@ -49,7 +49,7 @@ Root = TypeVar("Root", bound=Table)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form(Generic[Root]):
+class TableForm(Generic[Root]):
     """What values are checked as. `tables` has the table at each place below `root`, so that who gives an unknown name
     hears of the known ones; `mixed` says what is allowed where a value may be of more than one type. Below `free`
     names nobody looks: nothing, too, may mean something there.
@@ -57,11 +57,11 @@ class Form(Generic[Root]):
 
     root: type[Root]
     tables: Mapping[tuple[str, ...], type[Table]] = field(default_factory=dict[tuple[str, ...], type[Table]])
-    mixed: Mapping[Place, str] = field(default_factory=dict[Place, str])
+    mixed: Mapping[YamlPath, str] = field(default_factory=dict[YamlPath, str])
     free: tuple[str, ...] = ()
 
 
-def check(found: Values, form: Form[Root]) -> tuple[Root, tuple[Fault, ...]]:
+def check(found: Values, form: TableForm[Root]) -> tuple[Root, tuple[Fault, ...]]:
     """The table, and every fault in it. What is wrong has its default."""
     empty = [place for place in found.lines if _is_empty(found.values, place, form.free)]
     faults = [Fault(line=found.lines[place], text=NO_VALUE.format(name=dotted(place))) for place in empty]
@@ -76,7 +76,7 @@ def check(found: Values, form: Form[Root]) -> tuple[Root, tuple[Fault, ...]]:
     return table, (*found.faults, *faults)
 
 
-def _is_empty(values: Mapping[str, Json], place: Place, free: Collection[str]) -> bool:
+def _is_empty(values: Mapping[str, Json], place: YamlPath, free: Collection[str]) -> bool:
     if place[0] in free and len(place) > 1:
         return False
     value: Json = values
@@ -92,7 +92,7 @@ def _is_empty(values: Mapping[str, Json], place: Place, free: Collection[str]) -
     return value is None
 
 
-def _fault(found: Values, details: ErrorDetails, form: Form[Root]) -> Fault:
+def _fault(found: Values, details: ErrorDetails, form: TableForm[Root]) -> Fault:
     place = tuple(details["loc"])
     if details["type"] == "extra_forbidden":
         return _unknown(found, place, form)
@@ -109,14 +109,14 @@ def _allowed(details: ErrorDetails) -> str:
     )
 
 
-def _unknown(found: Values, place: Place, form: Form[Root]) -> Fault:
+def _unknown(found: Values, place: YamlPath, form: TableForm[Root]) -> Fault:
     table = _table_at(tuple(str(step) for step in place[:-1]), form)
     where = f" in {dotted(place[:-1])}" if place[:-1] else ""
     text = f"there is no setting {short(str(place[-1]))}{where}{nearest(str(place[-1]), table.model_fields)}."
     return Fault(line=found.names[place], text=text)
 
 
-def _table_at(place: tuple[str, ...], form: Form[Root]) -> type[Table]:
+def _table_at(place: tuple[str, ...], form: TableForm[Root]) -> type[Table]:
     return form.tables[place] if place in form.tables else form.tables.get((*place[:-1], ANY), form.root)
 
 
@@ -127,19 +127,19 @@ def nearest(name: str, known: Collection[str]) -> str:
     return f"{mean} Known: {', '.join(sorted(known)) or 'none'}"
 
 
-def told(found: Values, place: Place, value: object, allowed: str) -> Fault:
+def told(found: Values, place: YamlPath, value: object, allowed: str) -> Fault:
     """The fault of a value: where it is, what it is, and what is allowed."""
     return Fault(line=line_of(found, place), text=f"{dotted(place)} is {short(dump(value).decode())}; {allowed}.")
 
 
-def line_of(found: Values, place: Place) -> int:
+def line_of(found: Values, place: YamlPath) -> int:
     """The line of a value, or of the nearest thing around it that has one."""
     while place not in found.lines and len(place) > 1:
         place = place[:-1]
     return found.lines.get(place, 1)
 
 
-def dotted(place: Place) -> str:
+def dotted(place: YamlPath) -> str:
     """A place as people write it."""
     return ".".join(map(str, place))
 

@@ -15,7 +15,7 @@ BOM = "\ufeff"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
+class MarkdownFile:
     """A file: its settings, what follows them, and the line they end on."""
 
     settings: Values = Values()
@@ -23,7 +23,7 @@ class Document:
     end_line: int = 1
 
 
-def read_document(raw: bytes) -> Document:
+def read_document(raw: bytes) -> MarkdownFile:
     """The settings and the body. All that is wrong is among the faults of the settings."""
     if len(raw) > LONGEST:
         return _broken(1, f"it has more than {LONGEST} bytes. Shorten it.")
@@ -34,20 +34,20 @@ def read_document(raw: bytes) -> Document:
         return _broken(line, f"byte {error.start} is no UTF-8 ({error.reason}). Save the file as UTF-8.")
     opening = FENCE.match(text)
     if opening is None:
-        return Document(body=text.strip())
+        return MarkdownFile(body=text.strip())
     closing = FENCE.search(text, opening.end())
     if closing is None:
         return _broken(1, "`---` begins settings that never end. Close them with a line of `---`.")
     return _closed(text[opening.end() + 1 : closing.start()], text[closing.end() :])
 
 
-def _closed(settings: str, body: str) -> Document:
-    read = Document(body=body.strip(), end_line=2 + settings.count("\n"))
+def _closed(settings: str, body: str) -> MarkdownFile:
+    read = MarkdownFile(body=body.strip(), end_line=2 + settings.count("\n"))
     if len(settings) > LONGEST_SETTINGS:
         fault = f"the settings have {len(settings)} characters, {LONGEST_SETTINGS} are allowed. Shorten them."
         return replace(read, settings=Values(faults=(Fault(line=1, text=fault),)))
     return replace(read, settings=read_yaml(settings, first_line=2))
 
 
-def _broken(line: int, text: str) -> Document:
-    return Document(settings=Values(faults=(Fault(line=line, text=text),)))
+def _broken(line: int, text: str) -> MarkdownFile:
+    return MarkdownFile(settings=Values(faults=(Fault(line=line, text=text),)))

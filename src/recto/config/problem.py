@@ -9,7 +9,7 @@ from recto.conversation.json import Json
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class FileProblem:
     """A text about a line of a file, counted from 1; without a line it is about the whole. Warnings are such too."""
 
     file: Path

@@ -18,7 +18,7 @@ import yaml
 from recto.config.problem import Fault
 from recto.conversation.json import Json, scrub
 
-Place: TypeAlias = tuple[str | int, ...]
+YamlPath: TypeAlias = tuple[str | int, ...]
 
 DEEPEST = 32
 LARGEST = 2**63 - 1
@@ -42,10 +42,10 @@ class Values:
     """
 
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    lines: Mapping[Place, int] = field(default_factory=dict[Place, int])
-    names: Mapping[Place, int] = field(default_factory=dict[Place, int])
+    lines: Mapping[YamlPath, int] = field(default_factory=dict[YamlPath, int])
+    names: Mapping[YamlPath, int] = field(default_factory=dict[YamlPath, int])
     faults: tuple[Fault, ...] = ()
-    unread: tuple[Place, ...] = ()
+    unread: tuple[YamlPath, ...] = ()
 
 
 # An agent in two languages reads most of its files twice.
@@ -71,7 +71,7 @@ def read_yaml(text: str, *, first_line: int) -> Values:
     return Values(values=values, lines=reading.lines, names=reading.names, faults=faults, unread=unread)
 
 
-def _refused(text: str, lines: Lines, events: list[yaml.Event]) -> Iterator[Fault]:
+def _refused(text: str, lines: LineEnds, events: list[yaml.Event]) -> Iterator[Fault]:
     """What is no YAML, or more of it than is taken. Events are gathered; no value is built yet, so none can grow."""
     # It has not begun to read before all of the text is known to be printable.
     place = 0
@@ -130,14 +130,14 @@ def _refusal(event: yaml.Event) -> str | None:
 class _Reading:
     """Events become values; where they stood, and what was wrong, is kept."""
 
-    where: Lines
+    where: LineEnds
     events: Iterator[yaml.Event]
-    lines: dict[Place, int] = field(default_factory=dict[Place, int])
-    names: dict[Place, int] = field(default_factory=dict[Place, int])
+    lines: dict[YamlPath, int] = field(default_factory=dict[YamlPath, int])
+    names: dict[YamlPath, int] = field(default_factory=dict[YamlPath, int])
     faults: list[Fault] = field(default_factory=list[Fault])
-    unread: list[Place] = field(default_factory=list[Place])
+    unread: list[YamlPath] = field(default_factory=list[YamlPath])
 
-    def mapping(self, place: Place) -> dict[str, Json]:
+    def mapping(self, place: YamlPath) -> dict[str, Json]:
         found: dict[str, Json] = {}
         for event in iter(self._next, None):
             line = self._line(event)
@@ -166,7 +166,7 @@ class _Reading:
             event = next(self.events)
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
 
-    def _value(self, event: yaml.Event, place: Place) -> Json:
+    def _value(self, event: yaml.Event, place: YamlPath) -> Json:
         self.lines[place] = self._line(event)
         match event:
             case yaml.MappingStartEvent():
@@ -208,7 +208,7 @@ def scalar(event: yaml.ScalarEvent) -> Json:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lines:
+class LineEnds:
     """Where lines end, and the number of the first. YAML itself takes more characters for ends than editors do."""
 
     ends: Sequence[int]
@@ -219,6 +219,6 @@ class Lines:
         return self.first + bisect_left(self.ends, index)
 
 
-def lines_of(text: str, first: int) -> Lines:
+def lines_of(text: str, first: int) -> LineEnds:
     """Where the lines of a text end."""
-    return Lines(ends=tuple([end.start() for end in END_OF_LINE.finditer(text)]), first=first)
+    return LineEnds(ends=tuple([end.start() for end in END_OF_LINE.finditer(text)]), first=first)

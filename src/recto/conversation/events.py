@@ -125,7 +125,7 @@ class CallAnswered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActivityTold:
+class ActivityUpdate:
     """How something goes that is no part of the conversation. It takes the place of what was told under this id."""
 
     message: str
@@ -142,7 +142,7 @@ class Discarded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UiTold:
+class UiUpdate:
     """How a message can be shown: the `uiSchema` of the hints in it."""
 
     message: str
@@ -170,9 +170,9 @@ Event: TypeAlias = (
     | CallSaid
     | CallClosed
     | CallAnswered
-    | ActivityTold
+    | ActivityUpdate
     | Discarded
-    | UiTold
+    | UiUpdate
     | MessagesSnapshot
 )
 # Whoever reads an event has to hold it.
@@ -193,7 +193,7 @@ def merge(events: Sequence[Event]) -> list[Event]:
     merged: list[Event] = []
     pieces: list[str] = []
     for event in events:
-        if merged and isinstance(event, ActivityTold) and _is_newer(merged[-1], event):
+        if merged and isinstance(event, ActivityUpdate) and _is_newer(merged[-1], event):
             merged[-1] = event
             continue
         if merged and isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) and _is_more_of(merged[-1], event):
@@ -206,8 +206,8 @@ def merge(events: Sequence[Event]) -> list[Event]:
     return merged
 
 
-def _is_newer(last: Event, event: ActivityTold) -> bool:
-    return isinstance(last, ActivityTold) and last.message == event.message
+def _is_newer(last: Event, event: ActivityUpdate) -> bool:
+    return isinstance(last, ActivityUpdate) and last.message == event.message
 
 
 def _is_more_of(last: Event, event: TextSaid | ReasoningSaid | CallSaid) -> bool:
@@ -247,13 +247,13 @@ def encode_event(event: Event) -> list[bytes]:
             return [dump({"type": f"REASONING_{end}", "messageId": message}) for end in ("MESSAGE_END", "END")]
         case CallOpened() | CallClosed() | CallAnswered():
             return [dump(_call(event))]
-        case ActivityTold(message=message, activity=activity):
+        case ActivityUpdate(message=message, activity=activity):
             told = {"type": "ACTIVITY_SNAPSHOT", "messageId": message, "activityType": activity}
             return [dump(told | {"content": event.content, "replace": True})]
         case Discarded():
             value = {"messageId": event.message, "reason": event.reason}
             return [dump({"type": "CUSTOM", "name": DISCARDED, "value": value})]
-        case UiTold():
+        case UiUpdate():
             value = {"messageId": event.message, "uiSchema": event.schema}
             return [dump({"type": "CUSTOM", "name": UI, "value": value})]
         case MessagesSnapshot():

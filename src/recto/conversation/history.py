@@ -69,7 +69,7 @@ def history_row(message: HistoryMessage, url_of: UrlOf, locale: str = DEFAULT_LO
             row["uiSchema"] = ui_of(words, locale)
             if answer and isinstance(message, AssistantMessage) and isinstance(said := answer.get("content"), str):
                 row["content"] = said
-    return row | {"timestamp": told_time(message.time) if message.time else None}
+    return row | {"timestamp": time_text(message.time) if message.time else None}
 
 
 def _files(message: UserMessage, url_of: UrlOf) -> Sequence[dict[str, Json]]:
@@ -86,6 +86,6 @@ def _id_of(file: File) -> str | None:
     return file.source.key if isinstance(file.source, Key) else file.id
 
 
-def told_time(moment: datetime) -> str:
+def time_text(moment: datetime) -> str:
     """A time as clients are told it: ISO-8601, in UTC."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -298,7 +298,7 @@ class ToolOffer(Remembering):
 FAILED = "Error: "
 
 
-def error_told(message: ToolMessage) -> str | None:
+def error_text(message: ToolMessage) -> str | None:
     """What is to be said of a failure beside the words of the result; None where they say it, or it went well.
 
     A status of our own comes with words for the model; that of an empty result says at least that it failed.

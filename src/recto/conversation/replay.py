@@ -35,7 +35,7 @@ class EndedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class ReplayedEvents:
     """How files are told: the url of each, what the ids in calls stand for, and whose calls keep their ids.
 
     `locale` is the agent's, for what is shown by hints.
@@ -54,7 +54,7 @@ class Told:
         return arguments_for(call.name, call.arguments, {ref.id: url for ref, url in found if url is not None})
 
 
-def snapshot_events(ended: EndedRun, log: Sequence[Entry], told: Told) -> tuple[bytes, ...]:
+def snapshot_events(ended: EndedRun, log: Sequence[Entry], told: ReplayedEvents) -> tuple[bytes, ...]:
     """That it started, the conversation as it left it, and how it ended. `log` is the thread's up to its last entry."""
     seen = view(log)
     start = RunStarted(thread=ended.thread, run=ended.run)
@@ -94,7 +94,7 @@ def _marked(row: Json, statuses: Mapping[str, str]) -> Json:
     return {**row, "status": status} if isinstance(row, dict) and status else row
 
 
-def _rows(message: Message, told: Told) -> Sequence[Json]:
+def _rows(message: Message, told: ReplayedEvents) -> Sequence[Json]:
     """A message in AG-UI form. What clients have no place for is left out: thoughts, provider state, lost files."""
     match message:
         case UserMessage() | ToolMessage():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recto.engine.ports import Signal, Work
+from recto.engine.ports import RunWorker, Signal
 from recto.errors import StoreError
 from recto.store.ports import Admission, Admitted, Claimant, Lease, Runs, StoredRun
 
@@ -43,7 +43,7 @@ class Dispatcher:
     """Claims runs and has them worked on, until it is stopped."""
 
     def __init__(
-        self, runs: Runs, who: Claimant, work: Work, *, clock: Callable[[], datetime], settings: DispatchSettings
+        self, runs: Runs, who: Claimant, work: RunWorker, *, clock: Callable[[], datetime], settings: DispatchSettings
     ) -> None:
         self._runs = runs
         self._who = who

@@ -18,4 +18,4 @@ class Signal:
 
 
 # Works on a claimed run. True: the run has ended; False: somebody else may go on with it.
-Work: TypeAlias = Callable[[StoredRun, Signal], Awaitable[bool]]
+RunWorker: TypeAlias = Callable[[StoredRun, Signal], Awaitable[bool]]

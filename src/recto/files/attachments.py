@@ -17,7 +17,7 @@ from recto.conversation.attachment import Attachment
 from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
 from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
-from recto.files.storage.storage_health import Pulse
+from recto.files.storage.storage_health import StorageHealth
 from recto.files.types.file_type import HEAD_BYTES, FileType, ending_for, served_as, type_of
 from recto.files.types.names import content_disposition, safe_name
 
@@ -52,7 +52,7 @@ class Attachments:
         self._clock = clock
         self._new_id = new_id
         self._forgotten = forgotten
-        self._pulse = Pulse(storage.probe)
+        self._pulse = StorageHealth(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
         """Take a file in. One that is refused (FileRefused) is read no further, and nothing of it is left."""

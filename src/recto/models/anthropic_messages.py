@@ -12,12 +12,22 @@ from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantPart, Opaque, Text, ToolCall
 from recto.errors import ModelCutOff
 from recto.models.faults import Blame, stream_fault
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage, Used
+from recto.models.ports import (
+    CallDelta,
+    CallStarted,
+    Delta,
+    FinishReason,
+    ReasoningDelta,
+    ReplyEnd,
+    TextDelta,
+    Usage,
+    Used,
+)
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
 from recto.page.wire.anthropic import WIRE
 
 # A paused turn is one that we cannot go on with: like one that ran into its limit, it is not finished.
-FINISHES: Mapping[str, Ending] = {
+FINISHES: Mapping[str, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "pause_turn": "length",
@@ -92,7 +102,7 @@ class MessagesReader:
                 # Pings, and events of a later version, which the provider wants to be passed over.
                 return
 
-    def end(self) -> Ended:
+    def end(self) -> ReplyEnd:
         """The end of the reply. ModelCutOff where the model never said that it is done."""
         if not self.finished:
             raise self._cut_off("the stream ended before the reply did.")
@@ -100,7 +110,7 @@ class MessagesReader:
         state = tuple(part for part in parts if isinstance(part, Opaque))
         in_order = tuple(sorted(parts, key=_usual_place))
         usage = read_usage(self._usage)
-        return Ended(finish=self._ending(), usage=usage, state=state, parts=() if in_order == parts else parts)
+        return ReplyEnd(finish=self._ending(), usage=usage, state=state, parts=() if in_order == parts else parts)
 
     def _begin(self, index: Json, start: Mapping[str, Json]) -> Iterator[Delta]:
         block = self._places[str(index)] = _Block(start=start)
@@ -155,7 +165,7 @@ class MessagesReader:
             for call in self._calls:
                 yield from self._close(call)
 
-    def _ending(self) -> Ending:
+    def _ending(self) -> FinishReason:
         return FINISHES.get(self._reason) or ("tool_calls" if self._calls else "stop")
 
     def _part(self, block: _Block) -> AssistantPart | None:

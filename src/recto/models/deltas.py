@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 
-from recto.models.ports import CallDelta, Delta, Ended, ReasoningDelta, TextDelta
+from recto.models.ports import CallDelta, Delta, ReasoningDelta, ReplyEnd, TextDelta
 
 
 def join_deltas(deltas: Iterable[Delta]) -> Iterator[Delta]:
@@ -31,7 +31,7 @@ async def cut_short(deltas: AsyncGenerator[Delta], most: int) -> AsyncGenerator[
             words = _words(delta) or ""
             if len(words) > most:
                 yield _with_words(delta, words[:most])
-                yield Ended(finish="length")
+                yield ReplyEnd(finish="length")
                 return
             most -= len(words)
             yield delta

@@ -9,12 +9,12 @@ from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Opaque
 from recto.errors import ModelCutOff, ModelUnreachable
 from recto.models.faults import Blame, stream_fault
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, Ending, ReasoningDelta, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, FinishReason, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
 from recto.page.wire.openai import WIRE
 
 DONE = "[DONE]"
-FINISHES: Mapping[str, Ending] = {"length": "length", "max_tokens": "length", "content_filter": "filtered"}
+FINISHES: Mapping[str, FinishReason] = {"length": "length", "max_tokens": "length", "content_filter": "filtered"}
 # Reasons that say the server gave up, not the model.
 GIVEN_UP = ("error", "abort", "insufficient_system_resource")
 DETAILS = "reasoning_details"
@@ -71,11 +71,11 @@ class ChatReader:
         if isinstance(reason, str) and reason:
             yield from self._finish(reason)
 
-    def end(self) -> Ended:
+    def end(self) -> ReplyEnd:
         """The end of the reply. ModelCutOff where the model never said that it is done."""
         if not self.finished:
             raise self._cut_off("the stream ended before the reply did.")
-        return Ended(
+        return ReplyEnd(
             finish=self._ending(), usage=self._usage, state=tuple(self._state()), call_state=self._calls.state()
         )
 
@@ -120,7 +120,7 @@ class ChatReader:
         if self._calls.nameless:
             raise self._cut_off("a tool call in its reply has no name.")
 
-    def _ending(self) -> Ending:
+    def _ending(self) -> FinishReason:
         if self._refused:
             return "refused"
         return FINISHES.get(self._reason) or ("tool_calls" if self._calls.any else "stop")

@@ -11,7 +11,7 @@ from recto.conversation.json import Json
 from recto.conversation.messages import AssistantPart, Opaque
 from recto.page.steps.fit import Target
 
-Ending: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "filtered"]
+FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "filtered"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class Used:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class ReplyEnd:
     """The reply is whole. `usage` is None where none was reported.
 
     `state` goes back to the provider with it, `call_state` with the call of that index. `parts` is the whole reply in
@@ -85,14 +85,14 @@ class Ended:
     stand there again.
     """
 
-    finish: Ending
+    finish: FinishReason
     usage: Usage | None = None
     state: tuple[Opaque, ...] = ()
     call_state: Mapping[int, Opaque] = field(default_factory=dict[int, Opaque])
     parts: tuple[AssistantPart, ...] = ()
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Used | Ended
+Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Used | ReplyEnd
 
 
 class Model(Protocol):

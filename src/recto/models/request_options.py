@@ -16,7 +16,7 @@ from recto.errors import SettingsError
 from recto.page.steps.fit import WireName
 
 Options: TypeAlias = Mapping[str, Json]
-Version: TypeAlias = tuple[int, int]
+ModelVersion: TypeAlias = tuple[int, int]
 
 # Anthropic demands a limit. Every model since Claude 4 can write as much.
 MAX_TOKENS = 32_000
@@ -24,11 +24,11 @@ ANSWER = "answer"
 FORCED = {"required": "any"}
 CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 # Newer than any model: a name that tells no version is taken for one of today's.
-NEWEST: Version = (99, 0)
+NEWEST: ModelVersion = (99, 0)
 # From here on a model decides itself how long it thinks; those before are given tokens for it.
-ADAPTIVE: Version = (4, 6)
+ADAPTIVE: ModelVersion = (4, 6)
 # From here on a temperature is refused.
-NO_TEMPERATURE: Version = (4, 7)
+NO_TEMPERATURE: ModelVersion = (4, 7)
 HIGHEST_TEMPERATURE = 1.0
 EFFORTS: Mapping[Effort, str] = {"minimal": "low", "low": "low", "medium": "medium", "high": "high"}
 BUDGETS: Mapping[Effort, int] = {"minimal": 0, "low": 2_048, "medium": 8_192, "high": 16_000}
@@ -89,7 +89,7 @@ def _anthropic_choice(sampling: Sampling, *, has_tools: bool) -> dict[str, Json]
     return {"type": "tool", "name": choice}
 
 
-def _thinking(version: Version, sampling: Sampling) -> Options | None:
+def _thinking(version: ModelVersion, sampling: Sampling) -> Options | None:
     effort = sampling.reasoning_effort
     if effort is None:
         return None
@@ -100,7 +100,7 @@ def _thinking(version: Version, sampling: Sampling) -> Options | None:
     return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else None
 
 
-def _version(model: str) -> Version:
+def _version(model: str) -> ModelVersion:
     found = CLAUDE.search(model)
     return (int(found[1]), int(found[2] or 0)) if found else NEWEST
 

@@ -10,24 +10,24 @@ from recto.conversation.json import Json
 from recto.models.anthropic_messages import MessagesReader
 from recto.models.faults import Blame
 from recto.models.openai_chat import ChatReader
-from recto.models.ports import Delta, Ended
+from recto.models.ports import Delta, ReplyEnd
 from recto.models.request_options import MAX_TOKENS
 from recto.page.steps.fit import WireName
 
 
-class Reader(Protocol):
+class ReplyReader(Protocol):
     """Reads one reply, event by event. `done` tells that the stream said it is over."""
 
     done: bool
 
     def read(self, data: str) -> Iterator[Delta]: ...
-    def end(self) -> Ended: ...
+    def end(self) -> ReplyEnd: ...
 
 
 class MakeReader(Protocol):
     """Begins to read a reply of a model."""
 
-    def __call__(self, *, model: str, blame: Blame) -> Reader: ...
+    def __call__(self, *, model: str, blame: Blame) -> ReplyReader: ...
 
 
 @dataclass(frozen=True, kw_only=True)

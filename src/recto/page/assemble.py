@@ -14,16 +14,16 @@ from recto.conversation.log import View, view
 from recto.conversation.memo import grow
 from recto.conversation.messages import Message, remember, remember_last
 from recto.page.body import (
-    Galley,
+    EncodedPart,
+    EncodedParts,
     Page,
-    Piece,
     Segment,
+    closing,
+    encode_messages,
     envelope,
-    finish,
     kept,
     segment,
     set_message,
-    set_messages,
     set_tools,
 )
 from recto.page.draft import Draft, behind, then
@@ -34,7 +34,7 @@ from recto.page.manifest import Manifest, Note, Part
 from recto.page.preamble import Injected, front_of
 from recto.page.steps.closing import CONTINUED, closing_word, trim_end
 from recto.page.steps.compact import compact
-from recto.page.steps.failures import tell_errors
+from recto.page.steps.failures import add_error_texts
 from recto.page.steps.fit import WireName, fit
 from recto.page.steps.prompted import as_prompted
 from recto.page.steps.remind import files_shown, guard, remind
@@ -73,20 +73,20 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     base, draft = _choose(facts, seen)
     draft = then(draft, repair(draft.messages))
     draft = then(draft, unhint(draft.messages)) if facts.turn else draft
-    draft = then(draft, tell_errors(draft.messages))
+    draft = then(draft, add_error_texts(draft.messages))
     draft = then(draft, guard(draft.messages))
     draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
     draft = then(draft, fit(draft.messages, facts.target))
     base, draft = _end(facts, base, draft)
     tools = set_tools(facts.tools if facts.tool_calling == "native" else (), facts.target.wire, facts.counter)
-    talk = set_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
+    talk = encode_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
     folded = fold(
         draft.messages, settings=facts.fold, now=facts.now or grow(seen.messages, _newest), counter=facts.counter
     )
     draft = then(draft, folded.draft)
     if facts.tool_calling == "prompt":
         draft = then(draft, as_prompted(draft.messages))
-        talk = set_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
+        talk = encode_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
     page, manifest = _set_page(facts, tools, _set_changes(facts, base, talk, draft))
     return page, replace(manifest, left_alone=folded.left_alone, skill=seen.skill.skill if seen.skill else None)
 
@@ -118,7 +118,7 @@ def _end(facts: Facts, base: _Base, draft: Draft) -> tuple[_Base, Draft]:
     return closed, Draft(messages=messages, origins=origins, notes=notes)
 
 
-def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galley:
+def _set_changes(facts: Facts, base: _Base, talk: EncodedParts, draft: Draft) -> EncodedParts:
     """The conversation with what was noted of each message, its folded bytes, and those left out where they stood."""
     parts, sizes, segments = list(talk.parts), list(talk.sizes), list(talk.segments)
     origins = draft.origins
@@ -145,7 +145,7 @@ def _set_changes(facts: Facts, base: _Base, talk: Galley, draft: Draft) -> Galle
     for place in sorted(asides, reverse=True):
         parts[place + 1 : place + 1] = asides[place]
         sizes[place + 1 : place + 1] = [0] * len(asides[place])
-    return Galley(parts=tuple(parts), sizes=tuple(sizes), segments=tuple(segments), last=talk.last)
+    return EncodedParts(parts=tuple(parts), sizes=tuple(sizes), segments=tuple(segments), last=talk.last)
 
 
 def _tell_the_front(
@@ -177,9 +177,9 @@ def _name_the_nameless(parts: list[Part], origins: Sequence[int], front: int) ->
                 parts[place] = replace(part, source=f"messages[{origin - front}]")
 
 
-def _set_changed(shown: Message, note: Note, base: Part, tokens_before: int, at: _At) -> Piece:
+def _set_changed(shown: Message, note: Note, base: Part, tokens_before: int, at: _At) -> EncodedPart:
     piece = remember(shown, set_message, at.wire, at.counter)
-    return Piece(_changed(note, base, tokens_before, piece.part.tokens_after), piece.segment)
+    return EncodedPart(_changed(note, base, tokens_before, piece.part.tokens_after), piece.segment)
 
 
 def _changed(note: Note, base: Part, tokens_before: int, tokens_after: int) -> Part:
@@ -203,8 +203,8 @@ def _left_out(facts: Facts, base: _Base, origin: int, note: Note) -> Part:
     return _changed(note, nothing, tokens_of(message, facts.counter), 0)
 
 
-def _set_page(facts: Facts, tools: Galley, talk: Galley) -> tuple[Page, Manifest]:
-    head, tail = segment(envelope(facts.target.model, facts.options)), finish(talk.last)
+def _set_page(facts: Facts, tools: EncodedParts, talk: EncodedParts) -> tuple[Page, Manifest]:
+    head, tail = segment(envelope(facts.target.model, facts.options)), closing(talk.last)
     page = Page(segments=(head, *tools.segments, *talk.segments, tail))
     parts = (_envelope(head, facts.counter), *tools.parts, *talk.parts, _envelope(tail, facts.counter))
     sizes = array("I", (len(head.data), *tools.sizes, *talk.sizes, len(tail.data)))

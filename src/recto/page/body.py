@@ -27,7 +27,7 @@ from recto.conversation.messages import (
     remember,
 )
 from recto.errors import SettingsError, WireError
-from recto.page.manifest import Kind, Part
+from recto.page.manifest import Part, PartKind
 from recto.page.steps.fit import WireName
 from recto.page.text.tokens import TokenCounter, count_new, tokens_of
 from recto.page.wire import anthropic, openai
@@ -57,7 +57,7 @@ class Page:
         return hashlib.sha256(b"".join([segment.sha256 for segment in self.segments])).hexdigest()
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """Where a thing stands in a body: the field, and the turn's role where the format groups by role.
 
     `is_open` says that what stands there leaves its last brace to the punctuation behind it.
@@ -68,12 +68,12 @@ class Place(NamedTuple):
     is_open: bool = False
 
 
-class Format(NamedTuple):
+class WireFormat(NamedTuple):
     """What setting has to know of a wire format."""
 
     name: str
-    tools: Place
-    places: Mapping[type[Message], Place]
+    tools: Slot
+    places: Mapping[type[Message], Slot]
     encode: Callable[[Message], bytes]
     encode_tool: Callable[[str, str, str], bytes]
 
@@ -86,21 +86,21 @@ def _encode_anthropic_tool(name: str, description: str, parameters: str) -> byte
     return anthropic.encode_tool(name, description, parameters)[:-1]
 
 
-START = Place("")
-TOOLS = Place("tools")
-MESSAGES = Place("messages")
-OPEN_TOOLS = Place("tools", is_open=True)
-SYSTEM = Place("system", is_open=True)
-USER_TURN = Place("messages", "user", is_open=True)
-ASSISTANT_TURN = Place("messages", "assistant", is_open=True)
-OPENAI = Format(
+START = Slot("")
+TOOLS = Slot("tools")
+MESSAGES = Slot("messages")
+OPEN_TOOLS = Slot("tools", is_open=True)
+SYSTEM = Slot("system", is_open=True)
+USER_TURN = Slot("messages", "user", is_open=True)
+ASSISTANT_TURN = Slot("messages", "assistant", is_open=True)
+OPENAI = WireFormat(
     name=openai.WIRE,
     tools=TOOLS,
     places=dict.fromkeys((SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage), MESSAGES),
     encode=openai.encode,
     encode_tool=openai.encode_tool,
 )
-ANTHROPIC = Format(
+ANTHROPIC = WireFormat(
     name=anthropic.WIRE,
     tools=OPEN_TOOLS,
     places={
@@ -113,7 +113,7 @@ ANTHROPIC = Format(
     encode=_encode_anthropic,
     encode_tool=_encode_anthropic_tool,
 )
-FORMATS: Mapping[str, Format] = {OPENAI.name: OPENAI, ANTHROPIC.name: ANTHROPIC}
+FORMATS: Mapping[str, WireFormat] = {OPENAI.name: OPENAI, ANTHROPIC.name: ANTHROPIC}
 
 OWN_FIELDS = frozenset({"model", "tools", "system", "messages"})
 
@@ -138,7 +138,7 @@ BREAKPOINT = b',"cache_control":{"type":"ephemeral"}'
 
 
 @cache
-def lead(before: Place, here: Place, *, is_breakpoint: bool = False) -> Segment:
+def punctuation(before: Slot, here: Slot, *, is_breakpoint: bool = False) -> Segment:
     """The punctuation between two neighbours in a body, with the mark of a breakpoint on the first where asked for."""
     end = _end(before, is_breakpoint=is_breakpoint)
     if before == here:
@@ -149,21 +149,21 @@ def lead(before: Place, here: Place, *, is_breakpoint: bool = False) -> Segment:
 
 
 @cache
-def finish(last: Place) -> Segment:
+def closing(last: Slot) -> Segment:
     """How a body ends. A body without messages still says so."""
     end = _end(last, is_breakpoint=False) + _close(last)
     return segment(end + (b"}" if last.field == MESSAGES.field else b',"messages":[]}'))
 
 
-def _end(place: Place, *, is_breakpoint: bool) -> bytes:
+def _end(place: Slot, *, is_breakpoint: bool) -> bytes:
     return (BREAKPOINT if is_breakpoint else b"") + b"}" if place.is_open else b""
 
 
-def _open_turn(place: Place) -> bytes:
+def _open_turn(place: Slot) -> bytes:
     return b'{"role":"' + place.role.encode() + b'","content":[' if place.role else b""
 
 
-def _close(last: Place) -> bytes:
+def _close(last: Slot) -> bytes:
     if last == START:
         return b""
     return b"]}]" if last.role else b"]"
@@ -173,7 +173,7 @@ KEPT = "as the log has it"
 DATA = itemgetter(0)
 
 
-class Piece(NamedTuple):
+class EncodedPart(NamedTuple):
     """A part and its bytes, without the punctuation that leads up to them."""
 
     part: Part
@@ -181,40 +181,40 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Galley:
+class EncodedParts:
     """Parts in order; for each its size and two segments, the punctuation that leads up to it and its own bytes."""
 
     parts: tuple[Part, ...] = ()
     sizes: tuple[int, ...] = ()
     segments: tuple[Segment, ...] = ()
-    last: Place = START
+    last: Slot = START
 
 
-def set_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> Galley:
+def set_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> EncodedParts:
     """Tools at the start of a body."""
-    pieces = [remember(tool, set_tool, wire, counter) for tool in tools]
-    return _add(Galley(), pieces, [FORMATS[wire].tools] * len(tools))
+    pieces = [remember(tool, encode_tool, wire, counter) for tool in tools]
+    return _add(EncodedParts(), pieces, [FORMATS[wire].tools] * len(tools))
 
 
-def set_messages(messages: Sequence[Message], before: Place, wire: WireName, counter: TokenCounter) -> Galley:
+def encode_messages(messages: Sequence[Message], before: Slot, wire: WireName, counter: TokenCounter) -> EncodedParts:
     """A conversation as it stands in a body behind `before`."""
     galley = grow(messages, _set_more, before, wire, counter)
     return _set_breakpoints(galley, messages, before) if wire == "anthropic" else galley
 
 
 def _set_more(
-    known: Galley | None, messages: Sequence[Message], before: Place, wire: WireName, counter: TokenCounter
-) -> Galley:
+    known: EncodedParts | None, messages: Sequence[Message], before: Slot, wire: WireName, counter: TokenCounter
+) -> EncodedParts:
     count_new(messages, counter)
     pieces = [remember(message, set_message, wire, counter) for message in messages]
     places = FORMATS[wire].places
-    return _add(known or Galley(last=before), pieces, [places[type(message)] for message in messages])
+    return _add(known or EncodedParts(last=before), pieces, [places[type(message)] for message in messages])
 
 
-def _add(galley: Galley, pieces: Sequence[Piece], places: Sequence[Place]) -> Galley:
-    leads = [lead(before, here) for before, here in pairwise((galley.last, *places))]
+def _add(galley: EncodedParts, pieces: Sequence[EncodedPart], places: Sequence[Slot]) -> EncodedParts:
+    leads = [punctuation(before, here) for before, here in pairwise((galley.last, *places))]
     segments = [piece.segment for piece in pieces]
-    return Galley(
+    return EncodedParts(
         parts=(*galley.parts, *[piece.part for piece in pieces]),
         sizes=(*galley.sizes, *map(add, _lengths(leads), _lengths(segments))),
         segments=(*galley.segments, *chain.from_iterable(zip(leads, segments, strict=True))),
@@ -222,7 +222,7 @@ def _add(galley: Galley, pieces: Sequence[Piece], places: Sequence[Place]) -> Ga
     )
 
 
-def _set_breakpoints(galley: Galley, messages: Sequence[Message], before: Place) -> Galley:
+def _set_breakpoints(galley: EncodedParts, messages: Sequence[Message], before: Slot) -> EncodedParts:
     """Where the provider is to cache: after tools, after system, and before the message that opened this turn.
 
     That message changes when its turn is over (F1, F2), so what stands before it is what the next turn can use. A page
@@ -238,7 +238,7 @@ def _set_breakpoints(galley: Galley, messages: Sequence[Message], before: Place)
     sizes, segments = list(galley.sizes), list(galley.segments)
     for n in wanted:
         behind = places[type(messages[n - 1])] if n else before
-        marked = lead(behind, places[type(messages[n])], is_breakpoint=True)
+        marked = punctuation(behind, places[type(messages[n])], is_breakpoint=True)
         sizes[n] += len(marked.data) - len(segments[2 * n].data)
         segments[2 * n] = marked
     return replace(galley, sizes=tuple(sizes), segments=tuple(segments))
@@ -257,7 +257,7 @@ def _lengths(segments: Sequence[Segment]) -> Iterator[int]:
     return map(len, map(DATA, segments))
 
 
-def set_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> Piece:
+def encode_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> EncodedPart:
     """A tool as one piece. Its schema goes as it is written, so it has to be JSON."""
     if load_object(tool.parameters) is None:
         raise WireError(where=f"tools.{tool.name}.parameters", problem="must be a JSON Schema: an object, as JSON text")
@@ -266,16 +266,16 @@ def set_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> Piece:
     if tool.note:
         before = max(tool.tokens_before, part.tokens_after)
         part = replace(part, decision="cut", rule="S5", reason=tool.note, tokens_before=before)
-    return Piece(part, segment(data))
+    return EncodedPart(part, segment(data))
 
 
-def set_message(message: Message, wire: WireName, counter: TokenCounter) -> Piece:
+def set_message(message: Message, wire: WireName, counter: TokenCounter) -> EncodedPart:
     """A message as one piece."""
     part = kept("message", message.id, message.role, tokens_of(message, counter))
-    return Piece(part, segment(FORMATS[wire].encode(message)))
+    return EncodedPart(part, segment(FORMATS[wire].encode(message)))
 
 
-def kept(kind: Kind, source: str, role: str | None, tokens: int) -> Part:
+def kept(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
     """A part that is in the page as the log has it."""
     return Part(
         kind=kind,

@@ -13,7 +13,7 @@ from recto.page.fold.observations import LeftAlone
 from recto.page.text.tokens import TokenCount
 
 Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
-Kind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message", "closing"]
+PartKind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message", "closing"]
 # Which of two decisions on one message tells more.
 WEIGHT: Mapping[Decision, int] = {"kept": 0, "repaired": 1, "injected": 2, "cut": 3, "folded": 4, "dropped": 5}
 Span: TypeAlias = tuple[int, int]
@@ -61,7 +61,7 @@ class Note:
 class Part:
     """One part of a page, or one that was left out of it. `source` is a message id, a tool name, or the envelope."""
 
-    kind: Kind
+    kind: PartKind
     source: str
     role: str | None
     tokens_before: int

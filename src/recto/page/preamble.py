@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from recto.conversation.log import View
 from recto.conversation.messages import Message, SystemMessage, language, remember
-from recto.page.body import set_tool
+from recto.page.body import encode_tool
 from recto.page.facts import Facts
-from recto.page.manifest import Kind, Part
+from recto.page.manifest import Part, PartKind
 from recto.page.prompt.quote import ParsedDocument, Quote, quote_message
 from recto.page.prompt.system_prompt import OVER, Prompt, SystemPrompt, system_prompt
 from recto.page.prompt.tools_prompt import tools_section
@@ -34,7 +34,7 @@ class Injected:
     """
 
     message: Message | None
-    kind: Kind
+    kind: PartKind
     rule: str
     reason: str
     changes: tuple[Part, ...] = ()
@@ -78,7 +78,7 @@ def _tools_taken(facts: Facts) -> Iterator[Part]:
     """What tools told of in words leave out. As a prompt's budget: what was taken, without bytes of its own."""
     for tool in facts.tools if facts.tool_calling == "prompt" else ():
         if tool.note:
-            part = remember(tool, set_tool, facts.target.wire, facts.counter).part
+            part = remember(tool, encode_tool, facts.target.wire, facts.counter).part
             yield replace(part, tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
 
 

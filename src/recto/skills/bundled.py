@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from recto.errors import ToolError
-from recto.skills.safe_path import Unreadable, leads_out, read_within
+from recto.skills.safe_path import UnreadableFile, leads_out, read_within
 from recto.skills.skill import BundledFile, Skill
 
 MOST_FILES = 500
@@ -81,7 +81,7 @@ def read_bundled(skill: Skill, path: str) -> bytes:
     file = skill.folder.joinpath(*names)
     try:
         raw = read_within(skill.folder, file, READ_BYTES)
-    except Unreadable as error:
+    except UnreadableFile as error:
         is_listed = any(known.path == "/".join(names) for known in skill.files)
         text = f"{_shown(path)} of skill {skill.name!r}: {error}" if is_listed else _unknown(skill, path)
         raise ToolError(text) from error

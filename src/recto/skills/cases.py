@@ -11,11 +11,11 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from recto.config.checked import Form, Table, check, told
-from recto.config.problem import Fault, Problem
+from recto.config.checked import Table, TableForm, check, told
+from recto.config.problem import Fault, FileProblem
 from recto.page.prompt.system_prompt import Case
-from recto.skills.localized import VARIANT, Language, Written, read_written
-from recto.skills.safe_path import Unreadable
+from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_written
+from recto.skills.safe_path import UnreadableFile
 
 CASES = "cases"
 ENDING = ".md"
@@ -42,20 +42,20 @@ class CaseTable(Table):
     rule_ids: list[Word] = Field(default_factory=list[str])
 
 
-FORM = Form(root=CaseTable)
+FORM = TableForm(root=CaseTable)
 
 
 class ReadCases(NamedTuple):
     """The cases of a skill, and what is said of those that were left out."""
 
     cases: CaseIndex
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[FileProblem, ...] = ()
 
 
-def read_cases(folder: Path, language: Language) -> ReadCases:
+def read_cases(folder: Path, language: FileLanguage) -> ReadCases:
     """The cases of a skill's folder, in the order of their files. `language` has what there is in `cases`."""
     found: dict[str, TaggedCase] = {}
-    warnings: list[Problem] = []
+    warnings: list[FileProblem] = []
     for name in _files(language):
         case, problems = _read_case(folder, name, language, found)
         found |= {case.case.id: case} if case else {}
@@ -68,7 +68,7 @@ def is_case(name: str) -> bool:
     return name.endswith(ENDING) and not name.startswith(".")
 
 
-def _files(language: Language) -> list[str]:
+def _files(language: FileLanguage) -> list[str]:
     """The files of cases. One that there is for this language only is a case there, and none elsewhere."""
     names = sorted(filter(is_case, language.names))
     variants = [match for name in names if (match := VARIANT.fullmatch(name))]
@@ -81,14 +81,14 @@ def _files(language: Language) -> list[str]:
 
 
 def _read_case(
-    folder: Path, name: str, language: Language, taken: Collection[str]
-) -> tuple[TaggedCase | None, tuple[Problem, ...]]:
+    folder: Path, name: str, language: FileLanguage, taken: Collection[str]
+) -> tuple[TaggedCase | None, tuple[FileProblem, ...]]:
     """A case, or why it is left out."""
     file = folder / CASES / name
     try:
         written = read_written(folder, file, language, lenient=False)
-    except Unreadable as error:
-        return None, (Problem(file=file, line=None, text=f"{error} {LEFT_OUT}"),)
+    except UnreadableFile as error:
+        return None, (FileProblem(file=file, line=None, text=f"{error} {LEFT_OUT}"),)
     table, faults = check(written.settings, FORM)
     match = VARIANT.fullmatch(name)
     case = _case(written, table, match["stem"] if match else file.stem)
@@ -98,7 +98,7 @@ def _read_case(
     return case, () if case.tags else written.problems([Fault(line=written.end_line, text=NO_TAGS)])
 
 
-def _further(written: Written, case: TaggedCase, taken: Collection[str]) -> Iterator[Fault]:
+def _further(written: LocalizedFile, case: TaggedCase, taken: Collection[str]) -> Iterator[Fault]:
     """What the settings alone do not tell. Of a file that could not be read all is told."""
     if written.settings.faults:
         return
@@ -108,7 +108,7 @@ def _further(written: Written, case: TaggedCase, taken: Collection[str]) -> Iter
         yield told(written.settings, ("id",), case.case.id, "another case has that id already")
 
 
-def _case(written: Written, table: CaseTable, stem: str) -> TaggedCase:
+def _case(written: LocalizedFile, table: CaseTable, stem: str) -> TaggedCase:
     id = table.id or stem
     return TaggedCase(
         case=Case(id=id, name=table.name or id, content=written.body),

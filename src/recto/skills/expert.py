@@ -11,7 +11,7 @@ from recto.conversation.ui.attach_ui import HINTS
 from recto.page.prompt.reminder import Locale
 from recto.page.prompt.system_prompt import Datum, Prompt
 from recto.skills.cases import BEST, ScoredCase, best_cases
-from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, Known, shown, told, without, words_in
+from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, KnownData, shown, told, without, words_in
 from recto.skills.skill import BIRTH_INFO, BundledFile, Skill
 from recto.skills.sop import AnyOf, Differs, Missing, Sop, SopStep, next_sop_step, sop_text
 
@@ -106,7 +106,7 @@ LONGEST_FEATURE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expertise:
+class ExpertInput:
     """What an agent adds to its skills: the tone, headings of data by field, rules about tools, and some limits."""
 
     locale: str = "zh"
@@ -126,7 +126,7 @@ class Expert:
     cases: tuple[ScoredCase, ...]
 
 
-def expert(skill: Skill, known: Known, options: Expertise) -> Expert:
+def expert(skill: Skill, known: KnownData, options: ExpertInput) -> Expert:
     """The expert for what is known of the user. Without a scenario it is the skill's default one.
 
     What the skill has made of a birth that is not known any more is nothing that it knows.
@@ -149,12 +149,12 @@ def expert(skill: Skill, known: Known, options: Expertise) -> Expert:
     return Expert(prompt=prompt, step=next_sop_step(sop, known) if sop else None, cases=cases)
 
 
-def missing_for(skill: Skill, known: Known) -> tuple[str, ...]:
+def missing_for(skill: Skill, known: KnownData) -> tuple[str, ...]:
     """The paths this skill cannot do without, and nothing is known at (S3)."""
     return (BIRTH_INFO,) if skill.requires_birth_info and known.at(BIRTH_INFO) is None else ()
 
 
-def features(known: Known) -> tuple[str, ...]:
+def features(known: KnownData) -> tuple[str, ...]:
     """What is known of the user as single values, each once: those that may be tags of cases (S8)."""
     own = [shown(without(data, MADE_OF)) for data in known.skill_data.values()]
     words = words_in([shown(known.profile), *own])
@@ -178,7 +178,7 @@ def default_sop(skill: Skill, locale: str) -> Sop | None:
     return Sop(steps=(*steps, READY[wording])) if steps else None
 
 
-def _sop_section(skill: Skill, sop: Sop, known: Known, locale: str) -> str:
+def _sop_section(skill: Skill, sop: Sop, known: KnownData, locale: str) -> str:
     wording = language(locale)
     text = sop_text(sop, known, locale)
     scenario = skill.scenario(known.scenario)
@@ -189,7 +189,7 @@ def _sop_section(skill: Skill, sop: Sop, known: Known, locale: str) -> str:
     return f"{SCENARIO[wording].format(name=scenario.name, described=described)}\n\n{text}".rstrip()
 
 
-def _data(skill: Skill, known: Known, options: Expertise) -> Iterator[Datum]:
+def _data(skill: Skill, known: KnownData, options: ExpertInput) -> Iterator[Datum]:
     """What is known of the declared fields, in their order, then what the skill has kept itself."""
     own = (f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()
     for path in (*skill.fields, *own):
@@ -200,7 +200,7 @@ def _data(skill: Skill, known: Known, options: Expertise) -> Iterator[Datum]:
             yield Datum(title=_data_title(skill, path, options), text=text)
 
 
-def _data_title(skill: Skill, path: str, options: Expertise) -> str:
+def _data_title(skill: Skill, path: str, options: ExpertInput) -> str:
     wording = language(options.locale)
     name, _, rest = path.partition(".")
     if name == SKILL_DATA:
@@ -212,7 +212,7 @@ def _data_title(skill: Skill, path: str, options: Expertise) -> str:
     return one_line(f"{title} · {rest}" if rest else title)
 
 
-def _rules(skill: Skill, sop: Sop | None, options: Expertise) -> Iterator[str]:
+def _rules(skill: Skill, sop: Sop | None, options: ExpertInput) -> Iterator[str]:
     wording = language(options.locale)
     yield sop.tool_rules if sop else ""
     yield options.tool_rules

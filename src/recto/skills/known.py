@@ -23,7 +23,7 @@ LINE = 120
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownData:
     """What a skill may know: profile fields by name, its own data by its name, the user's tier, and the scenario.
 
     `month` and `day` are the present ones of the user's calendar (`2026-05`, `2026-05-14`), `thread` is the one they

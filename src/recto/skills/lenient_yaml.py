@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, cast
 import yaml
 
 from recto.config.problem import Fault
-from recto.config.yaml_values import DEEPEST, Lines, Place, Values, lines_of, scalar
+from recto.config.yaml_values import DEEPEST, LineEnds, Values, YamlPath, lines_of, scalar
 from recto.conversation.json import Json, scrub
 
 MOST_VALUES = 10_000
@@ -71,12 +71,12 @@ class _Named(NamedTuple):
 class _Reading:
     """Events become values. A value that is repeated counts as often as it stands there."""
 
-    where: Lines
+    where: LineEnds
     parser: _Parser
     size: int = 0
     deepest: int = 0
-    lines: dict[Place, int] = field(default_factory=dict[Place, int])
-    names: dict[Place, int] = field(default_factory=dict[Place, int])
+    lines: dict[YamlPath, int] = field(default_factory=dict[YamlPath, int])
+    names: dict[YamlPath, int] = field(default_factory=dict[YamlPath, int])
     named: dict[str, _Named] = field(default_factory=dict[str, _Named])
 
     def settings(self) -> dict[str, Json]:
@@ -89,7 +89,7 @@ class _Reading:
             raise _NotTaken
         return values
 
-    def _value(self, place: Place) -> Json:
+    def _value(self, place: YamlPath) -> Json:
         event = self.parser.get_event()
         if place:
             self.lines[place] = self._line(event)
@@ -104,7 +104,7 @@ class _Reading:
         self.deepest = max(self.deepest, outer)
         return value
 
-    def _built(self, event: yaml.Event, place: Place) -> Json:
+    def _built(self, event: yaml.Event, place: YamlPath) -> Json:
         match event:
             case yaml.MappingStartEvent():
                 return self._mapping(place)
@@ -113,7 +113,7 @@ class _Reading:
             case _:
                 return _scalar(cast("yaml.ScalarEvent", event))
 
-    def _mapping(self, place: Place) -> dict[str, Json]:
+    def _mapping(self, place: YamlPath) -> dict[str, Json]:
         found: dict[str, Json] = {}
         while not isinstance(self.parser.peek_event(), yaml.MappingEndEvent):
             event = self.parser.get_event()
@@ -127,14 +127,14 @@ class _Reading:
         self.parser.get_event()
         return found
 
-    def _sequence(self, place: Place) -> list[Json]:
+    def _sequence(self, place: YamlPath) -> list[Json]:
         found: list[Json] = []
         while not isinstance(self.parser.peek_event(), yaml.SequenceEndEvent):
             found.append(self._value((*place, len(found))))
         self.parser.get_event()
         return found
 
-    def _again(self, anchor: str, place: Place) -> Json:
+    def _again(self, anchor: str, place: YamlPath) -> Json:
         named = self.named.get(anchor)
         if named is None:
             raise _NotTaken
@@ -170,8 +170,8 @@ class _Setting(NamedTuple):
 def _by_setting(text: str, first_line: int) -> Lenient:
     """Each setting by itself: one that is no YAML is text, and the others stay what they are."""
     values: dict[str, Json] = {}
-    lines: dict[Place, int] = {}
-    names: dict[Place, int] = {}
+    lines: dict[YamlPath, int] = {}
+    names: dict[YamlPath, int] = {}
     doubts: list[Fault] = []
     for setting in _settings(text, first_line):
         if setting.name in values:

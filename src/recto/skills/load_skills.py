@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from recto.config.frontmatter import LONGEST
-from recto.config.problem import Problem
+from recto.config.problem import FileProblem
 from recto.skills.bundled import MOST_FILES, bundled_files
 from recto.skills.cases import CASES, is_case, read_cases
-from recto.skills.localized import VARIANT, Language, Written, read_written
-from recto.skills.safe_path import Unreadable, read_within
+from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_written
+from recto.skills.safe_path import UnreadableFile, read_within
 from recto.skills.skill import Skill
 from recto.skills.skill_file import skill_of
 from recto.skills.skill_table import Needs
@@ -34,8 +34,8 @@ class LoadedSkills:
     """
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
-    broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict[str, tuple[Problem, ...]])
-    warnings: tuple[Problem, ...] = ()
+    broken: Mapping[str, tuple[FileProblem, ...]] = field(default_factory=dict[str, tuple[FileProblem, ...]])
+    warnings: tuple[FileProblem, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class _Read:
     """What was read of a skill's folder: a skill, or problems."""
 
     skill: Skill | None = None
-    problems: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    warnings: tuple[FileProblem, ...] = ()
 
 
 def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
@@ -56,8 +56,8 @@ def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
     except OSError as error:
         return _no_folder(folder, error)
     skills: dict[str, Skill] = {}
-    broken: dict[str, tuple[Problem, ...]] = {}
-    warnings: list[Problem] = []
+    broken: dict[str, tuple[FileProblem, ...]] = {}
+    warnings: list[FileProblem] = []
     for path in found:
         read = _load_skill(path, locale)
         if read.skill is None:
@@ -84,12 +84,12 @@ def _is_folder(path: Path) -> bool:
 
 def _no_folder(folder: Path, error: OSError) -> LoadedSkills:
     text = f"skills cannot be read from it ({error.strerror}). Make it a folder of skills, or take it away."
-    return LoadedSkills(broken={folder.name: (Problem(file=folder, line=None, text=text),)})
+    return LoadedSkills(broken={folder.name: (FileProblem(file=folder, line=None, text=text),)})
 
 
-def _taken(folder: Path, name: str, other: Path) -> Problem:
+def _taken(folder: Path, name: str, other: Path) -> FileProblem:
     text = f"another skill is named {name} already, in {other.name}. Rename one of them."
-    return Problem(file=folder / FILE, line=None, text=text)
+    return FileProblem(file=folder / FILE, line=None, text=text)
 
 
 def _load_skill(folder: Path, locale: str) -> _Read:
@@ -97,17 +97,17 @@ def _load_skill(folder: Path, locale: str) -> _Read:
         names = [path.name for path in folder.iterdir()]
     except OSError as error:
         text = f"it cannot be read ({error.strerror}). Put that right, or take it away."
-        return _Read(problems=(Problem(file=folder, line=None, text=text),))
+        return _Read(problems=(FileProblem(file=folder, line=None, text=text),))
     if FILE not in names:
-        return _Read(problems=(Problem(file=folder, line=None, text=NO_FILE),))
+        return _Read(problems=(FileProblem(file=folder, line=None, text=NO_FILE),))
     try:
-        written = read_written(folder, folder / FILE, Language(locale=locale, names=names), lenient=True)
-    except Unreadable as error:
-        return _Read(problems=(Problem(file=folder / FILE, line=None, text=str(error)),))
+        written = read_written(folder, folder / FILE, FileLanguage(locale=locale, names=names), lenient=True)
+    except UnreadableFile as error:
+        return _Read(problems=(FileProblem(file=folder / FILE, line=None, text=str(error)),))
     return _whole(folder, names, locale, written)
 
 
-def _whole(folder: Path, names: list[str], locale: str, written: Written) -> _Read:
+def _whole(folder: Path, names: list[str], locale: str, written: LocalizedFile) -> _Read:
     """A skill with its procedure, cases and files."""
     read = skill_of(written, folder)
     sop, sop_problems, sop_warnings = _load_sop(folder, names, locale, read.needs)
@@ -115,11 +115,11 @@ def _whole(folder: Path, names: list[str], locale: str, written: Written) -> _Re
     if problems:
         return _Read(problems=problems)
     case_names = _case_names(folder) if CASES in names else []
-    cases, case_warnings = read_cases(folder, Language(locale=locale, names=case_names))
+    cases, case_warnings = read_cases(folder, FileLanguage(locale=locale, names=case_names))
     files = bundled_files(folder, _is_read)
     warnings = [*read.warnings, *sop_warnings, *case_warnings]
     if len(files) > MOST_FILES:
-        warnings.append(Problem(file=folder, line=None, text=MORE_FILES))
+        warnings.append(FileProblem(file=folder, line=None, text=MORE_FILES))
     return _Read(
         skill=replace(read.skill, sop=sop, cases=cases, files=files[:MOST_FILES]),
         warnings=tuple(warnings),
@@ -128,15 +128,15 @@ def _whole(folder: Path, names: list[str], locale: str, written: Written) -> _Re
 
 def _load_sop(
     folder: Path, names: list[str], locale: str, needs: Needs
-) -> tuple[Sop | None, tuple[Problem, ...], tuple[Problem, ...]]:
-    name = Language(locale=locale, names=names).variant_of(SOP_FILE) or SOP_FILE
+) -> tuple[Sop | None, tuple[FileProblem, ...], tuple[FileProblem, ...]]:
+    name = FileLanguage(locale=locale, names=names).variant_of(SOP_FILE) or SOP_FILE
     if name not in names:
         return None, (), ()
-    written = Written(file=folder / name)
+    written = LocalizedFile(file=folder / name)
     try:
         sop, faults, doubts = read_sop(read_within(folder, written.file, LONGEST), needs)
-    except Unreadable as error:
-        return None, (Problem(file=written.file, line=None, text=str(error)),), ()
+    except UnreadableFile as error:
+        return None, (FileProblem(file=written.file, line=None, text=str(error)),), ()
     return sop, written.problems(faults), written.problems(doubts)
 
 

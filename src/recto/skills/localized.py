@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recto.config.frontmatter import BOM, LONGEST, LONGEST_SETTINGS, read_document
-from recto.config.problem import Fault, Problem
-from recto.config.yaml_values import Place, Values
+from recto.config.problem import Fault, FileProblem
+from recto.config.yaml_values import Values, YamlPath
 from recto.skills.lenient_yaml import read_lenient
-from recto.skills.safe_path import Unreadable, read_within
+from recto.skills.safe_path import UnreadableFile, read_within
 
 VARIANT = re.compile(r"(?P<stem>.+)\.(?P<locale>[a-z]{2}(-[A-Za-z]{2,4})?)(?P<ending>\.[a-z]+)")
 # More lines than any file has that is read: those of a variant are counted from here on.
@@ -22,7 +22,7 @@ VARIANT_LINES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Language:
+class FileLanguage:
     """A language, and the names of the files in a folder, some of them variants for it."""
 
     locale: str
@@ -36,7 +36,7 @@ class Language:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class LocalizedFile:
     """A file with settings and a body, or that and its variant in one. `doubts` are about how it had to be read."""
 
     file: Path
@@ -46,21 +46,21 @@ class Written:
     end_line: int = 1
     doubts: tuple[Fault, ...] = ()
 
-    def problems(self, faults: Iterable[Fault]) -> tuple[Problem, ...]:
+    def problems(self, faults: Iterable[Fault]) -> tuple[FileProblem, ...]:
         """The faults as problems of the file they are in, in the order of their lines."""
         return tuple([self._problem(fault) for fault in sorted(faults, key=_line)])
 
-    def _problem(self, fault: Fault) -> Problem:
+    def _problem(self, fault: Fault) -> FileProblem:
         if self.variant is not None and fault.line > VARIANT_LINES:
-            return Problem(file=self.variant, line=fault.line - VARIANT_LINES, text=fault.text)
-        return Problem(file=self.file, line=fault.line, text=fault.text)
+            return FileProblem(file=self.variant, line=fault.line - VARIANT_LINES, text=fault.text)
+        return FileProblem(file=self.file, line=fault.line, text=fault.text)
 
 
 def _line(fault: Fault) -> int:
     return fault.line
 
 
-def read_written(folder: Path, file: Path, language: Language, *, lenient: bool) -> Written:
+def read_written(folder: Path, file: Path, language: FileLanguage, *, lenient: bool) -> LocalizedFile:
     """A file, and over it its variant: the body and each setting that the variant has. Raises Unreadable."""
     base = _read(folder, file, lenient=lenient)
     variant = language.variant_of(file.name)
@@ -68,14 +68,14 @@ def read_written(folder: Path, file: Path, language: Language, *, lenient: bool)
         return base
     try:
         return _over(base, _read(folder, file.with_name(variant), lenient=lenient))
-    except Unreadable as error:
-        raise Unreadable(f"its variant {variant}: {error}") from error
+    except UnreadableFile as error:
+        raise UnreadableFile(f"its variant {variant}: {error}") from error
 
 
-def _read(folder: Path, file: Path, *, lenient: bool) -> Written:
+def _read(folder: Path, file: Path, *, lenient: bool) -> LocalizedFile:
     raw = read_within(folder, file, LONGEST)
     document = read_document(raw)
-    read = Written(file=file, settings=document.settings, body=document.body, end_line=document.end_line)
+    read = LocalizedFile(file=file, settings=document.settings, body=document.body, end_line=document.end_line)
     # Faults of a file whose settings have no end line are about the file.
     if not lenient or not document.settings.faults or document.end_line == 1:
         return read
@@ -91,7 +91,7 @@ def _settings(raw: bytes, end_line: int) -> str:
     return "\n".join(text.split("\n")[1 : end_line - 1])
 
 
-def _over(base: Written, variant: Written) -> Written:
+def _over(base: LocalizedFile, variant: LocalizedFile) -> LocalizedFile:
     below, above = base.settings, variant.settings
     settings = Values(
         values={**below.values, **above.values},
@@ -105,7 +105,7 @@ def _over(base: Written, variant: Written) -> Written:
     return replace(base, variant=variant.file, settings=settings, body=body, end_line=end_line, doubts=doubts)
 
 
-def _lines(below: Mapping[Place, int], above: Mapping[Place, int], taken: Collection[str]) -> dict[Place, int]:
+def _lines(below: Mapping[YamlPath, int], above: Mapping[YamlPath, int], taken: Collection[str]) -> dict[YamlPath, int]:
     kept = {place: line for place, line in below.items() if place[0] not in taken}
     return {**kept, **{place: line + VARIANT_LINES for place, line in above.items()}}
 

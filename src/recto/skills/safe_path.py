@@ -8,7 +8,7 @@ LEADS_OUT = "it leads out of the skill's folder. Put the file itself there."
 NO_FILE = "it is no file. Put a file in its place, or take it away."
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file that is not read. Its text says why, and what to do."""
 
 
@@ -17,16 +17,16 @@ def read_within(folder: Path, file: Path, most: int) -> bytes:
     try:
         real = file.resolve(strict=True)
         if not real.is_relative_to(folder.resolve(strict=True)):
-            raise Unreadable(LEADS_OUT)
+            raise UnreadableFile(LEADS_OUT)
         # Opening a pipe would wait for somebody to write into it.
         if not real.is_file():
-            raise Unreadable(NO_FILE)
+            raise UnreadableFile(NO_FILE)
         with real.open("rb") as stream:
             return stream.read(most + 1)
     except OSError as error:
-        raise Unreadable(f"it cannot be read ({error.strerror}). Put that right, or take it away.") from error
+        raise UnreadableFile(f"it cannot be read ({error.strerror}). Put that right, or take it away.") from error
     except (RuntimeError, ValueError) as error:
-        raise Unreadable("it cannot be read (a link that leads to itself). Take it away.") from error
+        raise UnreadableFile("it cannot be read (a link that leads to itself). Take it away.") from error
 
 
 def leads_out(folder: Path, file: Path) -> bool:

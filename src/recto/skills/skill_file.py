@@ -12,10 +12,10 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from recto.config.checked import line_of, short, told
-from recto.config.problem import Fault, Problem
+from recto.config.problem import Fault, FileProblem
 from recto.config.yaml_values import Values
 from recto.conversation.json import Json, dump
-from recto.skills.localized import Written
+from recto.skills.localized import LocalizedFile
 from recto.skills.skill import CORE, Skill
 from recto.skills.skill_table import OWN, Needs, OwnTable, check_own, scenarios_of
 
@@ -37,11 +37,11 @@ class ReadSkill:
 
     skill: Skill
     needs: Needs
-    problems: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    warnings: tuple[FileProblem, ...] = ()
 
 
-def skill_of(written: Written, folder: Path) -> ReadSkill:
+def skill_of(written: LocalizedFile, folder: Path) -> ReadSkill:
     """The skill of a file, with all that is wrong with it. Its procedure, cases and files come from elsewhere."""
     found = written.settings
     name = _name(found, folder.name)
@@ -58,7 +58,7 @@ def skill_of(written: Written, folder: Path) -> ReadSkill:
     )
 
 
-def _skill(written: Written, table: OwnTable, needs: Needs, folder: Path) -> Skill:
+def _skill(written: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) -> Skill:
     values = written.settings.values
     title, identity = _persona(written.body)
     scenarios = scenarios_of(table.scenarios)
@@ -156,7 +156,7 @@ def _refused(found: Values, name: str, description: str | None) -> Iterator[Faul
         yield Fault(line=line_of(found, ("description",)), text=NO_DESCRIPTION)
 
 
-def _doubts(written: Written, folder_name: str, name: str, description: str) -> Iterator[Fault]:
+def _doubts(written: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
     """What is not as Agent Skills has it, or hardly meant."""
     found = written.settings
     if "name" in found.values:

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from recto.config.checked import Form, Table, check, told
+from recto.config.checked import Table, TableForm, check, told
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values
 from recto.skills.known import PLAIN, SKILL_DATA
@@ -105,7 +105,7 @@ def check_own(found: Values, skill: str) -> tuple[OwnTable, Needs, tuple[Fault, 
     ours = part_of(found, OWN)
     scenarios = ours.values.get("scenarios")
     named = scenarios if isinstance(scenarios, dict) else {}
-    form = Form(
+    form = TableForm(
         root=OwnTable,
         tables={("scenarios", str(name)): ScenarioTable for name in named},
         mixed={("scenarios",): NAMES_OR_TABLE},

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from recto.conversation.json import Json
 from recto.conversation.messages import language
-from recto.skills.known import Known, is_empty
+from recto.skills.known import KnownData, is_empty
 
 DUE, NOT_DUE = "→", "-"
 # A tool may settle the step within the turn, so the text says how to go on from there.
@@ -101,7 +101,7 @@ class Sop:
     tool_rules: str = ""
 
 
-def holds(condition: Condition, known: Known) -> bool:
+def holds(condition: Condition, known: KnownData) -> bool:
     """Whether a condition holds for what is known."""
     match condition:
         case Missing(path=path):
@@ -126,12 +126,12 @@ def _same(one: Json, other: Json) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-def next_sop_step(sop: Sop, known: Known) -> SopStep | None:
+def next_sop_step(sop: Sop, known: KnownData) -> SopStep | None:
     """The first step that is due; None where none is."""
     return next((step for step in sop.steps if step.when is None or holds(step.when, known)), None)
 
 
-def sop_text(sop: Sop, known: Known, locale: str) -> str:
+def sop_text(sop: Sop, known: KnownData, locale: str) -> str:
     """What the model reads: all steps with the next one marked, what to do in that one, and the rules of all."""
     return "\n\n".join(_paragraphs(sop, next_sop_step(sop, known), locale))
 

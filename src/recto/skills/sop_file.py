@@ -8,10 +8,10 @@ from typing import Annotated, NamedTuple, cast
 
 from pydantic import BeforeValidator, Field
 
-from recto.config.checked import Form, Table, check, dotted, line_of, nearest, short, told
+from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, told
 from recto.config.frontmatter import BOM, LONGEST
 from recto.config.problem import Fault
-from recto.config.yaml_values import Place, Values, read_yaml
+from recto.config.yaml_values import Values, YamlPath, read_yaml
 from recto.conversation.json import Json
 from recto.skills.known import PLAIN
 from recto.skills.skill_table import Needs
@@ -87,10 +87,10 @@ def _values(raw: bytes) -> Values:
     return read_yaml(text, first_line=1)
 
 
-def _form(found: Values) -> Form[SopTable]:
+def _form(found: Values) -> TableForm[SopTable]:
     steps = found.values.get("steps")
     count = len(steps) if isinstance(steps, list) else 0
-    return Form(
+    return TableForm(
         root=SopTable,
         tables={("steps", str(number)): StepTable for number in range(count)},
         mixed={("rules",): TEXT_OR_LIST, ("tool_rules",): TEXT_OR_LIST},
@@ -110,7 +110,7 @@ def _step_faults(steps: Sequence[StepTable], found: Values) -> Iterator[Fault]:
         yield Fault(line=line_of(found, ("steps",)), text=NO_STEPS)
     seen: set[str] = set()
     for number, step in enumerate(steps):
-        place: Place = ("steps", number)
+        place: YamlPath = ("steps", number)
         for name, value in (("id", step.id), ("text", step.text)):
             if not value.strip():
                 yield Fault(line=line_of(found, (*place, name)), text=f"{dotted(place)} has no {name}. Give it one.")
@@ -141,13 +141,13 @@ class _Conditions:
     needs: Needs
     faults: list[Fault] = field(default_factory=list[Fault])
 
-    def condition(self, given: Json, place: Place) -> Condition:
+    def condition(self, given: Json, place: YamlPath) -> Condition:
         """All that a table says."""
         if not isinstance(given, dict) or not given:
             return self._wrong(place, given, f"it is a table of conditions. Known: {', '.join(KINDS)}")
         return _all([self._one(str(name), value, (*place, name)) for name, value in given.items()])
 
-    def _one(self, name: str, value: Json, place: Place) -> Condition:
+    def _one(self, name: str, value: Json, place: YamlPath) -> Condition:
         kind = KINDS.get(name)
         if kind is None:
             text = f"there is no condition {short(name)} in {dotted(place[:-1])}{nearest(name, KINDS)}."
@@ -155,21 +155,21 @@ class _Conditions:
             return AllOf(of=())
         return kind(self, value, place)
 
-    def missing(self, value: Json, place: Place) -> Condition:
+    def missing(self, value: Json, place: YamlPath) -> Condition:
         """One of them is not known."""
         return _any([Missing(path=path) for path in self._paths(value, place)])
 
-    def has(self, value: Json, place: Place) -> Condition:
+    def has(self, value: Json, place: YamlPath) -> Condition:
         """All of them are known."""
         return _all([Has(path=path) for path in self._paths(value, place)])
 
-    def equals(self, value: Json, place: Place) -> Condition:
+    def equals(self, value: Json, place: YamlPath) -> Condition:
         """Each is what is said."""
         if not isinstance(value, dict) or not value:
             return self._wrong(place, value, "it is a table of paths, each with what it equals")
         return _all([Equals(path=self._path(path, (*place, path)), value=expected) for path, expected in value.items()])
 
-    def differs(self, value: Json, place: Place) -> Condition:
+    def differs(self, value: Json, place: YamlPath) -> Condition:
         """Two things are known, and they are not the same."""
         match self._paths(value, place):
             case [path, other]:
@@ -177,29 +177,29 @@ class _Conditions:
             case _:
                 return self._wrong(place, value, BOTH_PATHS)
 
-    def all_of(self, value: Json, place: Place) -> Condition:
+    def all_of(self, value: Json, place: YamlPath) -> Condition:
         """Each of a list."""
         return _all(self._several(value, place))
 
-    def any_of(self, value: Json, place: Place) -> Condition:
+    def any_of(self, value: Json, place: YamlPath) -> Condition:
         """One of a list."""
         return _any(self._several(value, place))
 
-    def not_so(self, value: Json, place: Place) -> Condition:
+    def not_so(self, value: Json, place: YamlPath) -> Condition:
         """Not what is said."""
         return Not(of=self.condition(value, place))
 
-    def _several(self, value: Json, place: Place) -> list[Condition]:
+    def _several(self, value: Json, place: YamlPath) -> list[Condition]:
         if not isinstance(value, list) or not value:
             return [self._wrong(place, value, "it is a list of conditions")]
         return [self.condition(item, (*place, number)) for number, item in enumerate(value)]
 
-    def _paths(self, value: Json, place: Place) -> list[str]:
+    def _paths(self, value: Json, place: YamlPath) -> list[str]:
         if isinstance(value, list) and value:
             return [self._path(item, (*place, number)) for number, item in enumerate(value)]
         return [self._path(value, place)]
 
-    def _path(self, value: Json, place: Place) -> str:
+    def _path(self, value: Json, place: YamlPath) -> str:
         if not isinstance(value, str):
             self._wrong(place, value, PATHS)
             return ""
@@ -208,7 +208,7 @@ class _Conditions:
             self._wrong(place, value, f"only what profile_fields declares may be asked for. {_known(self.needs)}")
         return path
 
-    def _wrong(self, place: Place, value: Json, allowed: str) -> Condition:
+    def _wrong(self, place: YamlPath, value: Json, allowed: str) -> Condition:
         fault = told(self.found, place, value, allowed)
         # A path that is a name stands in the line of its name; what it equals may be elsewhere.
         line = self.found.names.get(place, fault.line)
@@ -216,8 +216,8 @@ class _Conditions:
         return AllOf(of=())
 
 
-Kind = Callable[[_Conditions, Json, Place], Condition]
-KINDS: Mapping[str, Kind] = {
+ConditionKind = Callable[[_Conditions, Json, YamlPath], Condition]
+KINDS: Mapping[str, ConditionKind] = {
     "missing": _Conditions.missing,
     "has": _Conditions.has,
     "equals": _Conditions.equals,

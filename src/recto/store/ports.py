@@ -137,7 +137,7 @@ class Cancel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ending:
+class RunEnding:
     """How a run ended, for good."""
 
     outcome: str
@@ -176,7 +176,7 @@ class CallEnded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class RunChange:
     """All that a worker writes at once: it happens whole or not at all. None leaves a field of the run as it is."""
 
     entries: Sequence[Entry] = ()
@@ -189,11 +189,11 @@ class Change:
     can_compact: bool | None = None
     usage: bytes | None = None
     error: str | None = None
-    ending: Ending | None = None
+    ending: RunEnding | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class Recorded:
     """What the store made of a change: the numbers of the last event and the last entry, and a wish to end the run.
 
     `last_seq` is 0 where the change had no entries.

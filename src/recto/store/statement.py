@@ -16,7 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 Clause: TypeAlias = Select[*tuple[object, ...]] | Select[int] | Update | Delete | Insert
 Value: TypeAlias = str | int | bytes | None
-Values: TypeAlias = Mapping[str, Value]
+StatementValues: TypeAlias = Mapping[str, Value]
 SQLITE = "sqlite"
 
 
@@ -37,19 +37,19 @@ class Statement:
         fixed = {name: value for name, value in compiled.params.items() if value is not None}
         return str(compiled), tuple(cast("Sequence[str]", compiled.positiontup)), fixed
 
-    def rows(self, connection: Connection, values: Values) -> Sequence[Sequence[object]]:
+    def rows(self, connection: Connection, values: StatementValues) -> Sequence[Sequence[object]]:
         """The rows it finds or returns."""
         if connection.dialect.name == SQLITE:
             return self._run(connection, values).fetchall()
         return cast("Sequence[Sequence[object]]", connection.execute(self._clause, values).all())
 
-    def count(self, connection: Connection, values: Values) -> int:
+    def count(self, connection: Connection, values: StatementValues) -> int:
         """How many rows it changed."""
         if connection.dialect.name == SQLITE:
             return self._run(connection, values).rowcount
         return connection.execute(self._clause, values).rowcount
 
-    def many(self, connection: Connection, rows: Sequence[Values]) -> None:
+    def many(self, connection: Connection, rows: Sequence[StatementValues]) -> None:
         """Run it for each of some rows."""
         if not rows:
             return
@@ -59,12 +59,12 @@ class Statement:
         else:
             connection.execute(self._clause, rows)
 
-    def _run(self, connection: Connection, values: Values) -> sqlite3.Cursor:
+    def _run(self, connection: Connection, values: StatementValues) -> sqlite3.Cursor:
         text, names, fixed = self._plain
         return driver(connection).execute(text, _ordered(names, fixed, values))
 
 
-def _ordered(names: Sequence[str], fixed: Values, values: Values) -> list[Value]:
+def _ordered(names: Sequence[str], fixed: StatementValues, values: StatementValues) -> list[Value]:
     return [values[name] if name in values else fixed[name] for name in names]
 
 

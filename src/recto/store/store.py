@@ -26,21 +26,21 @@ from recto.store.ports import (
     Admission,
     Admitted,
     Cancel,
-    Change,
     Claimant,
     Lease,
+    Recorded,
+    RunChange,
     StoredCall,
     StoredEvent,
     StoredRun,
-    Written,
 )
 from recto.store.runs import calls, queued, spending
 from recto.store.runs import record as progress
 from recto.store.runs import run_queue as runs
-from recto.store.runs.event_batch import Chorus
+from recto.store.runs.event_batch import EventBatch
 from recto.store.threads import cleaning, deleting, forks, history
 from recto.store.threads import thread_rows as threads
-from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsWish
+from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsQuery
 from recto.store.users import export, profiles
 from recto.store.users.profiles import ProfileChange, StoredProfile
 
@@ -50,7 +50,7 @@ class FiledStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._unused_from = attachments.Place()
+        self._unused_from = attachments.AttachmentCursor()
 
     # Files
 
@@ -205,7 +205,7 @@ class Store(FiledStore, ProfiledStore):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._chorus = Chorus(database)
+        self._chorus = EventBatch(database)
         self._places = cleaning.Places()
         self._reading = asyncio.Lock()
 
@@ -274,11 +274,11 @@ class Store(FiledStore, ProfiledStore):
         """Of these runs, those that are to end."""
         return await self._database.write_first(partial(runs.cancels, runs=held))
 
-    async def record(self, lease: Lease, change: Change, now: datetime) -> Written:
+    async def record(self, lease: Lease, change: RunChange, now: datetime) -> Recorded:
         """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
         return await self._database.write(partial(progress.record, lease=lease, change=change, now=now))
 
-    async def say(self, lease: Lease, events: Sequence[bytes]) -> Written:
+    async def say(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
         """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""
         return await self._chorus.say(lease, events)
 
@@ -316,7 +316,7 @@ class Store(FiledStore, ProfiledStore):
         """The log of a run's thread as the run left it."""
         return await self._database.read(partial(reads.log_of_run, run=run))
 
-    async def history(self, owner: str, wish: history.HistoryWish) -> history.HistoryDay:
+    async def history(self, owner: str, wish: history.HistoryQuery) -> history.HistoryDay:
         """The newest day of a thread that has something to show (P13)."""
         thread, waiting = await self._database.read(partial(history.waiting_for, owner=owner, wish=wish))
         if thread is None:
@@ -330,7 +330,7 @@ class Store(FiledStore, ProfiledStore):
         sent = await self._sent(waiting)
         return await self._database.read(partial(queued.queued_in, thread=thread, sent=sent)) if sent else ()
 
-    async def _sent(self, waiting: Sequence[StoredRun]) -> Sequence[queued.Sent]:
+    async def _sent(self, waiting: Sequence[StoredRun]) -> Sequence[queued.QueuedRun]:
         """What runs were sent with. Read one by one, off the event loop: everybody else has their turn in between."""
         if not waiting:
             return ()
@@ -339,7 +339,7 @@ class Store(FiledStore, ProfiledStore):
 
     # Threads
 
-    async def list_threads(self, owner: str, wish: ThreadsWish) -> ThreadList:
+    async def list_threads(self, owner: str, wish: ThreadsQuery) -> ThreadList:
         """Threads of an owner, newest activity first. A cursor that is none: WireError."""
         return await self._database.read(partial(threads.list_threads, owner=owner, wish=wish))
 
@@ -376,7 +376,7 @@ class Store(FiledStore, ProfiledStore):
         """Delete a thread with all there is of it. Whoever still writes for its runs gets LeaseLost."""
         return await deleting.delete_thread(self._database, owner, id)
 
-    async def fork(self, owner: str, wish: forks.ForkWish) -> StoredThread:
+    async def fork(self, owner: str, wish: forks.ForkOptions) -> StoredThread:
         """Make a thread of what is seen of another."""
         return await self._database.write(partial(forks.fork, owner=owner, wish=wish))
 

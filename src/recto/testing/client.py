@@ -21,7 +21,7 @@ READ_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class HttpReply:
     """An answer to a request."""
 
     status: int
@@ -35,7 +35,7 @@ class Reply:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
+class SentEvent:
     """An event as it came: its number and its JSON text."""
 
     number: int
@@ -56,7 +56,7 @@ def ask(words: str, *, thread: str = "", run: str = "", **rest: Json) -> dict[st
 
 def request(
     url: str, method: str, path: str, body: object = None, *, token: str | None = TOKEN, **headers: str
-) -> Reply:
+) -> HttpReply:
     """One request, whole. Header names are written with `_` for `-`; without a token it comes as nobody."""
     connection = _connect(url)
     try:
@@ -65,7 +65,7 @@ def request(
         connection.request(method, path, data, {"content-type": "application/json"} | bearer(token) | named)
         answer = connection.getresponse()
         fields = {name.lower(): value for name, value in answer.getheaders()}
-        return Reply(status=answer.status, headers=fields, body=answer.read())
+        return HttpReply(status=answer.status, headers=fields, body=answer.read())
     finally:
         connection.close()
 
@@ -83,7 +83,7 @@ def start(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN)
     return str(reply.json["taskId"])
 
 
-def run(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -> list[Sent]:
+def run(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -> list[SentEvent]:
     """Admit a run and read it to its end, over one connection."""
     connection = _connect(url)
     try:
@@ -95,7 +95,7 @@ def run(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -
         connection.close()
 
 
-def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN) -> Iterator[Sent]:
+def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN) -> Iterator[SentEvent]:
     """Events of a run behind a number, until the stream ends, whatever ends it."""
     connection = _connect(url)
     try:
@@ -106,7 +106,7 @@ def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN
         connection.close()
 
 
-def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[Sent]:
+def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[SentEvent]:
     """Events from the lines of a stream. One without its blank line never came."""
     number, body = 0, b""
     for line in lines:
@@ -115,7 +115,7 @@ def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[
         elif line.startswith(b"data: "):
             body = line[6:].removesuffix(b"\n")
         elif line == b"\n" and body:
-            yield Sent(number=number, body=body)
+            yield SentEvent(number=number, body=body)
             body = b""
 
 
@@ -127,18 +127,18 @@ class Reader:
         self._run = run
         self._token = token
         self.connections = 0
-        self.events: list[Sent] = []
+        self.events: list[SentEvent] = []
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
-    def wait(self, seconds: float = READ_SECONDS) -> Sequence[Sent]:
+    def wait(self, seconds: float = READ_SECONDS) -> Sequence[SentEvent]:
         """All events, once the last has come."""
         self._thread.join(seconds)
         if not self.events or not ends_run(self.events[-1].body):
             raise RuntimeError(f"Run {self._run} did not end; it said: {self.events}")
         return self.events
 
-    def wait_for(self, is_it: Callable[[Sent], bool], seconds: float = READ_SECONDS) -> Sent:
+    def wait_for(self, is_it: Callable[[SentEvent], bool], seconds: float = READ_SECONDS) -> SentEvent:
         """The first event that is the one looked for."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:

@@ -24,7 +24,7 @@ def said(text: str, error: str | None = None) -> ToolResult:
     return ToolResult(parts=(Text(text=text),), error=error)
 
 
-async def behind_wall(name: str, answer: Awaitable[ToolResult]) -> ToolResult:
+async def with_tool_errors(name: str, answer: Awaitable[ToolResult]) -> ToolResult:
     """What the tool answered, or what went wrong as a result. Only a cancel passes through."""
     try:
         return await answer
@@ -169,7 +169,7 @@ async def _act(tool: Tool, call: ToolCall, context: ToolContext, seconds: float)
         return await tool.act(call.arguments, context)
 
     # A task of its own: a tool may swallow the cancel, and whoever waits for it must not be held up by that.
-    task = asyncio.create_task(behind_wall(tool.name, acting()))
+    task = asyncio.create_task(with_tool_errors(tool.name, acting()))
     try:
         ended, _ = await asyncio.wait((task,), timeout=seconds)
     finally:

@@ -16,12 +16,12 @@ from recto.conversation.json import Json, dump, scrub
 from recto.conversation.messages import ToolOffer
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.errors import SettingsError
-from recto.tools.call import behind_wall, said
+from recto.tools.call import said, with_tool_errors
 from recto.tools.mark import Mark, mark_of
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.thread import in_thread
 
-Values: TypeAlias = Mapping[str, object]
+ArgumentValues: TypeAlias = Mapping[str, object]
 # Of a call that is wrong all over, the model needs the first problems only.
 PROBLEMS_SHOWN = 10
 INPUT_SHOWN = 200
@@ -46,7 +46,7 @@ class Arguments:
     schema: str
     model: type[BaseModel]
 
-    def read(self, text: str) -> Values | str:
+    def read(self, text: str) -> ArgumentValues | str:
         """The values of what the model wrote, or, as a text for the model, what is wrong with it."""
         try:
             read = self.model.model_validate_json(scrub(text) if text.strip() else "{}")
@@ -142,7 +142,7 @@ def tool_from(function: Function) -> Tool:
         if isinstance(values, str):
             return said(values, INVALID_ARGUMENTS)
         given = {**values, **dict.fromkeys(signature.contexts, context)}
-        return await behind_wall(name, _answer(function, given))
+        return await with_tool_errors(name, _answer(function, given))
 
     return Tool(
         offer=ToolOffer(name=name, description=_description(function), parameters=signature.arguments.schema),

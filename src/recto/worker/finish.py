@@ -8,10 +8,10 @@ from recto.conversation.events import Event, RunFailed, RunFinished
 from recto.conversation.messages import ToolCall
 from recto.conversation.next_step import Outcome
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong, RunGivenUp
-from recto.store.ports import Change, Ending
+from recto.store.ports import RunChange, RunEnding
 from recto.worker.account import usage_row
 from recto.worker.recorder import Recorder
-from recto.worker.run_state import Desk
+from recto.worker.run_state import RunState
 
 WHY: Mapping[Outcome, str] = {
     "deadline": "The run used all of its {seconds:g} seconds. What it did so far is kept; send a message to go on.",
@@ -37,15 +37,15 @@ UNFORESEEN = (
 )
 
 
-async def finish(desk: Desk, outcome: Outcome) -> bool:
+async def finish(desk: RunState, outcome: Outcome) -> bool:
     """End the run as `next_step` says. Returns True: it has ended."""
     desk.shop.reached("ending")
     ending, event = farewell(desk, outcome)
-    await desk.write(Change(ending=ending), [event])
+    await desk.write(RunChange(ending=ending), [event])
     return True
 
 
-def farewell(desk: Desk, outcome: Outcome) -> tuple[Ending, Event]:
+def farewell(desk: RunState, outcome: Outcome) -> tuple[RunEnding, Event]:
     """How the run's row ends, and the last event its readers get."""
     used = desk.account.usage
     usage = usage_row(used) if used.output or used.input else None
@@ -53,38 +53,38 @@ def farewell(desk: Desk, outcome: Outcome) -> tuple[Ending, Event]:
         case "done" | "length" | "refused":
             reason = None if outcome == "done" else outcome
             end = RunFinished(thread=desk.run.thread, run=desk.run.name, finish=reason, usage=usage)
-            return Ending(outcome=outcome), end
+            return RunEnding(outcome=outcome), end
         case "cancelled":
             end = RunFinished(thread=desk.run.thread, run=desk.run.name, outcome="cancelled", usage=usage)
-            return Ending(outcome=outcome), end
+            return RunEnding(outcome=outcome), end
         case _:
             why = _why(desk, outcome)
-            return Ending(outcome=outcome, error=why), RunFailed(message=why, code=outcome, usage=usage)
+            return RunEnding(outcome=outcome, error=why), RunFailed(message=why, code=outcome, usage=usage)
 
 
-async def wait_for_client(desk: Desk, calls: Sequence[ToolCall]) -> bool:
+async def wait_for_client(desk: RunState, calls: Sequence[ToolCall]) -> bool:
     """End the run with calls that are the client's to answer; its next run brings the results."""
     usage = usage_row(desk.account.usage)
     pending = tuple(call.id for call in calls)
     event = RunFinished(thread=desk.run.thread, run=desk.run.name, pending=pending, usage=usage)
-    await desk.write(Change(ending=Ending(outcome=WAITING)), [event])
+    await desk.write(RunChange(ending=RunEnding(outcome=WAITING)), [event])
     return True
 
 
-def _why(desk: Desk, outcome: Outcome) -> str:
+def _why(desk: RunState, outcome: Outcome) -> str:
     limits = desk.agent.limits
     told = WHY[outcome].format(seconds=limits.seconds, steps=limits.steps, bad=limits.bad_arguments + 1)
     return desk.problem if desk.problem and outcome == "model_failed" else told
 
 
-def told_fault(error: ModelError) -> str:
+def fault_text(error: ModelError) -> str:
     """What users read of a model's fault."""
     return FAULTS.get(type(error), WHY["model_failed"])
 
 
-async def give_up(writer: Desk | Recorder, error: Exception) -> None:
+async def give_up(writer: RunState | Recorder, error: Exception) -> None:
     """End a run nobody can go on with. What it was asked is kept, if that could be read."""
     message = str(error) if isinstance(error, RunGivenUp) else UNFORESEEN
     await writer.write(
-        Change(ending=Ending(outcome=INTERNAL, error=message)), [RunFailed(message=message, code=INTERNAL)]
+        RunChange(ending=RunEnding(outcome=INTERNAL, error=message)), [RunFailed(message=message, code=INTERNAL)]
     )

@@ -11,22 +11,22 @@ from typing import TypeGuard
 from recto.agents.agent import CHAT, Agent
 from recto.conversation.attachment import from_stored
 from recto.conversation.events import CallAnswered, Event, RunStarted, discard_lost
-from recto.conversation.input.input_rules import wishes_of
+from recto.conversation.input.input_rules import run_options
 from recto.conversation.input.run_input import RunInput, decode_input
-from recto.conversation.input.take_input import EXPIRED, Entering, enter, pending_calls
+from recto.conversation.input.take_input import EXPIRED, Entering, pending_calls, take_input
 from recto.conversation.json import load, load_object
 from recto.conversation.log import Entry, SkillChanged, View, view
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
 from recto.conversation.ui.attach_ui import ui_events
 from recto.engine.ports import Signal
-from recto.store.ports import Change, StoredRun
+from recto.store.ports import RunChange, StoredRun
 from recto.tools.ports import ToolResult, tell_nobody
 from recto.tools.registry import Registry
 from recto.worker.account import account_of
-from recto.worker.context.thread_files import Cabinet, Filing, has_files, open_filing
+from recto.worker.context.thread_files import FileServices, ThreadFiles, has_files, load_thread_files
 from recto.worker.recorder import Recorder
-from recto.worker.run_state import Desk, is_done_in_time
-from recto.worker.runtime import Workshop
+from recto.worker.run_state import RunState, is_done_in_time
+from recto.worker.runtime import Runtime
 from recto.worker.tools.tool_context import act
 
 TAKEN_OVER = "The server stopped while this was being said; it is said again."
@@ -37,14 +37,14 @@ IDS = ("messageId", "parentMessageId", "toolCallId")
 OF_TURN = ("timezone", "datasets", "voice_mode")
 
 
-async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Recorder) -> Desk:
+async def load_run(shop: Runtime, run: StoredRun, signal: Signal, recorder: Recorder) -> RunState:
     """Observe, and have the input ready to enter the log with the first write, once."""
     shop.reached("claimed")
     # An agent that is gone answers no more, but what it was asked is kept.
     agent = _for_tier(shop.agents.get(run.agent) or Agent(name=run.agent, prompt=CHAT.prompt), run.tier)
     model = shop.model_of(agent)
     volume = await shop.shelf.take(run.thread, run.last_seq, run.thread_created)
-    desk = Desk(
+    desk = RunState(
         shop=shop,
         run=run,
         input=_input_of(run),
@@ -69,7 +69,7 @@ async def sit_down(shop: Workshop, run: StoredRun, signal: Signal, recorder: Rec
     return desk
 
 
-async def _enter(desk: Desk) -> None:
+async def _enter(desk: RunState) -> None:
     """Have what the client sent ready to enter the log, once; and tell readers what they have to know before."""
     run = desk.run
     started = RunStarted(thread=run.thread, run=run.name, parent=desk.input.parent)
@@ -77,7 +77,7 @@ async def _enter(desk: Desk) -> None:
     # What an earlier worker told of its progress may have come before anything else was stored.
     events += [] if run.entered else [started]
     entering = _entering(desk)
-    entries = () if run.entered else enter(desk.log, desk.input.messages, entering)
+    entries = () if run.entered else take_input(desk.log, desk.input.messages, entering)
     seen = view((*desk.log, *entries))
     # A call that the user has spoken past waits for nobody: the tool is whoever's it is in this run.
     desk.awaited = frozenset(call.name for call in pending_calls(seen, entering.own_tools))
@@ -86,19 +86,19 @@ async def _enter(desk: Desk) -> None:
     entries = (*entries, *(() if run.entered else _asked_for(desk)))
     events += [*told, *[_expired(entry) for entry in entries if _is_expired(entry)]]
     if events or not run.entered:
-        desk.hold(Change(entries=entries, entered=True), events)
+        desk.hold(RunChange(entries=entries, entered=True), events)
 
 
 def _for_tier(agent: Agent, tier: str) -> Agent:
     return replace(agent, limits=agent.tiers[tier]) if tier in agent.tiers else agent
 
 
-def _asked_for(desk: Desk) -> Iterator[SkillChanged]:
+def _asked_for(desk: RunState) -> Iterator[SkillChanged]:
     """The skill a request asks for (S4). It wins over the thread's, and stands behind its user message.
 
     A scenario alone is one of the skill that is on; without such a skill it means nothing.
     """
-    wishes, now = wishes_of(desk.input.props), view(desk.log).skill
+    wishes, now = run_options(desk.input.props), view(desk.log).skill
     skill = desk.agent.skills.get((wishes.skill or (now.skill if now else None)) or "")
     scenario = next((one for one in skill.scenarios if one.name == wishes.scenario), None) if skill else None
     is_other = wishes.skill is not None and (now.skill if now else None) != (skill.name if skill else None)
@@ -117,7 +117,7 @@ def _input_of(run: StoredRun) -> RunInput:
     return replace(found, messages=from_stored(found.messages))
 
 
-async def _go_on_with_turn(desk: Desk, seen: View) -> None:
+async def _go_on_with_turn(desk: RunState, seen: View) -> None:
     """A run that goes on with a turn has its time zone and its datasets: they are the turn's (F1).
 
     The file ids it was admitted with were never shown, so they are taken back.
@@ -137,25 +137,25 @@ async def _go_on_with_turn(desk: Desk, seen: View) -> None:
         desk.input = replace(desk.input, props={**own, **of_turn})
 
 
-async def _gather(desk: Desk) -> None:
+async def _gather(desk: RunState) -> None:
     """Look up what of the thread and its user is neither in the log nor in the request."""
     shop, owner = desk.shop, desk.run.owner
-    named = tuple(id.lower() for id in (*desk.agent.datasets, *wishes_of(desk.input.props).datasets))
+    named = tuple(id.lower() for id in (*desk.agent.datasets, *run_options(desk.input.props).datasets))
     if named:
         # Asked again: between admission and now somebody may have been shut out (F10).
         desk.datasets = tuple(await shop.store.usable_datasets(owner, named))
     if shop.cabinet:
         may_have = desk.agent.file_input.is_on or has_files(desk.log)
-        desk.files = await _files(desk, shop.cabinet) if may_have else Filing(cabinet=shop.cabinet)
+        desk.files = await _files(desk, shop.cabinet) if may_have else ThreadFiles(cabinet=shop.cabinet)
 
 
-async def _files(desk: Desk, cabinet: Cabinet) -> Filing:
+async def _files(desk: RunState, cabinet: FileServices) -> ThreadFiles:
     refs = await desk.shop.store.file_refs(desk.run.thread)
     seen = cabinet if desk.target.sees_images else replace(cabinet, pictures=None)
-    return await open_filing(seen, refs, desk.log, desk.shop.clock()) if refs else Filing(cabinet=cabinet)
+    return await load_thread_files(seen, refs, desk.log, desk.shop.clock()) if refs else ThreadFiles(cabinet=cabinet)
 
 
-def _entering(desk: Desk) -> Entering:
+def _entering(desk: RunState) -> Entering:
     return Entering(
         admitted=desk.run.created,
         response_id=desk.run.response_id,
@@ -166,7 +166,7 @@ def _entering(desk: Desk) -> Entering:
     )
 
 
-async def _take_over(desk: Desk) -> list[Event]:
+async def _take_over(desk: RunState) -> list[Event]:
     """What an earlier worker said and the log does not have is taken back, and its ids are not used again."""
     bodies: list[bytes] = []
     number = 0
@@ -184,7 +184,7 @@ def _expired(result: ToolMessage) -> CallAnswered:
     return CallAnswered(message=result.id, call=result.tool_call_id, content="\n".join(texts_of(result)))
 
 
-async def with_answers(desk: Desk, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], list[Event]]:
+async def with_answers(desk: RunState, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], list[Event]]:
     """What enters the log, and what readers are told of it.
 
     Acting twice does no harm to such tools, so a worker that is lost here loses nothing.
@@ -200,7 +200,7 @@ async def with_answers(desk: Desk, entries: Sequence[Entry]) -> tuple[tuple[Entr
     return tuple(settled), told
 
 
-async def _acted_on(desk: Desk, answer: ToolMessage, call: ToolCall) -> ToolMessage | None:
+async def _acted_on(desk: RunState, answer: ToolMessage, call: ToolCall) -> ToolMessage | None:
     """The result of the tool that a client answered for. An answer that is no object is left as it is."""
     tool, text = desk.tools.get(call.name), "\n".join(texts_of(answer))
     if tool is None or not tool.by_client or answer.error or load_object(text) is None:
@@ -214,7 +214,7 @@ async def _acted_on(desk: Desk, answer: ToolMessage, call: ToolCall) -> ToolMess
     return replace(answer, parts=result.parts, error=result.error) if result else None
 
 
-async def _unless_stopped(desk: Desk, acting: Coroutine[object, object, ToolResult]) -> ToolResult | None:
+async def _unless_stopped(desk: RunState, acting: Coroutine[object, object, ToolResult]) -> ToolResult | None:
     """What the tool answers; None where the run is to end before: the answer is kept as it came."""
     doing = asyncio.create_task(acting)
     try:

@@ -23,7 +23,7 @@ MESSAGES: tuple[type[Message], ...] = get_args(Message)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShelfSettings:
+class LogCacheSettings:
     """How many threads are kept, and how many entries and bytes of memory all together."""
 
     threads: int = 256
@@ -32,7 +32,7 @@ class ShelfSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Volume:
+class CachedLog:
     """A thread as far as it was read, and what the provider of `model` last said of its tokens.
 
     `born` is when it was made: a thread that was deleted and one made later under its id are not the same. `quote` is
@@ -46,26 +46,26 @@ class Volume:
     quote: str = ""
 
 
-class Shelf:
+class LogCache:
     """The threads used last, up to a bound."""
 
-    def __init__(self, store: Store, settings: ShelfSettings | None = None) -> None:
+    def __init__(self, store: Store, settings: LogCacheSettings | None = None) -> None:
         self._store = store
-        self._settings = settings or ShelfSettings()
+        self._settings = settings or LogCacheSettings()
         self._volumes: OrderedDict[str, _Kept] = OrderedDict()
         self._count = 0
         self._bytes = 0
 
-    async def take(self, thread: str, last_seq: int, born: datetime | None = None) -> Volume:
+    async def take(self, thread: str, last_seq: int, born: datetime | None = None) -> CachedLog:
         """A log up to a number: what is here, and from the store what came since."""
         kept = self._volumes.get(thread)
-        known = kept.volume if kept and kept.volume.born == born else Volume(born=born)
+        known = kept.volume if kept and kept.volume.born == born else CachedLog(born=born)
         if _last_seq(known.entries) >= last_seq:
             return known
         newer = await self._store.log_after(thread, _last_seq(known.entries))
-        return Volume(entries=(*known.entries, *newer), last=known.last, model=known.model, born=born)
+        return CachedLog(entries=(*known.entries, *newer), last=known.last, model=known.model, born=born)
 
-    def put(self, thread: str, volume: Volume) -> None:
+    def put(self, thread: str, volume: CachedLog) -> None:
         """Keep a log for the next run. The one not used for longest makes room."""
         kept = _weighed(volume, self._volumes.get(thread))
         self.drop(thread)
@@ -85,7 +85,7 @@ class Shelf:
 
 @dataclass(frozen=True, kw_only=True)
 class _Kept:
-    volume: Volume
+    volume: CachedLog
     entry_bytes: int
 
     @property
@@ -93,7 +93,7 @@ class _Kept:
         return self.entry_bytes + 2 * getsizeof(self.volume.quote)
 
 
-def _weighed(volume: Volume, before: _Kept | None) -> _Kept:
+def _weighed(volume: CachedLog, before: _Kept | None) -> _Kept:
     """A volume with its bytes. Of one that only grew, what is new is weighed."""
     known = before.volume.entries if before else ()
     if before and known and len(known) <= len(volume.entries) and known[-1] is volume.entries[len(known) - 1]:

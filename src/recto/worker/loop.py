@@ -12,13 +12,13 @@ from recto.errors import LeaseLost, RunGivenUp, StoreBusy, StoreDown
 from recto.store.ports import Lease, StoredRun
 from recto.worker.account import seconds_between
 from recto.worker.finish import finish, give_up, wait_for_client
-from recto.worker.load_run import sit_down
+from recto.worker.load_run import load_run
 from recto.worker.model.call_model import call_model
 from recto.worker.model.name_thread import name_thread, wants_name
 from recto.worker.model.write_summary import summarise
 from recto.worker.recorder import Recorder
-from recto.worker.run_state import Desk, is_done_in_time
-from recto.worker.runtime import Workshop
+from recto.worker.run_state import RunState, is_done_in_time
+from recto.worker.runtime import Runtime
 from recto.worker.tools.run_tools import run_tools, send_back_bad_calls
 
 LOGGER = logging.getLogger("recto.worker")
@@ -26,14 +26,14 @@ TOO_OFTEN = "{count} workers were lost over this run, so it is given up. What it
 NO_AGENT = "The agent {name!r} of this run is not there any more. What was said is kept; go on with another agent."
 
 
-async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
+async def work(shop: Runtime, run: StoredRun, signal: Signal) -> bool:
     """Work on a run until it ends (True) or has to be handed back (False)."""
     lease = Lease(run=run.id, thread=run.thread, fence=run.fence)
     recorder = Recorder(shop.store, shop.hub, lease, clock=shop.clock, settings=shop.recorder)
-    desk: Desk | None = None
+    desk: RunState | None = None
     with shop.hub.writing(run.id):
         try:
-            desk = await sit_down(shop, run, signal, recorder)
+            desk = await load_run(shop, run, signal, recorder)
             _check(desk)
             if run.fence == 1:
                 shop.telemetry.began(seconds_between(run.created, run.started) or 0.0)
@@ -53,7 +53,7 @@ async def work(shop: Workshop, run: StoredRun, signal: Signal) -> bool:
             await recorder.close()
 
 
-async def _give_up(desk: Desk | None, recorder: Recorder, error: Exception) -> None:
+async def _give_up(desk: RunState | None, recorder: Recorder, error: Exception) -> None:
     """End the run with what it was asked, if that can be stored; else without: a run must end."""
     try:
         await give_up(desk or recorder, error)
@@ -64,7 +64,7 @@ async def _give_up(desk: Desk | None, recorder: Recorder, error: Exception) -> N
         await give_up(recorder, error)
 
 
-def _check(desk: Desk) -> None:
+def _check(desk: RunState) -> None:
     """A run nobody can or should work on is given up."""
     if desk.run.agent not in desk.shop.agents:
         raise RunGivenUp(NO_AGENT.format(name=desk.run.agent))
@@ -72,7 +72,7 @@ def _check(desk: Desk) -> None:
         raise RunGivenUp(TOO_OFTEN.format(count=desk.run.losses))
 
 
-async def _loop(desk: Desk) -> bool:
+async def _loop(desk: RunState) -> bool:
     while True:
         if desk.outcome or desk.signal.leaving.is_set():
             return desk.outcome is not None
@@ -92,7 +92,7 @@ async def _loop(desk: Desk) -> bool:
                 return await finish(desk, outcome)
 
 
-async def _unless_stopped(desk: Desk, step: Coroutine[object, object, None]) -> None:
+async def _unless_stopped(desk: RunState, step: Coroutine[object, object, None]) -> None:
     """Do a step, unless the run is cancelled or its time is up: then it ends at once, and keeps what it has."""
     doing = asyncio.create_task(step)
     try:

@@ -9,10 +9,10 @@ from datetime import datetime
 
 from recto.conversation.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
 from recto.engine.hub import Hub
-from recto.store.ports import Change, Lease, StoredEvent, Written
+from recto.store.ports import Lease, Recorded, RunChange, StoredEvent
 from recto.store.store import Store
 
-NOTHING_ELSE = Change()
+NOTHING_ELSE = RunChange()
 # What counts for an event that has no words: thousands of them are work too.
 EVENT_CHARACTERS = 64
 
@@ -68,12 +68,12 @@ class Recorder:
             self._pending.append(event)
             self._plan()
 
-    async def write(self, change: Change, events: Sequence[Event] = ()) -> Written:
+    async def write(self, change: RunChange, events: Sequence[Event] = ()) -> Recorded:
         """Commit a change, with all that was said before it and these events, as one. Then readers get them."""
         async with self._turn:
             return await self._commit(change, events)
 
-    async def _commit(self, change: Change, events: Sequence[Event]) -> Written:
+    async def _commit(self, change: RunChange, events: Sequence[Event]) -> Recorded:
         if self._failure:
             raise self._failure
         said = merge((*self._pending, *events))

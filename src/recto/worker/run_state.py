@@ -13,7 +13,7 @@ from recto.agents.agent import Agent, Sampling
 from recto.config.zones import find_zone
 from recto.conversation.attachment import FileRef, refs_in
 from recto.conversation.events import Event
-from recto.conversation.input.input_rules import wishes_of
+from recto.conversation.input.input_rules import run_options
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.log import Entry, View, view
 from recto.conversation.messages import AssistantMessage, Runner, ToolOffer, UserMessage
@@ -27,24 +27,24 @@ from recto.page.prompt.quote import Quote
 from recto.page.prompt.reminder import Dataset
 from recto.page.steps.fit import Target
 from recto.page.text.tokens import Calibration
-from recto.skills.known import Known
+from recto.skills.known import KnownData
 from recto.skills.skill import Skill
-from recto.store.ports import Change, Lease, StoredRun, Written
+from recto.store.ports import Lease, Recorded, RunChange, StoredRun
 from recto.tools.ports import FilesAtHand
 from recto.tools.registry import Registry
 from recto.worker.account import Account, charge
 from recto.worker.context.client_words import as_context, with_client_system
-from recto.worker.context.prompt_context import Asker, Stage, know, skill_of, stage_of
-from recto.worker.context.thread_files import NO_FILES, Filing, at_hand
-from recto.worker.log_cache import Volume
+from recto.worker.context.prompt_context import Asker, PromptContext, know, prompt_context, skill_of
+from recto.worker.context.thread_files import NO_FILES, ThreadFiles, at_hand
+from recto.worker.log_cache import CachedLog
 from recto.worker.recorder import Recorder
-from recto.worker.runtime import Workshop
+from recto.worker.runtime import Runtime
 
 LOGGER = logging.getLogger("recto.worker")
 
 
 @dataclass(kw_only=True)
-class Desk:
+class RunState:
     """One claimed run. `said` are ids of messages and calls that readers have seen and the log may not have.
 
     `broken_off` means what was said so far is kept.
@@ -57,7 +57,7 @@ class Desk:
     `held` waits for the next write and is part of it: a run's first step stores its input too.
     """
 
-    shop: Workshop
+    shop: Runtime
     run: StoredRun
     input: RunInput
     agent: Agent
@@ -78,15 +78,17 @@ class Desk:
     page: Page | None = None
     named: bool = False
     awaited: frozenset[str] = frozenset()
-    files: Filing = NO_FILES
+    files: ThreadFiles = NO_FILES
     unpictured: bool = False
     datasets: tuple[Dataset, ...] = ()
     quote: Quote | None = None
     is_quoted: bool = False
-    stages: dict[tuple[str, str | None], Stage] = field(default_factory=dict[tuple[str, str | None], Stage])
+    stages: dict[tuple[str, str | None], PromptContext] = field(
+        default_factory=dict[tuple[str, str | None], PromptContext]
+    )
     changes: int = 0
     said: set[str] = field(default_factory=set[str])
-    held: Change = Change()
+    held: RunChange = RunChange()
     held_events: tuple[Event, ...] = ()
 
     def state(self) -> Run:
@@ -139,15 +141,15 @@ class Desk:
         """The skill the thread works in."""
         return skill_of(self.agent.skills, view(self.log).skill)
 
-    async def set_stage(self) -> Stage:
+    async def set_stage(self) -> PromptContext:
         """The stage of the next page. What a skill declares is looked up when it is first needed, and then is known."""
         skill, changed = self.skill, view(self.log).skill
         if skill is None or changed is None:
-            return self._stage(None, Known())
+            return self._stage(None, KnownData())
         await self.know(skill, changed.scenario)
         return self.stages[skill.name, changed.scenario]
 
-    async def know(self, skill: Skill, scenario: str | None) -> Known:
+    async def know(self, skill: Skill, scenario: str | None) -> KnownData:
         """What a skill may know of the run's user, looked up once."""
         place = (skill.name, scenario)
         while place not in self.stages:
@@ -175,10 +177,10 @@ class Desk:
         self.changes += 1
         self.stages.clear()
 
-    def _stage(self, skill: Skill | None, known: Known) -> Stage:
-        return stage_of(self.agent, skill, known, wishes_of(self.input.props).voice_mode, self.tools)
+    def _stage(self, skill: Skill | None, known: KnownData) -> PromptContext:
+        return prompt_context(self.agent, skill, known, run_options(self.input.props).voice_mode, self.tools)
 
-    def facts(self, stage: Stage) -> Facts:
+    def facts(self, stage: PromptContext) -> Facts:
         """All that shapes the next page."""
         seen, model, agent, offers = view(self.log), self.model, self.agent, self.offers(stage)
         is_native, sampling = agent.tool_calling == "native", sampled(agent, seen, offers)
@@ -244,7 +246,7 @@ class Desk:
         """The files that the ids in a call's arguments stand for."""
         return refs_in(tool, arguments, self.files.refs.values())
 
-    def offers(self, stage: Stage) -> tuple[ToolOffer, ...]:
+    def offers(self, stage: PromptContext) -> tuple[ToolOffer, ...]:
         """What the model may call: the agent's tools of a stage, then the client's, which may stand for one of them."""
         theirs = {tool.name for tool in self.input.tools}
         return (*[tool for tool in stage.offers(self.tools) if tool.name not in theirs], *self.input.tools)
@@ -269,7 +271,7 @@ class Desk:
         replies = [entry for entry in self.log if isinstance(entry, AssistantMessage)]
         return frozenset(call.id for reply in replies for call in reply.tool_calls)
 
-    async def write(self, change: Change, events: Sequence[Event] = ()) -> Written:
+    async def write(self, change: RunChange, events: Sequence[Event] = ()) -> Recorded:
         """Commit a change; then the log here has it too. Breaking off waits for that: half a write is none."""
         writing = asyncio.ensure_future(self._write(change, events))
         try:
@@ -280,7 +282,7 @@ class Desk:
                 raise error from None
             raise
 
-    def hold(self, change: Change, events: Sequence[Event]) -> None:
+    def hold(self, change: RunChange, events: Sequence[Event]) -> None:
         """Have entries and events written with the next write. The log here has them from now on."""
         self.held, self.held_events = change, tuple(events)
         self.log = (*self.log, *_numbered(change.entries, self.run.last_seq + 1))
@@ -288,9 +290,9 @@ class Desk:
     async def settle(self) -> None:
         """Write what is held, if anything is."""
         if self.held.entered or self.held_events:
-            await self.write(Change())
+            await self.write(RunChange())
 
-    async def _write(self, change: Change, events: Sequence[Event]) -> Written:
+    async def _write(self, change: RunChange, events: Sequence[Event]) -> Recorded:
         if self.files.has_bytes:
             # Its messages remember pages with the bytes in them, those that were on the shelf before the run too.
             self.shop.shelf.drop(self.run.thread)
@@ -299,7 +301,7 @@ class Desk:
         whole = replace(change, entries=entries, entered=held.entered or change.entered)
         told = (*self.held_events, *events)
         written = await self.recorder.write(whole, told)
-        self.held, self.held_events = Change(), ()
+        self.held, self.held_events = RunChange(), ()
         known = self.log[: len(self.log) - count]
         numbered = _numbered(entries, written.last_seq - len(entries) + 1)
         # Entries that were held keep what pages remember of them, if their numbers are what they were taken to be.
@@ -309,7 +311,7 @@ class Desk:
         born = self.run.thread_created
         if not self.files.has_bytes:
             quote = self.quote.text if self.quote else ""
-            volume = Volume(entries=self.log, last=self.last, model=self.model.name, born=born, quote=quote)
+            volume = CachedLog(entries=self.log, last=self.last, model=self.model.name, born=born, quote=quote)
             self.shop.shelf.put(self.run.thread, volume)
         if written.cancel:
             self.signal.cancelled.set()
@@ -331,7 +333,7 @@ def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:
     return tuple([replace(entry, seq=first + place) for place, entry in enumerate(entries)])
 
 
-async def is_done_in_time(desk: Desk, doing: asyncio.Task[object]) -> bool:
+async def is_done_in_time(desk: RunState, doing: asyncio.Task[object]) -> bool:
     """Wait for it. False: the run was cancelled, or its time is up, before it was done. It is left as it is."""
     cancelled = asyncio.create_task(desk.signal.cancelled.wait())
     try:

@@ -21,8 +21,8 @@ from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
 from recto.tools.ports import WORKSPACE_BYTES
 from recto.tools.registry import Registry
-from recto.worker.context.thread_files import Cabinet
-from recto.worker.log_cache import Shelf
+from recto.worker.context.thread_files import FileServices
+from recto.worker.log_cache import LogCache
 from recto.worker.recorder import RecorderSettings
 
 # Places in a run where a process that dies loses the most. Whoever is told may stop it there.
@@ -38,7 +38,7 @@ def pass_by(_point: Point) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workshop:
+class Runtime:
     """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
 
     `models` are those that agents ask for by name; the others have `model`. `zone` is where it is that time, for turns
@@ -54,7 +54,7 @@ class Workshop:
     model: Model
     agents: Mapping[str, Agent]
     tools: Mapping[str, Registry]
-    shelf: Shelf
+    shelf: LogCache
     telemetry: Telemetry
     clock: Callable[[], datetime]
     chance: Callable[[], float]
@@ -65,7 +65,7 @@ class Workshop:
     backoff: BackoffSettings = BackoffSettings()
     recorder: RecorderSettings = RecorderSettings()
     reached: Callable[[Point], None] = field(default=pass_by)
-    cabinet: Cabinet | None = None
+    cabinet: FileServices | None = None
     zone: tzinfo = UTC
     workspaces: Path | None = None
     workspace_bytes: int = WORKSPACE_BYTES

@@ -4,7 +4,7 @@ import time
 
 from recto.files.parsing.pool import child
 from recto.files.parsing.pool.frames import Ready
-from recto.files.parsing.ports import Ended, Opened
+from recto.files.parsing.ports import DocumentEnd, Opened
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
     assert order
     questions.read(order.size)
     child.say(answers, Opened())
-    child.say(answers, Ended())
+    child.say(answers, DocumentEnd())
     while True:
         time.sleep(60)
 

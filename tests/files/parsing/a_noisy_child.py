@@ -7,7 +7,7 @@ import sys
 from recto.conversation.document import Element
 from recto.files.parsing.pool import child
 from recto.files.parsing.pool.frames import Ready
-from recto.files.parsing.ports import Ended, Found, Opened
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 
 
 def main() -> None:
@@ -21,8 +21,8 @@ def main() -> None:
     subprocess.run([sys.executable, "-S", "-c", "import sys; print(sys.stdin.read() or 'nothing')"], check=True)
     rows = (("cell \ud800",),)
     child.say(answers, Opened())
-    child.say(answers, Found(elements=(Element(kind="table", text="half \udfff of one", rows=rows),)))
-    child.say(answers, Ended())
+    child.say(answers, FoundElements(elements=(Element(kind="table", text="half \udfff of one", rows=rows),)))
+    child.say(answers, DocumentEnd())
 
 
 if __name__ == "__main__":

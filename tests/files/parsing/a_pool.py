@@ -8,7 +8,7 @@ from pathlib import Path
 from recto.conversation.document import text_of
 from recto.errors import FileRefused
 from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import Ended, Found, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, ParseLimits, Task
 
 BAD_CHILD = Path(__file__).with_name("a_bad_child.py")
 
@@ -36,8 +36,8 @@ async def text_from(
 ) -> str:
     frames = await frames_of(parsers, name, data, owner=owner, limits=limits)
     assert isinstance(frames[0], Opened)
-    assert isinstance(frames[-1], Ended)
-    return text_of([element for frame in frames if isinstance(frame, Found) for element in frame.elements])
+    assert isinstance(frames[-1], DocumentEnd)
+    return text_of([element for frame in frames if isinstance(frame, FoundElements) for element in frame.elements])
 
 
 async def refusal_of(

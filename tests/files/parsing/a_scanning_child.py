@@ -5,7 +5,7 @@ import time
 
 from recto.files.parsing.pool import child
 from recto.files.parsing.pool.frames import Ready
-from recto.files.parsing.ports import Found, Opened
+from recto.files.parsing.ports import FoundElements, Opened
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
     questions.read(order.size)
     child.say(answers, Opened())
     for _ in range(int(sys.argv[1])):
-        child.say(answers, Found(scans=True))
+        child.say(answers, FoundElements(scans=True))
     while True:
         time.sleep(60)
 

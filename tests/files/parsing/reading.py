@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 from recto.conversation.document import Element, ElementKind, text_of
 from recto.files.parsing.formats.parse import parse
-from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
 from tests.documents.content import HERE
 
 
@@ -20,7 +20,7 @@ class Reading:
 
     @property
     def elements(self) -> tuple[Element, ...]:
-        return tuple(one for frame in self.frames if isinstance(frame, Found) for one in frame.elements)
+        return tuple(one for frame in self.frames if isinstance(frame, FoundElements) for one in frame.elements)
 
     @property
     def text(self) -> str:
@@ -60,14 +60,14 @@ def read_document(name: str, *, ocr: str = "") -> Reading:
 def assert_legal(frames: Sequence[Frame]) -> None:
     """`Opened`, then what was found, then an end; or why it cannot be read. No text that a database refuses."""
     *before, last = frames
-    assert isinstance(last, Ended | Failed)
+    assert isinstance(last, DocumentEnd | Failed)
     assert bool(before) or isinstance(last, Failed)
     assert all(isinstance(frame, Opened) for frame in before[:1])
-    assert all(isinstance(frame, Found) for frame in before[1:])
-    pages = [frame.pages for frame in before if isinstance(frame, Found)]
+    assert all(isinstance(frame, FoundElements) for frame in before[1:])
+    pages = [frame.pages for frame in before if isinstance(frame, FoundElements)]
     assert pages == sorted(pages)
     for frame in before:
-        for element in frame.elements if isinstance(frame, Found) else ():
+        for element in frame.elements if isinstance(frame, FoundElements) else ():
             assert element.text or element.kind == "text"
             assert "\0" not in element.text.encode().decode()
             assert all("\0" not in cell.encode().decode() for row in element.rows for cell in row)

@@ -14,7 +14,7 @@ from recto.files.parsing.pool import child
 from recto.files.parsing.pool.confine import BUBBLEWRAP, confinement, in_words, prefix_of
 from recto.files.parsing.pool.memory import private_bytes
 from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import MEBIBYTE, Found
+from recto.files.parsing.ports import MEBIBYTE, FoundElements
 from tests.files.parsing.a_pool import frames_of, lives, text_from, until
 
 HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ async def test_D7_what_libraries_print_and_cannot_be_written_does_not_disturb_th
     pool = Parsers(PoolSettings(sandbox=""), command=[sys.executable, str(HERE / "a_noisy_child.py")])
     frames = await frames_of(pool, "a.txt")
     await pool.close()
-    assert frames[1:-1] == [Found(elements=(Element(kind="table", text="half ? of one", rows=(("cell ?",),)),))]
+    assert frames[1:-1] == [FoundElements(elements=(Element(kind="table", text="half ? of one", rows=(("cell ?",),)),))]
 
 
 async def test_D7_without_a_sandbox_children_run_without_one_and_people_are_told(tmp_path: Path):

@@ -13,7 +13,7 @@ from recto.files.parsing.formats.parse import parse
 from recto.files.parsing.formats.tables import PIECE_ROWS, ROW_CHARACTERS, fitted
 from recto.files.parsing.formats.text.delimited import delimiter_of
 from recto.files.parsing.pool.frames import pieces_of
-from recto.files.parsing.ports import Ended, Found, Task
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Task
 from tests.files.parsing.reading import read
 
 ROWS = (("name", "price", "note"), ("apple", "1.5", "fresh"), ("pear", "2", "ripe"))
@@ -71,7 +71,7 @@ def test_D6_what_follows_a_quote_that_is_never_closed_is_not_lost():
 def test_D6_a_long_table_comes_in_pieces_the_first_at_once():
     data = "number,word\n" + "".join(f"{number},词{number}\n" for number in range(200_000))
     frames = parse(data.encode(), Task(format="csv", name="it.csv"))
-    first, second = [frame for frame in islice(frames, 3) if isinstance(frame, Found)]
+    first, second = [frame for frame in islice(frames, 3) if isinstance(frame, FoundElements)]
     assert [one.kind for one in (*first.elements, *second.elements)] == ["table", "rows"]
     assert len(first.elements[0].rows) == PIECE_ROWS
     assert second.elements[0].text.startswith("| 199 | 词199 |\n| 200 | 词200 |")
@@ -84,8 +84,8 @@ def test_D6_fifty_megabytes_of_rows_take_well_under_a_minute():
     assert len(data) > 50_000_000
     started, rows, ended = time.monotonic(), 0, False
     for frame in parse(data, Task(format="csv", name="it.csv")):
-        rows += sum(len(one.rows) for one in frame.elements) if isinstance(frame, Found) else 0
-        ended = isinstance(frame, Ended)
+        rows += sum(len(one.rows) for one in frame.elements) if isinstance(frame, FoundElements) else 0
+        ended = isinstance(frame, DocumentEnd)
     assert ended
     assert rows == 880_001
     assert time.monotonic() - started < 45
@@ -100,7 +100,7 @@ def test_D9_a_very_long_cell_goes_on_in_rows_below_it(cell: str, form: str):
     parts = [
         one
         for frame in reading.frames
-        if isinstance(frame, Found)
+        if isinstance(frame, FoundElements)
         for piece in pieces_of(frame, 0)
         for one in piece.elements
     ]

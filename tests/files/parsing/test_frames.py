@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from recto.conversation.document import KINDS, Element, text_of
 from recto.errors import WireError
 from recto.files.parsing.pool import frames
-from recto.files.parsing.pool.frames import FRAME_BYTES, LENGTH_BYTES, Order, Ready
-from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.pool.frames import FRAME_BYTES, LENGTH_BYTES, ParseOrder, Ready
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
 
 WORDS = st.text(max_size=40)
 COUNTS = st.integers(min_value=0, max_value=10**9)
@@ -27,9 +27,9 @@ ELEMENTS = st.builds(
 LONG_TEXTS = st.builds(Element, kind=st.just("text"), text=st.builds(mul, WORDS, st.sampled_from([1, 20_000])))
 FRAMES = st.one_of(
     st.builds(Opened, unit=st.sampled_from([None, "page", "slide", "sheet"]), page_count=st.none() | COUNTS),
-    st.builds(Found, elements=st.lists(ELEMENTS, max_size=5).map(tuple), pages=COUNTS, scans=st.booleans()),
+    st.builds(FoundElements, elements=st.lists(ELEMENTS, max_size=5).map(tuple), pages=COUNTS, scans=st.booleans()),
     st.builds(Failed, code=st.sampled_from(["damaged", "locked"]), reason=st.text(st.characters(min_codepoint=32))),
-    st.just(Ended()),
+    st.just(DocumentEnd()),
     st.just(Ready()),
 )
 LIMITS = st.builds(ParseLimits, seconds=st.floats(min_value=0.1, max_value=1000), pages=COUNTS, characters=COUNTS)
@@ -49,14 +49,14 @@ def test_D7_a_frame_is_read_as_it_was_written(frame: Frame | Ready):
 
 @given(task=TASKS, size=COUNTS)
 def test_D7_an_order_is_read_as_it_was_written(task: Task, size: int):
-    order = Order(task=task, size=size)
+    order = ParseOrder(task=task, size=size)
     assert frames.order_from(frames.framed(frames.order_row(order))[LENGTH_BYTES:]) == order
 
 
 @settings(max_examples=20)
 @given(elements=st.lists(LONG_TEXTS, max_size=3), pages=COUNTS)
 def test_D7_much_text_goes_in_several_frames_and_is_the_same_text(elements: list[Element], pages: int):
-    pieces = list(frames.pieces_of(Found(elements=tuple(elements), pages=pages, scans=True), pages_before=0))
+    pieces = list(frames.pieces_of(FoundElements(elements=tuple(elements), pages=pages, scans=True), pages_before=0))
     assert text_of([part for piece in pieces for part in piece.elements]) == text_of(elements)
     assert all(len(frames.framed(frames.frame_row(piece))) <= FRAME_BYTES for piece in pieces)
     last = len(pieces) - 1
@@ -70,7 +70,7 @@ def test_D7_a_large_table_goes_row_by_row_and_is_the_same_table(kind: str, width
     lines = [f"| {' | '.join(row)} |" for row in rows]
     text = "\n".join([lines[0], "| --- | --- |", *lines[1:]] if kind == "table" else lines)
     table = Element(kind="table" if kind == "table" else "rows", text=text, page=2, rows=rows)
-    large = Found(elements=(table, *[Element(kind="rows", text="\n".join(lines), rows=rows)] * 3))
+    large = FoundElements(elements=(table, *[Element(kind="rows", text="\n".join(lines), rows=rows)] * 3))
     pieces = list(frames.pieces_of(large, pages_before=0))
     parts = [part for piece in pieces for part in piece.elements]
     assert len(pieces) > 1
@@ -81,7 +81,7 @@ def test_D7_a_large_table_goes_row_by_row_and_is_the_same_table(kind: str, width
 
 def test_D7_a_table_of_one_endless_row_keeps_its_text_without_cells():
     cell = "\x01" * 1_000_000
-    pieces = list(frames.pieces_of(Found(elements=(Element(kind="rows", text=cell, rows=((cell,),)),)), 0))
+    pieces = list(frames.pieces_of(FoundElements(elements=(Element(kind="rows", text=cell, rows=((cell,),)),)), 0))
     parts = [part for piece in pieces for part in piece.elements]
     assert ("".join(part.text for part in parts), [part.rows for part in parts if part.rows]) == (cell, [])
     assert all(len(frames.framed(frames.frame_row(piece))) <= FRAME_BYTES for piece in pieces)
@@ -138,7 +138,7 @@ def test_D7_a_frame_nested_without_end_is_refused():
 def test_D7_the_character_that_databases_refuse_is_taken_out():
     row = {"frame": "found", "elements": [{"kind": "text", "text": "a\0b", "rows": [["c\0"]]}], "pages": 0}
     found = frames.frame_from(orjson.dumps(row))
-    assert found == Found(elements=(Element(kind="text", text="a\ufffdb", rows=(("c\ufffd",),)),))
+    assert found == FoundElements(elements=(Element(kind="text", text="a\ufffdb", rows=(("c\ufffd",),)),))
 
 
 def test_D7_a_reason_without_end_is_cut():

@@ -13,7 +13,7 @@ from recto.files.parsing.formats.tables import PIECE_ROWS, table_elements, trimm
 from recto.files.parsing.formats.text.markdown import blocks
 from recto.files.parsing.formats.unpaged import FRAME_ELEMENTS
 from recto.files.parsing.formats.xberg_nodes import link
-from recto.files.parsing.ports import Found, Opened
+from recto.files.parsing.ports import FoundElements, Opened
 from tests.files.parsing.reading import read
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -127,7 +127,7 @@ def test_D6_cells_of_a_doc_in_rows_of_all_lengths_are_lines():
 
 def test_D6_a_long_letter_comes_in_several_frames():
     page = "".join(f"<p>paragraph {number}</p>" for number in range(2 * FRAME_ELEMENTS + 5))
-    founds = [frame for frame in read(page.encode(), "html").frames if isinstance(frame, Found)]
+    founds = [frame for frame in read(page.encode(), "html").frames if isinstance(frame, FoundElements)]
     assert [len(frame.elements) for frame in founds] == [FRAME_ELEMENTS, FRAME_ELEMENTS, 5]
 
 

@@ -12,7 +12,7 @@ from recto.files.parsing.formats.parse import parse
 from recto.files.parsing.formats.pdf.ocr import reader_for
 from recto.files.parsing.formats.pdf.pdf_document import BY_OCR, CHUNKS, LOST_IN_A_ROW, PLAIN, fuller
 from recto.files.parsing.formats.pdf.pdfium import PageSight, open_pdf
-from recto.files.parsing.ports import Failed, Found, Opened, ParseLimits, Task
+from recto.files.parsing.ports import Failed, FoundElements, Opened, ParseLimits, Task
 from tests.documents import content
 from tests.files.parsing.a_pdf import FONTS, one_page, stream, words_at
 from tests.files.parsing.reading import joined, read, read_document, squeezed
@@ -29,12 +29,12 @@ def sight(text: str) -> PageSight:
     return PageSight(text=text, links=(), remarks=(), tables=(), is_scan=False)
 
 
-def founds(data: bytes) -> Iterator[Found]:
+def founds(data: bytes) -> Iterator[FoundElements]:
     frames = parse(data, Task(format="pdf", name="it.pdf"))
-    return (frame for frame in frames if isinstance(frame, Found))
+    return (frame for frame in frames if isinstance(frame, FoundElements))
 
 
-def texts_of(pages: Sequence[Found]) -> list[str]:
+def texts_of(pages: Sequence[FoundElements]) -> list[str]:
     return [element.text for page in pages for element in page.elements]
 
 
@@ -94,12 +94,12 @@ def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("tesseract")
 def test_D7_that_scans_are_read_is_told_once_before_the_first_of_them():
     task = Task(format="pdf", name="it.pdf", ocr="eng")
-    found = [one for one in parse(joined(LETTER, SCAN, SCAN), task) if isinstance(one, Found)]
+    found = [one for one in parse(joined(LETTER, SCAN, SCAN), task) if isinstance(one, FoundElements)]
     told = [one.scans for one in found]
     assert (told.count(True), found[told.index(True)].pages) == (1, 1)
     after = texts_of(found[told.index(True) + 1 :])
     assert after == ["[page 2]", BY_OCR, *(words := ["Envelope 1234", "words of a scan"]), "[page 3]", BY_OCR, *words]
-    assert not any(one.scans for one in parse(LETTER, task) if isinstance(one, Found))
+    assert not any(one.scans for one in parse(LETTER, task) if isinstance(one, FoundElements))
 
 
 @pytest.mark.usefixtures("tesseract")

@@ -17,7 +17,7 @@ from recto.conversation.document import Element
 from recto.errors import FileRefused
 from recto.files.parsing.pool.fair_queue import CLOSED
 from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import MEBIBYTE, Ended, Found, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import MEBIBYTE, DocumentEnd, FoundElements, Frame, Opened, ParseLimits, Task
 from tests.files.parsing.a_pool import (
     bad_pool,
     children,
@@ -64,7 +64,7 @@ def started() -> Callable[[], set[int]]:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_D7_a_document_is_read_in_a_child(parsers: Parsers, started: Callable[[], set[int]]):
     frames = await frames_of(parsers, "a.txt", "你好 hello".encode())
-    assert frames == [Opened(), Found(elements=(Element(kind="text", text="你好 hello"),)), Ended()]
+    assert frames == [Opened(), FoundElements(elements=(Element(kind="text", text="你好 hello"),)), DocumentEnd()]
     (child,) = started()
     assert await text_from(parsers, "b.txt", b"hello") == "hello"
     assert started() == {child}
@@ -116,7 +116,7 @@ async def test_D7_a_document_that_waits_for_a_child_is_on_disk(strange: Parsers)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert isinstance(frames[-1], Ended)
+    assert isinstance(frames[-1], DocumentEnd)
     assert most < 8 * MEBIBYTE
 
 
@@ -125,7 +125,7 @@ async def test_D7_much_text_comes_in_pieces_and_whole(parsers: Parsers):
     text = "".join(f"line {number}\n" for number in range(100_000))
     frames = await frames_of(parsers, "a.txt", text.encode())
     assert len(frames) > 5
-    assert "".join(part.text for frame in frames if isinstance(frame, Found) for part in frame.elements) == text
+    assert "".join(part.text for frame in frames if isinstance(frame, FoundElements) for part in frame.elements) == text
 
 
 async def test_D7_a_file_that_is_too_large_is_refused_before_a_child_is_asked(
@@ -181,7 +181,7 @@ async def test_D7_at_the_deadline_the_child_is_killed_and_a_text_says_so(strange
         "it took longer than 0.2 seconds to read, so it was stopped. "
         "Ask the user for a part of it, or for another format.",
     )
-    assert frames == [Opened(), Found(elements=(Element(kind="text", text="begun"),))]
+    assert frames == [Opened(), FoundElements(elements=(Element(kind="text", text="begun"),))]
     await until(lambda: not lives(pid))
     assert int(await text_from(strange, "good")) != pid
 
@@ -217,7 +217,7 @@ async def test_D7_what_a_child_started_ends_with_it(strange: Parsers, way: str, 
     texts: list[str] = []
     with pytest.raises(FileRefused, match=r"stopped|broke down"):
         async for frame in strange.parse("a", task, in_pieces(b"")):
-            texts += [part.text for part in frame.elements] if isinstance(frame, Found) else []
+            texts += [part.text for part in frame.elements] if isinstance(frame, FoundElements) else []
     await until(lambda: not lives(int(texts[0])))
     assert len(texts) == 1
 

@@ -11,14 +11,14 @@ import pytest
 from recto.conversation.json import dump
 from recto.errors import Conflict, LimitReached
 from recto.ids import new_id
-from recto.store.ports import Bounds, CallEnded, Change, Ending
+from recto.store.ports import Bounds, CallEnded, RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.calls import call
 from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, expect, has_run, lease_of
 
 ROOM = 3
 ATTEMPTS = 8
-DONE = Ending(outcome="done")
+DONE = RunEnding(outcome="done")
 
 
 async def refused(store: Store, name: str, bounds: Bounds, *, thread: str = "thread-1", owner: str = "ann") -> str:
@@ -40,7 +40,7 @@ class BoundsSuite:
         with pytest.raises(Conflict, match="Another run of this thread is active"):
             await store.admit(wish, NODE)
         expect(await has_run(store, "ann", "r2"), False)
-        await store.record(lease, Change(ending=Ending(outcome="done")), at(1))
+        await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
         expect((await store.admit(wish, NODE)).run.status, "running")
 
     # P6
@@ -64,7 +64,7 @@ class BoundsSuite:
         expect((await store.find_run("ann", "r1")).cancel, "another run was started in its place")
         # What waits keeps its place.
         expect((await store.find_run("ann", "r2")).cancel, None)
-        await store.record(lease, Change(ending=Ending(outcome="cancelled")), at(1))
+        await store.record(lease, RunChange(ending=RunEnding(outcome="cancelled")), at(1))
         expect(await claim_names(store, NODE, at(2)), ["r2"])
 
     # P6
@@ -85,7 +85,7 @@ class BoundsSuite:
         told = await refused(store, "r3", Bounds(user_runs=2), thread="thread-2")
         expect(told, "You have 2 runs at work or waiting, which is the limit. Wait for one to end, or cancel one.")
         await store.admit(replace(admission("r1", "thread-3", owner="bob"), bounds=Bounds(user_runs=2)))
-        await store.record(lease, Change(ending=Ending(outcome="done")), at(1))
+        await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
         await store.admit(replace(admission("r3", "thread-2"), bounds=Bounds(user_runs=2)))
 
     async def test_so_many_runs_wait_for_a_thread_and_no_more(self, store: Store) -> None:
@@ -109,8 +109,8 @@ class BoundsSuite:
     async def test_a_user_has_so_many_tokens_a_day_and_no_more(self, store: Store) -> None:
         lease = await begin(store, "r1")
         usage = dump({"inputTokens": 90, "outputTokens": 10})
-        await store.record(lease, Change(call=call(1, "a")), at(1))
-        await store.record(lease, Change(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
+        await store.record(lease, RunChange(call=call(1, "a")), at(1))
+        await store.record(lease, RunChange(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
         await store.admit(replace(admission("r2"), bounds=Bounds(user_tokens=101)))
         told = await refused(store, "r3", Bounds(user_tokens=100))
         expect(told, "You used 100 of 100 tokens today (UTC). Try again tomorrow.")
@@ -121,8 +121,8 @@ class BoundsSuite:
     async def test_who_asks_too_much_of_a_day_is_told_to_wait_until_the_next(self, store: Store) -> None:
         lease = await begin(store, "r1")
         usage = dump({"inputTokens": 1, "outputTokens": 0})
-        await store.record(lease, Change(call=call(1, "a")), at(1))
-        await store.record(lease, Change(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
+        await store.record(lease, RunChange(call=call(1, "a")), at(1))
+        await store.record(lease, RunChange(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
         with pytest.raises(LimitReached) as limit:
             await store.admit(replace(admission("r2"), bounds=Bounds(user_tokens=1)))
         expect(limit.value.retry, (datetime(2026, 3, 2, tzinfo=UTC) - START).total_seconds())
@@ -141,7 +141,7 @@ class BoundsSuite:
         for attempt in range(ATTEMPTS):
             thread = f"thread-{attempt}"
             # A thread that is new lets one in at a time by itself.
-            await store.record(await begin(store, f"first {attempt}", thread), Change(ending=DONE), at(1))
+            await store.record(await begin(store, f"first {attempt}", thread), RunChange(ending=DONE), at(1))
             wishes = [replace(admission(f"{attempt}-{one}", thread), multitask="reject") for one in range(6)]
             done = await asyncio.gather(*[store.admit(wish, NODE) for wish in wishes], return_exceptions=True)
             expect(sorted(type(one).__name__ for one in done), ["Admitted", *["Conflict"] * 5])

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from recto.errors import LeaseLost
-from recto.store.ports import Cancel, Change, Ending
+from recto.store.ports import Cancel, RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.samples import (
     LEASE,
@@ -69,11 +69,11 @@ class CancelSuite:
         await store.cancel(await store.find_run("ann", "r1"), WISH)
         (run,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
         expect(run.cancel, "user")
-        expect((await store.record(lease_of(run), Change(), at(60))).cancel, "user")
+        expect((await store.record(lease_of(run), RunChange(), at(60))).cancel, "user")
 
     async def test_a_run_that_ended_stays_as_it_is(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(events=(b"end",), ending=Ending(outcome="success")), at(1))
+        await store.record(lease, RunChange(events=(b"end",), ending=RunEnding(outcome="success")), at(1))
         before = await store.find_run("ann", "r1")
         expect(await store.cancel(before, WISH), before)
         expect(await events_of(store, lease.run), [(1, b"end")])

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from dataclasses import replace
 
-from recto.store.ports import Change, Ending
+from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.samples import (
     LEASE,
@@ -22,7 +22,7 @@ from tests.store.suite.samples import (
     lease_of,
 )
 
-END = Change(ending=Ending(outcome="success"))
+END = RunChange(ending=RunEnding(outcome="success"))
 
 
 class ClaimSuite:

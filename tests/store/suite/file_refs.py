@@ -9,9 +9,9 @@ import pytest
 from recto.conversation.attachment import FileRef
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.errors import Conflict, LimitReached, NotFound, Refused
-from recto.store.ports import Admission, Bounds, Change, Ending
+from recto.store.ports import Admission, Bounds, RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.forks import ForkWish
+from recto.store.threads.forks import ForkOptions
 from tests.store.suite.attachments import add, with_files
 from tests.store.suite.samples import admission, at, begin, expect, has_run, said
 
@@ -87,10 +87,10 @@ class FileRefSuite:
     async def test_ids_resolve_in_a_fork_whatever_becomes_of_the_thread(self, store: Store) -> None:
         one = await add(store)
         lease = await begin(store, "r1")
-        await store.record(lease, Change(entries=[said("m1")], ending=Ending(outcome="done")), at(1))
+        await store.record(lease, RunChange(entries=[said("m1")], ending=RunEnding(outcome="done")), at(1))
         wish = with_files(admission("r2"), one)
         await store.admit(wish)
-        await store.fork("ann", ForkWish(thread="thread-1", id="fork", now=at(9), before="m1"))
+        await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before="m1"))
         await store.delete_thread("ann", "thread-1")
         expect((await store.delete_unused_attachments(at(99), 9))[0], 0)
         expect(list(await store.file_refs("fork")), list(wish.files))

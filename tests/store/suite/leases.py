@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recto.store.ports import Change, Ending
+from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.samples import (
     LEASE,
@@ -34,7 +34,7 @@ class LeaseSuite:
 
     async def test_only_leases_still_held_are_renewed(self, store: Store) -> None:
         held, lost, ended = [await begin(store, name, name) for name in ("held", "lost", "ended")]
-        await store.record(ended, Change(ending=Ending(outcome="success")), at(1))
+        await store.record(ended, RunChange(ending=RunEnding(outcome="success")), at(1))
         await store.hand_back([lost], at(1))
         expect(await claim_names(store, OTHER_NODE, at(1)), ["lost"])
         unknown = replace(held, run="nobody's")
@@ -67,7 +67,7 @@ class LeaseSuite:
 
     async def test_recovery_frees_nothing_twice_and_nothing_that_ended(self, store: Store) -> None:
         done, left = await begin(store, "done", "a"), await begin(store, "left", "b")
-        await store.record(done, Change(ending=Ending(outcome="success")), at(0))
+        await store.record(done, RunChange(ending=RunEnding(outcome="success")), at(0))
         expect(await store.recover(REBOOTED, at(1)), 1)
         expect(await store.recover(REBOOTED, at(1)), 0)
         (run,) = await store.claim(REBOOTED, at(1), limit=5)

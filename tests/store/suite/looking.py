@@ -12,9 +12,9 @@ from recto.conversation.json import dump
 from recto.conversation.log import Compacted, Entry, Interrupted, ReplyEnded, RolledBack, Undone
 from recto.conversation.messages import AssistantMessage, ReasoningMessage, Text, ToolMessage
 from recto.errors import NotFound
-from recto.store.ports import CallBegun, CallEnded, Change, Ending
+from recto.store.ports import CallBegun, CallEnded, RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.history import HistoryDay, HistoryWish
+from recto.store.threads.history import HistoryDay, HistoryQuery
 from tests.store.suite.calls import body_of, call, segment
 from tests.store.suite.samples import admission, at, begin, expect, said
 
@@ -25,11 +25,11 @@ class HistorySuite:
     """Days are read (P13)."""
 
     async def test_a_user_without_threads_has_nothing(self, store: Store) -> None:
-        expect(await store.history("ann", HistoryWish()), HistoryDay())
+        expect(await store.history("ann", HistoryQuery()), HistoryDay())
 
     async def test_a_thread_without_messages_has_no_day(self, store: Store) -> None:
         await begin(store, "r1")
-        expect(await store.history("ann", HistoryWish()), HistoryDay(thread="thread-1"))
+        expect(await store.history("ann", HistoryQuery()), HistoryDay(thread="thread-1"))
 
     async def test_days_are_read_backwards_one_at_a_time(self, store: Store) -> None:
         await write(store, *(on(f"m{day}", day) for day in (1, 1, 3, 9, 9, 9)))
@@ -49,7 +49,9 @@ class HistorySuite:
             sent = dump({"threadId": "t", "runId": name, "messages": [{"id": id, "role": "user", "content": name}]})
             waits = admission(name, input=sent)
             await store.admit(replace(waits, created=datetime(2026, 3, day, 12, tzinfo=UTC)))
-        third, second, first = [await store.history("ann", HistoryWish(before=date(2026, 3, day))) for day in (9, 3, 2)]
+        third, second, first = [
+            await store.history("ann", HistoryQuery(before=date(2026, 3, day))) for day in (9, 3, 2)
+        ]
         days = [(one.day.day if one.day else 0, one.has_more) for one in (third, second, first)]
         expect(days, [(3, True), (2, True), (1, False)])
         expect([one.message.id for one in second.queued], ["new"])
@@ -68,19 +70,19 @@ class HistorySuite:
             AssistantMessage(id="a2", time=at(2), parts=(Text(text="upon"),)),
             Interrupted(id="i", time=at(2), message="a2", reason="broken off"),
         )
-        expect((await store.history("ann", HistoryWish())).statuses, {"a1": "length", "a2": "interrupted"})
+        expect((await store.history("ann", HistoryQuery())).statuses, {"a1": "length", "a2": "interrupted"})
 
     async def test_days_are_those_of_the_zone(self, store: Store) -> None:
         await write(store, replace(said("late"), time=datetime(2026, 3, 1, 20, tzinfo=UTC)))
         for zone, day in ((UTC, 1), (EAST, 2)):
-            found = await store.history("ann", HistoryWish(zone=zone))
+            found = await store.history("ann", HistoryQuery(zone=zone))
             expect((found.day, [message.id for message in found.messages]), (date(2026, 3, day), ["late"]))
-        expect((await store.history("ann", HistoryWish(before=date(2026, 3, 2), zone=EAST))).day, None)
+        expect((await store.history("ann", HistoryQuery(before=date(2026, 3, 2), zone=EAST))).day, None)
 
     async def test_messages_are_in_the_order_of_the_log_whatever_their_times(self, store: Store) -> None:
         times = (5, 3, 3, 9)
         await write(store, *(replace(said(f"m{place}"), time=at(time)) for place, time in enumerate(times)))
-        found = await store.history("ann", HistoryWish())
+        found = await store.history("ann", HistoryQuery())
         expect([(message.id, message.seq) for message in found.messages], [(f"m{n}", n + 1) for n in range(4)])
 
     async def test_what_people_are_not_shown_is_not_there_and_makes_no_day(self, store: Store) -> None:
@@ -96,10 +98,10 @@ class HistorySuite:
 
     async def test_what_was_rolled_back_is_not_there_until_that_is_undone(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(entries=[on("m", 1), on("m", 2), on("m", 3)]), at(1))
-        await store.record(lease, Change(entries=[RolledBack(id="b", to="m2"), on("n", 4)]), at(1))
+        await store.record(lease, RunChange(entries=[on("m", 1), on("m", 2), on("m", 3)]), at(1))
+        await store.record(lease, RunChange(entries=[RolledBack(id="b", to="m2"), on("n", 4)]), at(1))
         expect([await day_of(store), await day_of(store, 4)], [(4, True, ["n4"]), (1, False, ["m1"])])
-        await store.record(lease, Change(entries=[Undone(id="u")]), at(1))
+        await store.record(lease, RunChange(entries=[Undone(id="u")]), at(1))
         expect([await day_of(store), await day_of(store, 3)], [(3, True, ["m3"]), (2, True, ["m2"])])
 
     async def test_many_hidden_messages_between_two_shown_ones_are_passed_over(self, store: Store) -> None:
@@ -110,15 +112,15 @@ class HistorySuite:
     async def test_without_a_thread_the_latest_one_is_told(self, store: Store) -> None:
         for number, thread in enumerate(("a", "b", "c")):
             lease = await begin(store, f"r{thread}", thread)
-            await store.record(lease, Change(entries=[said("m")]), at(5 - number))
-        expect((await store.history("ann", HistoryWish())).thread, "a")
-        expect((await store.history("ann", HistoryWish(thread="c"))).thread, "c")
+            await store.record(lease, RunChange(entries=[said("m")]), at(5 - number))
+        expect((await store.history("ann", HistoryQuery())).thread, "a")
+        expect((await store.history("ann", HistoryQuery(thread="c"))).thread, "c")
 
     @pytest.mark.parametrize("before", [date.min, date(1970, 1, 1), date.max])
     async def test_any_day_there_is_can_be_asked_for(self, store: Store, before: date) -> None:
         await write(store, on("m", 1))
         for zone in (UTC, EAST, timezone(-timedelta(hours=9))):
-            found = await store.history("ann", HistoryWish(before=before, zone=zone))
+            found = await store.history("ann", HistoryQuery(before=before, zone=zone))
             expect(found.day, date(2026, 3, 1) if before == date.max else None)
 
 
@@ -129,9 +131,9 @@ class LookingSuite:
         lease = await begin(store, "r1")
         pages = ["abc", "abcde", "abxy"]
         for number, (page, shared) in enumerate(zip(pages, (0, 3, 2), strict=True), start=1):
-            await store.record(lease, Change(call=sealed(number, page, shared)), at(number))
+            await store.record(lease, RunChange(call=sealed(number, page, shared)), at(number))
         end = CallEnded(number=2, ended=at(9), first_token=at(8), finish="stop", usage=b'{"n": 1}', price=12)
-        await store.record(lease, Change(call_ended=end), at(9))
+        await store.record(lease, RunChange(call_ended=end), at(9))
         seen = [await store.look_at_call(lease.run, number) for number in (1, 2, 3)]
         expect([one.body for one in seen], [body_of(page) for page in pages])
         expect([one.damaged for one in seen], [(), (), ()])
@@ -142,19 +144,21 @@ class LookingSuite:
 
     async def test_a_digest_that_is_not_that_of_the_segments_is_told(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(call=call(1, "abc")), at(1))
+        await store.record(lease, RunChange(call=call(1, "abc")), at(1))
         seen = await store.look_at_call(lease.run, 1)
         expect((seen.damaged, seen.body), (("digest",), None))
 
     async def test_a_segment_that_is_missing_is_told_by_its_hash(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(call=replace(sealed(1, "abc"), segments=[segment("a"), segment("c")])), at(1))
+        await store.record(
+            lease, RunChange(call=replace(sealed(1, "abc"), segments=[segment("a"), segment("c")])), at(1)
+        )
         seen = await store.look_at_call(lease.run, 1)
         expect((seen.damaged, seen.body), ((segment("b").sha256.hex(),), None))
 
     async def test_a_call_that_was_not_made_is_not_found(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(call=sealed(1, "a")), at(1))
+        await store.record(lease, RunChange(call=sealed(1, "a")), at(1))
         for run, number in ((lease.run, 2), (lease.run, 0), ("unknown", 1)):
             with pytest.raises(NotFound):
                 await store.look_at_call(run, number)
@@ -182,10 +186,10 @@ async def write(store: Store, *entries: Entry) -> None:
     ids = [entry.id for entry in entries]
     twice = len(set(ids)) < len(ids)
     named = [replace(entry, id=f"{entry.id}-{place}") if twice else entry for place, entry in enumerate(entries)]
-    await store.record(lease, Change(entries=named, ending=Ending(outcome="done")), at(1))
+    await store.record(lease, RunChange(entries=named, ending=RunEnding(outcome="done")), at(1))
 
 
 async def day_of(store: Store, before: int | None = None) -> tuple[int | None, bool, list[str]]:
     """The day of March, whether there are more, and the ids."""
-    found = await store.history("ann", HistoryWish(before=date(2026, 3, before) if before else None))
+    found = await store.history("ann", HistoryQuery(before=date(2026, 3, before) if before else None))
     return found.day.day if found.day else None, found.has_more, [message.id for message in found.messages]

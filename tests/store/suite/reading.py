@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recto.errors import NotFound
-from recto.store.ports import Change
+from recto.store.ports import RunChange
 from recto.store.store import Store
 from tests.store.suite.samples import admission, admit, at, begin, events, every_kind_of_entry, expect, said
 
@@ -35,14 +35,14 @@ class ReadingSuite:
     async def test_every_kind_of_entry_comes_back_as_it_was(self, store: Store) -> None:
         lease = await begin(store, "r1")
         entries = every_kind_of_entry()
-        await store.record(lease, Change(entries=entries), at(1))
+        await store.record(lease, RunChange(entries=entries), at(1))
         stored = [replace(entry, seq=seq) for seq, entry in enumerate(entries, start=1)]
         for found, wanted in zip(await store.log_after("thread-1"), stored, strict=True):
             expect(found, wanted)
 
     async def test_a_log_is_read_from_behind_a_number(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(entries=[said(f"m{number}") for number in range(1, 6)]), at(1))
+        await store.record(lease, RunChange(entries=[said(f"m{number}") for number in range(1, 6)]), at(1))
         expect([entry.id for entry in await store.log_after("thread-1", 3)], ["m4", "m5"])
         expect(list(await store.log_after("thread-1", 5)), [])
         expect(list(await store.log_after("unknown")), [])
@@ -59,7 +59,7 @@ class ReadingSuite:
     async def test_bodies_of_events_are_kept_to_the_byte(self, store: Store) -> None:
         lease = await begin(store, "r1")
         bodies = [b"", bytes(range(256)), b'{ "n": 1.0e3 }', "四 😀".encode(), b"x" * 1_000_000]
-        await store.record(lease, Change(events=bodies), at(1))
+        await store.record(lease, RunChange(events=bodies), at(1))
         expect([event.body for event in await store.events(lease.run, after=0, limit=9)] == bodies, True)
 
     async def test_a_store_in_order_passes_its_probe(self, store: Store) -> None:

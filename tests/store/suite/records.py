@@ -10,7 +10,7 @@ import pytest
 
 from recto.errors import Conflict, LeaseLost
 from recto.page.body import Segment
-from recto.store.ports import CallBegun, CallEnded, Change, Ending, Lease
+from recto.store.ports import CallBegun, CallEnded, Lease, RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.samples import (
     LEASE,
@@ -41,7 +41,7 @@ CALL = CallBegun(
     manifest=b"[]",
     started=START,
 )
-FULL = Change(
+FULL = RunChange(
     entries=(said("late"),),
     events=(b"late",),
     call=CALL,
@@ -50,7 +50,7 @@ FULL = Change(
     failures=7,
     usage=b"{}",
     error="late",
-    ending=Ending(outcome="late"),
+    ending=RunEnding(outcome="late"),
 )
 
 
@@ -61,7 +61,7 @@ class RecordSuite:
         lease = await begin(store, "r1")
         numbers = [
             (await store.record(lease, change, at(1))).last_event
-            for change in (events(b"a"), events(b"b", b"c"), Change(), events(b"d"))
+            for change in (events(b"a"), events(b"b", b"c"), RunChange(), events(b"d"))
         ]
         expect(numbers, [1, 3, 3, 4])
         expect(await events_of(store, lease.run), [(1, b"a"), (2, b"b"), (3, b"c"), (4, b"d")])
@@ -70,57 +70,57 @@ class RecordSuite:
     async def test_each_run_numbers_its_own_events_and_each_thread_its_own_entries(self, store: Store) -> None:
         one, two = await begin(store, "r1", "a"), await begin(store, "r2", "b")
         for lease in (one, two, one):
-            change = Change(entries=(said(f"m{lease.run}"),), events=(b"e",)) if lease is two else events(b"e")
+            change = RunChange(entries=(said(f"m{lease.run}"),), events=(b"e",)) if lease is two else events(b"e")
             await store.record(lease, change, at(1))
-        written = await store.record(one, Change(entries=(said("m1"), said("m2")), events=(b"e",)), at(2))
+        written = await store.record(one, RunChange(entries=(said("m1"), said("m2")), events=(b"e",)), at(2))
         expect((written.last_event, written.last_seq), (3, 2))
 
     async def test_entries_follow_one_another_over_the_runs_of_a_thread(self, store: Store) -> None:
         first = await begin(store, "r1")
-        await store.record(first, Change(entries=(said("m1"), said("m2"))), at(1))
-        await store.record(first, Change(entries=(said("m3"),), ending=Ending(outcome="success")), at(2))
+        await store.record(first, RunChange(entries=(said("m1"), said("m2"))), at(1))
+        await store.record(first, RunChange(entries=(said("m3"),), ending=RunEnding(outcome="success")), at(2))
         second = await begin(store, "r2")
-        written = await store.record(second, Change(entries=(said("m4"),)), at(3))
+        written = await store.record(second, RunChange(entries=(said("m4"),)), at(3))
         expect(written.last_seq, 4)
         log = await store.log_after("thread-1")
         expect([(entry.id, entry.seq) for entry in log], [("m1", 1), ("m2", 2), ("m3", 3), ("m4", 4)])
 
     async def test_an_entry_without_a_time_takes_that_of_its_change(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(entries=(replace(said("m1"), time=None),)), at(9))
+        await store.record(lease, RunChange(entries=(replace(said("m1"), time=None),)), at(9))
         expect([entry.time for entry in await store.log_after("thread-1")], [at(9)])
 
     async def test_a_change_sets_what_it_names_and_leaves_the_rest(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(entered=True, failures=2, usage=b'{"n": 1}', error="slow"), at(1))
-        await store.record(lease, Change(too_long=1, can_compact=False), at(2))
+        await store.record(lease, RunChange(entered=True, failures=2, usage=b'{"n": 1}', error="slow"), at(1))
+        await store.record(lease, RunChange(too_long=1, can_compact=False), at(2))
         run = await store.find_run("ann", "r1")
         expect((run.entered, run.failures, run.usage, run.error), (True, 2, b'{"n": 1}', "slow"))
         expect((run.too_long, run.can_compact, run.status), (1, False, "running"))
-        await store.record(lease, Change(failures=0, entered=False, can_compact=True), at(3))
+        await store.record(lease, RunChange(failures=0, entered=False, can_compact=True), at(3))
         run = await store.find_run("ann", "r1")
         expect((run.failures, run.entered, run.can_compact, run.too_long), (0, False, True, 1))
 
     async def test_a_change_with_an_entry_the_log_has_already_writes_nothing(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(entries=(said("m1"),), events=(b"a",)), at(1))
+        await store.record(lease, RunChange(entries=(said("m1"),), events=(b"a",)), at(1))
         before = await everything(store, lease)
         with pytest.raises(Conflict):
             await store.record(lease, replace(FULL, entries=(said("m2"), said("m1"))), at(2))
         expect(await everything(store, lease), before)
         expect(store.problem, None)
-        written = await store.record(lease, Change(entries=(said("m2"),), events=(b"b",)), at(3))
+        written = await store.record(lease, RunChange(entries=(said("m2"),), events=(b"b",)), at(3))
         expect((written.last_event, written.last_seq), (2, 2))
 
     async def test_threads_may_use_the_same_entry_id(self, store: Store) -> None:
         for name, thread in (("r1", "a"), ("r2", "b")):
-            await store.record(await begin(store, name, thread), Change(entries=(said("m1"),)), at(1))
+            await store.record(await begin(store, name, thread), RunChange(entries=(said("m1"),)), at(1))
         expect([entry.id for thread in ("a", "b") for entry in await store.log_after(thread)], ["m1", "m1"])
 
     async def test_a_run_that_ended_says_how_and_frees_its_thread(self, store: Store) -> None:
         lease = await begin(store, "r1")
         await admit(store, "r2")
-        await store.record(lease, Change(events=(b"end",), ending=Ending(outcome="error", error="no key")), at(7))
+        await store.record(lease, RunChange(events=(b"end",), ending=RunEnding(outcome="error", error="no key")), at(7))
         run = await store.find_run("ann", "r1")
         expect((run.status, run.outcome, run.error, run.ended), ("ended", "error", "no key", at(7)))
         expect(await claim_names(store, OTHER_NODE, at(7)), ["r2"])
@@ -128,10 +128,10 @@ class RecordSuite:
 
     async def test_what_a_provider_says_of_a_fault_is_kept_whatever_is_in_it(self, store: Store) -> None:
         lease, odd, kept = await begin(store, "r1"), "a\0b\ud800c", "a\ufffdb\ufffdc"
-        await store.record(lease, Change(call=CALL, error=odd), at(1))
+        await store.record(lease, RunChange(call=CALL, error=odd), at(1))
         expect((await store.find_run("ann", "r1")).error, kept)
         ended = CallEnded(number=1, ended=at(2), error=odd)
-        await store.record(lease, Change(call_ended=ended, ending=Ending(outcome="error", error=odd)), at(2))
+        await store.record(lease, RunChange(call_ended=ended, ending=RunEnding(outcome="error", error=odd)), at(2))
         expect((await store.find_run("ann", "r1")).error, kept)
         expect([one.error for one in await store.calls(lease.run)], [kept])
 
@@ -143,7 +143,7 @@ class RecordSuite:
 
     async def test_after_its_end_nothing_is_written_for_a_run(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(events=(b"end",), ending=Ending(outcome="success")), at(1))
+        await store.record(lease, RunChange(events=(b"end",), ending=RunEnding(outcome="success")), at(1))
         await expect_lost(store, lease)
 
     @pytest.mark.parametrize("step", [-1, 1])
@@ -158,7 +158,7 @@ class RecordSuite:
     async def test_many_changes_at_once_leave_no_gap_in_any_run(self, store: Store) -> None:
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(RUNS)]
         changes = [
-            (lease, Change(events=(b"a", b"b"), entries=(said(f"m{turn}"),)))
+            (lease, RunChange(events=(b"a", b"b"), entries=(said(f"m{turn}"),)))
             for turn in range(CHANGES)
             for lease in leases
         ]
@@ -183,7 +183,7 @@ class RecordSuite:
         outcomes = await asyncio.gather(
             store.say(good, (b"a",)), store.say(lost, (b"b",)), store.say(good, (b"c",)), return_exceptions=True
         )
-        expect([type(one).__name__ for one in outcomes], ["Written", "LeaseLost", "Written"])
+        expect([type(one).__name__ for one in outcomes], ["Recorded", "LeaseLost", "Written"])
         expect(await events_of(store, good.run), [(1, b"a"), (2, b"c")])
         expect(await events_of(store, bad.run), [])
 

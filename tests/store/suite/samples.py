@@ -36,7 +36,7 @@ from recto.conversation.messages import (
 )
 from recto.errors import NotFound
 from recto.ids import new_id
-from recto.store.ports import Admission, Change, Claimant, Lease, StoredEvent, StoredRun
+from recto.store.ports import Admission, Claimant, Lease, RunChange, StoredEvent, StoredRun
 from recto.store.store import Store
 
 START = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -99,9 +99,9 @@ def said(id: str, text: str = "Hello") -> UserMessage:
     return UserMessage(id=id, time=START, parts=(Text(text=text),))
 
 
-def events(*bodies: bytes) -> Change:
+def events(*bodies: bytes) -> RunChange:
     """A change of nothing but events."""
-    return Change(events=bodies)
+    return RunChange(events=bodies)
 
 
 async def events_of(store: Store, run: str) -> list[tuple[int, bytes]]:

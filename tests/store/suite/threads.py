@@ -11,11 +11,11 @@ import pytest
 from recto.conversation.log import SkillChanged
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
 from recto.errors import LeaseLost, NotFound, WireError
-from recto.store.ports import Cancel, Change, Ending
+from recto.store.ports import Cancel, RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.forks import ForkWish
-from recto.store.threads.history import HistoryWish
-from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsWish
+from recto.store.threads.forks import ForkOptions
+from recto.store.threads.history import HistoryQuery
+from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsQuery
 from tests.store.suite.calls import call
 from tests.store.suite.samples import NODE, START, admit, at, begin, claim_names, events, expect, said
 
@@ -27,7 +27,7 @@ class ThreadSuite:
 
     async def test_a_thread_tells_all_its_columns_and_its_active_run(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        change = Change(entries=(said("m1", "Plan  my\nweek"), SkillChanged(id="s", skill="bazi", scenario="work")))
+        change = RunChange(entries=(said("m1", "Plan  my\nweek"), SkillChanged(id="s", skill="bazi", scenario="work")))
         await store.record(lease, change, at(2))
         wanted = StoredThread(
             id="thread-1",
@@ -54,8 +54,8 @@ class ThreadSuite:
                 store.rename(owner, id, "x"),
                 store.delete_thread(owner, id),
                 store.runs_of_thread(owner, id, None, 9),
-                store.fork(owner, ForkWish(thread=id, id="fork", now=at(1))),
-                store.history(owner, HistoryWish(thread=id)),
+                store.fork(owner, ForkOptions(thread=id, id="fork", now=at(1))),
+                store.history(owner, HistoryQuery(thread=id)),
             )
             found = await asyncio.gather(*asked, return_exceptions=True)
             expect([type(one) for one in found], [NotFound] * len(asked))
@@ -67,7 +67,7 @@ class ThreadSuite:
         # The same time in some, so that only their ids tell them apart.
         for number in range(7):
             lease = await begin(store, f"r{number}", f"thread-{number}")
-            await store.record(lease, Change(entries=[said("m")]), at(number // 2))
+            await store.record(lease, RunChange(entries=[said("m")]), at(number // 2))
         await admit(store, "other", "thread-x", owner="bob")
         wanted = [f"thread-{number}" for number in (6, 5, 4, 3, 2, 1, 0)]
         expect(await listed(store), wanted)
@@ -78,7 +78,7 @@ class ThreadSuite:
     async def test_a_cursor_that_is_none_is_refused(self, store: Store, cursor: str) -> None:
         await admit(store, "r1")
         with pytest.raises(WireError, match="cursor"):
-            await store.list_threads("ann", ThreadsWish(cursor=cursor))
+            await store.list_threads("ann", ThreadsQuery(cursor=cursor))
         with pytest.raises(WireError, match="cursor"):
             await store.runs_of_thread("ann", "thread-1", cursor, 5)
 
@@ -95,16 +95,16 @@ class ThreadSuite:
 
     async def test_the_first_words_said_are_the_title_and_later_ones_are_not(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        await store.record(lease, Change(entries=[UserMessage(id="m0", time=START)]), at(1))
+        await store.record(lease, RunChange(entries=[UserMessage(id="m0", time=START)]), at(1))
         expect((await store.get_thread("ann", "thread-1")).title, None)
-        await store.record(lease, Change(entries=[said("m1", "First words")]), at(1))
-        await store.record(lease, Change(entries=[said("m2", "Later words")]), at(2))
+        await store.record(lease, RunChange(entries=[said("m1", "First words")]), at(1))
+        await store.record(lease, RunChange(entries=[said("m2", "Later words")]), at(2))
         expect((await store.get_thread("ann", "thread-1")).title, "First words")
 
     async def test_a_title_of_the_user_is_never_overwritten(self, store: Store) -> None:
         lease = await begin(store, "r1")
         expect(await store.set_title_if_automatic("thread-1", "Early"), True)
-        await store.record(lease, Change(entries=[said("m1", "First words")]), at(1))
+        await store.record(lease, RunChange(entries=[said("m1", "First words")]), at(1))
         expect((await store.get_thread("ann", "thread-1")).title, "Early")
         expect(await store.set_title_if_automatic("thread-1", "Better"), True)
         before = await store.get_thread("ann", "thread-1")
@@ -113,7 +113,7 @@ class ThreadSuite:
         expect((renamed.title, renamed.updated), ("Mine 四", before.updated))
         expect(await store.set_title_if_automatic("thread-1", "Best"), False)
         expect(await store.set_title_if_automatic("unknown", "Best"), False)
-        await store.record(lease, Change(entries=[said("m3", "More")]), at(3))
+        await store.record(lease, RunChange(entries=[said("m3", "More")]), at(3))
         expect((await store.get_thread("ann", "thread-1")).title, "Mine 四")
 
     async def test_the_agent_of_a_thread_is_told_to_its_owner_only(self, store: Store) -> None:
@@ -136,10 +136,10 @@ class ThreadSuite:
     async def test_a_deleted_thread_is_gone_with_all_there_was_of_it(self, store: Store) -> None:
         ended = await end(store, "r1", "done")
         running = await begin(store, "r2")
-        await store.record(running, Change(entries=[said("n1")], events=(b"a", b"b"), call=call(1, "ab")), at(2))
+        await store.record(running, RunChange(entries=[said("n1")], events=(b"a", b"b"), call=call(1, "ab")), at(2))
         waiting = await admit(store, "r3")
         other = await begin(store, "r4", "thread-2")
-        await store.record(other, Change(entries=[said("o1")], call=call(1, "ab")), at(2))
+        await store.record(other, RunChange(entries=[said("o1")], call=call(1, "ab")), at(2))
         stopped = await store.delete_thread("ann", "thread-1")
         expect([run.id for run in stopped], [running.run, waiting.id])
         expect(stopped[0], Stopped(id=running.run, name="r2", thread="thread-1", last_event=2))
@@ -156,26 +156,26 @@ class ThreadSuite:
         lease, other = await begin(store, "r1"), await begin(store, "r2", "thread-2")
         wish = await store.find_run("ann", "r1")
         await store.delete_thread("ann", "thread-1")
-        whole = Change(entries=[said("m1")], events=(b"e",), call=call(1, "a"), ending=Ending(outcome="done"))
-        for change in (events(b"a"), Change(entries=[said("m1")]), Change(failures=1), whole):
+        whole = RunChange(entries=[said("m1")], events=(b"e",), call=call(1, "a"), ending=RunEnding(outcome="done"))
+        for change in (events(b"a"), RunChange(entries=[said("m1")]), RunChange(failures=1), whole):
             with pytest.raises(LeaseLost):
                 await store.record(lease, change, at(1))
         lost, said_too = await asyncio.gather(
             store.say(lease, (b"x",)), store.say(other, (b"y",)), return_exceptions=True
         )
-        expect((type(lost), type(said_too).__name__), (LeaseLost, "Written"))
+        expect((type(lost), type(said_too).__name__), (LeaseLost, "Recorded"))
         expect(await store.renew(NODE, [lease], at(1)), ())
         with pytest.raises(NotFound):
             await store.cancel(wish, Cancel(reason="user", now=at(1), events=()))
 
     async def test_writes_that_meet_a_deletion_are_done_or_lost_and_nothing_else(self, store: Store) -> None:
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(TOGETHER)]
-        change = Change(entries=[said("m")], events=(b"a",), call=call(1, "ab"))
+        change = RunChange(entries=[said("m")], events=(b"a",), call=call(1, "ab"))
         writes = [store.record(lease, change, at(1)) for lease in leases]
         words = [store.say(lease, (b"x",)) for lease in leases]
         gone = [store.delete_thread("ann", lease.thread) for lease in leases]
         found = await asyncio.gather(*writes, *words, *gone, return_exceptions=True)
-        expect({type(one).__name__ for one in found} - {"Written", "LeaseLost", "tuple"}, set[str]())
+        expect({type(one).__name__ for one in found} - {"Recorded", "LeaseLost", "tuple"}, set[str]())
         expect(await listed(store), [])
 
     async def test_a_deleted_thread_may_be_begun_again_by_anybody(self, store: Store) -> None:
@@ -188,14 +188,14 @@ class ThreadSuite:
         lease = await begin(store, "r1")
         asked = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="pick", arguments="{}"),))
         words = [AssistantMessage(id=f"b{number}", parts=(Text(text="x"),)) for number in range(200)]
-        await store.record(lease, Change(entries=[said("m1"), *words, said("m2"), asked]), at(1))
+        await store.record(lease, RunChange(entries=[said("m1"), *words, said("m2"), asked]), at(1))
         expect([entry.id for entry in await store.turn("thread-1")], ["m2", "a1"])
         expect(list(await store.turn("unknown")), [])
 
 
 async def listed(store: Store, *, owner: str = "ann", search: str | None = None) -> list[str]:
     """The ids of an owner's threads, as they are listed."""
-    return [thread.id for thread in (await store.list_threads(owner, ThreadsWish(search=search))).threads]
+    return [thread.id for thread in (await store.list_threads(owner, ThreadsQuery(search=search))).threads]
 
 
 async def pages(store: Store, size: int, search: str | None = None) -> Sequence[str]:
@@ -203,7 +203,7 @@ async def pages(store: Store, size: int, search: str | None = None) -> Sequence[
     found: list[str] = []
     cursor: str | None = None
     while True:
-        page = await store.list_threads("ann", ThreadsWish(cursor=cursor, limit=size, search=search))
+        page = await store.list_threads("ann", ThreadsQuery(cursor=cursor, limit=size, search=search))
         found += [thread.id for thread in page.threads]
         cursor = page.next
         if cursor is None:
@@ -213,6 +213,8 @@ async def pages(store: Store, size: int, search: str | None = None) -> Sequence[
 async def end(store: Store, name: str, outcome: str, thread: str = "thread-1") -> str:
     """A run that ended after a message, an event and a call. Returns its id."""
     lease = await begin(store, name, thread)
-    change = Change(entries=[said(f"m-{name}")], events=(b"a",), call=call(1, "ab"), ending=Ending(outcome=outcome))
+    change = RunChange(
+        entries=[said(f"m-{name}")], events=(b"a",), call=call(1, "ab"), ending=RunEnding(outcome=outcome)
+    )
     await store.record(lease, change, at(1))
     return lease.run

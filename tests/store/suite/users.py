@@ -11,7 +11,7 @@ from hashlib import sha256
 import pytest
 
 from recto.errors import LimitReached, NotFound
-from recto.store.ports import Bounds, CallEnded, Cancel, Change, Ending, Lease
+from recto.store.ports import Bounds, CallEnded, Cancel, Lease, RunChange, RunEnding
 from recto.store.runs.spending import Spent
 from recto.store.store import Store
 from recto.store.threads.cleaning import Cleaned, Retention
@@ -61,9 +61,9 @@ class SpendingSuite:
     ) -> None:
         lease = await begin(store, "r1")
         ended = CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
-        await store.record(lease, Change(call=call(1, "a", manifest=b'{"tokens": 50}'), call_ended=ended), at(1))
-        await store.record(lease, Change(call=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
-        await store.record(lease, Change(call=call(3, "abc", manifest=b"[]")), at(3))
+        await store.record(lease, RunChange(call=call(1, "a", manifest=b'{"tokens": 50}'), call_ended=ended), at(1))
+        await store.record(lease, RunChange(call=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
+        await store.record(lease, RunChange(call=call(3, "abc", manifest=b"[]")), at(3))
         await store.delete_thread("ann", "thread-1")
         expect(await store.spent("ann", DAY), Spent(day="2026-03-01", input=309, calls=3))
 
@@ -75,7 +75,7 @@ class UserSuite:
         lease = await begin(store, "r1")
         many = [said(f"m{number}", "四") for number in range(PLENTY_OF_ROWS)]
         ended = CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
-        await store.record(lease, Change(entries=many, call=call(1, "a"), call_ended=ended, usage=b'{"n":1}'), at(1))
+        await store.record(lease, RunChange(entries=many, call=call(1, "a"), call_ended=ended, usage=b'{"n":1}'), at(1))
         await admit(store, "r2", "thread-2")
         await admit(store, "r3", "thread-3", owner="bob")
         lines = [json.loads(line) async for line in store.export_user("ann")]
@@ -94,9 +94,9 @@ class UserSuite:
         lease = await begin(store, "r1")
         digest = sha256(segment("a").sha256 + segment("b").sha256).hexdigest()
         ended = CallEnded(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
-        await store.record(lease, Change(call=replace(call(1, "ab"), digest=digest), call_ended=ended), at(2))
+        await store.record(lease, RunChange(call=replace(call(1, "ab"), digest=digest), call_ended=ended), at(2))
         # Its digest is not that of its page.
-        await store.record(lease, Change(call=call(2, "abc", shared=2)), at(3))
+        await store.record(lease, RunChange(call=call(2, "abc", shared=2)), at(3))
         lines = [json.loads(line) async for line in store.export_user("ann")]
         expect([line["type"] for line in lines], ["spending", "thread", "run", "call", "call"])
         whole, damaged = lines[-2:]
@@ -181,7 +181,7 @@ class CleaningSuite:
     async def test_events_of_runs_that_ended_before_go_and_the_log_stays(self, store: Store) -> None:
         old = await end(store, "r1", "done")
         running = await begin(store, "r2", "thread-2")
-        await store.record(running, Change(events=(b"x",)), at(1))
+        await store.record(running, RunChange(events=(b"x",)), at(1))
         expect(await store.clean(Retention(events_before=at(1))), Cleaned())
         expect(await store.clean(Retention(events_before=at(2))), Cleaned(events=1))
         expect((await store.has_events(old), await store.has_events(running.run)), (False, True))
@@ -192,12 +192,12 @@ class CleaningSuite:
 
     async def test_calls_go_with_the_segments_no_other_call_of_the_thread_needs(self, store: Store) -> None:
         first = await begin(store, "r1")
-        await store.record(first, Change(call=call(1, "abc"), ending=Ending(outcome="done")), at(1))
+        await store.record(first, RunChange(call=call(1, "abc"), ending=RunEnding(outcome="done")), at(1))
         second = await begin(store, "r2")
-        await store.record(second, Change(call=call(1, "bcd")), at(2))
-        await store.record(second, Change(call=call(2, "bcde", shared=3)), at(2))
+        await store.record(second, RunChange(call=call(1, "bcd")), at(2))
+        await store.record(second, RunChange(call=call(2, "bcde", shared=3)), at(2))
         expect(await store.clean(Retention(calls_before=at(2))), Cleaned())
-        await store.record(second, Change(ending=Ending(outcome="done")), at(3))
+        await store.record(second, RunChange(ending=RunEnding(outcome="done")), at(3))
         expect(await store.clean(Retention(calls_before=at(2))), Cleaned(calls=1, segments=1))
         expect([one.body for one in await store.calls(second.run)], [body_of("bcd"), body_of("bcde")])
         expect(await store.clean(Retention(calls_before=at(4))), Cleaned(calls=2, segments=4))
@@ -208,7 +208,7 @@ class CleaningSuite:
         await end(store, "r2", "done", "waited-for")
         await admit(store, "r3", "waited-for")
         lease = await begin_another(store, "new")
-        await store.record(lease, Change(entries=[said("m")], ending=Ending(outcome="done")), at(50))
+        await store.record(lease, RunChange(entries=[said("m")], ending=RunEnding(outcome="done")), at(50))
         expect(await store.clean(Retention(threads_before=at(9))), Cleaned(threads=1))
         expect(sorted(await listed(store)), ["new", "waited-for"])
         with pytest.raises(NotFound):
@@ -231,13 +231,13 @@ class CleaningSuite:
         expect([entry.id for entry in await store.log_of_run(second)], ["m-r1", "m-r2"])
         silent = await store.cancel(await admit(store, "r3"), Cancel(reason="user", now=at(3), events=()))
         lease = await begin(store, "r4")
-        await store.record(lease, Change(entries=[replace(said("late"), time=at(9))]), at(9))
+        await store.record(lease, RunChange(entries=[replace(said("late"), time=at(9))]), at(9))
         expect([entry.id for entry in await store.log_of_run(silent)], ["m-r1", "m-r2"])
 
 
 async def spend(store: Store, lease: Lease, number: int, ended: CallEnded) -> None:
     """A call that begins and ends."""
-    await store.record(lease, Change(call=call(number, "a"), call_ended=ended), at(number))
+    await store.record(lease, RunChange(call=call(number, "a"), call_ended=ended), at(number))
 
 
 async def begin_another(store: Store, thread: str) -> Lease:

@@ -17,7 +17,7 @@ from pathlib import Path
 from recto.api.access.jwks import JwksKeys
 from recto.api.access.jwt import ClaimRules, FixedKey, JwtReader, KeySource, public_key, secret_key
 from recto.api.access.rate import is_loopback
-from recto.api.backend import LOCAL, Denied, User, Verdict, is_name
+from recto.api.backend import LOCAL, AuthResult, Denied, User, is_name
 from recto.errors import NOT_SHOWN, SettingsError
 
 SETTING = "RECTO_API_KEYS"
@@ -27,27 +27,27 @@ KEY = re.compile(rf"[\x21-\x7e]{{{LEAST},}}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class ApiKey:
     """What opens the door for one user. Only its hash is kept: an object that is shown shows no secret."""
 
     user: User
     digest: bytes = field(repr=False)
 
 
-def make_key(user: User, secret: str, *, setting: str) -> Key:
+def make_key(user: User, secret: str, *, setting: str) -> ApiKey:
     """A key. One that is short, or that no header could carry, raises SettingsError."""
     if not KEY.fullmatch(secret):
         allowed = f"a token or key has at least {LEAST} characters, visible ones of ASCII"
         raise SettingsError(name=setting, value=NOT_SHOWN, allowed=allowed)
-    return Key(user=user, digest=_digest(secret))
+    return ApiKey(user=user, digest=_digest(secret))
 
 
-def parse_keys(text: str) -> tuple[Key, ...]:
+def parse_keys(text: str) -> tuple[ApiKey, ...]:
     """The keys a setting names. One user may have several; no key may have several users."""
     return tuple(_parse(entry.strip(), number) for number, entry in enumerate(text.split(","), 1)) if text else ()
 
 
-def check_distinct(keys: Sequence[Key]) -> None:
+def check_distinct(keys: Sequence[ApiKey]) -> None:
     """Raise where one secret would stand for two users, or for two rights of one."""
     owners: Mapping[bytes, User] = {key.digest: key.user for key in keys}
     if len(owners) < len(keys):
@@ -55,7 +55,7 @@ def check_distinct(keys: Sequence[Key]) -> None:
         raise SettingsError(name=SETTING, value=NOT_SHOWN, allowed=allowed)
 
 
-def find_user(keys: Sequence[Key], secret: str) -> User | None:
+def find_user(keys: Sequence[ApiKey], secret: str) -> User | None:
     """Whose key it is. Takes as long for a wrong one as for a right one."""
     digest, found = _digest(secret), None
     for key in keys:
@@ -64,7 +64,7 @@ def find_user(keys: Sequence[Key], secret: str) -> User | None:
     return found
 
 
-def _parse(entry: str, number: int) -> Key:
+def _parse(entry: str, number: int) -> ApiKey:
     match entry.split(":"):
         case [name, secret]:
             user = User(name=name)
@@ -80,7 +80,7 @@ def _parse(entry: str, number: int) -> Key:
         raise _wrong(
             number, f"has a key that is too short: at least {LEAST} visible characters of ASCII, no ':' or ','"
         )
-    return Key(user=user, digest=_digest(secret))
+    return ApiKey(user=user, digest=_digest(secret))
 
 
 def _wrong(number: int, problem: str) -> SettingsError:
@@ -177,7 +177,7 @@ class AuthSettings:
         return bool(self.api_keys or self.jwt_secret or self.jwt_public_key or self.jwt_jwks_url)
 
 
-class Doorman:
+class Authenticator:
     """Knows who comes with which credential. What its settings get wrong is raised at once, as SettingsError."""
 
     def __init__(
@@ -202,7 +202,7 @@ class Doorman:
         credential = _bearer(headers)
         return find_user(self._keys, credential) if credential is not None else None
 
-    async def admit(self, headers: Sequence[str]) -> Verdict:
+    async def admit(self, headers: Sequence[str]) -> AuthResult:
         """Who comes with these `Authorization` headers. Only one is understood."""
         if not headers:
             return self._missing
@@ -225,7 +225,7 @@ def _bearer(headers: Sequence[str]) -> str | None:
     return found[1] if found else None
 
 
-def _keys(settings: AuthSettings) -> tuple[Key, ...]:
+def _keys(settings: AuthSettings) -> tuple[ApiKey, ...]:
     own = () if settings.token is None else (make_key(User(name=LOCAL), settings.token, setting="RECTO_TOKEN"),)
     keys = (*own, *parse_keys(settings.api_keys or ""))
     check_distinct(keys)
@@ -233,7 +233,7 @@ def _keys(settings: AuthSettings) -> tuple[Key, ...]:
 
 
 def _jwt(
-    settings: AuthSettings, keys: Sequence[Key], clock: Callable[[], float], ticks: Callable[[], float]
+    settings: AuthSettings, keys: Sequence[ApiKey], clock: Callable[[], float], ticks: Callable[[], float]
 ) -> JwtReader | None:
     source = _source(settings, ticks)
     if source is None:

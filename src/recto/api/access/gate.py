@@ -18,10 +18,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recto.api.access.audit import RareLines, audit, peer_of
-from recto.api.access.auth import Doorman
+from recto.api.access.auth import Authenticator
 from recto.api.access.browsers import Cors, Stamp, Stamped, is_preflight, parse_origins, preflight
 from recto.api.access.rate import Buckets, neighbourhood
-from recto.api.backend import Delayed, Denied, User, Verdict
+from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.api.codings import TAKEN, coding_of, is_taken
 from recto.api.problems import problem
 from recto.errors import RectoError, SettingsError
@@ -84,7 +84,7 @@ class Gate:
     def __init__(
         self,
         app: ASGIApp,
-        doorman: Doorman,
+        doorman: Authenticator,
         rules: GateRules,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -186,7 +186,7 @@ class Gate:
             return _too_many("requests without a credential from this address", wait)
         if is_open:
             return None
-        verdict: Verdict
+        verdict: AuthResult
         if not self._wrong.is_empty and (wait := self._wrong.wait(neighbourhood(peer))):
             # Others may share the address: whoever has a token or a key is not shut out by their guesses.
             known = self._doorman.recognise(credentials)

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from jwt.types import Options
 
-from recto.api.backend import READ_SCOPE, WRITE_SCOPE, Delayed, Denied, User, Verdict, is_name
+from recto.api.backend import READ_SCOPE, WRITE_SCOPE, AuthResult, Delayed, Denied, User, is_name
 from recto.conversation.json import load_object
 from recto.errors import NOT_SHOWN, SettingsError
 
@@ -143,7 +143,7 @@ class JwtReader:
         self._rules = rules
         self._clock = clock
 
-    async def read(self, token: str) -> Verdict:
+    async def read(self, token: str) -> AuthResult:
         """Who sent it. The key is asked for its algorithm, never the token."""
         if not SHAPE.fullmatch(token):
             return BROKEN

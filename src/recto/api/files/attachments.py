@@ -25,13 +25,13 @@ from recto.api.files.file_shapes import (
     UploadedShape,
     UploadForm,
 )
-from recto.api.files.multipart import STOPPING, Form
-from recto.api.files.uploads import Entry, Intake, RefusedFile, Taken, check_length
+from recto.api.files.multipart import STOPPING, MultipartForm
+from recto.api.files.uploads import Intake, RefusedFile, Taken, UploadedFile, check_length
 from recto.api.problems import refuse, refuse_http
 from recto.api.route import Route
-from recto.api.threads.routes import Cursor, Limit
+from recto.api.threads.routes import Cursor, PageLimit
 from recto.conversation.attachment import Attachment
-from recto.conversation.history import told_time
+from recto.conversation.history import time_text
 from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json
 from recto.errors import NotFound, RectoError, WireError
@@ -39,10 +39,10 @@ from recto.errors import NotFound, RectoError, WireError
 ATTACHMENTS = "/api/v1/agent/attachments"
 FORM = "multipart/form-data"
 AttachmentId = Annotated[str, Path(description="The attachment's id, a UUID.")]
-AgentName = Annotated[str | None, Query(max_length=256, description="The agent the files are for; else the default.")]
+UploadAgent = Annotated[str | None, Query(max_length=256, description="The agent the files are for; else the default.")]
 
 
-async def upload_attachments(request: Request, agent: AgentName = None) -> Response:
+async def upload_attachments(request: Request, agent: UploadAgent = None) -> Response:
     """Upload files as a form: every part with a filename is one.
 
     A text field `agent` before them, or `agent` in the query, names the agent they are for, which decides what is
@@ -71,7 +71,7 @@ async def _take(request: Request, agent: str | None) -> Taken:
     if kind.partition(";")[0].strip().lower() != FORM:
         raise WireError(where="content-type", problem=f"is {kind[:64]!r}; send files as {FORM}")
     owner, rules = user_of(request).name, backend.uploads
-    form = Form(request.stream(), kind, rules.form_limits)
+    form = MultipartForm(request.stream(), kind, rules.form_limits)
     with backend.uploading.one_more(owner, rules, form):
         intake = Intake(
             files=backend.files,
@@ -99,7 +99,7 @@ def _closing(answer: Response) -> Response:
     return answer
 
 
-async def list_attachments(request: Request, cursor: Cursor = None, limit: Limit = 50) -> Response:
+async def list_attachments(request: Request, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
     """Your attachments, newest first, each with a new url."""
     backend = backend_of(request)
     found = await backend.store.list_attachments(user_of(request).name, cursor, limit)
@@ -127,7 +127,7 @@ def _attachment_id(id: str) -> str:
     return id.lower()
 
 
-def _entry(backend: Backend, entry: Entry) -> Mapping[str, Json]:
+def _entry(backend: Backend, entry: UploadedFile) -> Mapping[str, Json]:
     if isinstance(entry, RefusedFile):
         return {"name": entry.name, "error": entry.error, "code": entry.code}
     return attachment_row(backend, entry)
@@ -144,7 +144,7 @@ def attachment_row(backend: Backend, attachment: Attachment) -> Mapping[str, Jso
         "mimeType": attachment.mime_type,
         "size": attachment.size,
         "url": backend.signer.url(attachment.id, attachment.name, expires),
-        "expiresAt": told_time(expires),
+        "expiresAt": time_text(expires),
     }
 
 

@@ -23,8 +23,8 @@ from recto.api.files.file_shapes import (
     GoneShape,
 )
 from recto.api.route import Route
-from recto.api.threads.routes import Cursor, Limit
-from recto.conversation.history import told_time
+from recto.api.threads.routes import Cursor, PageLimit
+from recto.conversation.history import time_text
 from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json, load_object
 from recto.conversation.title import CONTROLS
@@ -55,7 +55,7 @@ async def make_dataset(request: Request) -> Response:
     return json_answer(dataset_row(await backend.store.make_dataset(dataset, MOST_DATASETS), user), 201)
 
 
-async def list_datasets(request: Request, cursor: Cursor = None, limit: Limit = 50) -> Response:
+async def list_datasets(request: Request, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
     """The datasets you may use, newest first: your own, and those shared with you."""
     user = user_of(request).name
     found = await backend_of(request).store.list_datasets(user, cursor, limit)
@@ -143,8 +143,8 @@ def dataset_row(dataset: StoredDataset, user: str) -> Mapping[str, Json]:
         "description": dataset.description,
         "owner": dataset.owner,
         **({"sharedWith": list(dataset.shared_with)} if is_mine else {}),
-        "created": told_time(dataset.created),
-        "updated": told_time(dataset.updated),
+        "created": time_text(dataset.created),
+        "updated": time_text(dataset.updated),
         "mine": is_mine,
     }
 

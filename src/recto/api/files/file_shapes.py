@@ -44,7 +44,7 @@ DATASET_EXAMPLE: Json = {
 }
 DATASETS_EXAMPLE: Json = {"datasets": [DATASET_EXAMPLE], "next": None}
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+DatasetName = Annotated[str, Field(min_length=1, max_length=200)]
 Description = Annotated[str, Field(max_length=2_000)]
 SharedWith = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=256)]],
@@ -101,7 +101,7 @@ class GoneShape(BaseModel):
 class DatasetBody(BaseModel):
     """A new dataset."""
 
-    name: Name
+    name: DatasetName
     description: Description | None = ""
     shared_with: SharedWith | None = Field(default=[], alias="sharedWith")
 
@@ -109,7 +109,7 @@ class DatasetBody(BaseModel):
 class DatasetChangeBody(BaseModel):
     """What is to be different; what is left out stays."""
 
-    name: Name | None = None
+    name: DatasetName | None = None
     description: Description | None = None
     shared_with: SharedWith | None = Field(default=None, alias="sharedWith")
 

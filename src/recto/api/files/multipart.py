@@ -117,7 +117,7 @@ class _End(Enum):
 _Found: TypeAlias = Heading | bytes | _End
 
 
-class Form:
+class MultipartForm:
     """A form as it comes. No more is read of it than one piece of the stream beyond what was asked for."""
 
     def __init__(self, stream: AsyncGenerator[bytes], content_type: str, limits: FormLimits) -> None:
@@ -138,7 +138,7 @@ class Form:
         if self._waiting is not None and not self._waiting.expired():
             self._waiting.reschedule(self._clock())
 
-    async def parts(self) -> AsyncGenerator[Part]:
+    async def parts(self) -> AsyncGenerator[FormPart]:
         """The parts in order. What was not read of one is passed over."""
         count = 0
         while (found := await self._next()) is not None:
@@ -148,7 +148,7 @@ class Form:
             if count > self._limits.parts:
                 raise WireError(where="body", problem=f"has more than {self._limits.parts} parts; send fewer at a time")
             self._is_in_part = True
-            yield Part(self, found)
+            yield FormPart(self, found)
 
     async def next_bytes(self) -> bytes | None:
         """Some bytes of the part at hand; None where it ends."""
@@ -206,10 +206,10 @@ class Form:
         return HTTPException(HTTPStatus.REQUEST_TIMEOUT, told.format(seconds=self._limits.seconds))
 
 
-class Part:
+class FormPart:
     """A part of a form. Its bytes are read once, before the next part is asked for. `taken` is how many were read."""
 
-    def __init__(self, form: Form, heading: Heading) -> None:
+    def __init__(self, form: MultipartForm, heading: Heading) -> None:
         self._form = form
         self.heading = heading
         self.taken = 0

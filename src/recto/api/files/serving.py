@@ -44,7 +44,7 @@ FileName = Annotated[str, Path(description="Its name, as it stands in the url.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class ByteRange:
     """The bytes from `start` up to but not including `end`."""
 
     start: int
@@ -61,21 +61,21 @@ class Outside:
     """A part is asked for that is not there."""
 
 
-Wanted: TypeAlias = Span | Whole | Outside
+RequestedRange: TypeAlias = ByteRange | Whole | Outside
 
 
-def wanted_range(header: str | None, size: int) -> Wanted:
+def wanted_range(header: str | None, size: int) -> RequestedRange:
     """Which bytes a Range header asks for. Several ranges at once, other units and what cannot be read are all."""
     found = RANGE.fullmatch(header) if header else None
     if not found or not (found[1] or found[2]):
         return Whole()
     if not found[1]:
         last = _number(found[2])
-        return Span(start=max(0, size - last), end=size) if last and size else Outside()
+        return ByteRange(start=max(0, size - last), end=size) if last and size else Outside()
     start, end = _number(found[1]), _number(found[2]) + 1 if found[2] else size
     if found[2] and end <= start:
         return Whole()
-    return Span(start=start, end=min(end, size)) if start < size else Outside()
+    return ByteRange(start=start, end=min(end, size)) if start < size else Outside()
 
 
 def _number(digits: str) -> int:
@@ -135,7 +135,7 @@ def _headers(attachment: Attachment, seconds: int) -> dict[str, str]:
     }
 
 
-def _asked_for(request: Request, attachment: Attachment, tag: str) -> Wanted:
+def _asked_for(request: Request, attachment: Attachment, tag: str) -> RequestedRange:
     """The part that is asked for; all, where it was wanted of another version only."""
     condition = request.headers.get("if-range")
     if condition is not None and condition.strip() != tag:
@@ -143,7 +143,9 @@ def _asked_for(request: Request, attachment: Attachment, tag: str) -> Wanted:
     return wanted_range(request.headers.get("range"), attachment.size)
 
 
-async def _bytes(backend: Backend, attachment: Attachment, headers: Mapping[str, str], wanted: Wanted) -> Response:
+async def _bytes(
+    backend: Backend, attachment: Attachment, headers: Mapping[str, str], wanted: RequestedRange
+) -> Response:
     size = attachment.size
     match wanted:
         case Outside():
@@ -152,7 +154,7 @@ async def _bytes(backend: Backend, attachment: Attachment, headers: Mapping[str,
             return refused
         case Whole():
             start, end, status, more = 0, size, 200, {}
-        case Span(start=start, end=end):
+        case ByteRange(start=start, end=end):
             status, more = 206, {"content-range": f"bytes {start}-{end - 1}/{size}"}
     pieces = backend.files.read(attachment, start, end)
     # What keeps it from being read is told as long as nothing has been sent.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recto.agents.file_input import FileInput
-from recto.api.files.multipart import Form, FormLimits, Part
+from recto.api.files.multipart import FormLimits, FormPart, MultipartForm
 from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused, LimitReached, NotFound, TooLarge, WireError
 from recto.files.attachments import Attachments
@@ -69,14 +69,14 @@ class RefusedFile:
     code: str
 
 
-Entry: TypeAlias = Attachment | RefusedFile
+UploadedFile: TypeAlias = Attachment | RefusedFile
 
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
     """What became of the files of a form, in order. `is_whole` is False where it was not read to its end."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[UploadedFile]
     is_whole: bool
 
 
@@ -86,7 +86,7 @@ class UnderWay:
     def __init__(self) -> None:
         self._users: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
-        self._forms: set[Form] = set()
+        self._forms: set[MultipartForm] = set()
         self._is_stopped = False
         self._ended = asyncio.Event()
 
@@ -101,7 +101,7 @@ class UnderWay:
         return self._bytes.total()
 
     @contextmanager
-    def one_more(self, owner: str, rules: UploadRules, form: Form) -> Generator[None]:
+    def one_more(self, owner: str, rules: UploadRules, form: MultipartForm) -> Generator[None]:
         """Count one while it lasts. More than may be at once raise LimitReached."""
         if self._users[owner] >= rules.of_user or self.count >= rules.at_once:
             most = min(rules.of_user, rules.at_once)
@@ -169,16 +169,16 @@ class Intake:
     agent: str | None
     input_of: Callable[[str | None], FileInput]
 
-    async def take(self, form: Form) -> Taken:
+    async def take(self, form: MultipartForm) -> Taken:
         """Take what can be taken. Where the form cannot be read to its end, whoever's fault it is, nothing is kept."""
-        entries = list[Entry]()
+        entries = list[UploadedFile]()
         try:
             return await self._take_all(form, entries)
         except BaseException:
             await self._forget(entries)
             raise
 
-    async def _take_all(self, form: Form, entries: list[Entry]) -> Taken:
+    async def _take_all(self, form: MultipartForm, entries: list[UploadedFile]) -> Taken:
         agent, allowed = self.agent, self.input_of(self.agent)
         async with aclosing(form.parts()) as parts:
             async for part in parts:
@@ -193,7 +193,7 @@ class Intake:
             raise WireError(where="body", problem="holds no file; send each as a part with a filename")
         return Taken(entries=entries, is_whole=True)
 
-    async def _take_one(self, part: Part, name: str, allowed: FileInput, place: int) -> Entry:
+    async def _take_one(self, part: FormPart, name: str, allowed: FileInput, place: int) -> UploadedFile:
         if place >= self.rules.files:
             told = f"a form takes up to {self.rules.files} files; send this one in another"
             return RefusedFile(name=safe_name(name), error=told, code="too_many")
@@ -214,13 +214,13 @@ class Intake:
         limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
         return min(limits) + BEYOND_BYTES if limits else None
 
-    async def _forget(self, entries: Sequence[Entry]) -> None:
+    async def _forget(self, entries: Sequence[UploadedFile]) -> None:
         for entry in entries:
             if isinstance(entry, Attachment):
                 await _delete(self.files, entry)
 
 
-async def _reserved(part: Part, reserve: Callable[[int], int], room: int | None) -> AsyncGenerator[bytes]:
+async def _reserved(part: FormPart, reserve: Callable[[int], int], room: int | None) -> AsyncGenerator[bytes]:
     """The bytes of a file, as long as there is room for them beside all else that its owner sends at the time."""
     async for piece in part.pieces():
         # One that is too large by itself is refused as such by whoever takes it.
@@ -237,7 +237,7 @@ async def _delete(files: Attachments, attachment: Attachment) -> None:
         return
 
 
-async def _agent_in(part: Part, agent: str | None, *, has_files: bool) -> str | None:
+async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> str | None:
     """The agent a field names; other fields are passed over."""
     text = await part.text(TEXT_BYTES)
     if part.heading.name != AGENT:

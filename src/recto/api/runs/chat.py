@@ -38,7 +38,7 @@ EXAMPLE: Json = {"message": "Read my bazi: I was born on 1990-05-15 at 14:30 in 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class ChatMessage:
     """What the user says now, as words or as parts of AG-UI, and the field of the request it is in."""
 
     content: str | Sequence[Object]
@@ -91,9 +91,9 @@ async def chat(request: Request) -> Response:
         raise Refused(str(error), where=_as_sent(error.where, said)) from error
 
 
-def _said(asked: Object) -> Said:
+def _said(asked: Object) -> ChatMessage:
     """What the user says now."""
-    said = Said(content=_text(asked, "message", "message"), where="message")
+    said = ChatMessage(content=_text(asked, "message", "message"), where="message")
     if _is_empty(said.content) and (listed := asked.get("messages")) is not None:
         said = _last_of_user(as_list(listed, "messages")) or said
     if _is_empty(said.content):
@@ -101,7 +101,7 @@ def _said(asked: Object) -> Said:
     return said
 
 
-def _last_of_user(messages: Sequence[Json]) -> Said | None:
+def _last_of_user(messages: Sequence[Json]) -> ChatMessage | None:
     """What the last message of a user says. What stands before it is not looked at."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
@@ -112,11 +112,11 @@ def _last_of_user(messages: Sequence[Json]) -> Said | None:
     return None
 
 
-def _content(message: Object, where: str) -> Said:
+def _content(message: Object, where: str) -> ChatMessage:
     """What a message says: a string, or parts, as they are; whether they are good ones is asked of the run."""
     content = message.get("content")
     if content is None or isinstance(content, str):
-        return Said(content=content or "", where=where)
+        return ChatMessage(content=content or "", where=where)
     parts = [part for _, part in objects(content, where)]
     try:
         size = len(dump(parts))
@@ -124,7 +124,7 @@ def _content(message: Object, where: str) -> Said:
         raise WireError(where=where, problem=TOO_DEEP) from error
     if size > MAX_BYTES:
         raise TooLarge(LONG_MESSAGE)
-    return Said(content=parts, where=where)
+    return ChatMessage(content=parts, where=where)
 
 
 def _is_empty(content: str | Sequence[Object]) -> bool:
@@ -133,7 +133,7 @@ def _is_empty(content: str | Sequence[Object]) -> bool:
     return all(part.get("type") == "text" and not str(part.get("text") or "").strip() for part in content)
 
 
-def _as_sent(where: str, said: Said) -> str:
+def _as_sent(where: str, said: ChatMessage) -> str:
     """The name that a field of the run has in the request it was made of."""
     if where == "messages":
         return said.where

@@ -30,15 +30,15 @@ from recto.api.bodies import (
 )
 from recto.api.route import Route
 from recto.api.runs.admit_files import Attached, attach, signed_of
-from recto.api.runs.streams import Teller, stream, stream_again, stream_new, teller, wants_stream
+from recto.api.runs.streams import EventRenderer, stream, stream_again, stream_new, teller, wants_stream
 from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
 from recto.api.signed import signs, urls_of
 from recto.conversation.attachment import files_in
 from recto.conversation.events import RunFinished, RunStarted, encode_event
-from recto.conversation.input.input_rules import Wishes, wishes_of
+from recto.conversation.input.input_rules import RunOptions, run_options
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import load_object
-from recto.conversation.replay import EndedRun, Told, snapshot_events
+from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
 from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
@@ -65,7 +65,7 @@ async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: s
     """
     backend, owner = backend_of(request), user_of(request).name
     run_input = parse_input(body)
-    wishes = wishes_of(run_input.props)
+    wishes = run_options(run_input.props)
     digest, told = digest_of(body), teller(run_input.protocol, signs(backend))
     if any(files_in(run_input.messages)) and (again := await backend.store.again(owner, run_input.run, digest)):
         # It was taken before (P4): its files are not looked for, nor stored, once more.
@@ -93,7 +93,7 @@ async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: s
         raise
 
 
-def _known(backend: Backend, run: StoredRun, told: Teller, *, streams: bool) -> Response:
+def _known(backend: Backend, run: StoredRun, told: EventRenderer, *, streams: bool) -> Response:
     if not streams:
         return json_answer(admitted_row(run), 202)
     with _streaming(backend, run.owner) as held:
@@ -108,7 +108,7 @@ def _streaming(backend: Backend, owner: str) -> Generator[ExitStack]:
         yield held
 
 
-async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes, fallback: str) -> Agent:
+async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: RunOptions, fallback: str) -> Agent:
     """The agent that is to answer. Agents, skills and datasets must be there."""
     if wishes.timezone is not None:
         zone_of(wishes.timezone, "forwardedProps.timezone")
@@ -140,7 +140,7 @@ async def _check_thread(backend: Backend, owner: str, run_input: RunInput) -> No
         await backend.store.get_thread(owner, thread)
 
 
-async def _check_datasets(backend: Backend, owner: str, wishes: Wishes) -> None:
+async def _check_datasets(backend: Backend, owner: str, wishes: RunOptions) -> None:
     """A dataset that is not there and one that is not for this user are told alike (F10)."""
     named = tuple(id.lower() for id in wishes.datasets)
     usable = {one.id for one in await backend.store.usable_datasets(owner, named)} if named else ()
@@ -150,7 +150,7 @@ async def _check_datasets(backend: Backend, owner: str, wishes: Wishes) -> None:
             raise WireError(where=f"forwardedProps.datasets[{place}]", problem=problem)
 
 
-async def _stream_run(backend: Backend, admission: Admission, told: Teller) -> Response:
+async def _stream_run(backend: Backend, admission: Admission, told: EventRenderer) -> Response:
     with _streaming(backend, admission.owner) as held:
         listener = held.enter_context(backend.hub.listening(admission.id))
         admitted = await backend.admit(admission)
@@ -197,7 +197,7 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
         usage=usage,
     )
     log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    told = Told(
+    told = ReplayedEvents(
         url_of=urls_of(backend, refs),
         refs=refs,
         own_tools=backend.tool_names.get(run.agent, frozenset()),
@@ -225,7 +225,7 @@ async def find_run(request: Request, id: str) -> StoredRun:
     return await backend_of(request).store.find_run(user_of(request).name, id)
 
 
-def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: Wishes, attached: Attached) -> Admission:
+def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: RunOptions, attached: Attached) -> Admission:
     response_id = backend.new_id()
     return Admission(
         id=backend.new_id(),
@@ -287,17 +287,17 @@ ROUTES = (
 SHOWN = 64
 
 
-def needs_active(wishes: Wishes) -> bool:
+def needs_active(wishes: RunOptions) -> bool:
     """Whether it matters which skill the thread is in."""
     return wishes.scenario is not None and wishes.skill is None
 
 
-def has_skill_wishes(wishes: Wishes) -> bool:
+def has_skill_wishes(wishes: RunOptions) -> bool:
     """Whether anything is wished that only the agent knows to be there."""
     return wishes.skill not in (None, CORE) or wishes.scenario is not None or wishes.voice_mode is not None
 
 
-def check_skill_wishes(agent: Agent, wishes: Wishes, active: str | None) -> None:
+def check_skill_wishes(agent: Agent, wishes: RunOptions, active: str | None) -> None:
     """Refuse a skill, a scenario or a voice that the agent does not have. Who has no voices is asked for none.
 
     A scenario is one of the skill that is asked for, or of the `active` one.

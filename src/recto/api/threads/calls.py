@@ -14,14 +14,14 @@ from recto.api.backend import backend_of, json_answer, user_of
 from recto.api.route import Route
 from recto.api.runs.routes import RUNS, RunId, find_run
 from recto.api.threads.thread_shapes import CALL_EXAMPLE, CALLS_EXAMPLE, CallAnswer, CallsShape
-from recto.conversation.history import told_time
+from recto.conversation.history import time_text
 from recto.conversation.json import Json, load, load_object
 from recto.errors import Conflict
 from recto.store.runs.calls import CallSeen, CallSummary
 
 CALLS = f"{RUNS}/{{id}}/calls"
 FAILED = "The call gave no whole reply. Operators of this server see why."
-Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="The number of the call in its run, from 1.")]
+CallNumber = Annotated[int, Path(ge=1, le=2**31 - 1, description="The number of the call in its run, from 1.")]
 
 
 async def list_calls(request: Request, id: RunId) -> Response:
@@ -39,7 +39,7 @@ async def list_calls(request: Request, id: RunId) -> Response:
 async def get_call(
     request: Request,
     id: RunId,
-    n: Number,
+    n: CallNumber,
     raw: Annotated[bool, Query(description="The body alone, byte for byte as it was sent.")] = False,
 ) -> Response:
     """A model call: the page as it was sent, its manifest, and whether both are still what was written."""
@@ -64,9 +64,9 @@ def call_row(call: CallSummary, *, full: bool) -> Mapping[str, Json]:
         "n": call.number,
         "purpose": call.purpose,
         "model": call.model,
-        "started": told_time(call.started),
-        "firstToken": told_time(call.first_token) if call.first_token else None,
-        "ended": told_time(call.ended) if call.ended else None,
+        "started": time_text(call.started),
+        "firstToken": time_text(call.first_token) if call.first_token else None,
+        "ended": time_text(call.ended) if call.ended else None,
         "finish": call.finish,
         "usage": load_object(call.usage) if call.usage else None,
         "price": call.price,

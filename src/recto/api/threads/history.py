@@ -23,7 +23,7 @@ from recto.conversation.messages import File, UserMessage
 from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
 from recto.errors import Refused, WireError
 from recto.store.runs.queued import Queued
-from recto.store.threads.history import HistoryDay, HistoryWish
+from recto.store.threads.history import HistoryDay, HistoryQuery
 
 HISTORY = "/api/v1/agent/history"
 SCOPE = "history_day"
@@ -40,7 +40,7 @@ async def get_history(
     if thread is not None and not UUID.fullmatch(thread):
         raise Refused(NO_UUID, where="threadId")
     backend, owner = backend_of(request), user_of(request).name
-    wish = HistoryWish(
+    wish = HistoryQuery(
         thread=thread.lower() if thread else None,
         before=_day(before) if before is not None else None,
         zone=zone_of(tz, "tz") if tz is not None else UTC,

@@ -29,35 +29,37 @@ from recto.api.threads.thread_shapes import (
 )
 from recto.conversation.attachment import FileRef
 from recto.conversation.events import RunFinished, RunStarted, encode_event
-from recto.conversation.history import told_time
+from recto.conversation.history import time_text
 from recto.conversation.input.input_rules import UUID
 from recto.conversation.input.take_input import pending_calls
 from recto.conversation.json import Json, load_object
 from recto.conversation.log import View
 from recto.conversation.messages import AssistantMessage
-from recto.conversation.replay import Told
+from recto.conversation.replay import ReplayedEvents
 from recto.conversation.title import given_title
 from recto.errors import NotFound, WireError
 from recto.store.ports import StoredEvent
-from recto.store.threads.forks import ForkWish
-from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsWish
+from recto.store.threads.forks import ForkOptions
+from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsQuery
 from recto.tools.workspace.workspaces import drop_workspace
 
 THREADS = "/api/v1/agent/threads"
 LONGEST_SEARCH = 200
 ThreadId = Annotated[str, Path(description="The thread's id, a UUID.")]
 Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
-Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
-Search = Annotated[
+PageLimit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
+TitleSearch = Annotated[
     str | None, Query(max_length=LONGEST_SEARCH, description="Only threads with this in their title, in any case.")
 ]
 
 
-async def list_threads(request: Request, cursor: Cursor = None, limit: Limit = 50, search: Search = None) -> Response:
+async def list_threads(
+    request: Request, cursor: Cursor = None, limit: PageLimit = 50, search: TitleSearch = None
+) -> Response:
     """Your threads, newest activity first."""
     if search and NUL in search:
         raise WireError(where="search", problem="holds the character U+0000, which no title has; take it out")
-    wish = ThreadsWish(cursor=cursor, limit=limit, search=search)
+    wish = ThreadsQuery(cursor=cursor, limit=limit, search=search)
     found = await backend_of(request).store.list_threads(user_of(request).name, wish)
     return json_answer({"threads": [thread_row(thread) for thread in found.threads], "next": found.next})
 
@@ -93,7 +95,7 @@ async def fork_thread(request: Request, id: ThreadId) -> Response:
         raise WireError(where="before", problem="must be the id of a user message")
     if before is not None and NUL in before:
         raise NotFound(what="user message", id=before)
-    wish = ForkWish(
+    wish = ForkOptions(
         thread=thread_id(id),
         id=backend.new_id(),
         now=backend.clock(),
@@ -103,7 +105,7 @@ async def fork_thread(request: Request, id: ThreadId) -> Response:
     return await _answer(backend, await backend.store.fork(user_of(request).name, wish), 201)
 
 
-async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = None, limit: Limit = 50) -> Response:
+async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
     """The runs of a thread, newest first; the one at work is marked."""
     store = backend_of(request).store
     found = await store.runs_of_thread(user_of(request).name, thread_id(id), cursor, limit)
@@ -126,8 +128,8 @@ def thread_row(thread: StoredThread) -> Mapping[str, Json]:
         "agent": thread.agent,
         "skill": thread.skill,
         "scenario": thread.scenario,
-        "created": told_time(thread.created),
-        "updated": told_time(thread.updated),
+        "created": time_text(thread.created),
+        "updated": time_text(thread.updated),
         "activeRun": thread.active,
     }
 
@@ -159,9 +161,9 @@ async def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRe
     end = _expiry(backend, thread, seen)
     if end is not None and backend.clock() > end:
         return ()
-    told = told_time(end) if end is not None else None
+    told = time_text(end) if end is not None else None
     # As the client's tools get them in events: with urls in the place of file ids (F8).
-    files = Told(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
+    files = ReplayedEvents(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
     return [
         {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": told}
         for call in pending_calls(seen, own)

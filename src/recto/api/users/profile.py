@@ -18,7 +18,7 @@ from recto.api.bodies import NUL, NUL_ESCAPE, read_body
 from recto.api.problems import problem
 from recto.api.route import Route
 from recto.api.shapes import TIME
-from recto.conversation.history import told_time
+from recto.conversation.history import time_text
 from recto.conversation.json import Json, load
 from recto.errors import ToolError, WireError
 from recto.store.users.profiles import ProfileChange, StoredProfile
@@ -86,20 +86,20 @@ HAS_NUL = "{text!r} holds the character U+0000, which cannot be stored; take it 
 TOO_BIG = "the whole number {number} has more than 64 bits and would be kept as another; send it as a string"
 SKILL_DATA = "skill_data"
 NOT_YOURS = "Only an operator of this server may give users a tier. Operators are named in RECTO_OPERATORS."
-AgentName = Annotated[
+SchemaAgent = Annotated[
     str | None, Query(description="Whose schema a change keeps; by default, of who answers on /chat.")
 ]
 UserName = Annotated[str, Path(description="The user's name.")]
 
 
-async def get_profile(request: Request, agent: AgentName = None) -> Response:
+async def get_profile(request: Request, agent: SchemaAgent = None) -> Response:
     """What is kept of you: your profile, what skills keep, your tier."""
     backend = backend_of(request)
     _check_agent(backend, agent)
     return json_answer(_row(await backend.store.whole_profile(user_of(request).name)))
 
 
-async def change_profile(request: Request, agent: AgentName = None) -> Response:
+async def change_profile(request: Request, agent: SchemaAgent = None) -> Response:
     """Change your profile by a merge patch (RFC 7396); `skill_data` changes, or forgets, what skills keep of you."""
     backend = backend_of(request)
     _check_agent(backend, agent)
@@ -178,7 +178,7 @@ def _row(profile: StoredProfile) -> Json:
         "tier": profile.tier,
         "profile": profile.fields,
         "skillData": profile.skill_data,
-        "updated": told_time(profile.updated) if profile.updated else None,
+        "updated": time_text(profile.updated) if profile.updated else None,
     }
 
 

@@ -16,7 +16,7 @@ from recto.page.fold.paths import Project
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class FoldOptions:
     """What the command line asks for; None and empty say nothing."""
 
     root: str | None = None
@@ -37,7 +37,7 @@ def settings_of(session: Session) -> FoldSettings:
     return FoldSettings(reads=reads, terminal=terminal, project=Project(root=session.root))
 
 
-def with_wishes(settings: FoldSettings, wishes: Wishes, session: Session) -> FoldSettings:
+def with_options(settings: FoldSettings, wishes: FoldOptions, session: Session) -> FoldSettings:
     """The settings with those of the command line over them."""
     terminal, search, project = settings.terminal, settings.search, settings.project
     if wishes.terminal_tools:
@@ -50,7 +50,7 @@ def with_wishes(settings: FoldSettings, wishes: Wishes, session: Session) -> Fol
     return FoldSettings(reads=_reads(settings.reads, wishes), terminal=terminal, search=search, project=project)
 
 
-def _reads(rule: ReadRule | None, wishes: Wishes) -> ReadRule | None:
+def _reads(rule: ReadRule | None, wishes: FoldOptions) -> ReadRule | None:
     if not wishes.read_tools and not wishes.path_args and wishes.keep is None:
         return rule
     rule = rule or ReadRule()

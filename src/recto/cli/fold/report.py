@@ -29,7 +29,7 @@ NOTHING = "Nothing to fold: no result is old enough to be stood for by a newer o
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ReportLine:
     """Folds of one tool on one file, for one reason."""
 
     tool: str
@@ -76,7 +76,7 @@ def _first_lines(session: Session, manifest: Manifest) -> str:
     )
 
 
-def lines(receipts: Sequence[Receipt]) -> Iterator[Line]:
+def lines(receipts: Sequence[Receipt]) -> Iterator[ReportLine]:
     """Folds by tool and file, the one that saved most first within a tool."""
     ordered = sorted(receipts, key=_subject)
     found = [_line(subject, list(group)) for subject, group in groupby(ordered, key=_subject)]
@@ -87,9 +87,9 @@ def _subject(receipt: Receipt) -> tuple[str, str, str]:
     return receipt.tool, ", ".join(receipt.paths), receipt.rule
 
 
-def _line(subject: tuple[str, str, str], receipts: Sequence[Receipt]) -> Line:
+def _line(subject: tuple[str, str, str], receipts: Sequence[Receipt]) -> ReportLine:
     tool, file, rule = subject
-    return Line(
+    return ReportLine(
         tool=tool,
         file=file or "-",
         why=f"{rule}: {WHY[rule]}",

@@ -33,7 +33,7 @@ MULTITASK: tuple[Multitask, ...] = ("enqueue", "reject", "interrupt")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class RunOptions:
     """What of `forwardedProps` we know (P1). None where nothing was said."""
 
     agent: str | None = None
@@ -133,13 +133,13 @@ def _block_with_stand_ins(block: Json) -> Json:
     return {**block, **filled}
 
 
-def wishes_of(props: Mapping[str, Json]) -> Wishes:
+def run_options(props: Mapping[str, Json]) -> RunOptions:
     """What `forwardedProps` ask for. A value that means nothing is a WireError; names we do not know are the tools'."""
     multitask = _word(props, "multitask") or MULTITASK[0]
     if multitask not in MULTITASK:
         problem = f"is {multitask[:64]!r}; it is one of {', '.join(MULTITASK)}"
         raise WireError(where="forwardedProps.multitask", problem=problem)
-    return Wishes(
+    return RunOptions(
         agent=_word(props, "agent"),
         skill=_word(props, "skill"),
         scenario=_word(props, "scenario"),

@@ -43,7 +43,7 @@ class Entering:
     patience: timedelta | None = None
 
 
-def enter(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> tuple[Entry, ...]:
+def take_input(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> tuple[Entry, ...]:
     """The entries to append. A client's copies of what others said are never taken.
 
     The user message of the current turn, sent again as it was, goes on with that turn until that is answered; any other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recto.conversation.events import Event, UiTold
+from recto.conversation.events import Event, UiUpdate
 from recto.conversation.json import Json, load_object, parts_of
 from recto.conversation.ui.compile_ui import DEFAULT_LOCALE, compile_ui
 
@@ -50,7 +50,7 @@ def _is_empty(hints: Json) -> bool:
 def ui_events(message_id: str, content: Json, locale: str) -> tuple[Event, ...]:
     """What readers hear right after a result or an answer: its schema, if it has one."""
     schema = ui_of(content, locale)
-    return (UiTold(message=message_id, schema=schema),) if schema else ()
+    return (UiUpdate(message=message_id, schema=schema),) if schema else ()
 
 
 def _words(content: Json) -> str:

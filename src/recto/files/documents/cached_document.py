@@ -14,7 +14,7 @@ from recto.conversation.document import Element, Excerpt, Extent, Selection, ele
 from recto.errors import FileRefused, StorageDown
 from recto.files.documents.document_files import KeptFiles
 from recto.files.documents.document_index import MARK_BYTES, Batch, Index, Lengths, Reach
-from recto.files.parsing.ports import Found, Opened
+from recto.files.parsing.ports import FoundElements, Opened
 
 _SLICE_CHARACTERS = MARK_BYTES // 4
 
@@ -266,7 +266,7 @@ class KeptDocument:
         self._is_open = True
         await self._grow(replace(self._extent, unit=opened.unit, page_count=opened.page_count))
 
-    async def add(self, found: Found) -> None:
+    async def add(self, found: FoundElements) -> None:
         """Write down more of it; then readers have it. `files` are there by now."""
         if found.elements and self.files is not None:
             files, lengths, page = self.files, self._index.lengths, self._index.last_page
@@ -283,7 +283,7 @@ class KeptDocument:
         # Of a file that was deleted nothing may be shown any more, whatever came.
         if isinstance(failure, FileRefused) and failure.code != GONE and self.found_any:
             try:
-                await self.add(Found(elements=(Element(kind="note", text=REST_UNREAD.format(reason=failure)),)))
+                await self.add(FoundElements(elements=(Element(kind="note", text=REST_UNREAD.format(reason=failure)),)))
             except OSError as error:
                 why = error
             else:

@@ -17,7 +17,7 @@ from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused
 from recto.files.documents.cached_document import KeptDocument, to_the_end
 from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
-from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
 from recto.files.types.file_type import format_of
 
 LOGGER = logging.getLogger("recto.files")
@@ -32,7 +32,7 @@ AT_ONCE = 500
 TOUCHED_AFTER = timedelta(hours=1)
 
 
-Known: TypeAlias = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
+KnownBlobs: TypeAlias = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
 
 
 class Parsing(Protocol):
@@ -130,7 +130,7 @@ class Documents:
         finally:
             self._forgetting -= Counter(wanted)
 
-    async def clean(self, known: Known | None = None) -> int:
+    async def clean(self, known: KnownBlobs | None = None) -> int:
         """Remove what is too old or too much, what other versions of the parser made, and what killed processes left.
 
         `known` tells which blobs there still are: another server may have deleted some. Says how many it were.
@@ -150,7 +150,7 @@ class Documents:
         )
         return len(lost) + await asyncio.to_thread(clean)
 
-    async def _lost(self, known: Known) -> list[str]:
+    async def _lost(self, known: KnownBlobs) -> list[str]:
         blobs = await asyncio.to_thread(self._folder.blobs)
         parts = [blobs[start : start + AT_ONCE] for start in range(0, len(blobs), AT_ONCE)]
         return [blob for part in parts for there in [await known(part)] for blob in part if blob not in there]
@@ -186,7 +186,7 @@ class Documents:
     async def _make(
         self, key: DocumentKey, document: KeptDocument, name: str, pieces: Pieces, *, is_anew: bool
     ) -> None:
-        source = Source(pieces)
+        source = DocumentBytes(pieces)
         try:
             if is_anew or not await self._find(key, document):
                 await self._parse(key, document, name, source)
@@ -211,7 +211,7 @@ class Documents:
         await document.take(*found)
         return True
 
-    async def _parse(self, key: DocumentKey, document: KeptDocument, name: str, source: Source) -> None:
+    async def _parse(self, key: DocumentKey, document: KeptDocument, name: str, source: DocumentBytes) -> None:
         settings = self._settings
         task = Task(format=key.format, name=name, limits=settings.limits, ocr=settings.ocr)
         async with (
@@ -222,11 +222,11 @@ class Documents:
                 match frame:
                     case Opened():
                         await document.open(frame, self._folder.begin)
-                    case Found():
+                    case FoundElements():
                         await document.add(frame)
                     case Failed(code=code, reason=reason):
                         raise FileRefused(reason, code=code)
-                    case Ended():
+                    case DocumentEnd():
                         return await document.end()
         raise FileRefused(CUT_OFF, code="cut_off")
 
@@ -299,7 +299,7 @@ def _remove_staged(document: KeptDocument) -> None:
 Pieces: TypeAlias = Callable[[], AsyncIterable[bytes]]
 
 
-class Source:
+class DocumentBytes:
     """The bytes of a document, and what went wrong with them: that is no fault of the document."""
 
     def __init__(self, make: Pieces) -> None:

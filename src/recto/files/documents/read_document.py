@@ -17,7 +17,7 @@ from recto.conversation.document import Element, Extent, Unit, text_of
 from recto.errors import FileRefused
 from recto.files.documents.cached_document import REST_UNREAD
 from recto.files.documents.document_cache import CUT_OFF, Parsing
-from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
 from recto.files.types.file_type import HEAD_BYTES, format_of, type_of
 from recto.files.types.names import safe_name
 
@@ -139,14 +139,14 @@ class _Collected:
                 case Opened():
                     self._opened = frame
                     self._tell(self._extent(0))
-                case Found():
+                case FoundElements():
                     self._elements += frame.elements
                     self._tell(self._extent(frame.pages))
                     if self._last_page is not None and self._opened.unit and frame.pages >= self._last_page:
                         return
                 case Failed(code=code, reason=reason):
                     raise FileRefused(reason, code=code)
-                case Ended():
+                case DocumentEnd():
                     return
         raise FileRefused(CUT_OFF, code="cut_off")
 

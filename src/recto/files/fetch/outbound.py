@@ -33,7 +33,7 @@ OK, REDIRECTS = 200, frozenset({301, 302, 303, 307, 308})
 RETRY_SECONDS = 1.0
 UPLOAD = "download it yourself and upload it"
 # Family, kind, protocol, name and address, as the system's resolver writes them.
-Place: TypeAlias = tuple[int, int, int, str, tuple[object, ...]]
+SocketAddress: TypeAlias = tuple[int, int, int, str, tuple[object, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class _Door(AbstractResolver):
     async def close(self) -> None:
         """Nothing is kept open; what was given is its giver's to close."""
 
-    def open_socket(self, place: Place) -> socket.socket:
+    def open_socket(self, place: SocketAddress) -> socket.socket:
         """A socket that will be connected to this place next."""
         family, kind, protocol, _, address = place
         self._check(str(address[0]), str(address[0]))

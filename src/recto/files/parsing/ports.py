@@ -51,7 +51,7 @@ class Opened:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundElements:
     """More of it, in order. `pages` is how many are done with this. With `scans`, what comes next is read by OCR."""
 
     elements: tuple[Element, ...] = ()
@@ -68,9 +68,9 @@ class Failed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class DocumentEnd:
     """It is read to its end."""
 
 
 # `Opened` first, then any number of `Found`, then `Ended` or `Failed`. Without `Opened` only `Failed` may come.
-Frame: TypeAlias = Opened | Found | Failed | Ended
+Frame: TypeAlias = Opened | FoundElements | Failed | DocumentEnd

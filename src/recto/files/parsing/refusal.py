@@ -21,7 +21,7 @@ NOT_TEXT = Failed(
 )
 
 
-class Unreadable(Exception):
+class UnreadableDocument(Exception):
     """A document that cannot be read, or not on from here."""
 
     def __init__(self, failed: Failed) -> None:

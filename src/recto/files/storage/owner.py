@@ -31,7 +31,7 @@ ELSEWHERE = (
     "again"
 )
 
-Found = Literal["nothing", "ours", "others"]
+StorageOwner = Literal["nothing", "ours", "others"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ async def _note(storage: LabelledStorage, database: PairedDatabase, label: Label
     await database.take_note(NOTE, _text(label))
 
 
-async def _look(storage: LabelledStorage, database: PairedDatabase) -> Found:
+async def _look(storage: LabelledStorage, database: PairedDatabase) -> StorageOwner:
     """Whose blobs are in the storage: one that the database knows makes all of them ours."""
     is_empty = True
     async with aclosing(storage.list_all()) as listing:

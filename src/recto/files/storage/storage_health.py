@@ -13,7 +13,7 @@ HOLDS_SECONDS = 10.0
 WAIT_SECONDS = 5.0
 
 
-class Pulse:
+class StorageHealth:
     """Asks a storage once for all who want to know at the same time."""
 
     def __init__(

@@ -13,7 +13,7 @@ from recto.conversation.messages import FileKind
 from recto.errors import FileRefused
 from recto.files.encoding.decode import MARKS, chinese_utf16
 from recto.files.types.names import ending_of
-from recto.files.types.signatures import PDF_WITHIN, RTF, SVG, Family, Seen, look
+from recto.files.types.signatures import PDF_WITHIN, RTF, SVG, Family, Signature, look
 
 HEAD_BYTES = 2**16
 UNKNOWN = "application/octet-stream"
@@ -141,7 +141,7 @@ def ending_for(mime_type: str | None) -> str:
     return f".{ending}" if ending else ""
 
 
-def _by_bytes(head: bytes, seen: Seen | None, declared: str | None) -> FileType:
+def _by_bytes(head: bytes, seen: Signature | None, declared: str | None) -> FileType:
     if seen:
         return FileType(kind=seen.kinds[0], mime_type=seen.mime_type)
     if is_svg(head):
@@ -153,7 +153,7 @@ def _by_bytes(head: bytes, seen: Seen | None, declared: str | None) -> FileType:
     return FileType(kind="document", mime_type=told if is_told else PLAIN)
 
 
-def _document(head: bytes, seen: Seen | None, ending: str) -> FileType:
+def _document(head: bytes, seen: Signature | None, ending: str) -> FileType:
     families = _CONTAINERS.get(ending)
     if families is None or (ending in _OFTEN_TEXT and seen is None):
         fits = seen in (None, RTF) and is_text(head)
@@ -166,7 +166,7 @@ def _document(head: bytes, seen: Seen | None, ending: str) -> FileType:
     return FileType(kind="document", mime_type=DOCUMENTS.get(ending, PLAIN))
 
 
-def _media(head: bytes, seen: Seen | None, kind: FileKind, ending: str) -> FileType:
+def _media(head: bytes, seen: Signature | None, kind: FileKind, ending: str) -> FileType:
     found = seen or (SVG if kind == "image" and is_svg(head) else None)
     if found is None or kind not in found.kinds:
         raise _mismatch(head, seen, ending)
@@ -174,7 +174,7 @@ def _media(head: bytes, seen: Seen | None, kind: FileKind, ending: str) -> FileT
     return FileType(kind=kind, mime_type=other.get(found.mime_type, found.mime_type))
 
 
-def _mismatch(head: bytes, seen: Seen | None, ending: str) -> FileRefused:
+def _mismatch(head: bytes, seen: Signature | None, ending: str) -> FileRefused:
     found = seen.word if seen else "text" if is_text(head) else "something unknown"
     reason = f"its name ends in .{ending}, but its bytes are {found}; send it under the name it should have"
     return FileRefused(reason, code="mismatch")

@@ -14,7 +14,7 @@ PDF_WITHIN = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class Signature:
     """What bytes are: a word for people, their type, and the kinds a file of them may be, likeliest first."""
 
     word: str
@@ -23,32 +23,32 @@ class Seen:
     family: Family = "media"
 
 
-def _image(word: str, mime_type: str) -> Seen:
-    return Seen(word=word, mime_type=mime_type, kinds=("image",))
+def _image(word: str, mime_type: str) -> Signature:
+    return Signature(word=word, mime_type=mime_type, kinds=("image",))
 
 
-def _audio(word: str, mime_type: str) -> Seen:
-    return Seen(word=word, mime_type=mime_type, kinds=("audio",))
+def _audio(word: str, mime_type: str) -> Signature:
+    return Signature(word=word, mime_type=mime_type, kinds=("audio",))
 
 
-def _video(word: str, mime_type: str) -> Seen:
-    return Seen(word=word, mime_type=mime_type, kinds=("video",))
+def _video(word: str, mime_type: str) -> Signature:
+    return Signature(word=word, mime_type=mime_type, kinds=("video",))
 
 
-def _either(word: str, mime_type: str, *kinds: FileKind) -> Seen:
+def _either(word: str, mime_type: str, *kinds: FileKind) -> Signature:
     """A container that holds sound, with or without pictures: its name decides which it is."""
-    return Seen(word=word, mime_type=mime_type, kinds=kinds)
+    return Signature(word=word, mime_type=mime_type, kinds=kinds)
 
 
-def _archive(word: str, mime_type: str) -> Seen:
-    return Seen(word=word, mime_type=mime_type, family="archive")
+def _archive(word: str, mime_type: str) -> Signature:
+    return Signature(word=word, mime_type=mime_type, family="archive")
 
 
-PROGRAM = Seen(word="a program", mime_type="application/octet-stream", family="program")
-PDF = Seen(word="a PDF", mime_type="application/pdf", family="pdf")
-ZIP = Seen(word="a zip archive", mime_type="application/zip", family="zip")
-OLE = Seen(word="an old Office file", mime_type="application/x-ole-storage", family="ole")
-RTF = Seen(word="rich text", mime_type="application/rtf", family="rtf")
+PROGRAM = Signature(word="a program", mime_type="application/octet-stream", family="program")
+PDF = Signature(word="a PDF", mime_type="application/pdf", family="pdf")
+ZIP = Signature(word="a zip archive", mime_type="application/zip", family="zip")
+OLE = Signature(word="an old Office file", mime_type="application/x-ole-storage", family="ole")
+RTF = Signature(word="rich text", mime_type="application/rtf", family="rtf")
 SVG = _image("an SVG image", "image/svg+xml")
 MP4 = _either("MP4", "video/mp4", "video", "audio")
 OGG = _either("Ogg sound", "audio/ogg", "audio", "video")
@@ -56,7 +56,7 @@ MP3 = _audio("MP3 sound", "audio/mpeg")
 QUICKTIME = _video("a QuickTime video", "video/quicktime")
 
 # Long enough to be nothing else. What is shorter is looked at more closely below.
-_BEGINNINGS: tuple[tuple[bytes, Seen], ...] = (
+_BEGINNINGS: tuple[tuple[bytes, Signature], ...] = (
     (b"\x89PNG\r\n\x1a\n", _image("a PNG image", "image/png")),
     (b"\xff\xd8\xff", _image("a JPEG image", "image/jpeg")),
     (b"GIF87a", _image("a GIF image", "image/gif")),
@@ -108,7 +108,7 @@ _BRANDS = {
     b"qt  ": QUICKTIME,
 }
 # Beginnings so short that a text might have them by chance; what follows makes them sure.
-_PATTERNS: tuple[tuple[re.Pattern[bytes], Seen], ...] = tuple(
+_PATTERNS: tuple[tuple[re.Pattern[bytes], Signature], ...] = tuple(
     (re.compile(pattern, re.DOTALL), seen)
     for pattern, seen in (
         (rb"\0...(?:moov|mdat|wide|pnot)", QUICKTIME),
@@ -124,7 +124,7 @@ _PATTERNS: tuple[tuple[re.Pattern[bytes], Seen], ...] = tuple(
 )
 
 
-def look(head: bytes) -> Seen | None:
+def look(head: bytes) -> Signature | None:
     """What a file is by its first bytes; None where they do not say: text, and what nobody here knows."""
     for start, seen in _BEGINNINGS:
         if head.startswith(start):
@@ -136,7 +136,7 @@ def look(head: bytes) -> Seen | None:
     return inner or (PDF if b"%PDF-" in head[:PDF_WITHIN] else None)
 
 
-def _in_boxes(head: bytes) -> Seen | None:
+def _in_boxes(head: bytes) -> Signature | None:
     if head[4:8] != b"ftyp":
         return None
     brand = head[8:12]
@@ -145,7 +145,7 @@ def _in_boxes(head: bytes) -> Seen | None:
     return _BRANDS.get(brand, MP4)
 
 
-def _in_matroska(head: bytes) -> Seen | None:
+def _in_matroska(head: bytes) -> Signature | None:
     if not head.startswith(b"\x1a\x45\xdf\xa3"):
         return None
     is_webm = b"webm" in head[:64]

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json
 from recto.models.demo.words import DemoReply, reply_to
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, ReplyEnd, TextDelta, Usage
 from recto.page.steps.fit import Target
 
 NAME = "demo"
@@ -46,7 +46,7 @@ class DemoModel:
             input=len(body.decode("utf-8", "replace")) // CHARACTERS_PER_TOKEN + 1,
             output=written // CHARACTERS_PER_TOKEN + 1,
         )
-        yield Ended(finish="tool_calls" if reply.calls else "stop", usage=usage)
+        yield ReplyEnd(finish="tool_calls" if reply.calls else "stop", usage=usage)
 
     async def aclose(self) -> None:
         """Nothing is held open."""

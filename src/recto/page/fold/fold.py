@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from recto.conversation.messages import Message, Text, ToolMessage, remember, remember_last
 from recto.page.draft import Draft
-from recto.page.fold.fold_settings import AgeRule, FoldSettings, Lens, ReadRule, lens_of
-from recto.page.fold.observations import BEFORE_ALL, LeftAlone, Sighting, find_sightings, parts_by_file
+from recto.page.fold.fold_settings import AgeRule, FoldKey, FoldSettings, ReadRule, fold_key
+from recto.page.fold.observations import BEFORE_ALL, LeftAlone, Observation, find_observations, parts_by_file
 from recto.page.manifest import Note, Recall, Receipt
 from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
 
 
-class Stale(NamedTuple):
+class StaleResult(NamedTuple):
     """Why a result is not needed: `n` is its number counted from the newest, `keep` stay, `newest` stands for it.
 
     `path` is the file it is not needed for; a command or a search has none.
@@ -30,17 +30,19 @@ class Stale(NamedTuple):
     newest: str
 
 
-def stale_reads(reads: Mapping[str, Sequence[Sighting]], lens: Lens) -> Iterator[tuple[Sighting, tuple[Stale, ...]]]:
+def stale_reads(
+    reads: Mapping[str, Sequence[Observation]], lens: FoldKey
+) -> Iterator[tuple[Observation, tuple[StaleResult, ...]]]:
     """Reads that newer reads stand for, each with the files for which they do (R2-R5)."""
     rule = lens.settings.reads
     if rule is None:
         return
-    stale: dict[int, tuple[Sighting, list[Stale]]] = {}
+    stale: dict[int, tuple[Observation, list[StaleResult]]] = {}
     for path, seen in reads.items():
         keep = rule.keep_for(_size(seen[-1].message, path, lens)) if rule.keep_by_size else rule.keep
         newest = label(seen[-1].message)
         for n, sighting in _beyond(seen, keep):
-            stale.setdefault(sighting.place, (sighting, []))[1].append(Stale(path, n, keep, newest))
+            stale.setdefault(sighting.place, (sighting, []))[1].append(StaleResult(path, n, keep, newest))
     for sighting, files in stale.values():
         # R5: a batch result in one piece goes only when no file needs it; one with a part for each file goes by parts.
         if len(files) == len(sighting.files) or sighting.by_part:
@@ -48,8 +50,8 @@ def stale_reads(reads: Mapping[str, Sequence[Sighting]], lens: Lens) -> Iterator
 
 
 def stale_results(
-    seen: Sequence[Sighting], rule: AgeRule | None, now: datetime
-) -> Iterator[tuple[Sighting, AgeRule, Stale]]:
+    seen: Sequence[Observation], rule: AgeRule | None, now: datetime
+) -> Iterator[tuple[Observation, AgeRule, StaleResult]]:
     """Commands or searches that are neither among the newest nor young (R8, R9)."""
     if rule is None or not seen:
         return
@@ -57,7 +59,7 @@ def stale_results(
     for n, sighting in _beyond(seen, rule.keep):
         # A result with no time before it in the log has no age: it may be new.
         if sighting.time is not BEFORE_ALL and now - sighting.time > rule.max_age:
-            yield sighting, rule, Stale(None, n, rule.keep, newest)
+            yield sighting, rule, StaleResult(None, n, rule.keep, newest)
 
 
 def label(message: ToolMessage) -> str:
@@ -65,12 +67,12 @@ def label(message: ToolMessage) -> str:
     return message.id or message.tool_call_id
 
 
-def _beyond(seen: Sequence[Sighting], keep: int) -> Iterator[tuple[int, Sighting]]:
+def _beyond(seen: Sequence[Observation], keep: int) -> Iterator[tuple[int, Observation]]:
     """All but the newest `keep`, numbered from the newest."""
     return enumerate(reversed(seen[: max(0, len(seen) - keep)]), start=keep + 1)
 
 
-def _size(message: ToolMessage, path: str, lens: Lens) -> int:
+def _size(message: ToolMessage, path: str, lens: FoldKey) -> int:
     indexes = remember(message, parts_by_file, lens).get(path)
     parts = message.parts if indexes is None else [message.parts[index] for index in indexes]
     return sum(len(part.text) for part in parts if isinstance(part, Text))
@@ -117,8 +119,8 @@ def fold(
     counter: TokenCounter = OFFLINE,
 ) -> Folded:
     """Fold a conversation as of `now` (the newest time in it, where none is given)."""
-    lens = lens_of(settings, counter)
-    seen = find_sightings(messages, lens)
+    lens = fold_key(settings, counter)
+    seen = find_observations(messages, lens)
     now = now or seen.newest
     shown = list(messages)
     notes: dict[int, Note] = {}
@@ -134,7 +136,9 @@ def fold(
     return Folded(draft=draft, left_alone=seen.left_alone)
 
 
-def _fold_read(message: ToolMessage, tool: str, files: tuple[Stale, ...], lens: Lens) -> tuple[ToolMessage, Note]:
+def _fold_read(
+    message: ToolMessage, tool: str, files: tuple[StaleResult, ...], lens: FoldKey
+) -> tuple[ToolMessage, Note]:
     placeholder = (lens.settings.reads or ReadRule()).placeholder
     if parts_by_file(message, lens):
         return _fold_parts(message, tool, files, placeholder, lens)
@@ -145,7 +149,9 @@ def _fold_read(message: ToolMessage, tool: str, files: tuple[Stale, ...], lens: 
     return _fold_whole(message, files, placeholder, _Why(tool, rule, reason), lens)
 
 
-def _fold_result(message: ToolMessage, tool: str, rule: AgeRule, stale: Stale, lens: Lens) -> tuple[ToolMessage, Note]:
+def _fold_result(
+    message: ToolMessage, tool: str, rule: AgeRule, stale: StaleResult, lens: FoldKey
+) -> tuple[ToolMessage, Note]:
     name = "R8" if rule is lens.settings.terminal else "R9"
     minutes = rule.max_age / timedelta(minutes=1)
     reason = STALE_RESULT.format(n=stale.n, keep=stale.keep, minutes=minutes)
@@ -153,7 +159,7 @@ def _fold_result(message: ToolMessage, tool: str, rule: AgeRule, stale: Stale, l
 
 
 def _fold_whole(
-    message: ToolMessage, files: tuple[Stale, ...], placeholder: str, why: _Why, lens: Lens
+    message: ToolMessage, files: tuple[StaleResult, ...], placeholder: str, why: _Why, lens: FoldKey
 ) -> tuple[ToolMessage, Note]:
     shown = remember(message, _placeheld, placeholder)
     tokens = tokens_of(message, lens.counter), tokens_of(shown, lens.counter)
@@ -173,7 +179,7 @@ def _placeheld(message: ToolMessage, placeholder: str) -> ToolMessage:
 
 
 def _fold_parts(
-    message: ToolMessage, tool: str, files: tuple[Stale, ...], placeholder: str, lens: Lens
+    message: ToolMessage, tool: str, files: tuple[StaleResult, ...], placeholder: str, lens: FoldKey
 ) -> tuple[ToolMessage, Note]:
     by_file = parts_by_file(message, lens)
     folded = {index: stale for stale in files for index in by_file[stale.path or ""]}
@@ -189,16 +195,16 @@ def _fold_parts(
     return replace(message, parts=tuple(parts)), _note(*receipts)
 
 
-def _count_part(_: ToolMessage, text: str, placeholder: str, lens: Lens) -> tuple[int, int]:
+def _count_part(_: ToolMessage, text: str, placeholder: str, lens: FoldKey) -> tuple[int, int]:
     before, after = lens.counter.count((text, placeholder))
     return before, after
 
 
-def _read_reason(stale: Stale) -> str:
+def _read_reason(stale: StaleResult) -> str:
     return STALE_READ.format(path=stale.path, n=stale.n, keep=stale.keep)
 
 
-def _receipt(message: ToolMessage, files: tuple[Stale, ...], why: _Why, tokens: tuple[int, int]) -> Receipt:
+def _receipt(message: ToolMessage, files: tuple[StaleResult, ...], why: _Why, tokens: tuple[int, int]) -> Receipt:
     return Receipt(
         rule=why.rule,
         message=label(message),

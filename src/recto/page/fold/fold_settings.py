@@ -70,7 +70,7 @@ class FoldSettings:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Lens:
+class FoldKey:
     """Settings and a counter as one thing that is cheap to look things up by; equal ones are the same one."""
 
     settings: FoldSettings
@@ -79,8 +79,8 @@ class Lens:
 
 
 @lru_cache(maxsize=64)
-def lens_of(settings: FoldSettings, counter: TokenCounter) -> Lens:
+def fold_key(settings: FoldSettings, counter: TokenCounter) -> FoldKey:
     """The lens for these settings and this counter."""
     rules = (settings.reads, settings.terminal, settings.search)
     tools = frozenset(tool for rule in rules if rule for tool in rule.tools)
-    return Lens(settings=settings, counter=counter, tools=tools)
+    return FoldKey(settings=settings, counter=counter, tools=tools)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from recto.conversation.json import Json, load_object
 from recto.conversation.memo import grow
 from recto.conversation.messages import Message, Text, ToolCall, ToolMessage, remember
-from recto.page.fold.fold_settings import AgeRule, Lens
+from recto.page.fold.fold_settings import AgeRule, FoldKey
 from recto.page.fold.paths import Project, normalise
 
 ERROR_PREFIX = "Error:"
@@ -86,7 +86,7 @@ NO_CALL = "no tool call before it has its id"
 NO_PATH = "the arguments of its call name no file"
 
 
-class Sighting(NamedTuple):
+class Observation(NamedTuple):
     """A tool result and the call it answers. Sorts from old to new: by time, then by place in the log (R7).
 
     `files` are those a read brought; `by_part` says that it brought each as a part of its own.
@@ -109,15 +109,15 @@ class LeftAlone(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sightings:
+class Observations:
     """Successful reads by file, commands and searches, each from old to new; and what could not be told.
 
     `newest` is the newest time in the conversation. `count`, `time` and `calls` are what a longer one goes on from.
     """
 
-    reads: Mapping[str, Sequence[Sighting]] = field(default_factory=dict[str, "list[Sighting]"])
-    commands: Sequence[Sighting] = ()
-    searches: Sequence[Sighting] = ()
+    reads: Mapping[str, Sequence[Observation]] = field(default_factory=dict[str, "list[Observation]"])
+    commands: Sequence[Observation] = ()
+    searches: Sequence[Observation] = ()
     left_alone: tuple[LeftAlone, ...] = ()
     newest: datetime = BEFORE_ALL
     count: int = 0
@@ -125,15 +125,15 @@ class Sightings:
     calls: Mapping[str, ToolCall] = field(default_factory=dict[str, ToolCall])
 
 
-def find_sightings(messages: Sequence[Message], lens: Lens) -> Sightings:
+def find_observations(messages: Sequence[Message], lens: FoldKey) -> Observations:
     """Every successful read, command and search of a conversation."""
     return grow(messages, _look_on, lens)
 
 
-def _look_on(known: Sightings | None, messages: Sequence[Message], lens: Lens) -> Sightings:
-    known = known or Sightings()
+def _look_on(known: Observations | None, messages: Sequence[Message], lens: FoldKey) -> Observations:
+    known = known or Observations()
     calls, time = dict(known.calls), known.time
-    new: list[Sighting] = []
+    new: list[Observation] = []
     left_alone = list(known.left_alone)
     for place, message in enumerate(messages, start=known.count):
         time = message.time or time
@@ -145,9 +145,9 @@ def _look_on(known: Sightings | None, messages: Sequence[Message], lens: Lens) -
             if call is None:
                 left_alone.append(LeftAlone(place, message, NO_CALL))
             elif call.name in lens.tools:
-                new.append(Sighting(time, place, call, message))
+                new.append(Observation(time, place, call, message))
     reads, unnamed = _sort_in_reads(known.reads, new, lens)
-    return Sightings(
+    return Observations(
         reads=reads,
         commands=_sort_in(known.commands, new, lens.settings.terminal, is_failed_command),
         searches=_sort_in(known.searches, new, lens.settings.search, is_failure),
@@ -160,17 +160,20 @@ def _look_on(known: Sightings | None, messages: Sequence[Message], lens: Lens) -
 
 
 def _sort_in(
-    known: Sequence[Sighting], new: Sequence[Sighting], rule: AgeRule | None, failed: Callable[[ToolMessage], bool]
-) -> Sequence[Sighting]:
+    known: Sequence[Observation],
+    new: Sequence[Observation],
+    rule: AgeRule | None,
+    failed: Callable[[ToolMessage], bool],
+) -> Sequence[Observation]:
     mine = [seen for seen in new if rule and seen.call.name in rule.tools and not remember(seen.message, failed)]
     return sorted((*known, *mine)) if mine else known
 
 
 def _sort_in_reads(
-    known: Mapping[str, Sequence[Sighting]], new: Sequence[Sighting], lens: Lens
-) -> tuple[Mapping[str, Sequence[Sighting]], list[LeftAlone]]:
+    known: Mapping[str, Sequence[Observation]], new: Sequence[Observation], lens: FoldKey
+) -> tuple[Mapping[str, Sequence[Observation]], list[LeftAlone]]:
     rule, reads, unnamed = lens.settings.reads, dict(known), list[LeftAlone]()
-    more: dict[str, list[Sighting]] = {}
+    more: dict[str, list[Observation]] = {}
     for sighting in new:
         if rule and sighting.call.name in rule.tools:
             files = files_read(sighting.message, sighting.call, lens)
@@ -179,7 +182,7 @@ def _sort_in_reads(
             if not files:
                 continue
             by_part = bool(remember(sighting.message, parts_by_file, lens))
-            told = Sighting(sighting.time, sighting.place, sighting.call, sighting.message, files, by_part)
+            told = Observation(sighting.time, sighting.place, sighting.call, sighting.message, files, by_part)
             for path in files:
                 more.setdefault(path, []).append(told)
     for path, found in more.items():
@@ -187,13 +190,13 @@ def _sort_in_reads(
     return reads, unnamed
 
 
-def read_paths_with(call: ToolCall, lens: Lens) -> tuple[str, ...]:
+def read_paths_with(call: ToolCall, lens: FoldKey) -> tuple[str, ...]:
     """The files a read call names, under the settings of the lens."""
     rule = lens.settings.reads
     return read_paths(call, rule.path_args, lens.settings.project) if rule else ()
 
 
-def files_read(message: ToolMessage, call: ToolCall, lens: Lens) -> tuple[str, ...] | None:
+def files_read(message: ToolMessage, call: ToolCall, lens: FoldKey) -> tuple[str, ...] | None:
     """The files a read result really brought: all its call names, or those its parts speak for; none on an error.
 
     None when the call names no file.
@@ -208,7 +211,7 @@ def files_read(message: ToolMessage, call: ToolCall, lens: Lens) -> tuple[str, .
     return paths
 
 
-def parts_by_file(message: ToolMessage, lens: Lens) -> Mapping[str, tuple[int, ...]]:
+def parts_by_file(message: ToolMessage, lens: FoldKey) -> Mapping[str, tuple[int, ...]]:
     """The parts of a batch result by the file each speaks for, without those that report an error (R5)."""
     found: dict[str, tuple[int, ...]] = {}
     for index, part in enumerate(message.parts):

@@ -21,7 +21,7 @@ from recto.conversation.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    error_told,
+    error_text,
     language,
 )
 from recto.errors import SettingsError
@@ -159,7 +159,7 @@ def _lines(message: Message) -> Iterator[str]:
             yield from (line for part in message.parts if not isinstance(part, File) for line in _part_lines(part))
             yield from _file_lines(message)
         case ToolMessage():
-            yield from filter(None, (error_told(message),))
+            yield from filter(None, (error_text(message),))
             yield from (line for part in message.parts for line in _part_lines(part))
         case AssistantMessage() | UserMessage():
             yield from (line for part in message.parts for line in _part_lines(part))

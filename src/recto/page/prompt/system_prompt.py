@@ -69,7 +69,7 @@ class Prompt(Remembering):
     why: str = ""
 
 
-class Change(NamedTuple):
+class PromptCut(NamedTuple):
     """What was left out of a prompt, or shortened, for its budget."""
 
     source: str
@@ -84,7 +84,7 @@ class SystemPrompt(Remembering):
     """A rendered prompt, what the budget took from it, and a line where it could not be kept."""
 
     text: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PromptCut, ...] = ()
     over: str | None = None
 
 
@@ -115,7 +115,9 @@ def render(prompt: Prompt, locale: str) -> str:
     return "\n\n".join(filter(None, (f"# {prompt.title}" if prompt.title else "", prompt.identity, *headed)))
 
 
-def _with_fewer_cases(prompt: Prompt, locale: str, budget: int, counter: TokenCounter) -> tuple[Prompt, list[Change]]:
+def _with_fewer_cases(
+    prompt: Prompt, locale: str, budget: int, counter: TokenCounter
+) -> tuple[Prompt, list[PromptCut]]:
     fits, fails = 0, len(prompt.cases)
     while fits < fails:
         middle = (fits + fails + 1) // 2
@@ -127,14 +129,14 @@ def _with_fewer_cases(prompt: Prompt, locale: str, budget: int, counter: TokenCo
     lost = prompt.cases[fits:][::-1]
     reason = BEST_FIRST.format(budget=budget)
     counts = counter.count([case.content for case in lost])
-    changes = [Change(f"case {case.id}", "dropped", n, 0, reason) for case, n in zip(lost, counts, strict=True)]
+    changes = [PromptCut(f"case {case.id}", "dropped", n, 0, reason) for case, n in zip(lost, counts, strict=True)]
     return replace(prompt, cases=prompt.cases[:fits]), changes
 
 
 def _with_shorter_data(
     prompt: Prompt, locale: str, budget: int, counter: TokenCounter
-) -> tuple[Prompt, Sequence[Change]]:
-    changes: list[Change] = []
+) -> tuple[Prompt, Sequence[PromptCut]]:
+    changes: list[PromptCut] = []
     for place in range(len(prompt.data) - 1, -1, -1):
         excess = _tokens(render(prompt, locale), counter) - budget
         if excess <= 0:
@@ -151,9 +153,9 @@ def _with_shorter_data(
     return prompt, changes
 
 
-def _shortened(datum: Datum, before: int, after: int, budget: int) -> Change:
+def _shortened(datum: Datum, before: int, after: int, budget: int) -> PromptCut:
     decision, reason = ("cut", SHORTENED) if after else ("dropped", NOTHING_LEFT)
-    return Change(f"data {datum.title}", decision, before, after, reason.format(budget=budget))
+    return PromptCut(f"data {datum.title}", decision, before, after, reason.format(budget=budget))
 
 
 def _tokens(text: str, counter: TokenCounter) -> int:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recto.conversation.messages import Message, Text, ToolMessage, error_told
+from recto.conversation.messages import Message, Text, ToolMessage, error_text
 from recto.page.draft import Draft, change_results
 from recto.page.manifest import Note
 
-TOLD = Note(decision="repaired", rule="P11", reason="the error of the tool put into its words, for the model to read")
+ERROR_ADDED = Note(
+    decision="repaired", rule="P11", reason="the error of the tool put into its words, for the model to read"
+)
 
 
-def tell_errors(messages: Sequence[Message]) -> Draft:
+def add_error_texts(messages: Sequence[Message]) -> Draft:
     """The conversation with the error of a result before what it says, where it does not say so itself."""
-    return change_results(messages, _with_error, TOLD)
+    return change_results(messages, _with_error, ERROR_ADDED)
 
 
 def _with_error(message: ToolMessage) -> ToolMessage:
-    told = error_told(message)
+    told = error_text(message)
     if told is None:
         return message
     match message.parts:

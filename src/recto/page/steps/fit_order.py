@@ -28,7 +28,7 @@ ID_RULES = {"openai": (re.compile(r".*", re.DOTALL), 40), "anthropic": (re.compi
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class ProviderOrder:
     """Whether a conversation is as the provider wants it so far, and what that depends on when it goes on."""
 
     good: bool = True
@@ -37,9 +37,9 @@ class Order:
     ids: frozenset[str] = frozenset()
 
 
-def is_in_order(known: Order | None, messages: Sequence[Message], wire: str) -> Order:
+def is_in_order(known: ProviderOrder | None, messages: Sequence[Message], wire: str) -> ProviderOrder:
     """Carry the look at order and ids on over more messages."""
-    order = known or Order()
+    order = known or ProviderOrder()
     good, has_user, has_talk = order.good, order.has_user, order.has_talk
     ids: list[str] = []
     for message in messages:
@@ -52,7 +52,7 @@ def is_in_order(known: Order | None, messages: Sequence[Message], wire: str) -> 
             ids += [call.id for call in message.tool_calls]
             good = good and not any(call.provider_id for call in message.tool_calls)
     good = good and _ids_are_good(ids, wire) and not (wire == "anthropic" and order.ids.intersection(ids))
-    return Order(good=good, has_user=has_user, has_talk=has_talk, ids=order.ids.union(ids))
+    return ProviderOrder(good=good, has_user=has_user, has_talk=has_talk, ids=order.ids.union(ids))
 
 
 def fit_order(messages: Sequence[Message], wire: str) -> Draft:

@@ -116,11 +116,11 @@ def _source_of(key: str, facts: Facts) -> Url | Data | None:
     return Url(url=url) if url else None
 
 
-Pictures: TypeAlias = tuple[File | None, ...] | None
+ShownPictures: TypeAlias = tuple[File | None, ...] | None
 
 
 def _reminded(
-    message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, pictures: Pictures
+    message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, pictures: ShownPictures
 ) -> UserMessage:
     """`pictures` are the images among the files, in order; None for a model that sees none."""
     told = reminder(
@@ -142,7 +142,7 @@ def _reminded(
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _notice(files: Sequence[InputFile], locale: Locale, pictures: Pictures) -> str:
+def _notice(files: Sequence[InputFile], locale: Locale, pictures: ShownPictures) -> str:
     """What the model has to know of images it is not shown (D2)."""
     unseen = _unseen(files, pictures)
     if not unseen:
@@ -150,7 +150,7 @@ def _notice(files: Sequence[InputFile], locale: Locale, pictures: Pictures) -> s
     return BLIND[locale] if pictures is None else UNSEEN[locale].format(ids=escape(", ".join(unseen)))
 
 
-def _unseen(files: Sequence[InputFile], pictures: Pictures) -> Sequence[str]:
+def _unseen(files: Sequence[InputFile], pictures: ShownPictures) -> Sequence[str]:
     """The ids of images that are not shown."""
     images = [one.id for one in files if one.kind == "image"]
     return images if pictures is None else [id for id, shown in zip(images, pictures, strict=True) if shown is None]

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from recto.store.statement import SQLITE
 
 Result = TypeVar("Result")
-Work: TypeAlias = Callable[[Connection], Result]
+Transaction: TypeAlias = Callable[[Connection], Result]
 
 
 class Database(Protocol):
@@ -26,12 +26,12 @@ class Database(Protocol):
         """Whether several servers may use it at once."""
         ...
 
-    async def write(self, work: Work[Result]) -> Result: ...
-    async def write_first(self, work: Work[Result]) -> Result:
+    async def write(self, work: Transaction[Result]) -> Result: ...
+    async def write_first(self, work: Transaction[Result]) -> Result:
         """As `write`, for what must not wait for long: it does not stand behind others."""
         ...
 
-    async def read(self, work: Work[Result]) -> Result: ...
+    async def read(self, work: Transaction[Result]) -> Result: ...
     async def close(self) -> None: ...
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, TimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from recto.errors import Conflict, StoreBusy, StoreDown
-from recto.store.database.database import Result, Work
+from recto.store.database.database import Result, Transaction
 
 # Classes of SQLSTATE: connection, read only, out of resources, shut down, system, internal.
 BROKEN = ("08", "25006", "53", "57", "58", "XX")
@@ -47,15 +47,15 @@ class PostgresDatabase:
         """Several servers may use it."""
         return True
 
-    async def write(self, work: Work[Result]) -> Result:
+    async def write(self, work: Transaction[Result]) -> Result:
         """Run work in a transaction; again, where it met another's and had to go."""
         return await self._write(self._engine, work)
 
-    async def write_first(self, work: Work[Result]) -> Result:
+    async def write_first(self, work: Transaction[Result]) -> Result:
         """Run work in a transaction, on a connection that nothing else has."""
         return await self._write(self._first, work)
 
-    async def _write(self, engine: AsyncEngine, work: Work[Result]) -> Result:
+    async def _write(self, engine: AsyncEngine, work: Transaction[Result]) -> Result:
         for _ in range(TRIES):
             try:
                 async with self._connected(engine) as connection, connection.begin():
@@ -68,7 +68,7 @@ class PostgresDatabase:
             return result
         raise StoreBusy(waiting=self._connections)
 
-    async def read(self, work: Work[Result]) -> Result:
+    async def read(self, work: Transaction[Result]) -> Result:
         """Run work on a connection."""
         async with self._connected(self._engine) as connection:
             return await connection.run_sync(work)

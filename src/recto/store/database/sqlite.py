@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from recto.errors import Conflict, RectoError, SettingsError, StoreBusy, StoreDown
-from recto.store.database.database import Result, Work
+from recto.store.database.database import Result, Transaction
 
 NAME = "backup"
 
@@ -62,7 +62,7 @@ class SqliteSettings:
 class _Item(Generic[Result]):
     """A write that waits, and whom to tell."""
 
-    def __init__(self, work: Work[Result], future: asyncio.Future[Result]) -> None:
+    def __init__(self, work: Transaction[Result], future: asyncio.Future[Result]) -> None:
         self.work = work
         self.future = future
         self.result: Result | None = None
@@ -121,7 +121,7 @@ class SqliteDatabase:
         """It is one process's own."""
         return False
 
-    async def write(self, work: Work[Result]) -> Result:
+    async def write(self, work: Transaction[Result]) -> Result:
         """Run work in the next group. Returns once it is committed."""
         item = _Item(work, self._loop.create_future())
         try:
@@ -132,17 +132,17 @@ class SqliteDatabase:
             self._refuse_waiting(self._stopped)
         return await item.future
 
-    async def write_first(self, work: Work[Result]) -> Result:
+    async def write_first(self, work: Transaction[Result]) -> Result:
         """Run work in the next group: so many go into each that nothing waits for long."""
         return await self.write(work)
 
-    async def read(self, work: Work[Result]) -> Result:
+    async def read(self, work: Transaction[Result]) -> Result:
         """Run work on a reader's connection."""
         if self._is_closing:
             raise StoreDown(problem=CLOSED)
         return await self._loop.run_in_executor(self._readers, self._read, work)
 
-    def _read(self, work: Work[Result]) -> Result:
+    def _read(self, work: Transaction[Result]) -> Result:
         try:
             with self._engine.connect() as connection:
                 return work(connection)

@@ -33,7 +33,7 @@ class AttachmentList:
     next: str | None
 
 
-class Place(NamedTuple):
+class AttachmentCursor(NamedTuple):
     """How far a search has come among attachments, in the order they were made in."""
 
     created: int = 0
@@ -172,26 +172,28 @@ def _held(connection: Connection, ids: Sequence[str]) -> ColumnElement[bool]:
 
 
 async def delete_unused(
-    database: Database, before: datetime, limit: int, after: Place
-) -> tuple[int, tuple[str, ...], Place]:
+    database: Database, before: datetime, limit: int, after: AttachmentCursor
+) -> tuple[int, tuple[str, ...], AttachmentCursor]:
     """Delete attachments made before a time that no thread refers to, oldest first; looked for by a reader.
 
     Returns how many, the blobs nobody has any more, and where to go on: at the beginning, once all were looked at.
     """
     found = await database.read(partial(unused, before=before, limit=limit, after=after))
-    place = found[-1] if found and len(found) == limit else Place()
+    place = found[-1] if found and len(found) == limit else AttachmentCursor()
     ids = [one.id for one in found]
     count, blobs = await database.write(partial(delete_if_unused, ids=ids)) if ids else (0, ())
     return count, blobs, place
 
 
-def unused(connection: Connection, before: datetime, limit: int, after: Place) -> tuple[Place, ...]:
+def unused(
+    connection: Connection, before: datetime, limit: int, after: AttachmentCursor
+) -> tuple[AttachmentCursor, ...]:
     """Attachments behind a place, made before a time, that no thread refers to, oldest first."""
     columns = (ATTACHMENTS.c.created, ATTACHMENTS.c.id)
     behind = or_(ATTACHMENTS.c.created > after.created, ATTACHMENTS.c.id > after.id)
     old = and_(ATTACHMENTS.c.created < micros(before), ATTACHMENTS.c.created >= after.created)
     query = select(*columns).where(old, behind, ~_is_used()).order_by(*columns).limit(limit)
-    return tuple([Place(*row) for row in connection.execute(query)])
+    return tuple([AttachmentCursor(*row) for row in connection.execute(query)])
 
 
 def delete_if_unused(connection: Connection, ids: Sequence[str]) -> tuple[int, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Integer, bindparam, literal_column, select, t
 from recto.errors import Conflict, LimitReached
 from recto.store.ports import Admission, Claimant
 from recto.store.schema import IS_OPEN, RUNS, SPENDING
-from recto.store.statement import Statement, Values, param
+from recto.store.statement import Statement, StatementValues, param
 
 BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
 INTERRUPTED = "another run was started in its place"
@@ -91,7 +91,7 @@ def _until_tomorrow(now: datetime) -> float:
     return (midnight - now).total_seconds()
 
 
-def _count(connection: Connection, statement: Statement, values: Values) -> int:
+def _count(connection: Connection, statement: Statement, values: StatementValues) -> int:
     return cast("int", statement.rows(connection, values)[0][0])
 
 

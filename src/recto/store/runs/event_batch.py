@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from functools import partial
 
 from recto.store.database.database import Database
-from recto.store.ports import Lease, Written
+from recto.store.ports import Lease, Recorded
 from recto.store.runs import record as progress
 
 
-class Chorus:
+class EventBatch:
     """Gathers events while a write is under way; the next write takes all of them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[tuple[progress.Said, asyncio.Future[Written]]] = []
+        self._waiting: list[tuple[progress.RunEvents, asyncio.Future[Recorded]]] = []
         self._singing: asyncio.Task[None] | None = None
 
-    async def say(self, lease: Lease, events: Sequence[bytes]) -> Written:
+    async def say(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
         """Add events of a run. Returns once they are committed; another worker has the run: LeaseLost."""
-        future: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
         self._waiting.append(((lease, events), future))
         if self._singing is None:
             self._singing = asyncio.get_running_loop().create_task(self._sing())
@@ -40,7 +40,7 @@ class Chorus:
         finally:
             self._singing = None
 
-    async def _write(self, waiting: Sequence[tuple[progress.Said, asyncio.Future[Written]]]) -> None:
+    async def _write(self, waiting: Sequence[tuple[progress.RunEvents, asyncio.Future[Recorded]]]) -> None:
         try:
             outcomes = await self._database.write(partial(progress.say, said=[said for said, _ in waiting]))
         except Exception as error:  # whoever waits is told, whatever it was

@@ -39,7 +39,7 @@ class Queued:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
+class QueuedRun:
     """A run that waits, and the messages it was sent with."""
 
     run: StoredRun
@@ -55,12 +55,12 @@ def waiting_in(connection: Connection, thread: str, most_bytes: int) -> tuple[St
     return tuple(run_of_row(row) for row in rows)
 
 
-def read_sent(runs: Sequence[StoredRun]) -> tuple[Sent, ...]:
+def read_sent(runs: Sequence[StoredRun]) -> tuple[QueuedRun, ...]:
     """What runs were sent with. It takes a while, and no database."""
-    return tuple(Sent(run=run, messages=_messages(run)) for run in runs)
+    return tuple(QueuedRun(run=run, messages=_messages(run)) for run in runs)
 
 
-def queued_in(connection: Connection, thread: str, sent: Sequence[Sent]) -> tuple[Queued, ...]:
+def queued_in(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> tuple[Queued, ...]:
     """The messages of these that still wait, in the order of their runs."""
     waiting = {row[0] for row in WAITING.rows(connection, {"this": thread})} if sent else ()
     sent = [one for one in sent if one.run.id in waiting]

@@ -17,14 +17,14 @@ from recto.errors import LeaseLost
 from recto.page.body import Segment
 from recto.store.log.entries import encode_entry, kind_of_entry
 from recto.store.log.visible import skill_in
-from recto.store.ports import CallBegun, CallEnded, Change, Lease, Written
+from recto.store.ports import CallBegun, CallEnded, Lease, Recorded, RunChange
 from recto.store.runs.run_queue import ADD_EVENT, HELD, mine
 from recto.store.runs.spending import spend
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
-from recto.store.statement import Statement, Value, Values, insert_into, insert_missing, param
+from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param
 
 # Events one run has said, under its lease.
-Said: TypeAlias = tuple[Lease, Sequence[bytes]]
+RunEvents: TypeAlias = tuple[Lease, Sequence[bytes]]
 # What a row of the run takes over from a change as it is; None leaves it.
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
 CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
@@ -75,7 +75,7 @@ END_CALL = Statement(
 NO_SKILL: Mapping[str, Value] = {"new_skill": None, "new_scenario": None}
 
 
-def record(connection: Connection, lease: Lease, change: Change, now: datetime) -> Written:
+def record(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> Recorded:
     """Write a change under its fence, or raise LeaseLost and write nothing."""
     last_event, cancel = _pass_fence(connection, lease, change, now)
     first = last_event - len(change.events) + 1
@@ -86,13 +86,13 @@ def record(connection: Connection, lease: Lease, change: Change, now: datetime) 
         _begin_call(connection, lease, change.call)
     if change.call_ended:
         _end_call(connection, lease.run, change.call_ended)
-    return Written(last_event=last_event, last_seq=last_seq, cancel=cancel)
+    return Recorded(last_event=last_event, last_seq=last_seq, cancel=cancel)
 
 
-def say(connection: Connection, said: Sequence[Said]) -> list[Written | LeaseLost]:
+def say(connection: Connection, said: Sequence[RunEvents]) -> list[Recorded | LeaseLost]:
     """Add events of many runs at once, each under its own fence. One whose fence is broken spoils no other."""
-    outcomes: dict[int, Written | LeaseLost] = {}
-    rows: list[Values] = []
+    outcomes: dict[int, Recorded | LeaseLost] = {}
+    rows: list[StatementValues] = []
     # Always in the same order, so that two processes that touch the same rows cannot wait for each other.
     for place, (lease, events) in sorted(enumerate(said), key=lambda one: one[1][0].run):
         try:
@@ -102,12 +102,12 @@ def say(connection: Connection, said: Sequence[Said]) -> list[Written | LeaseLos
             continue
         first = last_event - len(events) + 1
         rows += [{"run": lease.run, "number": first + at, "body": body} for at, body in enumerate(events)]
-        outcomes[place] = Written(last_event=last_event, last_seq=0, cancel=cancel)
+        outcomes[place] = Recorded(last_event=last_event, last_seq=0, cancel=cancel)
     ADD_EVENT.many(connection, rows)
     return [outcomes[place] for place in range(len(said))]
 
 
-def _pass_fence(connection: Connection, lease: Lease, change: Change, now: datetime) -> tuple[int, str | None]:
+def _pass_fence(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> tuple[int, str | None]:
     values = _saying(lease, len(change.events))
     fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
     fields["new_error"] = _storable(change.error)
@@ -171,7 +171,7 @@ def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) ->
     SET_SKILL.count(connection, {"this": thread, **row})
 
 
-def _grow(connection: Connection, entries: Sequence[Entry], values: Values) -> Sequence[Sequence[object]]:
+def _grow(connection: Connection, entries: Sequence[Entry], values: StatementValues) -> Sequence[Sequence[object]]:
     said = next((entry for entry in entries if isinstance(entry, UserMessage)), None)
     if said is None:
         return GROW.rows(connection, values)
@@ -184,7 +184,7 @@ def _grow(connection: Connection, entries: Sequence[Entry], values: Values) -> S
 
 def _begin_call(connection: Connection, lease: Lease, call: CallBegun) -> None:
     _store_segments(connection, lease.thread, call.segments)
-    values: Values = {
+    values: StatementValues = {
         **{name: getattr(call, name) for name in CALL},
         "run": lease.run,
         "manifest": zlib.compress(call.manifest, 1),
@@ -200,7 +200,7 @@ def _store_segments(connection: Connection, thread: str, segments: Sequence[Segm
 
 
 def _end_call(connection: Connection, run: str, call: CallEnded) -> None:
-    values: Values = {
+    values: StatementValues = {
         "new_ended": micros(call.ended),
         "new_first_token": micros(call.first_token) if call.first_token else None,
         "new_finish": call.finish,

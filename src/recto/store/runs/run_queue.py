@@ -22,7 +22,7 @@ from recto.store.files.file_refs import add_refs, hold_files
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
 from recto.store.runs.admission import make_room
 from recto.store.schema import EVENTS, IS_OPEN, NOBODY, PROFILES, RUNS, THREADS, micros, moment
-from recto.store.statement import Statement, Value, Values, apart, insert_into, insert_missing, param
+from recto.store.statement import Statement, StatementValues, Value, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
 # What a run's row tells of its thread.
@@ -143,7 +143,11 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     agent, of_thread = _thread(connection, admission)
     room = make_room(connection, admission, who)
     created = micros(admission.created)
-    values: Values = {**{name: getattr(admission, name) for name in ADMITTED}, "agent": agent, "created": created}
+    values: StatementValues = {
+        **{name: getattr(admission, name) for name in ADMITTED},
+        "agent": agent,
+        "created": created,
+    }
     values = {**values, **FRESH}
     if made := MAKE_RUN.rows(connection, {**values, "owner_is": admission.owner}):
         add_refs(connection, admission)
@@ -158,7 +162,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     return known
 
 
-def _thread(connection: Connection, admission: Admission) -> tuple[str, Values]:
+def _thread(connection: Connection, admission: Admission) -> tuple[str, StatementValues]:
     """Who answers in the thread (C4), and what runs tell of it. A new one is made; somebody else's is none (P5)."""
     created, this = micros(admission.created), admission.thread
     fresh = {"id": this, "owner": admission.owner, "agent": admission.agent or admission.fallback}
@@ -249,7 +253,7 @@ def _turns(connection: Connection, who: Claimant) -> list[tuple[int, str, str]]:
 
 
 def _take(connection: Connection, who: Claimant, now: datetime, id: str) -> StoredRun | None:
-    mine: Values = {"this": id, "my_node": who.node, "my_boot": who.boot}
+    mine: StatementValues = {"this": id, "my_node": who.node, "my_boot": who.boot}
     try:
         with apart(connection):
             rows = TAKE.rows(connection, {**mine, "until": micros(now + who.lease), "now": micros(now)})
@@ -292,7 +296,7 @@ def cancel(connection: Connection, run: StoredRun, wish: Cancel) -> StoredRun:
 
     One that nobody has begun ends here and now, with the events given: it does not wait for its thread.
     """
-    this: Values = {"this": run.id, "reason": wish.reason}
+    this: StatementValues = {"this": run.id, "reason": wish.reason}
     if CANCEL_QUEUED.count(connection, {**this, "now": micros(wish.now), "events": len(wish.events)}):
         rows = [{"run": run.id, "number": number, "body": body} for number, body in enumerate(wish.events, start=1)]
         ADD_EVENT.many(connection, rows)

@@ -43,7 +43,7 @@ class Cleaned:
     threads: int = 0
 
 
-class Place(NamedTuple):
+class CleaningCursor(NamedTuple):
     """How far a search has come among runs, in the order they ended in."""
 
     ended: int = 0
@@ -54,11 +54,11 @@ class Place(NamedTuple):
 class Places:
     """Where the next round goes on, so that none looks again at what those before have cleaned."""
 
-    events: Place = field(default_factory=Place)
-    calls: Place = field(default_factory=Place)
+    events: CleaningCursor = field(default_factory=CleaningCursor)
+    calls: CleaningCursor = field(default_factory=CleaningCursor)
 
 
-class Stale(NamedTuple):
+class StaleRun(NamedTuple):
     """An ended run with something to delete."""
 
     run: str
@@ -101,9 +101,9 @@ async def clean(database: Database, retention: Retention, places: Places) -> Cle
     return Cleaned(events=events, calls=calls, segments=segments, threads=threads)
 
 
-def _place_after(stale: Sequence[Stale], limit: int) -> Place:
+def _place_after(stale: Sequence[StaleRun], limit: int) -> CleaningCursor:
     """Behind the last, or at the beginning again: some may have been passed over, and more have ended."""
-    return Place(stale[-1].ended, stale[-1].run) if len(stale) == limit else Place()
+    return CleaningCursor(stale[-1].ended, stale[-1].run) if len(stale) == limit else CleaningCursor()
 
 
 async def _clean_events(database: Database, run: str) -> int:
@@ -127,19 +127,23 @@ async def _clean_calls(database: Database, thread: str, runs: Sequence[str]) -> 
     return calls, segments
 
 
-def runs_with_events(connection: Connection, before: datetime, limit: int, after: Place) -> tuple[Stale, ...]:
+def runs_with_events(
+    connection: Connection, before: datetime, limit: int, after: CleaningCursor
+) -> tuple[StaleRun, ...]:
     """Ended runs whose events are to go, in the order they ended in."""
     has = exists().where(EVENTS.c.run == RUNS.c.id)
-    return tuple([Stale(*row) for row in connection.execute(_ended(before, after).where(has).limit(limit))])
+    return tuple([StaleRun(*row) for row in connection.execute(_ended(before, after).where(has).limit(limit))])
 
 
-def runs_with_calls(connection: Connection, before: datetime, limit: int, after: Place) -> tuple[Stale, ...]:
+def runs_with_calls(
+    connection: Connection, before: datetime, limit: int, after: CleaningCursor
+) -> tuple[StaleRun, ...]:
     """Ended runs whose calls are to go, in that order. A thread at work is left for later."""
     has = and_(exists().where(CALLS.c.run == RUNS.c.id), ~_at_work(RUNS.c.thread))
-    return tuple([Stale(*row) for row in connection.execute(_ended(before, after).where(has).limit(limit))])
+    return tuple([StaleRun(*row) for row in connection.execute(_ended(before, after).where(has).limit(limit))])
 
 
-def _ended(before: datetime, after: Place) -> Select[*tuple[str, str, int]]:
+def _ended(before: datetime, after: CleaningCursor) -> Select[*tuple[str, str, int]]:
     # Not by status: a database would take the index that begins with it, and sort.
     query = select(RUNS.c.id, RUNS.c.thread, RUNS.c.ended)
     behind = or_(RUNS.c.ended > after.ended, RUNS.c.id > after.run)

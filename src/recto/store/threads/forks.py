@@ -19,7 +19,7 @@ MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "title", "title_b
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForkWish:
+class ForkOptions:
     """A thread to be made of another: all that is seen of it, or what stands before one of its user messages."""
 
     thread: str
@@ -29,7 +29,7 @@ class ForkWish:
     title: str | None = None
 
 
-def fork(connection: Connection, owner: str, wish: ForkWish) -> StoredThread:
+def fork(connection: Connection, owner: str, wish: ForkOptions) -> StoredThread:
     """Copy rows, numbered anew. Runs, their events and their calls stay where they are."""
     # Else its files might be found unused, and deleted, before the fork refers to them.
     lock_thread(connection, wish.thread)
@@ -54,7 +54,7 @@ def _place_of(connection: Connection, thread: str, seen: Seen, message: str) -> 
     return found
 
 
-def _make(connection: Connection, owner: str, source: StoredThread, wish: ForkWish) -> None:
+def _make(connection: Connection, owner: str, source: StoredThread, wish: ForkOptions) -> None:
     by = connection.execute(select(THREADS.c.title_by).where(THREADS.c.id == source.id)).scalar_one()
     title, title_by = (wish.title, BY_USER) if wish.title else (source.title, by)
     made = {"id": wish.id, "owner": owner, "agent": source.agent, "title": title, "title_by": title_by, "last_seq": 0}
@@ -63,7 +63,7 @@ def _make(connection: Connection, owner: str, source: StoredThread, wish: ForkWi
         raise Conflict(f"Thread {wish.id!r} is there already. Fork under a new id.")
 
 
-def _copy_log(connection: Connection, seen: Seen, wish: ForkWish) -> int:
+def _copy_log(connection: Connection, seen: Seen, wish: ForkOptions) -> int:
     """Stretch by stretch: numbers in one follow each other. Returns the number of the last."""
     copied = 0
     for stretch in seen.stretches:
@@ -77,7 +77,7 @@ def _copy_log(connection: Connection, seen: Seen, wish: ForkWish) -> int:
     return copied
 
 
-def _copy_files(connection: Connection, wish: ForkWish) -> None:
+def _copy_files(connection: Connection, wish: ForkOptions) -> None:
     """All of them: an id that was ever shown resolves in the fork too (F4)."""
     names = ["id", "body", "created", "attachment"]
     files = select(literal(wish.id), *[FILE_REFS.c[name] for name in names]).where(FILE_REFS.c.thread == wish.thread)

@@ -13,7 +13,7 @@ from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_i
 from recto.conversation.log import Entry, Seen
 from recto.store.log.visible import ENTRY_COLUMNS, entry_of, seen_in
 from recto.store.ports import StoredRun
-from recto.store.runs.queued import QUEUED_BYTES, Queued, Sent, queued_in, waiting_in
+from recto.store.runs.queued import QUEUED_BYTES, Queued, QueuedRun, queued_in, waiting_in
 from recto.store.schema import LOG, THREADS, micros
 from recto.store.statement import Statement, param
 from recto.store.threads.thread_rows import check_owner
@@ -41,7 +41,7 @@ LATEST_THREAD = Statement(
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistoryWish:
+class HistoryQuery:
     """Which day is wanted: of this thread, or of the latest; before this day; days are those of the zone.
 
     `queued_bytes` is how much is read of requests that wait.
@@ -68,7 +68,7 @@ class HistoryDay:
     statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def waiting_for(connection: Connection, owner: str, wish: HistoryWish) -> tuple[str | None, tuple[StoredRun, ...]]:
+def waiting_for(connection: Connection, owner: str, wish: HistoryQuery) -> tuple[str | None, tuple[StoredRun, ...]]:
     """The thread that is wanted, and what waits in it. One of somebody else: NotFound."""
     if wish.thread is not None:
         check_owner(connection, owner, wish.thread)
@@ -76,7 +76,7 @@ def waiting_for(connection: Connection, owner: str, wish: HistoryWish) -> tuple[
     return thread, waiting_in(connection, thread, wish.queued_bytes) if thread else ()
 
 
-def history_day(connection: Connection, thread: str, wish: HistoryWish, sent: Sequence[Sent]) -> HistoryDay:
+def history_day(connection: Connection, thread: str, wish: HistoryQuery, sent: Sequence[QueuedRun]) -> HistoryDay:
     """The newest day of a thread that has something to show, with what was `sent` and waits."""
     seen = seen_in(connection, thread)
     until = midnight(wish.before, wish.zone) if wish.before else LATEST

@@ -47,7 +47,7 @@ class StoredThread:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThreadsWish:
+class ThreadsQuery:
     """Which threads are wanted: from where on, how many, and with what in their title."""
 
     cursor: str | None = None
@@ -130,7 +130,7 @@ def get_thread(connection: Connection, owner: str, id: str) -> StoredThread:
     return _thread(rows[0])
 
 
-def list_threads(connection: Connection, owner: str, wish: ThreadsWish) -> ThreadList:
+def list_threads(connection: Connection, owner: str, wish: ThreadsQuery) -> ThreadList:
     """Threads of this owner, newest activity first."""
     query = select(*COLUMNS).where(THREADS.c.owner == owner)
     if wish.search:

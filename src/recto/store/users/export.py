@@ -9,7 +9,7 @@ from functools import partial
 
 from sqlalchemy import Column, Connection, delete, select
 
-from recto.conversation.history import told_time
+from recto.conversation.history import time_text
 from recto.conversation.json import Json, dump, load
 from recto.errors import NotFound
 from recto.store.database.database import Database, lock_thread
@@ -38,7 +38,7 @@ BODIES = frozenset({"body", "input", "usage"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lines:
+class ExportedLines:
     """Rows of a table that are somebody's, as lines of one kind: found by `of`, in the order of `key`."""
 
     kind: str
@@ -47,53 +47,53 @@ class Lines:
     names: tuple[str, ...]
 
 
-PROFILE = Lines(kind="profile", of=PROFILES.c.owner, key=PROFILES.c.owner, names=("owner", "tier", "updated"))
-FIELDS = Lines(
+PROFILE = ExportedLines(kind="profile", of=PROFILES.c.owner, key=PROFILES.c.owner, names=("owner", "tier", "updated"))
+FIELDS = ExportedLines(
     kind="profile_field",
     of=PROFILE_FIELDS.c.owner,
     key=PROFILE_FIELDS.c.field,
     names=("field", "body", "updated"),
 )
-SKILLS = Lines(
+SKILLS = ExportedLines(
     kind="skill_data",
     of=SKILL_DATA.c.owner,
     key=SKILL_DATA.c.skill,
     names=("skill", "body", "updated"),
 )
-DAYS = Lines(
+DAYS = ExportedLines(
     kind="spending",
     of=SPENDING.c.owner,
     key=SPENDING.c.day,
     names=("day", "input", "output", "cached", "calls", "price"),
 )
-UPLOADS = Lines(
+UPLOADS = ExportedLines(
     kind="attachment",
     of=ATTACHMENTS.c.owner,
     key=ATTACHMENTS.c.id,
     names=("id", "name", "kind", "mime_type", "size", "created"),
 )
-KNOWLEDGE = Lines(
+KNOWLEDGE = ExportedLines(
     kind="dataset",
     of=DATASETS.c.owner,
     key=DATASETS.c.id,
     names=("id", "name", "description", "created", "updated"),
 )
-CONVERSATIONS = Lines(
+CONVERSATIONS = ExportedLines(
     kind="thread",
     of=THREADS.c.owner,
     key=THREADS.c.id,
     names=("id", "title", "agent", "skill", "scenario", "created", "updated"),
 )
-ENTRIES = Lines(
+ENTRIES = ExportedLines(
     kind="entry", of=LOG.c.thread, key=LOG.c.seq, names=("thread", "seq", "id", "kind", "run", "time", "body")
 )
-FILES = Lines(
+FILES = ExportedLines(
     kind="file",
     of=FILE_REFS.c.thread,
     key=FILE_REFS.c.id,
     names=("thread", "id", "attachment", "body", "created"),
 )
-WORK = Lines(
+WORK = ExportedLines(
     kind="run",
     of=RUNS.c.thread,
     key=RUNS.c.id,
@@ -165,7 +165,7 @@ async def _calls(database: Database, run: str) -> AsyncGenerator[bytes]:
         yield dump({"type": "call", "run": run, **told, "page": _json(seen.body) if seen.body else None}) + b"\n"
 
 
-async def _rows(database: Database, lines: Lines, of: str) -> AsyncGenerator[Mapping[str, object]]:
+async def _rows(database: Database, lines: ExportedLines, of: str) -> AsyncGenerator[Mapping[str, object]]:
     after: object = FIRST.get(lines.kind, "")
     while rows := await database.read(partial(_page, lines=lines, of=of, after=after)):
         for row in rows:
@@ -173,21 +173,21 @@ async def _rows(database: Database, lines: Lines, of: str) -> AsyncGenerator[Map
         after = rows[-1][lines.key.name]
 
 
-def _page(connection: Connection, lines: Lines, of: str, after: object) -> Sequence[Mapping[str, object]]:
+def _page(connection: Connection, lines: ExportedLines, of: str, after: object) -> Sequence[Mapping[str, object]]:
     columns = [lines.of.table.c[name] for name in lines.names]
     query = select(*columns).where(lines.of == of, lines.key > after).order_by(lines.key).limit(PAGE)
     return [dict(zip(lines.names, row, strict=True)) for row in connection.execute(query)]
 
 
-def _line(lines: Lines, row: Mapping[str, object]) -> bytes:
+def _line(lines: ExportedLines, row: Mapping[str, object]) -> bytes:
     return dump({"type": lines.kind, **{name: _told(name, value) for name, value in row.items()}}) + b"\n"
 
 
 def _told(name: str, value: object) -> object:
     if isinstance(value, datetime):
-        return told_time(value)
+        return time_text(value)
     if name in TIMES and isinstance(value, int):
-        return told_time(moment(value))
+        return time_text(moment(value))
     return _json(value) if name in BODIES and isinstance(value, bytes) else value
 
 

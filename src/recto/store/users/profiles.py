@@ -34,7 +34,7 @@ NO_TIER = f"must be 1 to {TIER_CHARACTERS} lower-case letters and digits of ASCI
 FULL = "The profile would have {size:,} bytes; it may have {most:,}. Keep less, or forget what is no longer needed."
 MANY = "The profile would have {many:,} {what}; it may have {most:,}. Forget one that is no longer needed."
 
-Check = Callable[[Mapping[str, Json]], None]
+CheckFields = Callable[[Mapping[str, Json]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class ProfileChange:
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
     skill_data: Mapping[str, Json] = field(default_factory=dict[str, Json])
     replaces: bool = False
-    check: Check | None = None
+    check: CheckFields | None = None
     lease: Lease | None = None
 
 

@@ -12,11 +12,11 @@ from recto.conversation.json import Json, dump
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
 from recto.page.text.cut import boundary
 
-Format: TypeAlias = Literal["text", "elements"]
+PartFormat: TypeAlias = Literal["text", "elements"]
 PAGE_CHARACTERS = 20_000
 # About as long as the line that says what part it is: leaving out less would make it longer.
 NEVER_CUT = 150
-COUNTED: dict[Format, str] = {"text": "characters", "elements": "elements"}
+COUNTED: dict[PartFormat, str] = {"text": "characters", "elements": "elements"}
 STILL_READ = " (the rest is still being read)"
 
 
@@ -32,13 +32,13 @@ class PageRange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class WantedPart:
     """What is asked for of each document. `offset` and `limit` count characters or elements, within the pages."""
 
     offset: int = 0
     limit: int = PAGE_CHARACTERS
     pages: PageRange | None = None
-    format: Format = "text"
+    format: PartFormat = "text"
 
     def widest(self, most: int) -> int:
         """How many characters of each are shown at most. Elements are counted by number too, but take as many."""
@@ -57,7 +57,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class PagesOfPart:
     """The pages, slides or sheets that a part stands on, of how many. Those behind it were not read up to `unread`."""
 
     unit: Unit
@@ -77,12 +77,12 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownPart:
     """What is shown of a part: its text, and how many characters or elements that is."""
 
     text: str
     count: int
-    place: Place | None
+    place: PagesOfPart | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,19 +95,19 @@ class TextPart:
     text: str
     start: int
     total: int | None
-    place: Place | None
+    place: PagesOfPart | None
 
     @property
     def count(self) -> int:
         """How many there are here."""
         return len(self.text)
 
-    def shown(self, limit: int, wanted: Wanted) -> Shown:
+    def shown(self, limit: int, wanted: WantedPart) -> ShownPart:
         """As many characters as the limit allows, none of them cut in two."""
         room = max(limit, min(wanted.limit, NEVER_CUT))
         # It begins where it was told to: going back to a better place could show the same page again and again.
         end = len(self.text) if len(self.text) <= room else boundary(self.text, limit) or limit
-        return Shown(text=neutralise(self.text[:end], FRAME_TAGS), count=end, place=self.place)
+        return ShownPart(text=neutralise(self.text[:end], FRAME_TAGS), count=end, place=self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,33 +121,33 @@ class ElementsPart:
     texts: tuple[str, ...]
     start: int
     total: int | None
-    place: Place | None
+    place: PagesOfPart | None
 
     @property
     def count(self) -> int:
         """How many there are here."""
         return len(self.elements)
 
-    def shown(self, limit: int, wanted: Wanted) -> Shown:
+    def shown(self, limit: int, wanted: WantedPart) -> ShownPart:
         """As many elements as fit, never less than one: that one is shortened where it is too long alone."""
         room = max(limit, NEVER_CUT)
         # Each takes a comma or bracket beside itself, and the last a bracket more.
         ends = accumulate([len(text) + 1 for text in self.texts[: wanted.limit]])
         count = sum(end < room for end in ends)
         texts = self.texts[:count] or (_shortened(self.elements[0], room - 2),)
-        return Shown(text=f"[{','.join(texts)}]", count=len(texts), place=self._place(len(texts), wanted))
+        return ShownPart(text=f"[{','.join(texts)}]", count=len(texts), place=self._place(len(texts), wanted))
 
-    def _place(self, count: int, wanted: Wanted) -> Place | None:
+    def _place(self, count: int, wanted: WantedPart) -> PagesOfPart | None:
         pages = [element.page for element in self.elements[:count] if element.page is not None]
         if self.place is None or wanted.pages is not None:
             return self.place
         return replace(self.place, first=min(pages), last=max(pages)) if pages else None
 
 
-Part: TypeAlias = TextPart | ElementsPart
+DocumentPart: TypeAlias = TextPart | ElementsPart
 
 
-def content_of(id: str, part: Part, wanted: Wanted, limit: int) -> str:
+def content_of(id: str, part: DocumentPart, wanted: WantedPart, limit: int) -> str:
     """What is shown of a document, after a line that says what part it is and how to get the next. All needs none."""
     shown = part.shown(limit, wanted)
     is_all = part.start == 0 and shown.count == part.count
@@ -159,7 +159,7 @@ def content_of(id: str, part: Part, wanted: Wanted, limit: int) -> str:
     return f"[{line}]\n{shown.text}"
 
 
-def _where(part: Part, shown: Shown, wanted: Wanted, is_all: bool) -> str:
+def _where(part: DocumentPart, shown: ShownPart, wanted: WantedPart, is_all: bool) -> str:
     numbers = f"{COUNTED[wanted.format]} {part.start + 1}-{part.start + shown.count}"
     if part.total is not None:
         numbers += f" of {part.total}"

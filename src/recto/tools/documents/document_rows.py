@@ -13,12 +13,12 @@ from recto.errors import FileRefused, StorageDown, ToolError
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
 from recto.tools.documents.document_parts import (
     COUNTED,
+    DocumentPart,
     ElementsPart,
     PageRange,
-    Part,
-    Place,
+    PagesOfPart,
     TextPart,
-    Wanted,
+    WantedPart,
     content_of,
     harmless,
     json_of,
@@ -41,7 +41,7 @@ NO_TEXT_HERE = "[there is no text on {place}]"
 PAST_END = "offset {offset} is past the end: there are {total} {counted} in {what}."
 
 
-async def take_part(document: Document, wanted: Wanted, most: int) -> Part | str:
+async def take_part(document: Document, wanted: WantedPart, most: int) -> DocumentPart | str:
     """The part that is wanted, of which at most so many characters can be shown; in its place, why there is none."""
     match wanted.format:
         case "elements":
@@ -52,7 +52,7 @@ async def take_part(document: Document, wanted: Wanted, most: int) -> Part | str
             return await _text(document, wanted, most)
 
 
-async def _text(document: Document, wanted: Wanted, most: int) -> Part | str:
+async def _text(document: Document, wanted: WantedPart, most: int) -> DocumentPart | str:
     # With one more, to know whether there is one.
     count = wanted.widest(most) + 1
     excerpt = await document.characters(wanted.offset, count)
@@ -69,7 +69,7 @@ async def _text(document: Document, wanted: Wanted, most: int) -> Part | str:
     return TextPart(text=text, start=wanted.offset, total=total, place=place)
 
 
-async def _text_of_pages(document: Document, wanted: Wanted, pages: PageRange, most: int) -> Part | str:
+async def _text_of_pages(document: Document, wanted: WantedPart, pages: PageRange, most: int) -> DocumentPart | str:
     # With one more, to know whether there is one.
     excerpt = await document.pages(pages.first, pages.last, wanted.offset, wanted.widest(most) + 1)
     text, total = excerpt.text, excerpt.length
@@ -83,7 +83,7 @@ async def _text_of_pages(document: Document, wanted: Wanted, pages: PageRange, m
     return TextPart(text=text, start=wanted.offset, total=total, place=place)
 
 
-async def _elements(document: Document, wanted: Wanted, most: int) -> Part | str:
+async def _elements(document: Document, wanted: WantedPart, most: int) -> DocumentPart | str:
     room = wanted.widest(most)
     if wanted.pages is not None:
         return await _elements_of_pages(document, wanted, wanted.pages, room)
@@ -93,7 +93,7 @@ async def _elements(document: Document, wanted: Wanted, most: int) -> Part | str
     return _elements_part(found, wanted, room, _place(found.extent, 1, found.extent.pages))
 
 
-async def _elements_of_pages(document: Document, wanted: Wanted, pages: PageRange, room: int) -> Part | str:
+async def _elements_of_pages(document: Document, wanted: WantedPart, pages: PageRange, room: int) -> DocumentPart | str:
     found = await _gathered(document, wanted, room)
     if (missing := _missing(found.extent, pages)) is not None:
         return missing
@@ -103,13 +103,13 @@ async def _elements_of_pages(document: Document, wanted: Wanted, pages: PageRang
     return _elements_part(found, wanted, room, place)
 
 
-def _elements_part(found: Selection, wanted: Wanted, room: int, place: Place | None) -> ElementsPart:
+def _elements_part(found: Selection, wanted: WantedPart, room: int, place: PagesOfPart | None) -> ElementsPart:
     elements = tuple(map(harmless, found.elements[: _enough(found.elements, room)]))
     texts = tuple(map(json_of, elements))
     return ElementsPart(elements=elements, texts=texts, start=wanted.offset, total=found.length, place=place)
 
 
-async def _gathered(document: Document, wanted: Wanted, room: int) -> Selection:
+async def _gathered(document: Document, wanted: WantedPart, room: int) -> Selection:
     """The elements that may be shown, and one more if there is one. No more are held than that, but for a few."""
     found: list[Element] = []
     step = LEAST_AT_ONCE
@@ -147,7 +147,7 @@ def _missing(extent: Extent, pages: PageRange) -> str | None:
     return None
 
 
-def _past_end(wanted: Wanted, total: int) -> str:
+def _past_end(wanted: WantedPart, total: int) -> str:
     what = "this text" if wanted.pages is None else "these pages"
     return failure(PAST_END.format(offset=wanted.offset, total=total, counted=COUNTED[wanted.format], what=what))
 
@@ -156,7 +156,7 @@ def _page_count(extent: Extent) -> int | None:
     return extent.pages if extent.page_count is None and extent.is_whole else extent.page_count
 
 
-def _place_of(extent: Extent, pages: PageRange) -> Place | None:
+def _place_of(extent: Extent, pages: PageRange) -> PagesOfPart | None:
     count = _page_count(extent)
     last = pages.last if count is None else min(pages.last, count)
     read = min(last, extent.pages) if extent.is_whole else last
@@ -164,17 +164,17 @@ def _place_of(extent: Extent, pages: PageRange) -> Place | None:
     return replace(place, unread=last) if place else None
 
 
-def _place(extent: Extent, first: int, last: int | None) -> Place | None:
+def _place(extent: Extent, first: int, last: int | None) -> PagesOfPart | None:
     if extent.unit is None or last is None:
         return None
-    return Place(unit=extent.unit, first=first, last=last, count=extent.page_count)
+    return PagesOfPart(unit=extent.unit, first=first, last=last, count=extent.page_count)
 
 
 NO_ROOM = "Even a part of each of these {count} files does not fit into {most} characters. Ask for fewer at a time."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class DocumentRequest:
     """A document that is asked for, or, in the place of the file, why there is none."""
 
     id: str
@@ -186,7 +186,7 @@ class _Taken:
     """A document with what was taken of it, or with what there is to say instead."""
 
     document: Document
-    part: Part | str
+    part: DocumentPart | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +199,7 @@ class _Row:
 
 
 async def show_documents(
-    asked: Sequence[Asked], wanted: Wanted, context: ToolContext, tell_seconds: float = TELL_SECONDS
+    asked: Sequence[DocumentRequest], wanted: WantedPart, context: ToolContext, tell_seconds: float = TELL_SECONDS
 ) -> str:
     """JSON `[{"id","name","content"}]` in the order asked. What cannot be read says why, and spoils no other (F5)."""
 
@@ -214,7 +214,7 @@ async def show_documents(
     return _answer([await _placed(row, wanted, limit) for row in rows], wanted, limit)
 
 
-def _row(asked: Asked, known: dict[str, _Taken | Unread]) -> _Row:
+def _row(asked: DocumentRequest, known: dict[str, _Taken | Unread]) -> _Row:
     if isinstance(asked.file, str):
         return _Row(id=asked.id[:NAME_SHOWN], name="", read=failure(asked.file))
     read = known[asked.id]
@@ -222,7 +222,7 @@ def _row(asked: Asked, known: dict[str, _Taken | Unread]) -> _Row:
     return _Row(id=asked.id, name=name, read=failure(read.reason) if isinstance(read, Unread) else read)
 
 
-def _fitting(rows: Sequence[_Row], wanted: Wanted, most: int) -> int:
+def _fitting(rows: Sequence[_Row], wanted: WantedPart, most: int) -> int:
     """How long the parts may be: as asked for, or, where that is too much, the longest found that fits."""
     fits, fails = 0, wanted.widest(most)
     if len(_answer(rows, wanted, fails)) <= most:
@@ -235,12 +235,12 @@ def _fitting(rows: Sequence[_Row], wanted: Wanted, most: int) -> int:
     return fits
 
 
-def _answer(rows: Sequence[_Row], wanted: Wanted, limit: int) -> str:
+def _answer(rows: Sequence[_Row], wanted: WantedPart, limit: int) -> str:
     answer: Json = [{"id": row.id, "name": row.name, "content": _content(row, wanted, limit)} for row in rows]
     return dump(answer).decode()
 
 
-def _content(row: _Row, wanted: Wanted, limit: int) -> str:
+def _content(row: _Row, wanted: WantedPart, limit: int) -> str:
     match row.read:
         case str() as said:
             return said
@@ -248,7 +248,7 @@ def _content(row: _Row, wanted: Wanted, limit: int) -> str:
             return part if isinstance(part, str) else content_of(row.id, part, wanted, limit)
 
 
-async def _placed(row: _Row, wanted: Wanted, limit: int) -> _Row:
+async def _placed(row: _Row, wanted: WantedPart, limit: int) -> _Row:
     """The row with the page its text ends on. Which that is shows only now; it is never a later one than before."""
     match row.read:
         case _Taken(document=document, part=TextPart(place=place) as part) if place and not wanted.pages:

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from recto.conversation.input_files import FileMaps, InputFile
-from recto.tools.documents.document_parts import PAGE_CHARACTERS, Format, PageRange, Wanted
-from recto.tools.documents.document_rows import Asked, show_documents
+from recto.tools.documents.document_parts import PAGE_CHARACTERS, PageRange, PartFormat, WantedPart
+from recto.tools.documents.document_rows import DocumentRequest, show_documents
 from recto.tools.documents.read_many import NAME_SHOWN, files_of
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
@@ -44,7 +44,7 @@ async def read_files(
         AfterValidator(_rising),
     ] = "",
     format: Annotated[
-        Format, Field(description="text, or elements: its pages, headings, tables as JSON, with the cells.")
+        PartFormat, Field(description="text, or elements: its pages, headings, tables as JSON, with the cells.")
     ] = "text",
 ) -> str:
     """Read the text of documents the user attached, in this turn or an earlier one. Read a file before you speak of
@@ -52,7 +52,7 @@ async def read_files(
     """
     maps = files_of(context).maps
     asked = [_asked(id, maps) for id in ids]
-    wanted = Wanted(offset=offset, limit=limit, pages=_range(pages), format=format)
+    wanted = WantedPart(offset=offset, limit=limit, pages=_range(pages), format=format)
     return await show_documents(asked, wanted, context)
 
 
@@ -61,15 +61,15 @@ def _range(pages: str) -> PageRange | None:
     return PageRange(first=int(first), last=int(last or first)) if first else None
 
 
-def _asked(id: str, maps: FileMaps) -> Asked:
+def _asked(id: str, maps: FileMaps) -> DocumentRequest:
     if id in maps.documents:
-        return Asked(id=id, file=maps.documents[id])
+        return DocumentRequest(id=id, file=maps.documents[id])
     if id in maps.files:
         kind = maps.files[id].kind
-        return Asked(id=id, file=f"{id} is no document but of type {kind}, which has no text to read.")
+        return DocumentRequest(id=id, file=f"{id} is no document but of type {kind}, which has no text to read.")
     # The newest are the likeliest to be meant.
     known = ", ".join(list(maps.documents)[-KNOWN_SHOWN:]) or "none"
-    return Asked(id=id, file=f"there is no file {id[:NAME_SHOWN]!r} here. The newest documents are: {known}.")
+    return DocumentRequest(id=id, file=f"there is no file {id[:NAME_SHOWN]!r} here. The newest documents are: {known}.")
 
 
 @tool(safe_to_repeat=True)
@@ -79,7 +79,7 @@ async def file_read(
     """Read the text of documents by their numbers."""
     documents = numbered(files_of(context).turns)
     asked = [_asked_by_number(index, documents) for index in file_indexes]
-    return await show_documents(asked, Wanted(), context)
+    return await show_documents(asked, WantedPart(), context)
 
 
 def numbered(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile]:
@@ -94,9 +94,9 @@ def numbered(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile]:
     return tuple(first.values())
 
 
-def _asked_by_number(index: int, documents: Sequence[InputFile]) -> Asked:
+def _asked_by_number(index: int, documents: Sequence[InputFile]) -> DocumentRequest:
     if 1 <= index <= len(documents):
         one = documents[index - 1]
-        return Asked(id=one.id, file=one)
+        return DocumentRequest(id=one.id, file=one)
     count = f"they are counted from 1 to {len(documents)}" if documents else "there are none"
-    return Asked(id=str(index), file=f"there is no document {index}; {count}.")
+    return DocumentRequest(id=str(index), file=f"there is no document {index}; {count}.")

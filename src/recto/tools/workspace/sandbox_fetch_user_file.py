@@ -14,7 +14,7 @@ from recto.tools.documents.read_many import NAME_SHOWN, STORAGE_DOWN, files_of
 from recto.tools.mark import tool
 from recto.tools.ports import FilesAtHand, ToolContext
 from recto.tools.thread import in_thread
-from recto.tools.workspace.workspace_files import NewFile, Written, path_parts
+from recto.tools.workspace.workspace_files import NewFile, WrittenFile, path_parts
 from recto.tools.workspace.workspaces import lock_of
 
 NO_WORKSPACE = "This server gives threads no workspace, so there is nowhere to put a file."
@@ -56,7 +56,7 @@ def _file(id: str, files: FilesAtHand) -> InputFile:
     return file
 
 
-async def _put(file: InputFile, files: FilesAtHand, new: NewFile) -> Written:
+async def _put(file: InputFile, files: FilesAtHand, new: NewFile) -> WrittenFile:
     try:
         await in_thread(new.begin, name=WRITING)
         async with aclosing(files.read(file)) as pieces:

@@ -37,7 +37,7 @@ FULL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class WrittenFile:
     """A file that was written: its path in the workspace, and whether another was there before."""
 
     path: str
@@ -116,7 +116,7 @@ class NewFile:
                 self._refuse_too_much(self._file.tell() + len(piece))
                 self._file.write(piece)
 
-    def finish(self) -> Written:
+    def finish(self) -> WrittenFile:
         """Put the file in its place, in folders made where they are missing."""
         with self._lock, self._told():
             if self._file is None or self._top is None:
@@ -126,7 +126,7 @@ class NewFile:
             with open_folder(self._top, self._parts[:-1], make=True) as folder:
                 is_replaced = _size_of_file(folder, self._parts) is not None
                 os.rename(self._name, self._parts[-1], src_dir_fd=self._top, dst_dir_fd=folder)
-        return Written(path="/".join(self._parts), size=size, is_replaced=is_replaced)
+        return WrittenFile(path="/".join(self._parts), size=size, is_replaced=is_replaced)
 
     def abandon(self) -> None:
         """Leave nothing behind; of a finished file nothing is taken away."""

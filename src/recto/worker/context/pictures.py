@@ -36,7 +36,7 @@ class PictureSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class WantedPicture:
     """A picture that pages would show, and how often: it costs its length each time."""
 
     key: str
@@ -49,7 +49,7 @@ class Wanted:
         return (self.size + 2) // 3 * 4
 
 
-def wanted_pictures(seen: View, refs: Sequence[FileRef]) -> tuple[Wanted, ...]:
+def wanted_pictures(seen: View, refs: Sequence[FileRef]) -> tuple[WantedPicture, ...]:
     """The pictures in view, the weightiest first: those the user sent in this turn, then those said last.
 
     What a rollback hides is not in view, nor is what a summary stands for; what was deleted is never shown.
@@ -59,7 +59,7 @@ def wanted_pictures(seen: View, refs: Sequence[FileRef]) -> tuple[Wanted, ...]:
     messages = compact(seen).messages
     times = Counter([key for message in messages for key in _keys_in(message)])
     by_weight = dict.fromkeys([key for message in (*current, *reversed(messages)) for key in _keys_in(message)])
-    return tuple([Wanted(key=key, size=sizes[key], times=times[key]) for key in by_weight if key in sizes])
+    return tuple([WantedPicture(key=key, size=sizes[key], times=times[key]) for key in by_weight if key in sizes])
 
 
 def _keys_in(message: Message) -> Iterator[str]:
@@ -80,7 +80,7 @@ class Pictures:
         self._size = 0
 
     async def choose(
-        self, wanted: Sequence[Wanted], urls: Mapping[str, str], attachments: Attachments
+        self, wanted: Sequence[WantedPicture], urls: Mapping[str, str], attachments: Attachments
     ) -> Mapping[str, Url | Data]:
         """As many as a page holds, of pictures given in the order of their weight; the rest are left out."""
         shown: dict[str, Url | Data] = {}
@@ -94,13 +94,13 @@ class Pictures:
                 count, room = count - one.times, room - one.length * one.times
         return shown
 
-    def _fits(self, one: Wanted, room: int) -> bool:
+    def _fits(self, one: WantedPicture, room: int) -> bool:
         return self._settings.by_url or (one.length <= self._settings.each and one.length * one.times <= room)
 
-    def _link(self, one: Wanted, urls: Mapping[str, str]) -> Url | None:
+    def _link(self, one: WantedPicture, urls: Mapping[str, str]) -> Url | None:
         return Url(url=urls[one.key]) if one.key in urls else None
 
-    async def _data(self, one: Wanted, attachments: Attachments) -> Data | None:
+    async def _data(self, one: WantedPicture, attachments: Attachments) -> Data | None:
         data = self._kept.get(one.key) or await self._read(one.key, attachments)
         if data is None:
             return None

@@ -12,8 +12,8 @@ from recto.conversation.log import SkillChanged
 from recto.conversation.messages import ToolOffer
 from recto.page.facts import Phase
 from recto.page.prompt.system_prompt import Prompt
-from recto.skills.expert import Expert, Expertise, expert
-from recto.skills.known import Known
+from recto.skills.expert import Expert, ExpertInput, expert
+from recto.skills.known import KnownData
 from recto.skills.skill import Skill
 from recto.store.store import Store
 from recto.tools.builtin.read_skill_file import read_skill_file
@@ -27,7 +27,7 @@ WHY_EXECUTE = "phase execute: skill {skill}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class PromptContext:
     """What pages are set for: who speaks, how much is shown, and what may be called."""
 
     prompt: Prompt
@@ -36,7 +36,7 @@ class Stage:
     tools: frozenset[str]
     skill: Skill | None = None
     scenario: str | None = None
-    known: Known = Known()
+    known: KnownData = KnownData()
     choosing: ToolOffer | None = None
 
     def offers(self, tools: Registry) -> tuple[ToolOffer, ...]:
@@ -45,12 +45,14 @@ class Stage:
         return (*((self.choosing,) if self.choosing else ()), *tools.offers(names))
 
 
-def stage_of(agent: Agent, skill: Skill | None, known: Known, voice: str | None, tools: Registry) -> Stage:
+def prompt_context(
+    agent: Agent, skill: Skill | None, known: KnownData, voice: str | None, tools: Registry
+) -> PromptContext:
     """The stage of an agent in a skill, or without one."""
     tone = agent.tone_of(voice)
     prompt = replace(agent.prompt, tone=tone) if tone != agent.prompt.tone else agent.prompt
     if not agent.skills:
-        return Stage(prompt=prompt, history=agent.history, budget=agent.budget, tools=frozenset(tools))
+        return PromptContext(prompt=prompt, history=agent.history, budget=agent.budget, tools=frozenset(tools))
     phase = agent.execute if skill else agent.select
     if skill is None:
         lean = replace(prompt, why=WHY_SELECT)
@@ -60,9 +62,9 @@ def stage_of(agent: Agent, skill: Skill | None, known: Known, voice: str | None,
     return replace(stage, skill=skill, scenario=known.scenario, known=known)
 
 
-def expertise_of(agent: Agent, tone: str) -> Expertise:
+def expertise_of(agent: Agent, tone: str) -> ExpertInput:
     """How an agent's experts are written out."""
-    return Expertise(
+    return ExpertInput(
         locale=agent.locale,
         tone=tone,
         titles=agent.field_titles,
@@ -71,8 +73,8 @@ def expertise_of(agent: Agent, tone: str) -> Expertise:
     )
 
 
-def _stage(agent: Agent, phase: Phase, prompt: Prompt, tools: frozenset[str]) -> Stage:
-    return Stage(
+def _stage(agent: Agent, phase: Phase, prompt: Prompt, tools: frozenset[str]) -> PromptContext:
+    return PromptContext(
         prompt=prompt, history=phase.history, budget=phase.budget, choosing=agent.use_skill[phase.name], tools=tools
     )
 
@@ -87,7 +89,7 @@ def offered(agent: Agent, skill: Skill | None, tools: Registry) -> frozenset[str
     return frozenset((*general, *mine, *((READS,) if skill and skill.files else ())))
 
 
-def _why(skill: Skill, known: Known, found: Expert) -> str:
+def _why(skill: Skill, known: KnownData, found: Expert) -> str:
     scenario = f", scenario {known.scenario}" if known.scenario else ""
     step = f"; next step {found.step.id}" if found.step else ""
     cases = ", ".join(f"{one.case.id} (score {one.score})" for one in found.cases)
@@ -105,13 +107,13 @@ class Asker:
     thread: str | None = None
 
 
-async def know(store: Store, asker: Asker, skill: Skill, scenario: str | None) -> Known:
+async def know(store: Store, asker: Asker, skill: Skill, scenario: str | None) -> KnownData:
     """What a skill declares of a user, and nothing else (S6): one query for the fields, one for its own data."""
     names = tuple(dict.fromkeys(path.split(".")[0] for path in skill.fields))
     fields = await store.profile_fields(asker.owner, names)
     own = await store.skill_data(asker.owner, skill.name) if skill.has_data else None
     chosen = skill.scenario(scenario)
-    return Known(
+    return KnownData(
         profile=fields,
         skill_data={skill.name: own} if own is not None else {},
         tier=asker.tier,

@@ -27,7 +27,7 @@ GONE = "{name} was deleted, so it cannot be read. Say so, and ask for it again i
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cabinet:
+class FileServices:
     """Where files are and how they are named to others. Without `pictures` none are chosen: for who sees none.
 
     Without `documents` none is read: for who only shows what there is.
@@ -40,10 +40,10 @@ class Cabinet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filing:
+class ThreadFiles:
     """The files of one thread. `urls` and `pictures` are what pages show, by storage key."""
 
-    cabinet: Cabinet | None = None
+    cabinet: FileServices | None = None
     refs: Mapping[str, FileRef] = field(default_factory=dict[str, FileRef])
     urls: Mapping[str, str] = field(default_factory=dict[str, str])
     pictures: Mapping[str, Url | Data] | None = None
@@ -61,7 +61,7 @@ class Filing:
         return {id: sign(ref.attachment, ref.name, now) for id, ref in self.refs.items() if ref.is_there}
 
 
-NO_FILES = Filing()
+NO_FILES = ThreadFiles()
 
 
 def has_files(log: Sequence[Entry]) -> bool:
@@ -71,7 +71,9 @@ def has_files(log: Sequence[Entry]) -> bool:
     )
 
 
-async def open_filing(cabinet: Cabinet, refs: Sequence[FileRef], log: Sequence[Entry], now: datetime) -> Filing:
+async def load_thread_files(
+    cabinet: FileServices, refs: Sequence[FileRef], log: Sequence[Entry], now: datetime
+) -> ThreadFiles:
     """The files of a thread. `log` has everything the run begins with, its own input included."""
     seen = view(log)
     at = _time_of_urls(seen, now)
@@ -80,7 +82,7 @@ async def open_filing(cabinet: Cabinet, refs: Sequence[FileRef], log: Sequence[E
     pictures = None
     if cabinet.pictures is not None:
         pictures = await cabinet.pictures.choose(wanted_pictures(seen, refs), urls, cabinet.attachments)
-    return Filing(cabinet=cabinet, refs={ref.id: ref for ref in refs}, urls=urls, pictures=pictures)
+    return ThreadFiles(cabinet=cabinet, refs={ref.id: ref for ref in refs}, urls=urls, pictures=pictures)
 
 
 def _time_of_urls(seen: View, now: datetime) -> datetime:
@@ -92,11 +94,11 @@ def _time_of_urls(seen: View, now: datetime) -> datetime:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtHand:
+class ToolFiles:
     """The files of a thread as tools see them. Worked out when a tool asks: most never do."""
 
-    filing: Filing
-    cabinet: Cabinet
+    filing: ThreadFiles
+    cabinet: FileServices
     log: Sequence[Entry]
     max_files: int
 
@@ -145,14 +147,14 @@ class AtHand:
             raise FileRefused(GONE.format(name=file.name), code="gone") from error
 
 
-def at_hand(filing: Filing, log: Sequence[Entry], max_files: int) -> AtHand | None:
+def at_hand(filing: ThreadFiles, log: Sequence[Entry], max_files: int) -> ToolFiles | None:
     """What tools may work with; None where the server keeps no files."""
     if filing.cabinet is None:
         return None
-    return AtHand(filing=filing, cabinet=filing.cabinet, log=log, max_files=max_files)
+    return ToolFiles(filing=filing, cabinet=filing.cabinet, log=log, max_files=max_files)
 
 
-def _with_refs(maps: FileMaps, filing: Filing) -> FileMaps:
+def _with_refs(maps: FileMaps, filing: ThreadFiles) -> FileMaps:
     """The maps with every id that was ever shown, whatever the agent's limits are now (F4)."""
     older = {id: _input_file(ref, filing.urls) for id, ref in filing.refs.items() if id not in maps.files}
     files = {**older, **maps.files}

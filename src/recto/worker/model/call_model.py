@@ -16,7 +16,7 @@ from recto.conversation.ui.attach_ui import ui_events
 from recto.errors import ModelError, ModelRefused, PageTooLong
 from recto.models.backoff import delay
 from recto.models.deltas import cut_short
-from recto.models.ports import Delta, Ended, TextDelta, Usage, Used
+from recto.models.ports import Delta, ReplyEnd, TextDelta, Usage, Used
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts
@@ -24,19 +24,19 @@ from recto.page.manifest import Manifest
 from recto.page.prompt.quote import Quote
 from recto.page.steps.compact import is_full
 from recto.page.text.tokens import Calibration
-from recto.store.ports import CallBegun, CallEnded, Change, Purpose
+from recto.store.ports import CallBegun, CallEnded, Purpose, RunChange
 from recto.worker.account import seconds_between, tell
 from recto.worker.context.quoted import quoted
-from recto.worker.finish import farewell, told_fault
+from recto.worker.finish import farewell, fault_text
 from recto.worker.model.reply import Reply
-from recto.worker.run_state import Desk
+from recto.worker.run_state import RunState
 from recto.worker.tools.calls_in_text import CallsInText
-from recto.worker.tools.tool_progress import Teller
+from recto.worker.tools.tool_progress import ProgressReporter
 
 CUT_SHORT = "The reply was lost on the way and is asked for again."
 
 
-async def call_model(desk: Desk) -> None:
+async def call_model(desk: RunState) -> None:
     """Ask the model. A page that would not fit is not sent: the next step is another then."""
     if not desk.is_quoted:
         desk.quote, desk.is_quoted = await _quoted(desk), True
@@ -78,8 +78,8 @@ async def call_model(desk: Desk) -> None:
         await _append(desk, call)
 
 
-async def _quoted(desk: Desk) -> Quote | None:
-    teller = Teller(desk.recorder.mention, f"{desk.run.response_id}-documents", desk.shop.clock)
+async def _quoted(desk: RunState) -> Quote | None:
+    teller = ProgressReporter(desk.recorder.mention, f"{desk.run.response_id}-documents", desk.shop.clock)
     files = desk.at_hand() if desk.files.refs else None
     if files and desk.agent.file_input.mode == "always":
         # Documents may take long: that the run began, and what it was asked, is not held back for so long.
@@ -102,7 +102,7 @@ class _Call:
     first_token: datetime | None = None
 
 
-async def begin_call(desk: Desk, page: Page, manifest: Manifest, purpose: Purpose) -> int:
+async def begin_call(desk: RunState, page: Page, manifest: Manifest, purpose: Purpose) -> int:
     """Store what a page is made of, under the fence, before it is sent. Returns the number of the call."""
     before = desk.page.segments if desk.page else ()
     shared = 0
@@ -123,13 +123,13 @@ async def begin_call(desk: Desk, page: Page, manifest: Manifest, purpose: Purpos
         manifest=dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill}),
         started=desk.shop.clock(),
     )
-    await desk.write(Change(call=call))
+    await desk.write(RunChange(call=call))
     desk.page = page
     desk.shop.reached("call_begun")
     return desk.calls
 
 
-async def _listen(desk: Desk, call: _Call) -> None:
+async def _listen(desk: RunState, call: _Call) -> None:
     # Closing the stream is what ends the call, so it is closed in any case.
     async with aclosing(_deltas(desk, call)) as stream:
         async for delta in stream:
@@ -142,21 +142,21 @@ async def _listen(desk: Desk, call: _Call) -> None:
                 desk.shop.reached("delta")
 
 
-def _time_of(desk: Desk, delta: Delta) -> datetime | None:
+def _time_of(desk: RunState, delta: Delta) -> datetime | None:
     # A count of tokens is not one.
     return None if isinstance(delta, Used) else desk.shop.clock()
 
 
-def _deltas(desk: Desk, call: _Call) -> AsyncGenerator[Delta]:
+def _deltas(desk: RunState, call: _Call) -> AsyncGenerator[Delta]:
     stream = cut_short(desk.model.stream(call.page.body), desk.agent.limits.reply_characters)
     if desk.agent.tool_calling == "native":
         return stream
     return call.text.read(stream)
 
 
-async def _append(desk: Desk, call: _Call) -> None:
+async def _append(desk: RunState, call: _Call) -> None:
     reply, now = call.reply, desk.shop.clock()
-    ended = reply.ended or Ended(finish="stop")
+    ended = reply.ended or ReplyEnd(finish="stop")
     # One that was cut short is paid for too, and no figures of it come any more.
     is_estimated = ended.usage is None and ended.finish == "length"
     usage = _estimate(desk, call) if is_estimated else ended.usage
@@ -173,7 +173,7 @@ async def _append(desk: Desk, call: _Call) -> None:
         usage=dump({**spent.row(), **({"estimated": True} if is_estimated else {})}) if usage else None,
         price=spent.nanos,
     )
-    change = Change(
+    change = RunChange(
         entries=reply.entries(now, desk.shop.new_id()),
         call_ended=done,
         failures=0,
@@ -194,9 +194,9 @@ async def _append(desk: Desk, call: _Call) -> None:
     desk.shop.reached("replied")
 
 
-async def _give_up(desk: Desk, call: _Call, error: ModelError) -> None:
+async def _give_up(desk: RunState, call: _Call, error: ModelError) -> None:
     """The call failed: what was said of it is taken back, and the run's row counts it."""
-    desk.problem = told_fault(error)
+    desk.problem = fault_text(error)
     desk.note_fault(error)
     if _is_for_pictures(call, error):
         desk.unpictured, desk.failures = True, desk.failures + 1
@@ -235,7 +235,7 @@ def _take_back(reply: Reply) -> tuple[Event, ...]:
     return discard_lost(bodies, logged=(), reason=CUT_SHORT)
 
 
-async def _keep_what_was_said(desk: Desk, call: _Call) -> None:
+async def _keep_what_was_said(desk: RunState, call: _Call) -> None:
     """The run is broken off: the partial answer stays, marked. A call that was being written is never run."""
     reply = call.reply
     if any(entry.id == reply.id for entry in desk.log):
@@ -250,17 +250,17 @@ async def _keep_what_was_said(desk: Desk, call: _Call) -> None:
     await desk.write(replace(_unfinished(desk, call, "broken off"), entries=entries), [*events, *reply.close()])
 
 
-def _unfinished(desk: Desk, call: _Call, error: str) -> Change:
+def _unfinished(desk: RunState, call: _Call, error: str) -> RunChange:
     """A call that gave no whole reply. What was said is paid for, by the provider's figures or our own count."""
     ended = CallEnded(number=call.number, ended=desk.shop.clock(), first_token=call.first_token, error=error)
     if call.first_token is None and call.reply.used is None:
-        return Change(call_ended=ended)
+        return RunChange(call_ended=ended)
     spent = desk.spend(_estimate(desk, call))
     ended = replace(ended, usage=dump({**spent.row(), "estimated": True}), price=spent.nanos)
-    return Change(call_ended=ended, usage=dump(desk.account.row()))
+    return RunChange(call_ended=ended, usage=dump(desk.account.row()))
 
 
-def _estimate(desk: Desk, call: _Call) -> Usage:
+def _estimate(desk: RunState, call: _Call) -> Usage:
     written = desk.shop.counter.count((call.reply.text,))[0]
     reported = call.reply.used or Usage(input=call.manifest.tokens.tokens)
     return replace(reported, output=max(reported.output, written))

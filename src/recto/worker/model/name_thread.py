@@ -5,8 +5,8 @@ from __future__ import annotations
 from recto.conversation.log import Entry, view
 from recto.conversation.messages import AssistantMessage, Message, SystemMessage, Text, UserMessage, language, texts_of
 from recto.conversation.title import title_from
-from recto.worker.model.side_call import ask_aside
-from recto.worker.run_state import Desk
+from recto.worker.model.side_call import side_call
+from recto.worker.run_state import RunState
 
 ASK = {
     "zh": "给下面的对话起一个标题，不超过十二个字。只写标题，不要引号，不要句号。",
@@ -20,16 +20,16 @@ QUOTES = " \n\"'“”「」《》.。"
 SHOWN = 2_000
 
 
-def wants_name(desk: Desk) -> bool:
+def wants_name(desk: RunState) -> bool:
     """Whether the thread is to be named now: at the end of its first turn, by an agent that says so, once."""
     users = sum(1 for message in view(desk.log).messages if isinstance(message, UserMessage))
     return desk.agent.titles == "model" and users == 1 and not desk.named
 
 
-async def name_thread(desk: Desk) -> None:
+async def name_thread(desk: RunState) -> None:
     """Ask the model for a title and keep it, unless somebody gave the thread one."""
     desk.named = True
-    answer = await ask_aside(desk, title_request(desk.log, desk.agent.locale), "title", PATIENCE)
+    answer = await side_call(desk, title_request(desk.log, desk.agent.locale), "title", PATIENCE)
     title = title_from(answer.text.strip(QUOTES)) if answer.ended else None
     if title:
         await desk.shop.store.set_title_if_automatic(desk.run.thread, title)

@@ -21,7 +21,7 @@ from recto.conversation.events import (
 )
 from recto.conversation.log import Entry, Finish, ReplyEnded
 from recto.conversation.messages import AssistantMessage, AssistantPart, ReasoningMessage, Runner, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, TextDelta, Usage, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
 
 FINISHES: dict[str, Finish] = {"length": "length", "refused": "refused", "filtered": "filtered"}
 
@@ -71,7 +71,7 @@ class Reply:
     thoughts: list[str] = field(default_factory=list[str])
     calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
     used: Usage | None = None
-    ended: Ended | None = None
+    ended: ReplyEnd | None = None
     told: list[Event] = field(default_factory=list[Event])
     # The words or thoughts that are open, behind the calls that are.
     _speaking: Event | None = None
@@ -117,7 +117,7 @@ class Reply:
             case Used(usage=usage):
                 self.used = usage
                 return []
-            case Ended():
+            case ReplyEnd():
                 self.ended = delta
                 return []
 

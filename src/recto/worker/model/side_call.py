@@ -11,13 +11,13 @@ from recto.conversation.json import dump
 from recto.conversation.messages import Message
 from recto.errors import ModelError, ModelUnreachable
 from recto.models.deltas import cut_short
-from recto.models.ports import Delta, Ended, Model, TextDelta
+from recto.models.ports import Delta, Model, ReplyEnd, TextDelta
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.store.ports import CallEnded, Change, Purpose
+from recto.store.ports import CallEnded, Purpose, RunChange
 from recto.worker.account import tell
 from recto.worker.model.call_model import begin_call
-from recto.worker.run_state import Desk
+from recto.worker.run_state import RunState
 
 
 @dataclass(kw_only=True)
@@ -25,7 +25,7 @@ class Collected:
     """What came of one try."""
 
     words: list[str] = field(default_factory=list[str])
-    ended: Ended | None = None
+    ended: ReplyEnd | None = None
     error: ModelError | None = None
 
     @property
@@ -37,7 +37,7 @@ class Collected:
         """One more delta. Thoughts and calls are nobody's here."""
         if isinstance(delta, TextDelta):
             self.words.append(delta.text)
-        elif isinstance(delta, Ended):
+        elif isinstance(delta, ReplyEnd):
             self.ended = delta
 
 
@@ -53,8 +53,8 @@ async def collect(model: Model, body: bytes, most: int) -> Collected:
     return collected
 
 
-async def ask_aside(
-    desk: Desk, request: Sequence[Message], purpose: Purpose, seconds: float | None = None
+async def side_call(
+    desk: RunState, request: Sequence[Message], purpose: Purpose, seconds: float | None = None
 ) -> Collected:
     """Ask the model, and wait for all it says, for so many seconds at most. A failure is part of the answer."""
     model, shop = desk.model, desk.shop
@@ -67,19 +67,19 @@ async def ask_aside(
     except TimeoutError:
         answer = Collected(error=ModelUnreachable(model=model.name, problem=f"no answer within {seconds:g} seconds."))
     except asyncio.CancelledError:
-        await desk.write(Change(call_ended=CallEnded(number=number, ended=shop.clock(), error="broken off")))
+        await desk.write(RunChange(call_ended=CallEnded(number=number, ended=shop.clock(), error="broken off")))
         raise
     await desk.write(_failed(desk, number, answer) if answer.error else _answered(desk, number, answer))
     return answer
 
 
-def _failed(desk: Desk, number: int, answer: Collected) -> Change:
+def _failed(desk: RunState, number: int, answer: Collected) -> RunChange:
     if answer.error:
         desk.note_fault(answer.error)
-    return Change(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error=str(answer.error)))
+    return RunChange(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error=str(answer.error)))
 
 
-def _answered(desk: Desk, number: int, answer: Collected) -> Change:
+def _answered(desk: RunState, number: int, answer: Collected) -> RunChange:
     usage = answer.ended.usage if answer.ended else None
     spent = desk.spend(usage)
     tell(desk.shop.telemetry, desk.model.name, spent, None)
@@ -90,4 +90,4 @@ def _answered(desk: Desk, number: int, answer: Collected) -> Change:
         usage=dump(spent.row()) if usage else None,
         price=spent.nanos,
     )
-    return Change(call_ended=ended, usage=dump(desk.account.row()))
+    return RunChange(call_ended=ended, usage=dump(desk.account.row()))

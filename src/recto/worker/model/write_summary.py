@@ -11,14 +11,14 @@ from recto.conversation.messages import Message
 from recto.models.backoff import delay
 from recto.page.prompt.summarise import summary_pieces, summary_request
 from recto.page.steps.compact import place_to_cut, to_summarise
-from recto.store.ports import Change
-from recto.worker.model.side_call import ask_aside
-from recto.worker.run_state import Desk
+from recto.store.ports import RunChange
+from recto.worker.model.side_call import side_call
+from recto.worker.run_state import RunState
 
 LOGGER = logging.getLogger("recto.worker")
 
 
-async def summarise(desk: Desk) -> None:
+async def summarise(desk: RunState) -> None:
     """Summarise what the page no longer has room for. After `compactions` failed tries the run goes on without."""
     desk.full = False
     seen, settings = view(desk.log), desk.agent.summary
@@ -36,19 +36,19 @@ async def summarise(desk: Desk) -> None:
     upto, now = seen.messages[place].id, desk.shop.clock()
     marker = Compacted(id=desk.shop.new_id(), time=now, upto=upto, summary=so_far or "")
     # The page is another one now: what the provider said of the last says nothing of it.
-    await desk.write(Change(entries=(marker,)))
+    await desk.write(RunChange(entries=(marker,)))
     desk.last = None
 
 
-async def _do_without(desk: Desk, problem: str) -> None:
+async def _do_without(desk: RunState, problem: str) -> None:
     LOGGER.info("run %s is not compacted: %s", desk.run.id, problem, extra={"run": desk.run.id})
     desk.can_compact = False
-    await desk.write(Change(can_compact=False))
+    await desk.write(RunChange(can_compact=False))
 
 
-async def _ask(desk: Desk, request: Sequence[Message]) -> str | None:
+async def _ask(desk: RunState, request: Sequence[Message]) -> str | None:
     for failures in range(1, desk.agent.limits.compactions + 1):
-        reply = await ask_aside(desk, request, "summary")
+        reply = await side_call(desk, request, "summary")
         finish = reply.ended.finish if reply.ended else None
         if reply.text and finish == "stop":
             return reply.text

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from recto.conversation.json import dump
 from recto.conversation.messages import AssistantPart, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, Ended, TextDelta
+from recto.models.ports import CallDelta, CallStarted, Delta, ReplyEnd, TextDelta
 from recto.page.prompt.tools_prompt import FENCE, OPEN, Parsed, fence_holds, parse_tool_calls, tag_holds
 
 # A call that cannot be read goes by this name; its arguments are the problem, for the model to read.
@@ -75,7 +75,7 @@ class CallsInText:
             case CallStarted(index=index):
                 self._index = max(self._index, index + 1)
                 return [delta]
-            case Ended():
+            case ReplyEnd():
                 return self.end(delta)
             case _:
                 return [delta]
@@ -89,7 +89,7 @@ class CallsInText:
         self._more.append(words)
         return self._tell() if self._is_worth_a_look(words) else ""
 
-    def end(self, ended: Ended) -> list[Delta]:
+    def end(self, ended: ReplyEnd) -> list[Delta]:
         """What is left of the words, then the calls, then how it ended."""
         parsed = parse_tool_calls("".join(self._said))
         words = parsed.words.rstrip()

@@ -15,13 +15,13 @@ from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMe
 from recto.conversation.next_step import INVALID_ARGUMENTS, RunTools
 from recto.conversation.ui.attach_ui import hinted, ui_events
 from recto.page.wire.formats import encode
-from recto.store.ports import Change
+from recto.store.ports import RunChange
 from recto.tools.ports import Tell, ToolResult
 from recto.tools.registry import Registry
-from recto.worker.run_state import Desk
+from recto.worker.run_state import RunState
 from recto.worker.tools.calls_in_text import UNREADABLE
 from recto.worker.tools.tool_context import act, tools_of_reply
-from recto.worker.tools.tool_progress import Teller
+from recto.worker.tools.tool_progress import ProgressReporter
 
 INTERRUPTED, CUT_OFF, NEEDS_CONSENT, TOO_MANY = "interrupted", "cut_off", "needs_consent", "too_many_calls"
 LOST = (
@@ -43,7 +43,7 @@ REPEATED_MORE = (
 Earlier = Counter[tuple[str, str, tuple[ToolPart, ...]]]
 
 
-async def run_tools(desk: Desk, step: RunTools) -> None:
+async def run_tools(desk: RunState, step: RunTools) -> None:
     """Settle what was lost or cut off, start the rest, and wait for all of them."""
     settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
     settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
@@ -65,7 +65,7 @@ async def run_tools(desk: Desk, step: RunTools) -> None:
         await asyncio.gather(*acting, return_exceptions=True)
 
 
-async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
+async def send_back_bad_calls(desk: RunState, calls: Sequence[ToolCall]) -> bool:
     """Answer those calls of the client's tools whose arguments do not match the schema; whether there were any.
 
     The client never has to take them: the model is told what is wrong, and writes them again.
@@ -83,7 +83,7 @@ async def send_back_bad_calls(desk: Desk, calls: Sequence[ToolCall]) -> bool:
         if advice is not None
     ]
     if messages:
-        await desk.write(Change(entries=messages), _told(desk, messages))
+        await desk.write(RunChange(entries=messages), _told(desk, messages))
     return bool(messages)
 
 
@@ -91,16 +91,16 @@ def _settled(call: ToolCall, text: str, error: str) -> ToolResult:
     return ToolResult(parts=(Text(text=text.format(name=call.name)),), error=error)
 
 
-async def _start(desk: Desk, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
+async def _start(desk: RunState, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
     now, reply = desk.shop.clock(), _reply(desk)
     starts = [ToolStarted(id=desk.shop.new_id(), time=now, message=reply.id, call=call.id) for call in calls]
     results = [_message(desk, call, result) for call, result in settled]
     entries: list[Entry] = [*results, *starts]
-    await desk.write(Change(entries=entries), _told(desk, results))
+    await desk.write(RunChange(entries=entries), _told(desk, results))
     desk.shop.reached("tools_started")
 
 
-def _acting(desk: Desk, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
+def _acting(desk: RunState, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
     """All at once, but for those that act in order: each of them waits for the one before."""
     acting, before = list[asyncio.Task[None]](), None
     for call in calls:
@@ -111,12 +111,12 @@ def _acting(desk: Desk, calls: Sequence[ToolCall], tools: Registry, earlier: Ear
 
 
 async def _act(
-    desk: Desk, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
+    desk: RunState, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
 ) -> None:
     if before:
         await asyncio.wait((before,))
     # Told again by another worker it has the same id, and so takes its place.
-    teller = Teller(desk.recorder.mention, f"{call.id}-progress", desk.shop.clock)
+    teller = ProgressReporter(desk.recorder.mention, f"{call.id}-progress", desk.shop.clock)
     try:
         result = await _result(desk, call, tools, teller)
     finally:
@@ -124,17 +124,17 @@ async def _act(
     desk.shop.reached("tool_acted")
     message = _message(desk, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
     # In one write: whoever goes on after a crash goes on in the skill.
-    await desk.write(Change(entries=(message, *_activated(desk, result))), _told(desk, (message,)))
+    await desk.write(RunChange(entries=(message, *_activated(desk, result))), _told(desk, (message,)))
     desk.shop.reached("tool_ended")
 
 
-def _activated(desk: Desk, result: ToolResult) -> Iterator[SkillChanged]:
+def _activated(desk: RunState, result: ToolResult) -> Iterator[SkillChanged]:
     if result.activates:
         skill, scenario = result.activates.skill, result.activates.scenario
         yield SkillChanged(id=desk.shop.new_id(), time=desk.shop.clock(), skill=skill, scenario=scenario)
 
 
-async def _result(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
+async def _result(desk: RunState, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
     tool = tools.get(call.name)
     if call.name == UNREADABLE:
         problem = str((load_object(call.arguments) or {}).get("problem", ""))
@@ -144,12 +144,12 @@ async def _result(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> To
     return await act(desk, call, tools, tell)
 
 
-def _reply(desk: Desk) -> AssistantMessage:
+def _reply(desk: RunState) -> AssistantMessage:
     found = (message for message in reversed(view(desk.log).messages) if isinstance(message, AssistantMessage))
     return next(found)
 
 
-def _message(desk: Desk, call: ToolCall, result: ToolResult) -> ToolMessage:
+def _message(desk: RunState, call: ToolCall, result: ToolResult) -> ToolMessage:
     return ToolMessage(
         id=desk.shop.new_id(),
         time=desk.shop.clock(),
@@ -159,16 +159,16 @@ def _message(desk: Desk, call: ToolCall, result: ToolResult) -> ToolMessage:
     )
 
 
-def _told(desk: Desk, messages: Sequence[ToolMessage]) -> list[Event]:
+def _told(desk: RunState, messages: Sequence[ToolMessage]) -> list[Event]:
     return [event for message in messages for event in answered(message, desk.agent.locale)]
 
 
-async def _settle_stopped(desk: Desk, calls: Sequence[ToolCall]) -> None:
+async def _settle_stopped(desk: RunState, calls: Sequence[ToolCall]) -> None:
     """The run is broken off: the model is told which tools did not come to their end."""
     answered = {entry.tool_call_id for entry in desk.log if isinstance(entry, ToolMessage)}
     left = [call for call in calls if call.id not in answered]
     messages = [_message(desk, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
-    await desk.write(Change(entries=messages), _told(desk, messages))
+    await desk.write(RunChange(entries=messages), _told(desk, messages))
 
 
 def _with_notice(count: int, result: ToolResult) -> ToolResult:

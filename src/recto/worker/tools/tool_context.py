@@ -26,10 +26,10 @@ from recto.tools.ports import Activation, Tell, Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import workspace_of
 from recto.worker.context.prompt_context import offered, skill_of
-from recto.worker.run_state import Desk
+from recto.worker.run_state import RunState
 
 
-async def act(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
+async def act(desk: RunState, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
     """Have the tool act that a call names, if it is among those that may be called."""
     limits = desk.agent.limits
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
@@ -37,7 +37,7 @@ async def act(desk: Desk, call: ToolCall, tools: Registry, tell: Tell) -> ToolRe
     return await call_tool(tools, asked, context, bounds, [brought.name for brought in desk.input.tools])
 
 
-def tools_of_reply(desk: Desk) -> Registry:
+def tools_of_reply(desk: RunState) -> Registry:
     """The tools that the newest reply was offered, whatever one of its calls has changed since. Hidden ones are always.
 
     So a worker that takes the reply over after a crash finds the tools it was asked for.
@@ -51,7 +51,7 @@ def tools_of_reply(desk: Desk) -> Registry:
     return Registry([tool for name, tool in desk.tools.items() if name in names or not tool.is_offered])
 
 
-def context_of(desk: Desk, call: ToolCall, tell: Tell) -> ToolContext:
+def context_of(desk: RunState, call: ToolCall, tell: Tell) -> ToolContext:
     """What a tool may know of the run it acts for."""
     profile = UserProfile(
         store=desk.shop.store,
@@ -84,7 +84,7 @@ def context_of(desk: Desk, call: ToolCall, tell: Tell) -> ToolContext:
     )
 
 
-def _with_urls(desk: Desk, tool: Tool | None, call: ToolCall) -> ToolCall:
+def _with_urls(desk: RunState, tool: Tool | None, call: ToolCall) -> ToolCall:
     """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
     if not (tool and tool.is_external):
         return call
@@ -148,7 +148,7 @@ NO_FILES = "No skill is active, so there are no files to read. Take one up with 
 class SkillsOfRun:
     """What a run's tools may do with its agent's skills. What is looked up for a skill, its first page has."""
 
-    desk: Desk
+    desk: RunState
 
     @property
     def names(self) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Literal
 
-from recto.conversation.events import ActivityTold, Event
+from recto.conversation.events import ActivityUpdate, Event
 from recto.conversation.json import Json
 from recto.tools.ports import Progress
 
@@ -15,7 +15,7 @@ ACTIVITY = "recto.progress"
 APART = timedelta(milliseconds=300)
 
 
-class Teller:
+class ProgressReporter:
     """Tells of what one call does, each thing of it under an id of its own. Readers hear some of what it is told."""
 
     def __init__(self, mention: Callable[[Event], None], message: str, clock: Callable[[], datetime]) -> None:
@@ -45,4 +45,4 @@ class Teller:
             content["total"] = progress.total
         content["unit"] = progress.unit
         message = f"{self._message}-{progress.id}" if progress.id else self._message
-        self._mention(ActivityTold(message=message, activity=ACTIVITY, content=content))
+        self._mention(ActivityUpdate(message=message, activity=ACTIVITY, content=content))

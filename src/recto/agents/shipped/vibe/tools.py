@@ -27,7 +27,7 @@ from recto.agents.shipped.vibe.almanac.cards import (
     zodiac_card,
 )
 from recto.agents.shipped.vibe.almanac.chart_rows import (
-    Row,
+    ChartRow,
     at,
     brief_draw,
     items,
@@ -61,29 +61,31 @@ FORGOTTEN = "The birth and the charts made of it are deleted. Tell the user so, 
 NO_PROFILE = "Nothing is kept of users here, so this tool cannot work. Tell the user so, and go on without it."
 
 Short: TypeAlias = Annotated[str, Field(max_length=100)]
-Text: TypeAlias = Annotated[str, Field(max_length=1_000)]
-Line: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
-Lines: TypeAlias = Annotated[list[Line], Field(max_length=20)]
+ShortText: TypeAlias = Annotated[str, Field(max_length=1_000)]
+OneLine: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
+ManyLines: TypeAlias = Annotated[list[OneLine], Field(max_length=20)]
 Made = TypeVar("Made")
-Spread: TypeAlias = Literal["single", "three", "relationship", "choice", "celtic_cross"]
+SpreadName: TypeAlias = Literal["single", "three", "relationship", "choice", "celtic_cross"]
 
 Date = Annotated[Short | None, Field(description="Such as 1990-05-15, or as the user says it: 农历1990年四月廿一.")]
 Time = Annotated[Short | None, Field(description="By the clock of the place, such as 14:30 or 下午2点半, if known.")]
-Place = Annotated[Short | None, Field(description="City of birth, such as 北京 or Paris.")]
-Gender = Annotated[Short | None, Field(description="male or female. It decides which way luck cycles go.")]
-Calendar = Annotated[Short | None, Field(description="solar or lunar (Chinese), if the date's words do not say.")]
+PlaceOfBirth = Annotated[Short | None, Field(description="City of birth, such as 北京 or Paris.")]
+GenderOfBirth = Annotated[Short | None, Field(description="male or female. It decides which way luck cycles go.")]
+CalendarOfBirth = Annotated[
+    Short | None, Field(description="solar or lunar (Chinese), if the date's words do not say.")
+]
 LeapMonth = Annotated[bool | None, Field(description="Whether a lunar date lies in a leap month.")]
 Latitude = Annotated[float | None, Field(description="Degrees, north is positive. Only where no city is known.")]
 Longitude = Annotated[float | None, Field(description="Degrees, east is positive. Only where no city is known.")]
 Timezone = Annotated[Short | None, Field(description="IANA name such as Europe/Paris. Left out: the place's.")]
 SolarTime = Annotated[bool | None, Field(description="Go by true solar time. Only if the user asks for it.")]
 Cancelled = Annotated[bool | None, Field(description="True where the user closed the form or would rather not say.")]
-Question = Annotated[Text | None, Field(description="The user's question, in an open sentence.")]
+Question = Annotated[ShortText | None, Field(description="The user's question, in an open sentence.")]
 Seed = Annotated[int | None, Field(ge=0, le=2**53 - 1, description="Only to repeat a draw; else leave it out.")]
 Daily = Annotated[bool | None, Field(description="True for the card of the day.")]
-Concerns = Annotated[Lines | None, Field(description="All that troubles them now, a short word each.")]
-Facts = Annotated[Lines | None, Field(description="One sentence each.")]
-Forget = Annotated[Lines | None, Field(description="Remembered facts to forget, worded as they are remembered.")]
+Concerns = Annotated[ManyLines | None, Field(description="All that troubles them now, a short word each.")]
+ProfileFacts = Annotated[ManyLines | None, Field(description="One sentence each.")]
+Forget = Annotated[ManyLines | None, Field(description="Remembered facts to forget, worded as they are remembered.")]
 
 
 # What is asked of the user
@@ -104,16 +106,16 @@ async def collect_birth_info(
     *,
     date: Date = None,
     time: Time = None,
-    place: Place = None,
-    gender: Gender = None,
-    calendar: Calendar = None,
+    place: PlaceOfBirth = None,
+    gender: GenderOfBirth = None,
+    calendar: CalendarOfBirth = None,
     leap_month: LeapMonth = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
     timezone: Timezone = None,
     true_solar_time: SolarTime = None,
     cancelled: Cancelled = None,
-) -> Row:
+) -> ChartRow:
     """Save what the user said of their birth, or ask for it: without arguments a form is shown. Pass on only what the
     user said; what is known already need not be repeated, and an empty text forgets a field. An empty date and nothing
     else forgets the birth, and the charts made of it.
@@ -121,9 +123,9 @@ async def collect_birth_info(
     profile, locale = _profile(context), language(context.locale)
     if cancelled:
         return {"status": "declined", "note": DECLINED}
-    when: Row = {"date": date, "time": time, "calendar": calendar, "leap_month": leap_month}
-    where: Row = {"place": place, "latitude": latitude, "longitude": longitude, "timezone": timezone}
-    who: Row = {"gender": gender, "true_solar_time": true_solar_time}
+    when: ChartRow = {"date": date, "time": time, "calendar": calendar, "leap_month": leap_month}
+    where: ChartRow = {"place": place, "latitude": latitude, "longitude": longitude, "timezone": timezone}
+    who: ChartRow = {"gender": gender, "true_solar_time": true_solar_time}
     given = {name: value for name, value in {**when, **where, **who}.items() if value is not None}
     known = await _field(profile, BIRTH_INFO)
     if known and is_withdrawal(given):
@@ -145,14 +147,14 @@ async def save_life_context(
     *,
     stage: Annotated[Short | None, Field(description="Where they stand, a word such as 在职 or employed.")] = None,
     industry: Annotated[Short | None, Field(description="Industry and role.")] = None,
-    goal: Annotated[Text | None, Field(description="What they want to change or reach.")] = None,
+    goal: Annotated[ShortText | None, Field(description="What they want to change or reach.")] = None,
     concerns: Concerns = None,
     notes: Annotated[str | None, Field(max_length=4_000, description="What else matters, in short.")] = None,
-) -> Row:
+) -> ChartRow:
     """Save what the user said of their work and life. What is given takes the place of what was saved under that
     name, the rest stays; an empty text or list forgets it.
     """
-    given: Row = {"stage": stage, "industry": industry, "goal": goal, "concerns": concerns, "notes": notes}
+    given: ChartRow = {"stage": stage, "industry": industry, "goal": goal, "concerns": concerns, "notes": notes}
     profile = _profile(context)
     saved = merged(await _field(profile, LIFE_CONTEXT), given)
     await profile.change(LIFE_CONTEXT, saved or None)
@@ -161,7 +163,7 @@ async def save_life_context(
 
 
 @tool(safe_to_repeat=True, in_order=True)
-async def save_facts(context: ToolContext, facts: Facts = None, forget: Forget = None) -> Row:
+async def save_facts(context: ToolContext, facts: ProfileFacts = None, forget: Forget = None) -> ChartRow:
     """Remember facts of the user's life that they told and want kept, beside those known already; or forget some."""
     profile, locale = _profile(context), language(context.locale)
     known = (await profile.fields(EXTRACTED)).get(EXTRACTED)
@@ -177,7 +179,7 @@ async def save_facts(context: ToolContext, facts: Facts = None, forget: Forget =
 
 
 @tool(safe_to_repeat=True, in_order=True)
-async def compute_bazi(context: ToolContext, true_solar_time: SolarTime = None) -> Row:
+async def compute_bazi(context: ToolContext, true_solar_time: SolarTime = None) -> ChartRow:
     """Compute the Bazi chart (four pillars, ten gods, strength, luck cycles) of the user's birth information, and
     keep it. A chart of the same birth and this month that is kept already is given again.
     """
@@ -187,11 +189,16 @@ async def compute_bazi(context: ToolContext, true_solar_time: SolarTime = None) 
     asked = _wish(kept, info, "true_solar_time") if true_solar_time is None else true_solar_time
     by_sun = asked if isinstance(asked, bool) else birth.true_solar_time
 
-    def compute() -> Row:
+    def compute() -> ChartRow:
         return told_bazi(bazi(birth, true_solar_time=by_sun, today=today).row(locale), locale)
 
     # The year's pillar and the current luck cycle change with time, so a chart is of a month.
-    of: Row = {"birth_info": info, "month": f"{today:%Y-%m}", "locale": locale, "options": {"true_solar_time": by_sun}}
+    of: ChartRow = {
+        "birth_info": info,
+        "month": f"{today:%Y-%m}",
+        "locale": locale,
+        "options": {"true_solar_time": by_sun},
+    }
     status, chart = await _once(context, "bazi", of, compute)
     return {"status": status, **chart, "ui_hints": bazi_card(chart, locale)}
 
@@ -202,7 +209,7 @@ async def compute_zodiac(
     house_system: Annotated[
         Literal["placidus", "whole_sign"] | None, Field(description="How houses are divided. Default: placidus.")
     ] = None,
-) -> Row:
+) -> ChartRow:
     """Compute the western birth chart (signs, planets, houses, aspects) of the user's birth information, and keep
     it. A chart of the same birth information that is kept already is given again.
     """
@@ -211,16 +218,16 @@ async def compute_zodiac(
     asked = house_system or _wish(kept, info, "house_system")
     system = asked if isinstance(asked, str) and asked in HOUSE_SYSTEMS else "placidus"
 
-    def compute() -> Row:
+    def compute() -> ChartRow:
         return told_features(zodiac(birth, house_system=system).row(locale), locale)
 
-    of: Row = {"birth_info": info, "locale": locale, "options": {"house_system": system}}
+    of: ChartRow = {"birth_info": info, "locale": locale, "options": {"house_system": system}}
     status, chart = await _once(context, "zodiac", of, compute)
     return {"status": status, **chart, "ui_hints": zodiac_card(chart, locale)}
 
 
 @tool(safe_to_repeat=True, in_order=True)
-async def sky_today(context: ToolContext) -> Row:
+async def sky_today(context: ToolContext) -> ChartRow:
     """Compute the sky of now: where Sun, Moon and planets stand, which of them are retrograde, and when Mercury is,
     now or next. It needs nothing of the user's birth.
     """
@@ -231,8 +238,12 @@ async def sky_today(context: ToolContext) -> Row:
 
 @tool(safe_to_repeat=True, in_order=True)
 async def draw_tarot(
-    context: ToolContext, spread: Spread = "three", question: Question = None, seed: Seed = None, daily: Daily = None
-) -> Row:
+    context: ToolContext,
+    spread: SpreadName = "three",
+    question: Question = None,
+    seed: Seed = None,
+    daily: Daily = None,
+) -> ChartRow:
     """Draw tarot cards for one question, and keep the draw with its day and its seed. Spreads: single, three (past,
     present, future), relationship, choice (between two ways), celtic_cross. A new question needs a new draw. With
     daily it is the card of the day: a single one, the same until the day is over.
@@ -244,15 +255,15 @@ async def draw_tarot(
     # By the call, so that one repeated after a crash draws the same cards.
     drawn_by = _seed(f"{context.thread}/{context.message}/{context.call}") if seed is None else seed
     drawn = draw("single" if daily else spread, drawn_by).row(locale)
-    last: Row = {name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}
+    last: ChartRow = {name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}
     last |= {"question": question, "day": today.isoformat()}
-    of: Row = {"thread": context.thread, "daily": at(kept, MADE_OF, "daily")}
+    of: ChartRow = {"thread": context.thread, "daily": at(kept, MADE_OF, "daily")}
     of |= {"daily": _with_card(kept, today, drawn_by)} if daily else {}
     if (kept.get("last"), kept.get(MADE_OF)) != (last, of):
         brief, before = brief_draw(last, today, locale), items(kept, "history")
         history: list[Json] = [*before, *(() if brief in before else (brief,))]
         # Words of both languages: a draw may be read in another than it was made in.
-        data: Row = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: drawn[FEATURES], MADE_OF: of}
+        data: ChartRow = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: drawn[FEATURES], MADE_OF: of}
         await _profile(context).keep("tarot", data)
     return {"status": "drawn" if todays is None else "reused", **last, "ui_hints": tarot_card(last, locale)}
 
@@ -260,14 +271,14 @@ async def draw_tarot(
 @tool(safe_to_repeat=True, in_order=True)
 async def save_career_notes(
     context: ToolContext,
-    strengths: Annotated[Lines | None, Field(description="A short phrase each.")] = None,
-    plan: Annotated[Text | None, Field(description="The direction that was agreed on.")] = None,
-    next_steps: Annotated[Lines | None, Field(description="What is to be done by when, a line each.")] = None,
-) -> Row:
+    strengths: Annotated[ManyLines | None, Field(description="A short phrase each.")] = None,
+    plan: Annotated[ShortText | None, Field(description="The direction that was agreed on.")] = None,
+    next_steps: Annotated[ManyLines | None, Field(description="What is to be done by when, a line each.")] = None,
+) -> ChartRow:
     """Keep the career plan the user agreed to. What is given takes the place of what was kept under that name, the
     rest stays; an empty text or list forgets it.
     """
-    given: Row = {"strengths": strengths, "plan": plan, "next_steps": next_steps}
+    given: ChartRow = {"strengths": strengths, "plan": plan, "next_steps": next_steps}
     notes = merged(await _kept(context, "career"), given)
     told = {name: value for name, value in notes.items() if name in given}
     await _profile(context).keep("career", {**told, "updated": _today(context).isoformat()} if told else None)
@@ -301,7 +312,7 @@ async def _kept(context: ToolContext, skill: str) -> Mapping[str, Json]:
     return kept if isinstance(kept, Mapping) else {}
 
 
-async def _forget_birth(profile: ProfileAtHand, locale: Locale) -> Row:
+async def _forget_birth(profile: ProfileAtHand, locale: Locale) -> ChartRow:
     """The charts first: where this breaks off, the birth is still there to say it again."""
     for skill in CHARTS:
         if await profile.skill_data(skill) is not None:
@@ -310,7 +321,9 @@ async def _forget_birth(profile: ProfileAtHand, locale: Locale) -> Row:
     return {"status": "forgotten", "note": FORGOTTEN, "ui_hints": forgotten_card([], locale)}
 
 
-async def _once(context: ToolContext, skill: str, of: Row, compute: Callable[[], Row]) -> tuple[str, Row]:
+async def _once(
+    context: ToolContext, skill: str, of: ChartRow, compute: Callable[[], ChartRow]
+) -> tuple[str, ChartRow]:
     """What is kept, where it is of the same; else it is computed and kept. What a model reads is given."""
     kept = await _kept(context, skill)
     is_same = kept.get(MADE_OF) == of
@@ -340,7 +353,7 @@ def _card_of_day(kept: Mapping[str, Json], today: day_of) -> int | None:
     return seed if isinstance(seed, int) else None
 
 
-def _with_card(kept: Mapping[str, Json], today: day_of, seed: int) -> Row:
+def _with_card(kept: Mapping[str, Json], today: day_of, seed: int) -> ChartRow:
     """The card of the day with those of the days before: it is not the same day everywhere."""
     before = at(kept, MADE_OF, "daily", "seeds")
     seeds = {**(before if isinstance(before, Mapping) else {}), today.isoformat(): seed}

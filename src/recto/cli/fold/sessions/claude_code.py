@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recto.cli.fold.sessions.rows import Row, branch_note, ignored_note, lineage, tokens
+from recto.cli.fold.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
 from recto.cli.fold.sessions.session import Session, SessionTools
 from recto.conversation.fields import Object, optional_text, optional_time
 from recto.conversation.json import Json
@@ -16,22 +16,22 @@ from recto.page.wire import anthropic
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class SessionTurn:
     """The rows of one reply of the model; or one row of anything else."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[SessionRow, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conversation:
     """The turns in order, how many compactions the log has, and how many messages are on other branches."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[SessionTurn, ...]
     compactions: int
     others: int
 
 
-def conversation(rows: Sequence[Row]) -> Conversation:
+def conversation(rows: Sequence[SessionRow]) -> Conversation:
     """The way to the newest message outside any sidechain; logs without a tree are read as they stand."""
     main = _newest_versions(_without_sidechains(rows))
     path = _path(main)
@@ -46,7 +46,7 @@ def conversation(rows: Sequence[Row]) -> Conversation:
     )
 
 
-def _without_sidechains(rows: Sequence[Row]) -> Sequence[Row]:
+def _without_sidechains(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
     """The main conversation; of the log of a subagent, which is all sidechain, everything."""
     main = [row for row in rows if not _is_sidechain(row.fields)]
     return main if any(_is_message(row.fields) for row in main) else rows
@@ -60,21 +60,21 @@ def _is_message(fields: Object) -> bool:
     return fields.get("type") in ("user", "assistant") and isinstance(fields.get("message"), Mapping)
 
 
-def _newest_versions(rows: Sequence[Row]) -> Sequence[Row]:
+def _newest_versions(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
     """A row written again under its uuid has its newest content, but keeps its place and its parent.
 
     Compactions write rows they keep a second time, under the summary.
     """
-    newest: dict[str, Row] = {}
+    newest: dict[str, SessionRow] = {}
     for row in rows:
         key = _text(row.fields, "uuid") or row.where
         first = newest.get(key, row)
         fields = row.fields if first is row else {**row.fields, "parentUuid": first.fields.get("parentUuid")}
-        newest[key] = Row(number=first.number, fields=fields)
+        newest[key] = SessionRow(number=first.number, fields=fields)
     return tuple(newest.values())
 
 
-def _path(rows: Sequence[Row]) -> Sequence[Row]:
+def _path(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
     by_uuid = {uuid: row for row in rows if (uuid := _text(row.fields, "uuid")) and "parentUuid" in row.fields}
     leaf = next((uuid for uuid, row in reversed(by_uuid.items()) if _is_message(row.fields)), None)
     if leaf is None or all(row.fields["parentUuid"] is None for row in by_uuid.values()):
@@ -82,7 +82,7 @@ def _path(rows: Sequence[Row]) -> Sequence[Row]:
     return [by_uuid[uuid] for uuid in lineage(leaf, _parents(by_uuid))]
 
 
-def _parents(by_uuid: Mapping[str, Row]) -> Mapping[str, str | None]:
+def _parents(by_uuid: Mapping[str, SessionRow]) -> Mapping[str, str | None]:
     parents: dict[str, str | None] = {}
     previous: str | None = None
     for uuid, row in by_uuid.items():
@@ -103,24 +103,24 @@ def _is_summary(fields: Object) -> bool:
     return fields.get("isCompactSummary") is True
 
 
-def _turns(path: Sequence[Row], rows: Sequence[Row]) -> Iterator[Turn]:
+def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[SessionTurn]:
     replies = _replies(rows)
     results = _results(path, rows)
     told: set[str] = set()
     for row in path:
         reply = _reply_id(row)
         if reply is None:
-            yield Turn(rows=(row,))
+            yield SessionTurn(rows=(row,))
         elif reply not in told:
             told.add(reply)
-            turn = Turn(rows=tuple(replies[reply]))
+            turn = SessionTurn(rows=tuple(replies[reply]))
             yield turn
             calls = (call for part in turn.rows for call in _ids(part.fields, "tool_use", "id"))
-            yield from (Turn(rows=(results[call],)) for call in calls if call in results)
+            yield from (SessionTurn(rows=(results[call],)) for call in calls if call in results)
 
 
-def _replies(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
-    replies: dict[str, list[Row]] = {}
+def _replies(rows: Sequence[SessionRow]) -> Mapping[str, list[SessionRow]]:
+    replies: dict[str, list[SessionRow]] = {}
     for row in rows:
         reply = _reply_id(row)
         if reply is not None:
@@ -128,7 +128,7 @@ def _replies(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
     return replies
 
 
-def _reply_id(row: Row) -> str | None:
+def _reply_id(row: SessionRow) -> str | None:
     match row.fields:
         case {"type": "assistant", "message": {"id": str(id)}}:
             return id
@@ -138,10 +138,10 @@ def _reply_id(row: Row) -> str | None:
             return None
 
 
-def _results(path: Sequence[Row], rows: Sequence[Row]) -> Mapping[str, Row]:
+def _results(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Mapping[str, SessionRow]:
     """By call, the rows of results beside the path, where the path itself has no result for it."""
     answered = {call for row in path for call in _ids(row.fields, "tool_result", "tool_use_id")}
-    beside: dict[str, Row] = {}
+    beside: dict[str, SessionRow] = {}
     for row in rows:
         calls = _ids(row.fields, "tool_result", "tool_use_id")
         if calls and not answered.intersection(calls):
@@ -171,7 +171,7 @@ USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens
 UNSEEN = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
 
-def read(rows: Sequence[Row]) -> Session:
+def read(rows: Sequence[SessionRow]) -> Session:
     """The conversation as the model had it, but whole: summaries of compactions stand for nothing here."""
     found = conversation(rows)
     told = [(turn, message) for turn in found.turns for message in _messages(turn)]
@@ -185,13 +185,13 @@ def read(rows: Sequence[Row]) -> Session:
     )
 
 
-def _reported(turn: Turn) -> int:
+def _reported(turn: SessionTurn) -> int:
     """What the provider counted. The rows of a reply repeat it; the last one is the final word."""
     counts = [tokens(message.get("usage"), *USAGE) for row in turn.rows if (message := _assistant(row)) is not None]
     return next((count for count in reversed(counts) if count), 0)
 
 
-def _assistant(row: Row) -> Object | None:
+def _assistant(row: SessionRow) -> Object | None:
     match row.fields:
         case {"type": "assistant", "message": Mapping() as message}:
             return message
@@ -199,7 +199,7 @@ def _assistant(row: Row) -> Object | None:
             return None
 
 
-def _messages(turn: Turn) -> Iterator[Message]:
+def _messages(turn: SessionTurn) -> Iterator[Message]:
     seen = [row for row in turn.rows if not any(row.fields.get(flag) is True for flag in UNSEEN)]
     if not seen:
         return
@@ -215,7 +215,7 @@ def _messages(turn: Turn) -> Iterator[Message]:
             return
 
 
-def _reply(rows: Sequence[Row]) -> AssistantMessage:
+def _reply(rows: Sequence[SessionRow]) -> AssistantMessage:
     parts = tuple(_calls_once(part for row in rows for part in _reply_parts(row)))
     return AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=parts)
 
@@ -231,7 +231,7 @@ def _calls_once(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
         yield part
 
 
-def _reply_parts(row: Row) -> Iterator[AssistantPart]:
+def _reply_parts(row: SessionRow) -> Iterator[AssistantPart]:
     message = _assistant(row) or {}
     model = optional_text(message, "model", f"{row.where}: message")
     for reply in _decoded("assistant", message.get("content"), model, row):
@@ -239,7 +239,7 @@ def _reply_parts(row: Row) -> Iterator[AssistantPart]:
             yield from reply.parts
 
 
-def _said(content: Json, row: Row) -> Iterator[Message]:
+def _said(content: Json, row: SessionRow) -> Iterator[Message]:
     messages = _decoded("user", content, None, row)
     spoken = [message for message in messages if not isinstance(message, UserMessage) or message.parts]
     for index, message in enumerate(spoken):
@@ -248,7 +248,7 @@ def _said(content: Json, row: Row) -> Iterator[Message]:
         yield replace(message, id=id, time=_time(row))
 
 
-def _decoded(role: str, content: Json, model: str | None, row: Row) -> Sequence[Message]:
+def _decoded(role: str, content: Json, model: str | None, row: SessionRow) -> Sequence[Message]:
     try:
         return anthropic.decode([{"role": role, "content": _blocks(content)}], model=model)
     except WireError as error:
@@ -285,9 +285,9 @@ def _block(block: Json) -> Json:
             return block
 
 
-def _id(row: Row) -> str:
+def _id(row: SessionRow) -> str:
     return optional_text(row.fields, "uuid", row.where) or f"m{row.number}"
 
 
-def _time(row: Row) -> datetime | None:
+def _time(row: SessionRow) -> datetime | None:
     return optional_time(row.fields, "timestamp", row.where)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from recto.cli.fold.sessions.rows import Row, ignored_note, tokens
+from recto.cli.fold.sessions.rows import SessionRow, ignored_note, tokens
 from recto.cli.fold.sessions.session import Session, SessionTools
 from recto.conversation.fields import (
     Object,
@@ -55,21 +55,21 @@ EXIT_CODE = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
+class CodexUsage:
     """What a call of the model cost: its own input, and the total of the session after it."""
 
     tokens: int
     total: int
 
 
-def read(rows: Sequence[Row]) -> Session:
+def read(rows: Sequence[SessionRow]) -> Session:
     """The whole log. What one reply said, text and calls, is one message; compactions and rollbacks hide nothing."""
     messages: list[Message] = []
     reported: dict[str, int] = {}
     total = 0
     for row in rows:
         match _event(row), messages:
-            case Usage() as usage, _:
+            case CodexUsage() as usage, _:
                 reported |= _attributed(usage, total, messages, reported)
                 total = usage.total
             case AssistantMessage() as more, [*_, AssistantMessage() as reply]:
@@ -88,7 +88,9 @@ def read(rows: Sequence[Row]) -> Session:
     )
 
 
-def _attributed(usage: Usage, total: int, messages: Sequence[Message], reported: Mapping[str, int]) -> dict[str, int]:
+def _attributed(
+    usage: CodexUsage, total: int, messages: Sequence[Message], reported: Mapping[str, int]
+) -> dict[str, int]:
     """The usage under the newest reply. Codex repeats it with every rate limit: the same total is the same call."""
     replies = (message.id for message in reversed(messages) if isinstance(message, AssistantMessage))
     newest = next(replies, None)
@@ -97,7 +99,7 @@ def _attributed(usage: Usage, total: int, messages: Sequence[Message], reported:
     return {newest: usage.tokens}
 
 
-def _root(rows: Sequence[Row]) -> str | None:
+def _root(rows: Sequence[SessionRow]) -> str | None:
     for kind in ("session_meta", "turn_context"):
         for row in rows:
             match row.fields:
@@ -108,20 +110,20 @@ def _root(rows: Sequence[Row]) -> str | None:
     return None
 
 
-def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
+def _notes(rows: Sequence[SessionRow]) -> tuple[str, ...]:
     compactions = sum(row.fields.get("type") == "compacted" for row in rows)
     events = (row.fields.get("payload") for row in rows if row.fields.get("type") == "event_msg")
     rollbacks = sum(isinstance(event, Mapping) and event.get("type") == "thread_rolled_back" for event in events)
     return (*ignored_note(compactions, "compaction"), *ignored_note(rollbacks, "rollback"))
 
 
-def _event(row: Row) -> Message | Usage | None:
+def _event(row: SessionRow) -> Message | CodexUsage | None:
     match row.fields:
         case {"type": "response_item"}:
             place = f"{row.where}: payload"
             return _message(as_object(row.fields.get("payload"), place), place, row)
         case {"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": usage, **info}}}:
-            return Usage(
+            return CodexUsage(
                 tokens=tokens(usage, "input_tokens"), total=tokens(info.get("total_token_usage"), "total_tokens")
             )
         case {"payload": _}:
@@ -130,7 +132,7 @@ def _event(row: Row) -> Message | Usage | None:
             return _message(fields, row.where, row)
 
 
-def _message(item: Object, where: str, row: Row) -> Message | None:
+def _message(item: Object, where: str, row: SessionRow) -> Message | None:
     logged = Logged(
         id=optional_text(item, "id", where) or f"m{row.number}",
         time=optional_time(row.fields, "timestamp", row.where),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from recto.cli.fold.sessions import claude_code, codex, pi
-from recto.cli.fold.sessions.rows import Lines, Row, parse
+from recto.cli.fold.sessions.rows import JsonLines, SessionRow, parse
 from recto.cli.fold.sessions.session import Session
 from recto.conversation.fields import Object, kind_of
 from recto.conversation.json import Json
@@ -19,7 +19,7 @@ ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_t
 LONGEST_PROBLEM = 400
 MOST_KEYS = 8
 
-Kind: TypeAlias = Literal["message", "conversation", "pi", "claude-code", "codex"]
+SessionKind: TypeAlias = Literal["message", "conversation", "pi", "claude-code", "codex"]
 
 
 def read_session(data: bytes, *, source: str) -> Session:
@@ -35,15 +35,15 @@ def read_session(data: bytes, *, source: str) -> Session:
     return session
 
 
-def _read(parsed: Json | Lines, source: str) -> Session:
+def _read(parsed: Json | JsonLines, source: str) -> Session:
     match parsed:
-        case Lines():
+        case JsonLines():
             session = _read_rows(parsed.rows, source)
             return replace(session, notes=(*_cut_note(parsed.cut), *session.notes))
         case {"messages": _}:
             return _read_body(parsed)
         case Mapping():
-            return _read_rows((Row(number=1, fields=parsed),), source)
+            return _read_rows((SessionRow(number=1, fields=parsed),), source)
         case str() | bool() | int() | float() | None:
             raise NotAConversation(source=source, problem=f"it is JSON, but {kind_of(parsed)}. {EXPECTED}")
         case _:
@@ -54,8 +54,8 @@ def _cut_note(cut: int | None) -> tuple[str, ...]:
     return () if cut is None else (f"Line {cut}, the last one, is cut off and left out.",)
 
 
-def _read_rows(rows: Sequence[Row], source: str) -> Session:
-    found: Kind | None = next((kind for row in rows if (kind := _kind(row.fields)) is not None), None)
+def _read_rows(rows: Sequence[SessionRow], source: str) -> Session:
+    found: SessionKind | None = next((kind for row in rows if (kind := _kind(row.fields)) is not None), None)
     match found:
         case "pi":
             return pi.read(rows)
@@ -73,7 +73,7 @@ def _read_rows(rows: Sequence[Row], source: str) -> Session:
             raise NotAConversation(source=source, problem=problem)
 
 
-def _kind(fields: Object) -> Kind | None:
+def _kind(fields: Object) -> SessionKind | None:
     match fields:
         case {"type": "session", "id": str()} | {"kind": "header", "version": int()}:
             return "pi"

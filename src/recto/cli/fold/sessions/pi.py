@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from recto.cli.fold.sessions.rows import Row, branch_note, ignored_note, lineage, tokens
+from recto.cli.fold.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
 from recto.cli.fold.sessions.session import Session, SessionTools
 from recto.conversation.fields import Object, as_object, objects, optional_text, optional_time, text_field
 from recto.conversation.json import Json, dump
@@ -40,7 +40,7 @@ EXITED = "\n\nCommand exited with code {code}"
 TRUNCATED = "\n\n[Output truncated. Full output: {path}]"
 
 
-def read(rows: Sequence[Row]) -> Session:
+def read(rows: Sequence[SessionRow]) -> Session:
     """The messages on the path to the newest entry. Compactions on it hide nothing."""
     entries = [row for row in rows if _is_entry(row.fields)]
     path = _path(entries, rows)
@@ -56,7 +56,7 @@ def read(rows: Sequence[Row]) -> Session:
     )
 
 
-def _count(kind: str, rows: Sequence[Row]) -> int:
+def _count(kind: str, rows: Sequence[SessionRow]) -> int:
     return sum(row.fields.get("type") == kind for row in rows)
 
 
@@ -65,7 +65,7 @@ def _is_entry(fields: Object) -> bool:
     return fields.get("kind", "entry") == "entry" and fields.get("type") != "session"
 
 
-def _path(entries: Sequence[Row], rows: Sequence[Row]) -> Sequence[Row]:
+def _path(entries: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
     by_id = {id: row for row in entries if "parentId" in row.fields and isinstance(id := row.fields.get("id"), str)}
     if not by_id:
         return entries
@@ -79,7 +79,7 @@ def _parent(fields: Object) -> str | None:
     return parent if isinstance(parent, str) else None
 
 
-def _leaf(rows: Sequence[Row]) -> str | None:
+def _leaf(rows: Sequence[SessionRow]) -> str | None:
     """The newest entry of the main lane, or where that lane was moved to since."""
     leaf: Json = None
     for row in rows:
@@ -95,12 +95,12 @@ def _leaf(rows: Sequence[Row]) -> str | None:
     return leaf if isinstance(leaf, str) else None
 
 
-def _root(rows: Sequence[Row]) -> str | None:
+def _root(rows: Sequence[SessionRow]) -> str | None:
     headers = (row.fields for row in rows if row.fields.get("type") == "session" or row.fields.get("kind") == "header")
     return next((cwd for header in headers if isinstance(cwd := header.get("cwd"), str)), None)
 
 
-def _reported(row: Row) -> int:
+def _reported(row: SessionRow) -> int:
     match row.fields.get("message"):
         case {"role": "assistant", "usage": usage}:
             return tokens(usage, *USAGE)
@@ -108,7 +108,7 @@ def _reported(row: Row) -> int:
             return 0
 
 
-def _message(row: Row) -> Message | None:
+def _message(row: SessionRow) -> Message | None:
     fields = row.fields
     id = optional_text(fields, "id", row.where) or f"m{row.number}"
     logged = Logged(id=id, time=optional_time(fields, "timestamp", row.where))

@@ -21,7 +21,7 @@ TOO_DEEP = "it is nested more than 250 levels deep"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class SessionRow:
     """The object on one line; lines are numbered from 1."""
 
     number: int
@@ -34,14 +34,14 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lines:
+class JsonLines:
     """JSON Lines. `cut` is the number of a last line that was no JSON and is left out."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[SessionRow, ...]
     cut: int | None = None
 
 
-def parse(data: bytes, *, source: str) -> Json | Lines:
+def parse(data: bytes, *, source: str) -> Json | JsonLines:
     """The JSON in a file. Anything else raises NotAConversation."""
     text = _plain_text(data, source)
     lines = [(number, line) for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
@@ -73,22 +73,22 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _parse_lines(lines: list[tuple[int, bytes]], source: str) -> Lines:
+def _parse_lines(lines: list[tuple[int, bytes]], source: str) -> JsonLines:
     last, _ = lines[-1]
-    rows: list[Row] = []
+    rows: list[SessionRow] = []
     for number, line in lines:
         try:
             value = _load(line)
         except ValueError as error:
             if number == last:
-                return Lines(rows=tuple(rows), cut=number)
+                return JsonLines(rows=tuple(rows), cut=number)
             problem = f"line {number} cannot be read as JSON: {_reason(error)}; mend it or take it out"
             raise NotAConversation(source=source, problem=problem) from error
         if not isinstance(value, Mapping):
             problem = f"line {number} is {kind_of(value)}; every line of a session is an object"
             raise NotAConversation(source=source, problem=problem)
-        rows.append(Row(number=number, fields=value))
-    return Lines(rows=tuple(rows))
+        rows.append(SessionRow(number=number, fields=value))
+    return JsonLines(rows=tuple(rows))
 
 
 def _reason(error: ValueError) -> str:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from recto.conversation.messages import Message
 
-Format: TypeAlias = Literal["openai", "pi", "claude-code", "codex"]
+SessionFormat: TypeAlias = Literal["openai", "pi", "claude-code", "codex"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Session:
     included. `notes` are lines for people: what was left out, and why.
     """
 
-    format: Format
+    format: SessionFormat
     messages: tuple[Message, ...]
     root: str | None = None
     tools: SessionTools = SessionTools()

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, Unreadable
+from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, UnreadableDocument
 from recto.files.types.file_type import DOCUMENTS
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xberg._xberg import ExtractedDocument, ExtractionResult
 
 # Nodes with headings, lists and links; one text in Markdown; nothing but tables.
-Wanted: TypeAlias = Literal["structure", "markdown", "tables"]
+ExtractedAs: TypeAlias = Literal["structure", "markdown", "tables"]
 # The child is held to its memory; these only have to let large documents through.
 _LARGEST = 2**31
 _MOST_CELLS = 50_000_000
@@ -27,7 +27,7 @@ _DEEPEST = 250
 _LOCKED = re.compile(r"password|encrypt", re.IGNORECASE)
 
 
-def extract(data: bytes, form: str, wanted: Wanted = "structure") -> ExtractedDocument:
+def extract(data: bytes, form: str, wanted: ExtractedAs = "structure") -> ExtractedDocument:
     """What is in the bytes of a format. What is not wanted would only take time. Raises Unreadable."""
     import xberg
 
@@ -37,14 +37,14 @@ def extract(data: bytes, form: str, wanted: Wanted = "structure") -> ExtractedDo
     except MemoryError:
         raise
     except Exception as error:
-        raise Unreadable(ENCRYPTED if _LOCKED.search(str(error)) else DAMAGED) from error
+        raise UnreadableDocument(ENCRYPTED if _LOCKED.search(str(error)) else DAMAGED) from error
     except BaseException as error:
         # A panic of Rust is no Exception.
         if type(error).__name__ != "PanicException":
             raise
-        raise Unreadable(DAMAGED) from error
+        raise UnreadableDocument(DAMAGED) from error
     if not found.results:
-        raise Unreadable(DAMAGED)
+        raise UnreadableDocument(DAMAGED)
     return found.results[0]
 
 
@@ -55,7 +55,7 @@ async def _ask(asked: ExtractInput, config: ExtractionConfig) -> ExtractionResul
 
 
 @cache
-def _config(wanted: Wanted) -> ExtractionConfig:
+def _config(wanted: ExtractedAs) -> ExtractionConfig:
     import xberg
 
     return xberg.ExtractionConfig(

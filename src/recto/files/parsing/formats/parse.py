@@ -17,8 +17,8 @@ from recto.files.parsing.formats.text.delimited import delimited
 from recto.files.parsing.formats.text.mail import mail
 from recto.files.parsing.formats.text.plain import pieces
 from recto.files.parsing.formats.text.web import html
-from recto.files.parsing.ports import Ended, Found, Frame, Opened, Task
-from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, NOT_TEXT, Unreadable
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
+from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, NOT_TEXT, UnreadableDocument
 from recto.files.types.signatures import OLE, PDF, RTF, ZIP, look
 
 # What no text has: databases refuse the one, and the others are halves of characters.
@@ -44,11 +44,15 @@ def parse(data: bytes, task: Task) -> Iterator[Frame]:
     """What a document holds, in order, as it is found."""
     try:
         for frame in _frames(data, task):
-            yield replace(frame, elements=tuple(map(_clean, frame.elements))) if isinstance(frame, Found) else frame
-    except Unreadable as error:
+            yield (
+                replace(frame, elements=tuple(map(_clean, frame.elements)))
+                if isinstance(frame, FoundElements)
+                else frame
+            )
+    except UnreadableDocument as error:
         yield error.failed
         return
-    yield Ended()
+    yield DocumentEnd()
 
 
 def _frames(data: bytes, task: Task) -> Iterator[Frame]:
@@ -75,25 +79,25 @@ def _form_of(data: bytes, form: str) -> str:
         return _in_ole(data, form)
     if seen == ZIP and form in _ZIPS + tuple(_NEW):
         if is_sealed(data):
-            raise Unreadable(ENCRYPTED)
+            raise UnreadableDocument(ENCRYPTED)
         return _NEW.get(form, form)
     if form == "rtf" or (seen == RTF and form in ("doc", "")):
         if seen != RTF:
-            raise Unreadable(DAMAGED)
+            raise UnreadableDocument(DAMAGED)
         return "rtf"
     if form in ("doc", "xls") and seen is None:
         return _in_text(data, form)
     if form in _ZIPS + _OLES:
-        raise Unreadable(DAMAGED)
+        raise UnreadableDocument(DAMAGED)
     return form
 
 
 def _in_ole(data: bytes, form: str) -> str:
     old = _OLD.get(form, form)
     if is_locked(data, old):
-        raise Unreadable(ENCRYPTED)
+        raise UnreadableDocument(ENCRYPTED)
     if old not in _OLES:
-        raise Unreadable(DAMAGED)
+        raise UnreadableDocument(DAMAGED)
     return old
 
 
@@ -101,7 +105,7 @@ def _in_text(data: bytes, form: str) -> str:
     """Many programs write a page of HTML, or plain text, under the names of old formats."""
     text = decode(data[:65_536])
     if text is None:
-        raise Unreadable(DAMAGED)
+        raise UnreadableDocument(DAMAGED)
     if _MARKUP.match(text):
         return "html"
     return "csv" if form == "xls" else "txt"
@@ -114,7 +118,7 @@ def _text_frames(data: bytes, form: str) -> Iterator[Frame]:
         return _opened(pieces(parts))
     text = decode(data, declared)
     if text is None:
-        raise Unreadable(NOT_TEXT)
+        raise UnreadableDocument(NOT_TEXT)
     if form in _HTML:
         return html(text)
     return _opened(delimited(text, form) if form in _TABLES else pieces([text]))
@@ -123,7 +127,7 @@ def _text_frames(data: bytes, form: str) -> Iterator[Frame]:
 def _opened(elements: Iterable[Element]) -> Iterator[Frame]:
     yield Opened()
     for element in elements:
-        yield Found(elements=(element,))
+        yield FoundElements(elements=(element,))
 
 
 def _clean(element: Element) -> Element:

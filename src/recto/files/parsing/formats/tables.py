@@ -35,7 +35,7 @@ PIECE_CELLS = 20_000
 _SPECIAL = re.compile(r"[|\r\n\t]")
 _BREAKS = re.compile(r"\s*[\r\n]+\s*")
 
-Row = tuple[str, ...]
+TableRow = tuple[str, ...]
 
 
 def table_elements(rows: Iterable[Sequence[str]], page: int | None = None) -> Iterator[Element]:
@@ -51,18 +51,18 @@ def table_elements(rows: Iterable[Sequence[str]], page: int | None = None) -> It
         yield Element(kind="rows", text="\n".join(map(line_of, piece)), page=page, rows=tuple(piece))
 
 
-def table_text(rows: Sequence[Row]) -> str:
+def table_text(rows: Sequence[TableRow]) -> str:
     """A whole table. Its head is its first row."""
     head, *others = rows
     return "\n".join(chain((line_of(head), "| " + " | ".join(["---"] * len(head)) + " |"), map(line_of, others)))
 
 
-def line_of(row: Row) -> str:
+def line_of(row: TableRow) -> str:
     """A row as a line."""
     return "| " + " | ".join([_escaped(cell) if _SPECIAL.search(cell) else cell for cell in row]) + " |"
 
 
-def trimmed(rows: Iterable[Sequence[str]]) -> list[Row]:
+def trimmed(rows: Iterable[Sequence[str]]) -> list[TableRow]:
     """The rows without what is empty below and to the right of everything."""
     kept = [tuple([cell.strip() for cell in row]) for row in rows]
     while kept and not any(kept[-1]):
@@ -71,13 +71,13 @@ def trimmed(rows: Iterable[Sequence[str]]) -> list[Row]:
     return [row[:width] for row in kept]
 
 
-def _pieces(rows: Iterator[Sequence[str]], width: int) -> Iterator[list[Row]]:
+def _pieces(rows: Iterator[Sequence[str]], width: int) -> Iterator[list[TableRow]]:
     count = max(1, min(PIECE_ROWS, PIECE_CELLS // max(1, width)))
     while piece := [_filled(tuple(row), width) for row in islice(rows, count)]:
         yield piece
 
 
-def _filled(row: Row, width: int) -> Row:
+def _filled(row: TableRow, width: int) -> TableRow:
     return row if len(row) >= width else row + ("",) * (width - len(row))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from recto.conversation.document import Element
-from recto.files.parsing.ports import Found, Frame, Opened
+from recto.files.parsing.ports import FoundElements, Frame, Opened
 
 FRAME_ELEMENTS = 100
 
@@ -18,7 +18,7 @@ def told(elements: Iterable[Element]) -> Iterator[Frame]:
     for element in elements:
         waiting.append(replace(element, page=None))
         if len(waiting) == FRAME_ELEMENTS:
-            yield Found(elements=tuple(waiting))
+            yield FoundElements(elements=tuple(waiting))
             waiting = []
     if waiting:
-        yield Found(elements=tuple(waiting))
+        yield FoundElements(elements=tuple(waiting))

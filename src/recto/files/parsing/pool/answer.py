@@ -7,14 +7,14 @@ from dataclasses import replace
 from recto.conversation.document import Element
 from recto.errors import FileRefused, WireError
 from recto.files.parsing.pool.frames import CHILD, MEMORY_CODE, Ready, seconds_for
-from recto.files.parsing.ports import MEBIBYTE, Ended, Failed, Found, Frame, Opened, Task
+from recto.files.parsing.ports import MEBIBYTE, DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 # Characters take up to six bytes each, and those of tables are there twice.
 BYTES_PER_CHARACTER = 16
 SPARE_BYTES = 16 * MEBIBYTE
 
 
-class Answer:
+class ParsedFrames:
     """The frames of one document so far. `is_ended` once no more are let through.
 
     `child_waits` for the next task once it has said all; not where it is cut off, or leaves for want of memory.
@@ -50,15 +50,15 @@ class Answer:
             case Opened() if self._opened is None:
                 self._opened = frame
                 return (frame,)
-            case Found() if self._opened is not None:
+            case FoundElements() if self._opened is not None:
                 return self._found(frame)
-            case Ended() if self._opened is not None:
+            case DocumentEnd() if self._opened is not None:
                 self.is_ended = self.child_waits = True
                 return (frame,)
             case _:
                 raise WireError(where=CHILD, problem=f"{type(frame).__name__} where it may not come")
 
-    def _found(self, found: Found) -> tuple[Frame, ...]:
+    def _found(self, found: FoundElements) -> tuple[Frame, ...]:
         if found.pages < self._pages:
             raise WireError(where=CHILD, problem=f"{found.pages} pages after {self._pages}")
         if found.scans and (self._reads_scans or not self._task.ocr):
@@ -71,12 +71,12 @@ class Answer:
         # Of pages that were cut off, those that begin in what is kept are read.
         pages = min(found.pages, self._limits.pages) if is_all else self._last_page(kept)
         self._pages = found.pages
-        let_through = Found(elements=kept, pages=pages)
+        let_through = FoundElements(elements=kept, pages=pages)
         if is_all and pages == found.pages:
             return (let_through,)
         self.is_ended = True
-        note = Found(elements=(Element(kind="note", text=self._note()),), pages=pages)
-        return (*([let_through] if kept else []), note, Ended())
+        note = FoundElements(elements=(Element(kind="note", text=self._note()),), pages=pages)
+        return (*([let_through] if kept else []), note, DocumentEnd())
 
     def _last_page(self, elements: tuple[Element, ...]) -> int:
         return max([self._pages, *[element.page for element in elements if element.page is not None]])

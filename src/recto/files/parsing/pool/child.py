@@ -21,7 +21,7 @@ import orjson
 from recto.files.parsing.pool.frames import (
     LENGTH_BYTES,
     MEMORY_CODE,
-    Order,
+    ParseOrder,
     Ready,
     frame_row,
     framed,
@@ -30,7 +30,7 @@ from recto.files.parsing.pool.frames import (
     seconds_for,
 )
 from recto.files.parsing.pool.memory import private_bytes
-from recto.files.parsing.ports import Failed, Found, Frame, ParseLimits, Task
+from recto.files.parsing.ports import Failed, FoundElements, Frame, ParseLimits, Task
 from recto.files.parsing.refusal import DAMAGED
 
 # The number of PR_SET_PDEATHSIG in Linux.
@@ -126,13 +126,13 @@ def warm() -> None:
     gc.freeze()
 
 
-def next_order(questions: BinaryIO) -> Order | None:
+def next_order(questions: BinaryIO) -> ParseOrder | None:
     """What is asked next, or None once the parent has gone."""
     head = questions.read(LENGTH_BYTES)
     return order_from(questions.read(int.from_bytes(head, "big"))) if len(head) == LENGTH_BYTES else None
 
 
-def answer(order: Order, questions: BinaryIO, answers: BinaryIO) -> bool:
+def answer(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> bool:
     """Read the data and say what it holds. False: this child is of no use any more."""
     limits, seconds = order.task.limits, seconds_for(order.task)
     hold_to(limits, seconds)
@@ -156,7 +156,7 @@ def tell(data: bytes, task: Task, answers: BinaryIO) -> bool:
 
     pages = 0
     for frame in parse(data, task):
-        if not isinstance(frame, Found):
+        if not isinstance(frame, FoundElements):
             said = say(answers, frame)
         else:
             said = all(say(answers, piece) for piece in pieces_of(frame, pages))
@@ -171,7 +171,7 @@ def say(answers: BinaryIO, frame: Frame | Ready) -> bool:
     try:
         body = framed(frame_row(frame))
     except orjson.JSONEncodeError:
-        if not isinstance(frame, Found):
+        if not isinstance(frame, FoundElements):
             raise
         body = framed(frame_row(readable(frame)))
     try:
@@ -182,7 +182,7 @@ def say(answers: BinaryIO, frame: Frame | Ready) -> bool:
     return True
 
 
-def readable(found: Found) -> Found:
+def readable(found: FoundElements) -> FoundElements:
     """Without halves of characters, which no text can be written with."""
 
     def whole(text: str) -> str:

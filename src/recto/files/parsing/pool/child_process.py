@@ -17,7 +17,7 @@ from recto.errors import WireError
 from recto.files.parsing.pool.frames import (
     CHILD,
     LENGTH_BYTES,
-    Order,
+    ParseOrder,
     Ready,
     frame_from,
     frame_length,
@@ -106,7 +106,7 @@ class ChildProcess:
             await asyncio.sleep(LOOK_SECONDS)
         self._kill_group()
 
-    async def send(self, order: Order, data: AsyncIterable[bytes]) -> None:
+    async def send(self, order: ParseOrder, data: AsyncIterable[bytes]) -> None:
         """Hand over a task. A child that takes it no more has said why, or is gone: what it says next tells."""
         # That its end of the wire is closed, each kind of event loop says in its own way.
         with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):

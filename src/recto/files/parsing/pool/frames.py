@@ -12,7 +12,7 @@ import orjson
 from recto.conversation.document import Element, Unit, element_from, element_row
 from recto.conversation.json import Json
 from recto.errors import WireError
-from recto.files.parsing.ports import Ended, Failed, Found, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
 
 LENGTH_BYTES = 4
 # A frame is written with about a quarter of a mebibyte, and never more than the bound: a character may take six bytes.
@@ -30,7 +30,7 @@ UNREADABLE = "\ufffd"
 # Where the wire is broken, in an error.
 CHILD = "parser"
 
-Row: TypeAlias = dict[str, Json]
+FrameRow: TypeAlias = dict[str, Json]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Ready:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class ParseOrder:
     """A task, and how many bytes of data follow it."""
 
     task: Task
@@ -54,7 +54,7 @@ def seconds_for(task: Task, *, scans: bool = True) -> float:
 # Both ways
 
 
-def framed(row: Row) -> bytes:
+def framed(row: FrameRow) -> bytes:
     """Data with its length before it."""
     body = orjson.dumps(row)
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
@@ -71,42 +71,44 @@ def frame_length(head: bytes) -> int:
 # To the child
 
 
-def order_row(order: Order) -> Row:
+def order_row(order: ParseOrder) -> FrameRow:
     """An order as data."""
-    return cast("Row", asdict(order))
+    return cast("FrameRow", asdict(order))
 
 
-def order_from(body: bytes) -> Order:
+def order_from(body: bytes) -> ParseOrder:
     """The order that was made data of. The child trusts it: it comes from its parent."""
     row = cast("dict[str, dict[str, str]]", orjson.loads(body))
     limits = ParseLimits(**cast("dict[str, int]", row["task"]["limits"]))
     task = Task(format=row["task"]["format"], name=row["task"]["name"], limits=limits, ocr=row["task"]["ocr"])
-    return Order(task=task, size=cast("int", row["size"]))
+    return ParseOrder(task=task, size=cast("int", row["size"]))
 
 
 # From the child: written
 
 
-def frame_row(frame: Frame | Ready) -> Row:
+def frame_row(frame: Frame | Ready) -> FrameRow:
     """A frame as data."""
     match frame:
-        case Found():
+        case FoundElements():
             elements: list[Json] = [cast("Json", element_row(element)) for element in frame.elements]
             return {"frame": "found", "elements": elements, "pages": frame.pages, "scans": frame.scans}
-        case _:
-            return {"frame": type(frame).__name__.lower(), **cast("Row", asdict(frame))}
+        case DocumentEnd():
+            return {"frame": "ended"}
+        case Opened() | Failed() | Ready():
+            return {"frame": type(frame).__name__.lower(), **cast("FrameRow", asdict(frame))}
 
 
-def pieces_of(found: Found, pages_before: int) -> Iterator[Found]:
+def pieces_of(found: FoundElements, pages_before: int) -> Iterator[FoundElements]:
     """The same in frames of a size. Only the last says how many pages are done with it, and what comes next."""
     size, piece = 0, list[Element]()
     for element in [part for whole in found.elements for part in _parts(whole)]:
         if piece and size + _size(element) > PIECE_CHARACTERS:
-            yield Found(elements=tuple(piece), pages=pages_before)
+            yield FoundElements(elements=tuple(piece), pages=pages_before)
             size, piece = 0, []
         size += _size(element)
         piece.append(element)
-    yield Found(elements=tuple(piece), pages=found.pages, scans=found.scans)
+    yield FoundElements(elements=tuple(piece), pages=found.pages, scans=found.scans)
 
 
 def _size(element: Element) -> int:
@@ -165,16 +167,18 @@ def frame_from(body: bytes) -> Frame | Ready:
     if not isinstance(row, dict):
         raise WireError(where=CHILD, problem="a frame that is no object")
     try:
-        return _frame(cast("Row", row))
+        return _frame(cast("FrameRow", row))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(where=CHILD, problem=f"a frame with a field that is wrong: {error}") from error
 
 
-def _frame(row: Row) -> Frame | Ready:
+def _frame(row: FrameRow) -> Frame | Ready:
     match row["frame"]:
         case "found":
-            elements = [_element(cast("Row", element)) for element in cast("list[Json]", row["elements"])]
-            return Found(elements=tuple(elements), pages=_number(row["pages"]), scans=_is_true(row.get("scans", False)))
+            elements = [_element(cast("FrameRow", element)) for element in cast("list[Json]", row["elements"])]
+            return FoundElements(
+                elements=tuple(elements), pages=_number(row["pages"]), scans=_is_true(row.get("scans", False))
+            )
         case "opened":
             unit = UNITS[UNITS.index(cast("Unit", row["unit"]))] if row["unit"] is not None else None
             return Opened(unit=unit, page_count=None if row["page_count"] is None else _number(row["page_count"]))
@@ -184,14 +188,14 @@ def _frame(row: Row) -> Frame | Ready:
                 raise ValueError("code")
             return Failed(code=code, reason=reason[:REASON_CHARACTERS])
         case "ended":
-            return Ended()
+            return DocumentEnd()
         case "ready":
             return Ready()
         case _:
             raise ValueError("frame")
 
 
-def _element(row: Row) -> Element:
+def _element(row: FrameRow) -> Element:
     element = element_from(row)
     for number in (element.page, element.level):
         if number is not None:

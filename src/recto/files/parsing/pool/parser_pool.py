@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from recto.errors import FileRefused, WireError
-from recto.files.parsing.pool.answer import Answer
+from recto.files.parsing.pool.answer import ParsedFrames
 from recto.files.parsing.pool.child import MEMORY
 from recto.files.parsing.pool.child_process import ChildGone, ChildProcess
 from recto.files.parsing.pool.confine import BUBBLEWRAP, confinement, in_words
 from recto.files.parsing.pool.fair_queue import BUSY, CLOSED, Turns
-from recto.files.parsing.pool.frames import Order, Ready
+from recto.files.parsing.pool.frames import ParseOrder, Ready
 from recto.files.parsing.pool.scratch import ScratchFolder, Spool, sweep
 from recto.files.parsing.ports import MEBIBYTE, Frame, Task
 
@@ -143,10 +143,10 @@ class Parsers:
 
     async def _frames(self, task: Task, spool: Spool, size: int) -> AsyncGenerator[Frame]:
         child = await self._ready_child()
-        answer = Answer(task)
+        answer = ParsedFrames(task)
         holding = self._begin(child.hold_to(task.limits.memory_bytes))
         try:
-            await self._hand_over(child, Order(task=task, size=size), spool)
+            await self._hand_over(child, ParseOrder(task=task, size=size), spool)
             async with aclosing(self._read(child, answer)) as frames:
                 async for frame in frames:
                     yield frame
@@ -159,7 +159,7 @@ class Parsers:
                 self._let_go(child)
                 self._keep_one_warm()
 
-    async def _hand_over(self, child: ChildProcess, order: Order, spool: Spool) -> None:
+    async def _hand_over(self, child: ChildProcess, order: ParseOrder, spool: Spool) -> None:
         try:
             async with asyncio.timeout(self._settings.start_seconds), aclosing(spool.pieces()) as pieces:
                 await child.send(order, pieces)
@@ -167,7 +167,7 @@ class Parsers:
             raise FileRefused(CRASHED, code="crashed") from error
         spool.close()
 
-    async def _read(self, child: ChildProcess, answer: Answer) -> AsyncGenerator[Frame]:
+    async def _read(self, child: ChildProcess, answer: ParsedFrames) -> AsyncGenerator[Frame]:
         """Frames, up to the deadline. The clock stands while nobody asks for the next: the child may have to wait."""
         used = 0.0
         loop = asyncio.get_running_loop()

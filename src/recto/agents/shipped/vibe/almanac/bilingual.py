@@ -8,7 +8,7 @@ from recto.page.prompt.reminder import Locale
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class Bilingual:
     """The same, in Chinese and in English."""
 
     zh: str

@@ -4,60 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recto.agents.shipped.vibe.almanac.bilingual import Locale, Told
-from recto.agents.shipped.vibe.almanac.chart_rows import PLACES, Row, at, items, said
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
+from recto.agents.shipped.vibe.almanac.chart_rows import PLACES, ChartRow, at, items, said
 from recto.conversation.json import Json
 
-LABELS: Mapping[str, Told] = {
-    "bazi": Told(zh="四柱八字", en="Four Pillars"),
-    "place_of": Told(zh="柱", en="Pillar"),
-    "year": Told(zh="年柱", en="Year"),
-    "month": Told(zh="月柱", en="Month"),
-    "day": Told(zh="日柱", en="Day"),
-    "hour": Told(zh="时柱", en="Hour"),
-    "pillar": Told(zh="干支", en="Stem and branch"),
-    "ten_god": Told(zh="十神", en="Ten god"),
-    "hidden": Told(zh="藏干", en="Hidden stems"),
-    "na_yin": Told(zh="纳音", en="Na yin"),
-    "day_master": Told(zh="日主", en="Day master"),
-    "strength": Told(zh="强弱", en="Strength"),
-    "structure": Told(zh="格局", en="Structure"),
-    "favourable": Told(zh="喜用", en="Favourable"),
-    "this_year": Told(zh="流年", en="This year"),
-    "zodiac": Told(zh="本命星盘", en="Birth chart"),
-    "planet": Told(zh="行星", en="Planet"),
-    "position": Told(zh="位置", en="Position"),
-    "house": Told(zh="宫位", en="House"),
-    "motion": Told(zh="运行", en="Motion"),
-    "retrograde": Told(zh="逆行", en="retrograde"),
-    "direct": Told(zh="顺行", en="direct"),
-    "sun": Told(zh="太阳", en="Sun"),
-    "moon": Told(zh="月亮", en="Moon"),
-    "rising": Told(zh="上升", en="Rising"),
-    "midheaven": Told(zh="天顶", en="Midheaven"),
-    "sky": Told(zh="今日天象", en="The sky today"),
-    "at": Told(zh="时间", en="At"),
-    "mercury": Told(zh="水星逆行", en="Mercury retrograde"),
-    "tarot": Told(zh="塔罗牌", en="Tarot"),
-    "card": Told(zh="牌", en="Card"),
-    "orientation": Told(zh="正逆", en="Lies"),
-    "keywords": Told(zh="关键词", en="Keywords"),
-    "question": Told(zh="问题", en="Question"),
-    "seed": Told(zh="种子", en="Seed"),
-    "date": Told(zh="出生日期", en="Date of birth"),
-    "time": Told(zh="出生时间", en="Time of birth"),
-    "place": Told(zh="出生地点", en="Place of birth"),
-    "gender": Told(zh="性别", en="Gender"),
-    "calendar": Told(zh="历法", en="Calendar"),
-    "leap_month": Told(zh="闰月", en="Leap month"),
-    "latitude": Told(zh="纬度", en="Latitude"),
-    "longitude": Told(zh="经度", en="Longitude"),
-    "timezone": Told(zh="时区", en="Time zone"),
-    "true_solar_time": Told(zh="真太阳时", en="True solar time"),
-    "male": Told(zh="男", en="male"),
-    "female": Told(zh="女", en="female"),
-    "solar": Told(zh="公历", en="Gregorian"),
-    "lunar": Told(zh="农历", en="Chinese lunar"),
+LABELS: Mapping[str, Bilingual] = {
+    "bazi": Bilingual(zh="四柱八字", en="Four Pillars"),
+    "place_of": Bilingual(zh="柱", en="Pillar"),
+    "year": Bilingual(zh="年柱", en="Year"),
+    "month": Bilingual(zh="月柱", en="Month"),
+    "day": Bilingual(zh="日柱", en="Day"),
+    "hour": Bilingual(zh="时柱", en="Hour"),
+    "pillar": Bilingual(zh="干支", en="Stem and branch"),
+    "ten_god": Bilingual(zh="十神", en="Ten god"),
+    "hidden": Bilingual(zh="藏干", en="Hidden stems"),
+    "na_yin": Bilingual(zh="纳音", en="Na yin"),
+    "day_master": Bilingual(zh="日主", en="Day master"),
+    "strength": Bilingual(zh="强弱", en="Strength"),
+    "structure": Bilingual(zh="格局", en="Structure"),
+    "favourable": Bilingual(zh="喜用", en="Favourable"),
+    "this_year": Bilingual(zh="流年", en="This year"),
+    "zodiac": Bilingual(zh="本命星盘", en="Birth chart"),
+    "planet": Bilingual(zh="行星", en="Planet"),
+    "position": Bilingual(zh="位置", en="Position"),
+    "house": Bilingual(zh="宫位", en="House"),
+    "motion": Bilingual(zh="运行", en="Motion"),
+    "retrograde": Bilingual(zh="逆行", en="retrograde"),
+    "direct": Bilingual(zh="顺行", en="direct"),
+    "sun": Bilingual(zh="太阳", en="Sun"),
+    "moon": Bilingual(zh="月亮", en="Moon"),
+    "rising": Bilingual(zh="上升", en="Rising"),
+    "midheaven": Bilingual(zh="天顶", en="Midheaven"),
+    "sky": Bilingual(zh="今日天象", en="The sky today"),
+    "at": Bilingual(zh="时间", en="At"),
+    "mercury": Bilingual(zh="水星逆行", en="Mercury retrograde"),
+    "tarot": Bilingual(zh="塔罗牌", en="Tarot"),
+    "card": Bilingual(zh="牌", en="Card"),
+    "orientation": Bilingual(zh="正逆", en="Lies"),
+    "keywords": Bilingual(zh="关键词", en="Keywords"),
+    "question": Bilingual(zh="问题", en="Question"),
+    "seed": Bilingual(zh="种子", en="Seed"),
+    "date": Bilingual(zh="出生日期", en="Date of birth"),
+    "time": Bilingual(zh="出生时间", en="Time of birth"),
+    "place": Bilingual(zh="出生地点", en="Place of birth"),
+    "gender": Bilingual(zh="性别", en="Gender"),
+    "calendar": Bilingual(zh="历法", en="Calendar"),
+    "leap_month": Bilingual(zh="闰月", en="Leap month"),
+    "latitude": Bilingual(zh="纬度", en="Latitude"),
+    "longitude": Bilingual(zh="经度", en="Longitude"),
+    "timezone": Bilingual(zh="时区", en="Time zone"),
+    "true_solar_time": Bilingual(zh="真太阳时", en="True solar time"),
+    "male": Bilingual(zh="男", en="male"),
+    "female": Bilingual(zh="女", en="female"),
+    "solar": Bilingual(zh="公历", en="Gregorian"),
+    "lunar": Bilingual(zh="农历", en="Chinese lunar"),
 }
 # What a form asks for: name, kind of field, choices.
 FORM: Sequence[tuple[str, str, Sequence[str]]] = (
@@ -72,40 +72,43 @@ FORM: Sequence[tuple[str, str, Sequence[str]]] = (
 SHOWN = (*(name for name, _, _ in FORM), "latitude", "longitude", "timezone", "true_solar_time")
 REQUIRED = ("date",)
 EXPECTED = ("date", "time", "place", "gender")
-HOW: Mapping[str, Told] = {
-    "date": Told(zh="必填，如 1990-05-15", en="Required, such as 1990-05-15"),
-    "time": Told(zh="如 14:30；不知道可不填", en="Such as 14:30; leave it out if unknown"),
-    "place": Told(zh="城市，如 北京", en="City, such as Beijing"),
-    "gender": Told(zh="男或女，排大运用", en="male or female, for the luck cycles"),
+HOW: Mapping[str, Bilingual] = {
+    "date": Bilingual(zh="必填，如 1990-05-15", en="Required, such as 1990-05-15"),
+    "time": Bilingual(zh="如 14:30；不知道可不填", en="Such as 14:30; leave it out if unknown"),
+    "place": Bilingual(zh="城市，如 北京", en="City, such as Beijing"),
+    "gender": Bilingual(zh="男或女，排大运用", en="male or female, for the luck cycles"),
 }
-ASKED = Told(zh="请告诉我你的出生信息", en="Please tell me about your birth")
-WHY = Told(
+ASKED = Bilingual(zh="请告诉我你的出生信息", en="Please tell me about your birth")
+WHY = Bilingual(
     zh="只用于排盘；以后想修改或删除，说一声就行。",
     en="It is used for your charts only. To change or delete it later, just say so.",
 )
-KNOWN_BIRTH = Told(zh="出生信息已保存", en="Birth information saved")
-FORGOTTEN = Told(zh="已删除", en="Deleted")
-FORGOTTEN_BIRTH = Told(zh="出生信息，以及由它排出的命盘和星盘", en="Birth information, and the charts made of it")
-YES = Told(zh="是", en="yes")
-SAVED = Told(zh="已保存", en="Saved")
-FOR_REFLECTION = Told(zh="仅供参考与自我反思。", en="For reflection only.")
-NOW = Told(zh="正在逆行：{start} 至 {end}", en="now: {start} to {end}")
-NEXT = Told(zh="下一次：{start} 至 {end}", en="next: {start} to {end}")
-SCORE = Told(zh="{verdict}（{score}分）", en="{verdict} ({score} of 100)")
+KNOWN_BIRTH = Bilingual(zh="出生信息已保存", en="Birth information saved")
+FORGOTTEN = Bilingual(zh="已删除", en="Deleted")
+FORGOTTEN_BIRTH = Bilingual(zh="出生信息，以及由它排出的命盘和星盘", en="Birth information, and the charts made of it")
+YES = Bilingual(zh="是", en="yes")
+SAVED = Bilingual(zh="已保存", en="Saved")
+FOR_REFLECTION = Bilingual(zh="仅供参考与自我反思。", en="For reflection only.")
+NOW = Bilingual(zh="正在逆行：{start} 至 {end}", en="now: {start} to {end}")
+NEXT = Bilingual(zh="下一次：{start} 至 {end}", en="next: {start} to {end}")
+SCORE = Bilingual(zh="{verdict}（{score}分）", en="{verdict} ({score} of 100)")
 # What a person may ask next: the label of a button, and the words it sends.
 AFTER_BAZI = (
-    (Told(zh="事业财运", en="Career and money"), Told(zh="看看我的事业与财运", en="Read my career and money")),
-    (Told(zh="感情", en="Love"), Told(zh="看看我的感情", en="Read my relationships")),
-    (Told(zh="今年", en="This year"), Told(zh="看看我今年的流年", en="Read this year for me")),
+    (
+        Bilingual(zh="事业财运", en="Career and money"),
+        Bilingual(zh="看看我的事业与财运", en="Read my career and money"),
+    ),
+    (Bilingual(zh="感情", en="Love"), Bilingual(zh="看看我的感情", en="Read my relationships")),
+    (Bilingual(zh="今年", en="This year"), Bilingual(zh="看看我今年的流年", en="Read this year for me")),
 )
 AFTER_ZODIAC = (
-    (Told(zh="情绪", en="Moods"), Told(zh="讲讲我的月亮和情绪", en="Tell me about my moon and my moods")),
-    (Told(zh="感情", en="Love"), Told(zh="讲讲我的爱情模式", en="Tell me about my pattern in love")),
-    (Told(zh="方向", en="Direction"), Told(zh="讲讲我适合的方向", en="Tell me about my direction")),
+    (Bilingual(zh="情绪", en="Moods"), Bilingual(zh="讲讲我的月亮和情绪", en="Tell me about my moon and my moods")),
+    (Bilingual(zh="感情", en="Love"), Bilingual(zh="讲讲我的爱情模式", en="Tell me about my pattern in love")),
+    (Bilingual(zh="方向", en="Direction"), Bilingual(zh="讲讲我适合的方向", en="Tell me about my direction")),
 )
 
 
-def bazi_card(chart: Mapping[str, Json], locale: Locale) -> Row:
+def bazi_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
     """The four pillars as a table, and what they come to."""
     master = " ".join(said(chart, "day_master", part) for part in ("polarity", "stem", "element"))
     verdict, score = said(chart, "strength", "verdict"), said(chart, "strength", "score")
@@ -130,7 +133,7 @@ def bazi_card(chart: Mapping[str, Json], locale: Locale) -> Row:
     }
 
 
-def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> Row:
+def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
     """Sun, moon and rising sign, and the planets as a table."""
     return {
         "status": "success",
@@ -145,7 +148,7 @@ def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> Row:
     }
 
 
-def sky_card(sky: Mapping[str, Json], locale: Locale) -> Row:
+def sky_card(sky: Mapping[str, Json], locale: Locale) -> ChartRow:
     """Where the planets are, and when Mercury goes backwards."""
     told = NOW if at(sky, "mercury_retrograde", "now") else NEXT
     first, *_ = items(sky, "mercury_retrograde", "periods")
@@ -168,7 +171,7 @@ def sky_card(sky: Mapping[str, Json], locale: Locale) -> Row:
     }
 
 
-def tarot_card(drawn: Mapping[str, Json], locale: Locale) -> Row:
+def tarot_card(drawn: Mapping[str, Json], locale: Locale) -> ChartRow:
     """The cards in their places, with the question and the seed they were drawn with."""
     columns = ("position", "card", "orientation", "keywords")
     facts = {name: drawn[name] for name in ("question", "seed") if drawn.get(name) is not None}
@@ -189,7 +192,7 @@ def birth_fields(known: Mapping[str, Json], locale: Locale) -> list[Json]:
     return [_form_field(name, kind, choices, known, locale) for name, kind, choices in FORM]
 
 
-def birth_form_card(known: Mapping[str, Json], locale: Locale) -> Row:
+def birth_form_card(known: Mapping[str, Json], locale: Locale) -> ChartRow:
     """What a birth is asked for by, where a client has no form of its own."""
     facts = {name: known.get(name) or HOW[name].in_locale(locale) for name in EXPECTED}
     return {
@@ -200,18 +203,18 @@ def birth_form_card(known: Mapping[str, Json], locale: Locale) -> Row:
     }
 
 
-def birth_card(info: Mapping[str, Json], locale: Locale) -> Row:
+def birth_card(info: Mapping[str, Json], locale: Locale) -> ChartRow:
     """A birth as it was saved."""
     known = {name: _chosen(info[name], locale) for name in SHOWN if info.get(name) not in (None, False)}
     return {"status": "success", "title": KNOWN_BIRTH.in_locale(locale), "fields": labelled(known, locale)}
 
 
-def saved_card(lines: Sequence[str], locale: Locale) -> Row:
+def saved_card(lines: Sequence[str], locale: Locale) -> ChartRow:
     """Some lines that were saved."""
     return {"status": "success", "title": SAVED.in_locale(locale), "items": list(lines)}
 
 
-def forgotten_card(lines: Sequence[str], locale: Locale) -> Row:
+def forgotten_card(lines: Sequence[str], locale: Locale) -> ChartRow:
     """Some lines that were forgotten; without any it was a birth."""
     told = list(lines) or [FORGOTTEN_BIRTH.in_locale(locale)]
     return {"status": "success", "title": FORGOTTEN.in_locale(locale), "items": [*told]}
@@ -227,7 +230,7 @@ def labelled(facts: Mapping[str, Json], locale: Locale) -> list[Json]:
     return [{"label": label(name, locale), "value": said(value)} for name, value in facts.items()]
 
 
-def _form_field(name: str, kind: str, choices: Sequence[str], known: Mapping[str, Json], locale: Locale) -> Row:
+def _form_field(name: str, kind: str, choices: Sequence[str], known: Mapping[str, Json], locale: Locale) -> ChartRow:
     options: list[Json] = [{"value": choice, "label": label(choice, locale)} for choice in choices]
     return {
         "name": name,
@@ -260,5 +263,5 @@ def _body(chart: Mapping[str, Json], locale: Locale) -> str:
     return "\n".join((*map(said, notes), FOR_REFLECTION.in_locale(locale)))
 
 
-def _buttons(buttons: Sequence[tuple[Told, Told]], locale: Locale) -> list[Json]:
+def _buttons(buttons: Sequence[tuple[Bilingual, Bilingual]], locale: Locale) -> list[Json]:
     return [{"label": name.in_locale(locale), "message": sent.in_locale(locale)} for name, sent in buttons]

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TypeAlias
 
-from recto.agents.shipped.vibe.almanac.bilingual import Locale, Told
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
 from recto.conversation.json import Json
 
-Row: TypeAlias = dict[str, Json]
+ChartRow: TypeAlias = dict[str, Json]
 
 PLACES = ("year", "month", "day", "hour")
 NONE = "—"
-AGES = Told(zh="{ages}岁", en="age {ages}")
-NOW = Told(zh="，当前", en=", now")
-BETWEEN = Told(zh="、", en=", ")
+AGES = Bilingual(zh="{ages}岁", en="age {ages}")
+NOW = Bilingual(zh="，当前", en=", now")
+BETWEEN = Bilingual(zh="、", en=", ")
 
 
-def told_bazi(chart: Row, locale: Locale) -> Row:
+def told_bazi(chart: ChartRow, locale: Locale) -> ChartRow:
     """A chart's row, shorter, in the language it is in.
 
     What is not of the chart itself, such as the ten gods of luck cycles, stands in lines of several words: a word of
@@ -37,13 +37,13 @@ def told_bazi(chart: Row, locale: Locale) -> Row:
     }
 
 
-def told_features(chart: Row, locale: Locale) -> Row:
+def told_features(chart: ChartRow, locale: Locale) -> ChartRow:
     """A row with its features in one language: they come in both, and cases have tags of one."""
     kept = [feature for feature in items(chart, "features") if said(feature).isascii() == (locale == "en")]
     return {**chart, "features": kept}
 
 
-def brief_draw(drawn: Mapping[str, Json], day: date, locale: Locale) -> Row:
+def brief_draw(drawn: Mapping[str, Json], day: date, locale: Locale) -> ChartRow:
     """A draw in a line or two, for a list of those before."""
     cards = BETWEEN.in_locale(locale).join(
         f"{said(card, 'card')} {said(card, 'orientation')}" for card in items(drawn, "cards")
@@ -76,18 +76,18 @@ def lines(values: Mapping[str, Json]) -> list[str]:
     return [line for value in values.values() for line in map(said, items(value) or (value,))]
 
 
-def _pillar(pillar: Json, between: str) -> Row | None:
+def _pillar(pillar: Json, between: str) -> ChartRow | None:
     if pillar is None:
         return None
     hidden = (_words(one, ("stem", "ten_god")) for one in items(pillar, "hidden"))
     return {**{name: at(pillar, name) for name in ("pillar", "ten_god", "na_yin")}, "hidden": between.join(hidden)}
 
 
-def _luck(chart: Row, locale: Locale) -> Row | None:
+def _luck(chart: ChartRow, locale: Locale) -> ChartRow | None:
     luck = at(chart, "luck")
     if luck is None:
         return None
-    facts: Row = {name: at(luck, name) for name in ("direction", "starts_after", "starts_on", "ages_are")}
+    facts: ChartRow = {name: at(luck, name) for name in ("direction", "starts_after", "starts_on", "ages_are")}
     return {**facts, "cycles": [_cycle(cycle, locale) for cycle in items(luck, "cycles")]}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from recto.agents.shipped.vibe.almanac.birth.birth import read_gender
 from recto.agents.shipped.vibe.almanac.cards import EXPECTED
-from recto.agents.shipped.vibe.almanac.chart_rows import Row, items, lines
+from recto.agents.shipped.vibe.almanac.chart_rows import ChartRow, items, lines
 from recto.conversation.json import Json
 from recto.errors import ToolError
 
@@ -20,7 +20,7 @@ def is_withdrawal(given: Mapping[str, Json]) -> bool:
     return given.get("date") is not None and not any(str(given.get(name) or "").strip() for name in EXPECTED)
 
 
-def without_other_gender(birth: Mapping[str, Json]) -> tuple[Row, Row]:
+def without_other_gender(birth: Mapping[str, Json]) -> tuple[ChartRow, ChartRow]:
     """A birth without a gender that decides nothing, and a word on that."""
     gender = str(birth.get("gender") or "")
     try:
@@ -30,7 +30,7 @@ def without_other_gender(birth: Mapping[str, Json]) -> tuple[Row, Row]:
     return {**birth}, {}
 
 
-def merged(known: Mapping[str, Json], given: Mapping[str, Json]) -> Row:
+def merged(known: Mapping[str, Json], given: Mapping[str, Json]) -> ChartRow:
     """What is known with what was given in its place; an empty text or list takes away."""
     if all(value is None for value in given.values()):
         raise ToolError(NOTHING_GIVEN)

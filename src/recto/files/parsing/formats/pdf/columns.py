@@ -25,7 +25,7 @@ _MARK = re.compile(r"[\W_]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]+)[.)、）]?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class LinePiece:
     """Words that stand together in a line."""
 
     left: float
@@ -34,18 +34,18 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class PageLine:
     """A line of a page. `height` is that of its letters."""
 
     bottom: float
     height: float
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LinePiece, ...]
 
 
 Rows = tuple[tuple[str, ...], ...]
 
 
-def tables_in(lines: Sequence[Line]) -> Iterator[Rows]:
+def tables_in(lines: Sequence[PageLine]) -> Iterator[Rows]:
     """The tables among the lines of a page, in their order."""
     for run in _runs(lines):
         if columns := _columns(run):
@@ -54,9 +54,9 @@ def tables_in(lines: Sequence[Line]) -> Iterator[Rows]:
                 yield tuple(rows)
 
 
-def _runs(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+def _runs(lines: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
     """Lines below one another that have several pieces each, but for a few between them."""
-    run: list[Line] = []
+    run: list[PageLine] = []
     for line in lines:
         singles = next((count for count, one in enumerate(reversed(run)) if len(one.pieces) > 1), 0)
         if run and (not _follows(run[-1], line) or (len(line.pieces) == 1 and singles == MOST_SINGLE)):
@@ -67,17 +67,17 @@ def _runs(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     yield from _ended(run)
 
 
-def _follows(line: Line, after: Line) -> bool:
+def _follows(line: PageLine, after: PageLine) -> bool:
     return 0 < line.bottom - after.bottom <= MOST_APART * max(line.height, after.height)
 
 
-def _ended(run: Sequence[Line]) -> Iterator[Sequence[Line]]:
+def _ended(run: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
     last = max((place for place, line in enumerate(run) if len(line.pieces) > 1), default=-1)
     if sum(len(line.pieces) > 1 for line in run) >= FEWEST_ROWS:
         yield run[: last + 1]
 
 
-def _columns(run: Sequence[Line]) -> list[tuple[float, float]]:
+def _columns(run: Sequence[PageLine]) -> list[tuple[float, float]]:
     """Where columns begin and end: pieces that are above one another are of one. None where one has a single piece."""
     pieces = sorted((one for line in run if len(line.pieces) > 1 for one in line.pieces), key=lambda one: one.left)
     columns: list[tuple[float, float, int]] = []
@@ -92,7 +92,7 @@ def _columns(run: Sequence[Line]) -> list[tuple[float, float]]:
     return [(left, right) for left, right, _ in columns] if len(columns) >= FEWEST_COLUMNS else []
 
 
-def _row(line: Line, columns: Sequence[tuple[float, float]]) -> tuple[str, ...] | None:
+def _row(line: PageLine, columns: Sequence[tuple[float, float]]) -> tuple[str, ...] | None:
     """The cells of a line; None where one does not stand in a column of its own."""
     cells = [""] * len(columns)
     for one in line.pieces:

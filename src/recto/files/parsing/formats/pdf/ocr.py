@@ -17,7 +17,7 @@ _GAP = re.compile(rf"(?<={_CHINESE}) +(?={_CHINESE})")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reader:
+class PageReader:
     """Reads pages in the languages that were asked for."""
 
     program: str
@@ -30,7 +30,7 @@ class Reader:
         return None if output is None else _GAP.sub("", output.decode("utf-8", "replace")).replace("\f", "").strip()
 
 
-def reader_for(wanted: str) -> Reader | None:
+def reader_for(wanted: str) -> PageReader | None:
     """One for languages joined by `+`, without those tesseract lacks; None where none is left."""
     program = shutil.which(PROGRAM) if wanted else None
     listed = _run([program, "--list-langs"], b"", LIST_SECONDS) if program else None
@@ -38,7 +38,7 @@ def reader_for(wanted: str) -> Reader | None:
         return None
     known = frozenset(listed.decode("utf-8", "replace").split("\n")[1:])
     languages = tuple(one for one in dict.fromkeys(wanted.split("+")) if one in known)
-    return Reader(program=program, languages=languages) if languages else None
+    return PageReader(program=program, languages=languages) if languages else None
 
 
 def _run(command: Sequence[str], data: bytes, seconds: float) -> bytes | None:

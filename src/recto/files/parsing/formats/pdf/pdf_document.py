@@ -13,12 +13,12 @@ from recto.conversation.document import Element
 from recto.files.parsing.formats.extraction import extract
 from recto.files.parsing.formats.pdf.columns import with_tables
 from recto.files.parsing.formats.pdf.missed import with_missed
-from recto.files.parsing.formats.pdf.ocr import Reader, reader_for
+from recto.files.parsing.formats.pdf.ocr import PageReader, reader_for
 from recto.files.parsing.formats.pdf.pdfium import FEW_LETTERS, PageSight, Pdf, Rules, letters, open_pdf
 from recto.files.parsing.formats.pdf.right_to_left import in_order
 from recto.files.parsing.formats.xberg_nodes import elements_of, link
-from recto.files.parsing.ports import Found, Frame, Opened, Task
-from recto.files.parsing.refusal import DAMAGED, Unreadable
+from recto.files.parsing.ports import FoundElements, Frame, Opened, Task
+from recto.files.parsing.refusal import DAMAGED, UnreadableDocument
 
 # The first pages are there at once; larger parts are quicker as a whole.
 CHUNKS = (4, 16, 32)
@@ -45,24 +45,24 @@ def pdf(data: bytes, task: Task) -> Iterator[Frame]:
     with open_pdf(data) as opened:
         count = opened.page_count
         if count and not any(map(opened.has_page, range(min(count, LOST_IN_A_ROW)))):
-            raise Unreadable(DAMAGED)
+            raise UnreadableDocument(DAMAGED)
         yield Opened(unit="page", page_count=count)
         yield from _in_parts(_pages(opened, task), {pages.stop for pages in _chunks(count)})
 
 
-def _in_parts(pages: Iterator[Found], ends: Container[int]) -> Iterator[Found]:
+def _in_parts(pages: Iterator[FoundElements], ends: Container[int]) -> Iterator[FoundElements]:
     """Pages told together up to these, or as soon as they took a while, and before scans: they may take seconds."""
     ready, told, last = list[Element](), time.monotonic(), 0
     for found in pages:
         ready, last = [*ready, *found.elements], found.pages
         if last in ends or found.scans or time.monotonic() - told > TOLD_SECONDS:
-            yield Found(elements=tuple(ready), pages=last, scans=found.scans)
+            yield FoundElements(elements=tuple(ready), pages=last, scans=found.scans)
             ready, told = [], time.monotonic()
     if ready:
-        yield Found(elements=tuple(ready), pages=last)
+        yield FoundElements(elements=tuple(ready), pages=last)
 
 
-def _pages(pdf: Pdf, task: Task) -> Iterator[Found]:
+def _pages(pdf: Pdf, task: Task) -> Iterator[FoundElements]:
     scanner, structure, lost = Scanner(task), Structure(task.limits.seconds * STRUCTURE_SHARE), 0
     for pages in _chunks(pdf.page_count):
         sights, was_slow = [pdf.look(place) for place in pages], structure.is_slow
@@ -78,13 +78,13 @@ def _pages(pdf: Pdf, task: Task) -> Iterator[Found]:
             if seen:
                 yield from _told(pdf, place, fuller(structured[place], seen, place + 1), seen, scanner)
             else:
-                yield Found(elements=tuple(_lost(place + 1, pdf.page_count, lost)), pages=place + 1)
+                yield FoundElements(elements=tuple(_lost(place + 1, pdf.page_count, lost)), pages=place + 1)
             if lost == LOST_IN_A_ROW:
                 return
 
 
-def _note(text: str, pages: int) -> Found:
-    return Found(elements=(Element(kind="note", text=text),), pages=pages)
+def _note(text: str, pages: int) -> FoundElements:
+    return FoundElements(elements=(Element(kind="note", text=text),), pages=pages)
 
 
 def _lost(page: int, count: int, lost: int) -> Iterator[Element]:
@@ -105,7 +105,7 @@ class Scanner:
         self._seconds_left = task.limits.ocr_seconds
 
     @cached_property
-    def reader(self) -> Reader | None:
+    def reader(self) -> PageReader | None:
         """Looked for when the first scan comes."""
         return reader_for(self._task.ocr)
 
@@ -187,7 +187,7 @@ def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element
     rules = cache(pdf.rules)
     try:
         document = extract(pdf.part(pages), "pdf").document
-    except Unreadable:
+    except UnreadableDocument:
         return found
     for element in elements_of(document.nodes) if document else ():
         if element.page is not None and element.page <= len(pages):
@@ -212,14 +212,16 @@ def _is_ruled(table: Element, rules: Rules) -> bool:
     return rules.upright >= max(2, len(table.rows[0]) - 1) or rules.across >= max(2, len(table.rows) - 1)
 
 
-def _told(pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, scanner: Scanner) -> Iterator[Found]:
+def _told(
+    pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, scanner: Scanner
+) -> Iterator[FoundElements]:
     """A page; before the first that is read by OCR, that it will be."""
     page, text = place + 1, "\n".join(one.text for one in elements)
     is_scan = seen.is_scan and letters(text) < FEW_LETTERS
     if is_scan and not scanner.is_told and scanner.reader:
         scanner.is_told = True
-        yield Found(pages=place, scans=True)
-    yield Found(
+        yield FoundElements(pages=place, scans=True)
+    yield FoundElements(
         elements=(
             Element(kind="page", text=f"[page {page}]", page=page),
             *elements,

@@ -13,8 +13,8 @@ from itertools import islice, pairwise
 from typing import Protocol, TypeAlias, cast
 
 from recto.files.parsing.formats.pdf.annotations import Annotation, RawAnnotations, annotations_on
-from recto.files.parsing.formats.pdf.columns import Line, Piece, Rows, tables_in
-from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, Unreadable
+from recto.files.parsing.formats.pdf.columns import LinePiece, PageLine, Rows, tables_in
+from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, UnreadableDocument
 
 _WRONG_PASSWORD = 4
 _PICTURE_DEPTH = 4
@@ -185,7 +185,7 @@ class Pdf:
             out = BytesIO()
             new.save(out)
         except self._library.PdfiumError as error:
-            raise Unreadable(DAMAGED) from error
+            raise UnreadableDocument(DAMAGED) from error
         finally:
             new.close()
         return out.getvalue()
@@ -235,7 +235,7 @@ class Pdf:
                 finally:
                     bitmap.close()
         except self._library.PdfiumError as error:
-            raise Unreadable(DAMAGED) from error
+            raise UnreadableDocument(DAMAGED) from error
 
     @contextmanager
     def _page(self, place: int) -> Generator[tuple[_Page, _TextPage]]:
@@ -310,7 +310,7 @@ def open_pdf(data: bytes) -> Generator[Pdf]:
         document = library.PdfDocument(data)
     except library.PdfiumError as error:
         is_locked = getattr(error, "err_code", None) == _WRONG_PASSWORD
-        raise Unreadable(ENCRYPTED if is_locked else DAMAGED) from error
+        raise UnreadableDocument(ENCRYPTED if is_locked else DAMAGED) from error
     try:
         yield Pdf(document, library, raw)
     finally:
@@ -330,7 +330,7 @@ def _on_page(picture: _Object) -> _Corners:
     return corners
 
 
-def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[Line]:
+def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[PageLine]:
     """The lines of a page that are short enough to be rows of a table."""
     text, start = words.get_text_range(), 0
     box = cast("_Box", raw.FS_RECTF())
@@ -349,19 +349,19 @@ def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[Line]:
         start += len(written)
 
 
-def _placed_line(line: str, start: int, place_of: Callable[[int], _Corners]) -> Line:
+def _placed_line(line: str, start: int, place_of: Callable[[int], _Corners]) -> PageLine:
     left, bottom, _, top = place_of(start)
     end, height = place_of(start + len(line) - 1)[2], top - bottom
-    pieces, begun = list[Piece](), 0
+    pieces, begun = list[LinePiece](), 0
     wide = len(line) - len(line.encode("ascii", "ignore"))
     is_spread = end - left >= _SPREAD * height * (wide + _NARROW * (len(line) - wide))
     for place in (place for place, one in enumerate(line) if one == " ") if is_spread else ():
         right, after = place_of(start + place - 1)[2], place_of(start + place + 1)[0]
         if after - right >= _GAP * height:
-            pieces.append(Piece(left=left, right=right, text=line[begun:place].strip()))
+            pieces.append(LinePiece(left=left, right=right, text=line[begun:place].strip()))
             left, begun = after, place + 1
-    pieces.append(Piece(left=left, right=end, text=line[begun:].strip()))
-    return Line(bottom=bottom, height=height, pieces=tuple(pieces))
+    pieces.append(LinePiece(left=left, right=end, text=line[begun:].strip()))
+    return PageLine(bottom=bottom, height=height, pieces=tuple(pieces))
 
 
 def _placed(path: _Object, x: float, y: float) -> tuple[float, float]:

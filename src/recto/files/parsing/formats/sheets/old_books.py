@@ -10,9 +10,9 @@ from recto.files.parsing.formats.ole import Container
 from recto.files.parsing.formats.sheets.number_formats import Shape, shape_of, shown
 
 # Row and column of a cell, counted from the first that is used.
-Shown: TypeAlias = Mapping[tuple[int, int], str]
+ShownCells: TypeAlias = Mapping[tuple[int, int], str]
 
-NOTHING_SHOWN: Shown = {}
+NOTHING_SHOWN: ShownCells = {}
 _HEAD = 4
 _SHEET, _FORMAT, _STYLE, _END = 0x85, 0x41E, 0xE0, 0x0A
 _NUMBER, _SHORT, _SHORTS, _FORMULA = 0x203, 0x27E, 0xBD, 0x06
@@ -22,7 +22,7 @@ _NO_NUMBER = b"\xff\xff"
 _WORKSHEET = 0
 
 
-def shown_cells(data: bytes) -> list[Shown]:
+def shown_cells(data: bytes) -> list[ShownCells]:
     """What such cells show, of each sheet in its order."""
     book = Container(data).stream("Workbook")
     starts, codes, styles = list[int](), dict[int, str](), list[int]()
@@ -50,7 +50,7 @@ def _records(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
         at += _HEAD + length
 
 
-def _sheet(book: bytes, start: int, shapes: Sequence[Shape]) -> Shown:
+def _sheet(book: bytes, start: int, shapes: Sequence[Shape]) -> ShownCells:
     rows, columns, found = set[int](), set[int](), dict[tuple[int, int], str]()
     for kind, record in _records(book, start):
         for row, column, style, number in _cells(kind, record):

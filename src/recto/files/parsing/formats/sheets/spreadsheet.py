@@ -13,11 +13,11 @@ from recto.conversation.document import Element
 from recto.files.parsing.formats.archive import member
 from recto.files.parsing.formats.extraction import extract
 from recto.files.parsing.formats.sheets import ods
-from recto.files.parsing.formats.sheets.old_books import NOTHING_SHOWN, Shown, shown_cells
-from recto.files.parsing.formats.sheets.workbook import Cells, Line, Sheet, Workbook, open_workbook
-from recto.files.parsing.formats.tables import Row, table_elements, trimmed
+from recto.files.parsing.formats.sheets.old_books import NOTHING_SHOWN, ShownCells, shown_cells
+from recto.files.parsing.formats.sheets.workbook import Cells, Sheet, SheetLine, Workbook, open_workbook
+from recto.files.parsing.formats.tables import TableRow, table_elements, trimmed
 from recto.files.parsing.formats.xberg_nodes import note
-from recto.files.parsing.ports import Found, Frame, Opened
+from recto.files.parsing.ports import FoundElements, Frame, Opened
 
 NOT_READ = "[this sheet could not be read: the file is damaged here]"
 # More empty rows or columns than these in turn say nothing.
@@ -43,8 +43,8 @@ def sheets(data: bytes, form: str) -> Iterator[Frame]:
     for number, (name, is_hidden, elements) in enumerate(named, 1):
         mark = f"[sheet {number}: {name}{' (hidden)' if is_hidden else ''}]"
         for element in chain((Element(kind="page", text=mark),), elements):
-            yield Found(elements=(replace(element, page=number),), pages=number - 1)
-        yield Found(pages=number)
+            yield FoundElements(elements=(replace(element, page=number),), pages=number - 1)
+        yield FoundElements(pages=number)
 
 
 def _of_workbook(book: Workbook, sheet: Sheet) -> Iterator[Element]:
@@ -61,7 +61,7 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
     """Sheets as xberg finds them."""
     found = extract(ods.ready(data) if form == "ods" else data, form, "tables")
     names = {page.page_number: page.sheet_name or "" for page in found.pages or []}
-    tables: defaultdict[int, list[list[Row]]] = defaultdict(list)
+    tables: defaultdict[int, list[list[TableRow]]] = defaultdict(list)
     cells = shown_cells(data) if form == "xls" else []
     for table in found.tables:
         # Sheets that are nothing but charts are counted by one of them only.
@@ -75,16 +75,16 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
         yield name, is_hidden(name), chain(elements, charts(name) if charts else ())
 
 
-def _as_shown(rows: Sequence[Sequence[str]], known: Shown) -> list[list[str]]:
+def _as_shown(rows: Sequence[Sequence[str]], known: ShownCells) -> list[list[str]]:
     return [[known.get((number, column), cell) for column, cell in enumerate(row)] for number, row in enumerate(rows)]
 
 
-def _lines(rows: Sequence[Row]) -> list[Line]:
+def _lines(rows: Sequence[TableRow]) -> list[SheetLine]:
     filled = ((number, [(column, cell) for column, cell in enumerate(row) if cell]) for number, row in enumerate(rows))
     return [(number, cells) for number, cells in filled if cells]
 
 
-def sheet_elements(lines: Sequence[Line]) -> Iterator[Element]:
+def sheet_elements(lines: Sequence[SheetLine]) -> Iterator[Element]:
     """The cells of a sheet as tables. Where many rows or columns in turn are empty they are left out, which is said."""
     columns = list(_runs(sorted({column for _, cells in lines for column, _ in cells})))
     if left_out := sum(after[0] - before[-1] - 1 for before, after in pairwise(columns)):
@@ -114,7 +114,7 @@ def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _row(cells: Cells, places: Mapping[int, int]) -> Row:
+def _row(cells: Cells, places: Mapping[int, int]) -> TableRow:
     row = [""] * len(places)
     for column, text in cells:
         row[places[column]] = text

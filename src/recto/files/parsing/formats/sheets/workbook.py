@@ -17,7 +17,7 @@ from recto.files.parsing.formats.xberg_nodes import link
 
 # The columns and texts of a row's cells, in their order; before them the number of the row.
 Cells: TypeAlias = list[tuple[int, str]]
-Line: TypeAlias = tuple[int, Cells]
+SheetLine: TypeAlias = tuple[int, Cells]
 
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _START = "xl/workbook.xml"
@@ -58,7 +58,7 @@ class Workbook:
     shapes: Sequence[Shape]
     from_1904: bool
 
-    def lines(self, sheet: Sheet) -> Iterator[Line] | None:
+    def lines(self, sheet: Sheet) -> Iterator[SheetLine] | None:
         """The rows of a sheet that have anything in them; nothing where it cannot be read."""
         text = self.archive.text(sheet.part)
         return self._lines(text, self._links(sheet, text)) if text else None
@@ -82,7 +82,7 @@ class Workbook:
         told = [dict(re.findall(r'([\w:]+)="([^"]*)"', tag)) for tag in tags]
         return {one.get("ref", "").partition(":")[0]: leads.get(one.get("r:id", ""), "") for one in told}
 
-    def _lines(self, text: str, links: Mapping[str, str]) -> Iterator[Line]:
+    def _lines(self, text: str, links: Mapping[str, str]) -> Iterator[SheetLine]:
         row, column, cells = 0, 0, Cells()
         for found in _ROW_OR_CELL.finditer(text):
             if found[2] is None:

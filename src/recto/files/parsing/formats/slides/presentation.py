@@ -13,8 +13,8 @@ from recto.files.parsing.formats.slides.deck import PICTURE, Deck, open_deck
 from recto.files.parsing.formats.slides.drawing import open_drawing
 from recto.files.parsing.formats.slides.old_slides import slide_tables
 from recto.files.parsing.formats.xberg_nodes import SPEAKER_NOTES, content_of, elements_of, note, words_of
-from recto.files.parsing.ports import Found, Frame, Opened, Unit
-from recto.files.parsing.refusal import DAMAGED, Unreadable
+from recto.files.parsing.ports import FoundElements, Frame, Opened, Unit
+from recto.files.parsing.refusal import DAMAGED, UnreadableDocument
 
 TITLE_LEVEL = 2
 
@@ -24,7 +24,7 @@ def slides(data: bytes, form: str) -> Iterator[Frame]:
     if form == "pptx":
         deck = open_deck(data)
         if deck is None:
-            raise Unreadable(DAMAGED)
+            raise UnreadableDocument(DAMAGED)
         yield from _told("slide", len(deck.slides), _of_deck(deck))
         return
     if form == "ppt":
@@ -33,7 +33,7 @@ def slides(data: bytes, form: str) -> Iterator[Frame]:
         return
     drawing = open_drawing(data)
     if drawing is None:
-        raise Unreadable(DAMAGED)
+        raise UnreadableDocument(DAMAGED)
     unit = "page" if form == "odg" else "slide"
     yield from _told(unit, len(drawing.pages), (("", list(drawing.elements(page))) for page in drawing.pages))
 
@@ -43,7 +43,7 @@ def _told(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element]]
     yield Opened(unit=unit, page_count=count)
     for number, (beside, elements) in enumerate(slides, 1):
         mark = Element(kind="page", text=f"[{unit} {number}{beside}]", page=number)
-        yield Found(elements=(mark, *(replace(element, page=number) for element in elements)), pages=number)
+        yield FoundElements(elements=(mark, *(replace(element, page=number) for element in elements)), pages=number)
 
 
 def _of_deck(deck: Deck) -> Iterator[tuple[str, Sequence[Element]]]:

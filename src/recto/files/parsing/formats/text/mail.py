@@ -22,13 +22,13 @@ from recto.files.parsing.formats.extraction import extract
 from recto.files.parsing.formats.text.web import page_elements
 from recto.files.parsing.formats.unpaged import told
 from recto.files.parsing.formats.xberg_nodes import elements_of
-from recto.files.parsing.ports import Found, Frame
-from recto.files.parsing.refusal import DAMAGED, Unreadable
+from recto.files.parsing.ports import FoundElements, Frame
+from recto.files.parsing.refusal import DAMAGED, UnreadableDocument
 from recto.files.types.file_type import FORMATS, ending_for
 from recto.files.types.names import ending_of
 
 # How bytes of a format are read.
-Reader: TypeAlias = Callable[[bytes, str], Iterator[Frame]]
+AttachedReader: TypeAlias = Callable[[bytes, str], Iterator[Frame]]
 
 _HEAD_BYTES = 4_096
 # The first line of a message, after that of the mailbox it was in.
@@ -54,11 +54,11 @@ class _Attached:
     message: Message | None = None
 
 
-def mail(data: bytes, form: str, reader: Reader) -> Iterator[Frame]:
+def mail(data: bytes, form: str, reader: AttachedReader) -> Iterator[Frame]:
     """A message. Raises Unreadable."""
     head = data[:_HEAD_BYTES].removeprefix(codecs.BOM_UTF8).lstrip()
     if (_OUTLOOK not in data) if form == "msg" else (b"\0" in head or not _HEADER.match(head)):
-        raise Unreadable(DAMAGED)
+        raise UnreadableDocument(DAMAGED)
     if form == "msg":
         found = extract(data, form)
         return told(elements_of(found.document.nodes if found.document else []))
@@ -69,10 +69,10 @@ def _parsed(data: bytes) -> Message:
     try:
         return message_from_bytes(data.removeprefix(codecs.BOM_UTF8).lstrip())
     except RecursionError as error:
-        raise Unreadable(DAMAGED) from error
+        raise UnreadableDocument(DAMAGED) from error
 
 
-def _message(message: Message, reader: Reader, depth: int) -> Iterator[Element]:
+def _message(message: Message, reader: AttachedReader, depth: int) -> Iterator[Element]:
     lines = [f"{name}: {words}" for name in _TOLD if (words := _header(message, name))]
     yield from _paragraphs("\n".join(lines))
     attached: list[_Attached] = []
@@ -186,7 +186,7 @@ def _named(part: Message) -> _Attached:
     return _Attached(name=name or "unnamed", data=_bytes(part), form=form)
 
 
-def _read(one: _Attached, reader: Reader, depth: int) -> Iterator[Element]:
+def _read(one: _Attached, reader: AttachedReader, depth: int) -> Iterator[Element]:
     """What something attached says, or why it cannot be read."""
     if depth >= _DEEPEST:
         yield Element(kind="note", text="[too many messages are within each other: this one was not read]")
@@ -196,14 +196,14 @@ def _read(one: _Attached, reader: Reader, depth: int) -> Iterator[Element]:
         yield from _opened(one, reader, depth)
 
 
-def _opened(one: _Attached, reader: Reader, depth: int) -> Iterator[Element]:
+def _opened(one: _Attached, reader: AttachedReader, depth: int) -> Iterator[Element]:
     try:
         if one.form == "eml":
             yield from _message(_parsed(one.data), reader, depth)
             return
         for frame in reader(one.data, one.form):
-            for element in frame.elements if isinstance(frame, Found) else ():
+            for element in frame.elements if isinstance(frame, FoundElements) else ():
                 # A page of what is attached is none of the message.
                 yield replace(element, kind="paragraph") if element.kind == "page" else element
-    except Unreadable as error:
+    except UnreadableDocument as error:
         yield Element(kind="note", text=f"[{one.name} could not be read: {error.failed.reason}]")

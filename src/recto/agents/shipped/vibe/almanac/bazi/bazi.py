@@ -20,7 +20,7 @@ from recto.agents.shipped.vibe.almanac.bazi.pillars import (
     solar_time,
     stem_of,
 )
-from recto.agents.shipped.vibe.almanac.bilingual import Locale, Told
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
 from recto.agents.shipped.vibe.almanac.birth.birth import NOON, Birth, LateZi
 from recto.conversation.json import Json
 
@@ -51,26 +51,26 @@ def structure_of(pillars: Pillars) -> str:
 WEALTH, RESOURCE = ("正财", "偏财"), ("正印", "偏印")
 # An even chart has a fifth of each element.
 MUCH = 30
-STRONG_WEALTH = Told(zh="身强见财", en="Strong with wealth")
-WEAK_WEALTH = Told(zh="身弱财多", en="Weak with much wealth")
-MANY_PEERS = Told(zh="比劫多", en="Many peers")
+STRONG_WEALTH = Bilingual(zh="身强见财", en="Strong with wealth")
+WEAK_WEALTH = Bilingual(zh="身弱财多", en="Weak with much wealth")
+MANY_PEERS = Bilingual(zh="比劫多", en="Many peers")
 # A pair of ten gods: one of each side has to show.
-PAIRS: tuple[tuple[Collection[str], Collection[str], Told], ...] = (
-    (("食神",), WEALTH, Told(zh="食神生财", en="Eating God feeds wealth")),
-    (("伤官",), WEALTH, Told(zh="伤官生财", en="Hurting Officer feeds wealth")),
-    (("食神",), ("七杀",), Told(zh="食神制杀", en="Eating God holds Seven Killings")),
-    (("七杀",), RESOURCE, Told(zh="杀印相生", en="Seven Killings feeds resource")),
-    (("正官",), ("正印",), Told(zh="官印相生", en="Direct Officer feeds Direct Resource")),
-    (("伤官",), ("正官",), Told(zh="伤官见官", en="Hurting Officer meets Officer")),
+PAIRS: tuple[tuple[Collection[str], Collection[str], Bilingual], ...] = (
+    (("食神",), WEALTH, Bilingual(zh="食神生财", en="Eating God feeds wealth")),
+    (("伤官",), WEALTH, Bilingual(zh="伤官生财", en="Hurting Officer feeds wealth")),
+    (("食神",), ("七杀",), Bilingual(zh="食神制杀", en="Eating God holds Seven Killings")),
+    (("七杀",), RESOURCE, Bilingual(zh="杀印相生", en="Seven Killings feeds resource")),
+    (("正官",), ("正印",), Bilingual(zh="官印相生", en="Direct Officer feeds Direct Resource")),
+    (("伤官",), ("正官",), Bilingual(zh="伤官见官", en="Hurting Officer meets Officer")),
 )
 
 
-def paired(pillars: Pillars, strength: Strength, gods: Collection[str]) -> Iterator[Told]:
+def paired(pillars: Pillars, strength: Strength, gods: Collection[str]) -> Iterator[Bilingual]:
     """The strength with the day master, pairs of ten gods, what the master sits on. `gods` are those a chart shows."""
     day, verdict = pillars.day, strength.verdict
     strong, element = word(verdict, "en"), word(day.element, "en")
-    yield Told(zh=f"{verdict}{day.stem}{day.element}", en=f"{strong} {pinyin(day.stem)} {element}")
-    yield Told(zh=f"{verdict}{day.element}", en=f"{strong} {element}")
+    yield Bilingual(zh=f"{verdict}{day.stem}{day.element}", en=f"{strong} {pinyin(day.stem)} {element}")
+    yield Bilingual(zh=f"{verdict}{day.element}", en=f"{strong} {element}")
     has_wealth = _shows(gods, WEALTH)
     if verdict == "身强" and has_wealth:
         yield STRONG_WEALTH
@@ -80,7 +80,7 @@ def paired(pillars: Pillars, strength: Strength, gods: Collection[str]) -> Itera
         yield MANY_PEERS
     yield from (told for one, other, told in PAIRS if _shows(gods, one) and _shows(gods, other))
     seat = day.hidden[0].ten_god
-    yield Told(zh=f"日坐{seat}", en=f"{word(seat, 'en')} in the day branch")
+    yield Bilingual(zh=f"日坐{seat}", en=f"{word(seat, 'en')} in the day branch")
 
 
 def _shows(gods: Collection[str], wanted: Collection[str]) -> bool:
@@ -89,8 +89,8 @@ def _shows(gods: Collection[str], wanted: Collection[str]) -> bool:
 
 ANIMALS = dict(zip(BRANCHES, "鼠牛虎兔龙蛇马羊猴鸡狗猪", strict=True))
 LATE_ZI_WORDS = {
-    "next_day": Told(zh="23点起换日柱", en="the day's pillar turns at 23:00"),
-    "same_day": Told(zh="零点换日柱，晚子时日柱不变", en="the day's pillar turns at midnight"),
+    "next_day": Bilingual(zh="23点起换日柱", en="the day's pillar turns at 23:00"),
+    "same_day": Bilingual(zh="零点换日柱，晚子时日柱不变", en="the day's pillar turns at midnight"),
 }
 
 
@@ -116,7 +116,7 @@ class BaziChart:
     luck: Luck | None
     today: date | None
     this_year: YearPillar | None
-    notes: tuple[Told, ...]
+    notes: tuple[Bilingual, ...]
 
     @property
     def polarity(self) -> str:

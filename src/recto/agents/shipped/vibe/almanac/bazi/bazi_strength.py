@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, cycle_step, word
 from recto.agents.shipped.vibe.almanac.bazi.pillars import Pillar, Pillars
-from recto.agents.shipped.vibe.almanac.bilingual import Locale, Told
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
 from recto.conversation.json import Json
 
 # The month's branch, the season, weighs most; the day's stem is the master itself and weighs nothing.
 WEIGHTS: Mapping[str, tuple[int, int]] = {"year": (6, 9), "month": (9, 40), "day": (0, 15), "hour": (9, 12)}
 SHARES: Mapping[int, tuple[float, ...]] = {1: (1.0,), 2: (0.7, 0.3), 3: (0.6, 0.3, 0.1)}
 STRONG, WEAK = 50, 40
-METHOD = Told(
+METHOD = Bilingual(
     zh="月令40、日支15、时支12、年支9、月干时干各9、年干6，地支按藏干分配；"
     "同我生我所占百分比≥50为身强，<40为身弱，其间为中和；不论从格、化格。",
     en="Month branch 40, day branch 15, hour branch 12, year branch 9, month and hour stems 9 each, year stem 6, each "
@@ -35,7 +35,7 @@ class Strength:
 
     verdict: str
     score: int
-    reasons: tuple[Told, ...]
+    reasons: tuple[Bilingual, ...]
     weights: Mapping[str, int]
     favourable: tuple[str, ...]
 
@@ -90,37 +90,37 @@ def _placed(pillars: Pillars) -> dict[str, Pillar]:
     return placed if pillars.hour is None else {**placed, "hour": pillars.hour}
 
 
-def _season(pillars: Pillars, supporting: tuple[str, str]) -> Told:
+def _season(pillars: Pillars, supporting: tuple[str, str]) -> Bilingual:
     branch, season = pillars.month.branch, pillars.month.hidden[0].element
     if season in supporting:
-        return Told(
+        return Bilingual(
             zh=f"得令：生于{branch}月，月令{season}生扶日主",
             en=f"In season: the month {word(branch, 'en')} is {word(season, 'en')}, which supports the day master",
         )
-    return Told(
+    return Bilingual(
         zh=f"失令：生于{branch}月，月令{season}不助日主",
         en=f"Out of season: the month {word(branch, 'en')} is {word(season, 'en')}, no support for the day master",
     )
 
 
-def _roots(pillars: Pillars, own: str) -> Told:
+def _roots(pillars: Pillars, own: str) -> Bilingual:
     roots = [pillar.branch for pillar in pillars.all if any(hidden.element == own for hidden in pillar.hidden)]
     if roots:
-        return Told(
+        return Bilingual(
             zh=f"得地：日主通根于{'、'.join(roots)}",
             en=f"Rooted: {word(own, 'en')} is hidden in {', '.join(word(branch, 'en') for branch in roots)}",
         )
-    return Told(zh="不得地：四支无日主之根", en=f"No root: no branch hides {word(own, 'en')}")
+    return Bilingual(zh="不得地：四支无日主之根", en=f"No root: no branch hides {word(own, 'en')}")
 
 
-def _support(pillars: Pillars, supporting: tuple[str, str]) -> Told:
+def _support(pillars: Pillars, supporting: tuple[str, str]) -> Bilingual:
     stems = [pillar.stem for pillar in pillars.all if pillar is not pillars.day and pillar.element in supporting]
     if stems:
-        return Told(
+        return Bilingual(
             zh=f"天干有助：{'、'.join(stems)}生扶日主",
             en=f"Supported by the stems {', '.join(word(stem, 'en') for stem in stems)}",
         )
-    return Told(zh="天干无助：无印比透出", en="No stem supports the day master")
+    return Bilingual(zh="天干无助：无印比透出", en="No stem supports the day master")
 
 
 def _favourable(verdict: str, supporting: tuple[str, str], weights: Mapping[str, float]) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ from datetime import date, datetime
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import word
 from recto.agents.shipped.vibe.almanac.bazi.pillars import BEIJING, Pillar, Pillars, pillar_from, solar_time_at, stem_of
-from recto.agents.shipped.vibe.almanac.bilingual import Locale, Told
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
 from recto.agents.shipped.vibe.almanac.birth.birth import Gender
 from recto.conversation.json import Json
 
 CYCLES, CYCLE_YEARS = 8, 10
 YANG_STEMS = "甲丙戊庚壬"
-AGES = Told(zh="虚岁（出生当年为一岁）", en="nominal (the year of birth counts as one)")
+AGES = Bilingual(zh="虚岁（出生当年为一岁）", en="nominal (the year of birth counts as one)")
 
 
 @dataclass(frozen=True, kw_only=True)

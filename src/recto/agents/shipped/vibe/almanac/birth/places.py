@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
-from recto.agents.shipped.vibe.almanac.bilingual import Told
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 
 HOME, HOME_ZONE = "中国", "Asia/Shanghai"
 HOME_NAMES, ENGLISH_HOME_NAMES = ("中华人民共和国", "中国"), ("china", "prc")
@@ -28,7 +28,7 @@ _ENGLISH_PARTS = re.compile(r"[,·・、/()]+")
 # A part of a city without its rank: 海淀. One sign more may make it another place: 阿里山.
 _PART = re.compile(r"[㐀-鿿]{2,}")
 
-CAPITAL = Told(
+CAPITAL = Bilingual(
     zh="出生地只到省（{place}），按省会{city}计算；知道城市时请补充。",
     en="Of the place of birth only the province is known ({place}), so it is taken to be its capital, {city}. Ask for "
     "the city.",
@@ -105,9 +105,9 @@ def _capital(row: _Row) -> Place:
     return row.place if province in row.chinese else replace(row.place, capital_of=province)
 
 
-def capital_note(said: str, capital: Place) -> Told:
+def capital_note(said: str, capital: Place) -> Bilingual:
     """That only a province was named, and which city stands for it."""
-    return Told(
+    return Bilingual(
         zh=CAPITAL.zh.format(place=said, city=capital.name), en=CAPITAL.en.format(place=said, city=capital.english)
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 
-from recto.agents.shipped.vibe.almanac.bilingual import Told
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.agents.shipped.vibe.almanac.birth.birth import Birth
 from recto.agents.shipped.vibe.almanac.birth.places import capital_note
 from recto.agents.shipped.vibe.almanac.sky.aspects import LIGHTS, ORBS, Aspect, OrbSettings, aspects
@@ -32,11 +32,11 @@ from recto.agents.shipped.vibe.almanac.sky.zodiac_words import (
     REASONS,
     SEPARATING,
     UP_TO,
-    Element,
     Locale,
     Modality,
     Reason,
     Sign,
+    SignElement,
     sign_at,
     told_degrees,
     told_longitude,
@@ -87,7 +87,7 @@ class ZodiacChart:
     aspects: tuple[Aspect, ...]
     untold: tuple[Reason, ...]
     zone: str
-    notes: tuple[Told, ...] = ()
+    notes: tuple[Bilingual, ...] = ()
 
     def placement(self, body: Body) -> Placement:
         """Where a body is."""
@@ -221,7 +221,7 @@ def _told_aspect(one: Aspect, locale: Locale) -> str:
 def _elements(chart: ZodiacChart, locale: Locale) -> dict[str, Json]:
     """How many of the ten are in signs of each element; whose sign is not certain is not counted."""
     signs = [sign.element for sign in _signs(chart)]
-    kinds: tuple[Element, ...] = get_args(Element)
+    kinds: tuple[SignElement, ...] = get_args(SignElement)
     return {ELEMENTS[kind].told(locale): signs.count(kind) for kind in kinds}
 
 

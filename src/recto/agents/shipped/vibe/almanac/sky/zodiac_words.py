@@ -10,13 +10,13 @@ from recto.agents.shipped.vibe.almanac.sky.aspects import AspectKind
 from recto.agents.shipped.vibe.almanac.sky.sky import Body
 
 Locale = Literal["zh", "en"]
-Element = Literal["fire", "earth", "air", "water"]
+SignElement = Literal["fire", "earth", "air", "water"]
 Modality = Literal["cardinal", "fixed", "mutable"]
 Reason = Literal["no_time", "no_place", "polar"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Name:
+class TwoNames:
     """One thing in both languages."""
 
     zh: str
@@ -33,12 +33,12 @@ class Sign:
 
     short: str
     en: str
-    element: Element
+    element: SignElement
     modality: Modality
 
     @property
-    def name(self) -> Name:
-        return Name(zh=f"{self.short}座", en=self.en)
+    def name(self) -> TwoNames:
+        return TwoNames(zh=f"{self.short}座", en=self.en)
 
 
 # From 0 degrees on, thirty degrees each.
@@ -57,53 +57,53 @@ SIGNS: tuple[Sign, ...] = (
     Sign(short="双鱼", en="Pisces", element="water", modality="mutable"),
 )
 
-BODIES: Mapping[Body, Name] = {
-    "sun": Name(zh="太阳", en="Sun"),
-    "moon": Name(zh="月亮", en="Moon"),
-    "mercury": Name(zh="水星", en="Mercury"),
-    "venus": Name(zh="金星", en="Venus"),
-    "mars": Name(zh="火星", en="Mars"),
-    "jupiter": Name(zh="木星", en="Jupiter"),
-    "saturn": Name(zh="土星", en="Saturn"),
-    "uranus": Name(zh="天王星", en="Uranus"),
-    "neptune": Name(zh="海王星", en="Neptune"),
-    "pluto": Name(zh="冥王星", en="Pluto"),
-    "north_node": Name(zh="北交点", en="North Node"),
+BODIES: Mapping[Body, TwoNames] = {
+    "sun": TwoNames(zh="太阳", en="Sun"),
+    "moon": TwoNames(zh="月亮", en="Moon"),
+    "mercury": TwoNames(zh="水星", en="Mercury"),
+    "venus": TwoNames(zh="金星", en="Venus"),
+    "mars": TwoNames(zh="火星", en="Mars"),
+    "jupiter": TwoNames(zh="木星", en="Jupiter"),
+    "saturn": TwoNames(zh="土星", en="Saturn"),
+    "uranus": TwoNames(zh="天王星", en="Uranus"),
+    "neptune": TwoNames(zh="海王星", en="Neptune"),
+    "pluto": TwoNames(zh="冥王星", en="Pluto"),
+    "north_node": TwoNames(zh="北交点", en="North Node"),
 }
-ELEMENTS: Mapping[Element, Name] = {
-    "fire": Name(zh="火象", en="fire"),
-    "earth": Name(zh="土象", en="earth"),
-    "air": Name(zh="风象", en="air"),
-    "water": Name(zh="水象", en="water"),
+ELEMENTS: Mapping[SignElement, TwoNames] = {
+    "fire": TwoNames(zh="火象", en="fire"),
+    "earth": TwoNames(zh="土象", en="earth"),
+    "air": TwoNames(zh="风象", en="air"),
+    "water": TwoNames(zh="水象", en="water"),
 }
-MODALITIES: Mapping[Modality, Name] = {
-    "cardinal": Name(zh="开创宫", en="cardinal"),
-    "fixed": Name(zh="固定宫", en="fixed"),
-    "mutable": Name(zh="变动宫", en="mutable"),
+MODALITIES: Mapping[Modality, TwoNames] = {
+    "cardinal": TwoNames(zh="开创宫", en="cardinal"),
+    "fixed": TwoNames(zh="固定宫", en="fixed"),
+    "mutable": TwoNames(zh="变动宫", en="mutable"),
 }
-ASPECTS: Mapping[AspectKind, Name] = {
-    "conjunction": Name(zh="合相", en="conjunction"),
-    "sextile": Name(zh="六分相", en="sextile"),
-    "square": Name(zh="四分相", en="square"),
-    "trine": Name(zh="三分相", en="trine"),
-    "opposition": Name(zh="对分相", en="opposition"),
+ASPECTS: Mapping[AspectKind, TwoNames] = {
+    "conjunction": TwoNames(zh="合相", en="conjunction"),
+    "sextile": TwoNames(zh="六分相", en="sextile"),
+    "square": TwoNames(zh="四分相", en="square"),
+    "trine": TwoNames(zh="三分相", en="trine"),
+    "opposition": TwoNames(zh="对分相", en="opposition"),
 }
-APPLYING = Name(zh="入相", en="applying")
-SEPARATING = Name(zh="出相", en="separating")
-UP_TO = Name(zh="至", en="to")
+APPLYING = TwoNames(zh="入相", en="applying")
+SEPARATING = TwoNames(zh="出相", en="separating")
+UP_TO = TwoNames(zh="至", en="to")
 # The zone is put in where it is named.
-REASONS: Mapping[Reason, Name] = {
-    "no_time": Name(
+REASONS: Mapping[Reason, TwoNames] = {
+    "no_time": TwoNames(
         zh="出生时间未知：上升、中天、宫位和月亮的相位无法确定；"
         "月亮给出当天（时区 {zone}）的范围，其余为当天正午的位置。",
         en="The time of birth is not known: no ascendant, midheaven, houses or aspects of the Moon. The Moon is told "
         "by its range on that day (zone {zone}), everything else as it was at noon.",
     ),
-    "no_place": Name(
+    "no_place": TwoNames(
         zh="出生地的经纬度未知：上升、中天和宫位无法确定；时刻按时区 {zone} 计算。",
         en="Where the birth was is not known: no ascendant, midheaven or houses. The clock is taken as that of {zone}.",
     ),
-    "polar": Name(
+    "polar": TwoNames(
         zh="出生地在极圈以内，普拉西德宫制在那里不存在，改用整宫制。",
         en="The place is within a polar circle, where Placidus has no houses: they are whole signs instead.",
     ),

@@ -6,61 +6,67 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from recto.agents.shipped.vibe.almanac.bilingual import Locale, Told
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
 from recto.agents.shipped.vibe.almanac.tarot.tarot_deck import ARCANA, DECK, Card
 from recto.conversation.json import Json
 from recto.errors import ToolError
 
-UPRIGHT, REVERSED = Told(zh="正位", en="upright"), Told(zh="逆位", en="reversed")
+UPRIGHT, REVERSED = Bilingual(zh="正位", en="upright"), Bilingual(zh="逆位", en="reversed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
     """A way to lay cards: its name, and what each place stands for."""
 
-    name: Told
-    positions: tuple[Told, ...]
+    name: Bilingual
+    positions: tuple[Bilingual, ...]
 
 
 SPREADS: Mapping[str, Spread] = {
-    "single": Spread(name=Told(zh="单张牌", en="Single card"), positions=(Told(zh="当下指引", en="Guidance now"),)),
+    "single": Spread(
+        name=Bilingual(zh="单张牌", en="Single card"), positions=(Bilingual(zh="当下指引", en="Guidance now"),)
+    ),
     "three": Spread(
-        name=Told(zh="时间之流", en="Past, present, future"),
-        positions=(Told(zh="过去", en="Past"), Told(zh="现在", en="Present"), Told(zh="未来", en="Future")),
+        name=Bilingual(zh="时间之流", en="Past, present, future"),
+        positions=(
+            Bilingual(zh="过去", en="Past"),
+            Bilingual(zh="现在", en="Present"),
+            Bilingual(zh="未来", en="Future"),
+        ),
     ),
     "relationship": Spread(
-        name=Told(zh="关系牌阵", en="Relationship"),
+        name=Bilingual(zh="关系牌阵", en="Relationship"),
         positions=(
-            Told(zh="你的状态", en="You"),
-            Told(zh="对方的状态", en="The other"),
-            Told(zh="关系现状", en="The relationship now"),
-            Told(zh="挑战", en="Challenge"),
-            Told(zh="发展方向", en="Where it is heading"),
+            Bilingual(zh="你的状态", en="You"),
+            Bilingual(zh="对方的状态", en="The other"),
+            Bilingual(zh="关系现状", en="The relationship now"),
+            Bilingual(zh="挑战", en="Challenge"),
+            Bilingual(zh="发展方向", en="Where it is heading"),
         ),
     ),
     "choice": Spread(
-        name=Told(zh="二选一牌阵", en="A choice of two"),
+        name=Bilingual(zh="二选一牌阵", en="A choice of two"),
         positions=(
-            Told(zh="当前处境", en="Where you stand"),
-            Told(zh="选择A的发展", en="How option A unfolds"),
-            Told(zh="选择B的发展", en="How option B unfolds"),
-            Told(zh="选择A的结果", en="Outcome of option A"),
-            Told(zh="选择B的结果", en="Outcome of option B"),
+            Bilingual(zh="当前处境", en="Where you stand"),
+            Bilingual(zh="选择A的发展", en="How option A unfolds"),
+            Bilingual(zh="选择B的发展", en="How option B unfolds"),
+            Bilingual(zh="选择A的结果", en="Outcome of option A"),
+            Bilingual(zh="选择B的结果", en="Outcome of option B"),
         ),
     ),
     "celtic_cross": Spread(
-        name=Told(zh="凯尔特十字", en="Celtic Cross"),
+        name=Bilingual(zh="凯尔特十字", en="Celtic Cross"),
         positions=(
-            Told(zh="现状", en="The present"),
-            Told(zh="阻碍", en="The challenge"),
-            Told(zh="根源", en="The root"),
-            Told(zh="过去", en="The recent past"),
-            Told(zh="目标", en="The aim"),
-            Told(zh="近未来", en="The near future"),
-            Told(zh="自我", en="Yourself"),
-            Told(zh="环境", en="Your surroundings"),
-            Told(zh="希望与恐惧", en="Hopes and fears"),
-            Told(zh="结果", en="The outcome"),
+            Bilingual(zh="现状", en="The present"),
+            Bilingual(zh="阻碍", en="The challenge"),
+            Bilingual(zh="根源", en="The root"),
+            Bilingual(zh="过去", en="The recent past"),
+            Bilingual(zh="目标", en="The aim"),
+            Bilingual(zh="近未来", en="The near future"),
+            Bilingual(zh="自我", en="Yourself"),
+            Bilingual(zh="环境", en="Your surroundings"),
+            Bilingual(zh="希望与恐惧", en="Hopes and fears"),
+            Bilingual(zh="结果", en="The outcome"),
         ),
     ),
 }
@@ -70,16 +76,16 @@ SPREADS: Mapping[str, Spread] = {
 class DrawnCard:
     """A card in its place."""
 
-    position: Told
+    position: Bilingual
     card: Card
     reversed: bool
 
     @property
-    def orientation(self) -> Told:
+    def orientation(self) -> Bilingual:
         return REVERSED if self.reversed else UPRIGHT
 
     @property
-    def keywords(self) -> Told:
+    def keywords(self) -> Bilingual:
         return self.card.reversed if self.reversed else self.card.upright
 
     def row(self, locale: Locale) -> dict[str, Json]:

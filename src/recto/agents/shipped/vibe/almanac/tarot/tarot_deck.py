@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from recto.agents.shipped.vibe.almanac.bilingual import Told
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 
 Suit = Literal["major", "wands", "cups", "swords", "pentacles"]
 
@@ -177,29 +177,29 @@ practicality, care, plenty / self-neglect, money worry, imbalance
 成就、稳固、慷慨 / 贪婪、固执、唯利是图
 achievement, solidity, generosity / greed, obstinacy, profit above all
 """
-ARCANA: Mapping[Suit, Told] = {
-    "major": Told(zh="大阿尔卡那", en="Major Arcana"),
-    "wands": Told(zh="权杖", en="Wands"),
-    "cups": Told(zh="圣杯", en="Cups"),
-    "swords": Told(zh="宝剑", en="Swords"),
-    "pentacles": Told(zh="星币", en="Pentacles"),
+ARCANA: Mapping[Suit, Bilingual] = {
+    "major": Bilingual(zh="大阿尔卡那", en="Major Arcana"),
+    "wands": Bilingual(zh="权杖", en="Wands"),
+    "cups": Bilingual(zh="圣杯", en="Cups"),
+    "swords": Bilingual(zh="宝剑", en="Swords"),
+    "pentacles": Bilingual(zh="星币", en="Pentacles"),
 }
 SUITS: Mapping[Suit, str] = {"wands": WANDS, "cups": CUPS, "swords": SWORDS, "pentacles": PENTACLES}
 RANKS = (
-    Told(zh="首牌", en="Ace"),
-    Told(zh="二", en="Two"),
-    Told(zh="三", en="Three"),
-    Told(zh="四", en="Four"),
-    Told(zh="五", en="Five"),
-    Told(zh="六", en="Six"),
-    Told(zh="七", en="Seven"),
-    Told(zh="八", en="Eight"),
-    Told(zh="九", en="Nine"),
-    Told(zh="十", en="Ten"),
-    Told(zh="侍从", en="Page"),
-    Told(zh="骑士", en="Knight"),
-    Told(zh="王后", en="Queen"),
-    Told(zh="国王", en="King"),
+    Bilingual(zh="首牌", en="Ace"),
+    Bilingual(zh="二", en="Two"),
+    Bilingual(zh="三", en="Three"),
+    Bilingual(zh="四", en="Four"),
+    Bilingual(zh="五", en="Five"),
+    Bilingual(zh="六", en="Six"),
+    Bilingual(zh="七", en="Seven"),
+    Bilingual(zh="八", en="Eight"),
+    Bilingual(zh="九", en="Nine"),
+    Bilingual(zh="十", en="Ten"),
+    Bilingual(zh="侍从", en="Page"),
+    Bilingual(zh="骑士", en="Knight"),
+    Bilingual(zh="王后", en="Queen"),
+    Bilingual(zh="国王", en="King"),
 )
 
 
@@ -209,9 +209,9 @@ class Card:
 
     suit: Suit
     number: int
-    name: Told
-    upright: Told
-    reversed: Told
+    name: Bilingual
+    upright: Bilingual
+    reversed: Bilingual
 
 
 def _major() -> tuple[Card, ...]:
@@ -222,7 +222,7 @@ def _major() -> tuple[Card, ...]:
 
 def _major_card(number: int, chinese: str, english: str) -> Card:
     (name, words), (english_name, english_words) = chinese.split("：", 1), english.split(": ", 1)
-    return _card("major", number, Told(zh=name, en=english_name), words, english_words)
+    return _card("major", number, Bilingual(zh=name, en=english_name), words, english_words)
 
 
 def _minor(suit: Suit, text: str) -> tuple[Card, ...]:
@@ -230,19 +230,19 @@ def _minor(suit: Suit, text: str) -> tuple[Card, ...]:
     of = ARCANA[suit]
     named = zip(RANKS, lines[::2], lines[1::2], strict=True)
     return tuple(
-        _card(suit, number, Told(zh=of.zh + rank.zh, en=f"{rank.en} of {of.en}"), chinese, english)
+        _card(suit, number, Bilingual(zh=of.zh + rank.zh, en=f"{rank.en} of {of.en}"), chinese, english)
         for number, (rank, chinese, english) in enumerate(named, start=1)
     )
 
 
-def _card(suit: Suit, number: int, name: Told, chinese: str, english: str) -> Card:
+def _card(suit: Suit, number: int, name: Bilingual, chinese: str, english: str) -> Card:
     (upright, turned), (english_upright, english_turned) = chinese.split(" / "), english.split(" / ")
     return Card(
         suit=suit,
         number=number,
         name=name,
-        upright=Told(zh=upright, en=english_upright),
-        reversed=Told(zh=turned, en=english_turned),
+        upright=Bilingual(zh=upright, en=english_upright),
+        reversed=Bilingual(zh=turned, en=english_turned),
     )
 
 
