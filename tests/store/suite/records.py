@@ -183,7 +183,7 @@ class RecordSuite:
         outcomes = await asyncio.gather(
             store.say(good, (b"a",)), store.say(lost, (b"b",)), store.say(good, (b"c",)), return_exceptions=True
         )
-        expect([type(one).__name__ for one in outcomes], ["Recorded", "LeaseLost", "Written"])
+        expect([type(one).__name__ for one in outcomes], ["Recorded", "LeaseLost", "Recorded"])
         expect(await events_of(store, good.run), [(1, b"a"), (2, b"c")])
         expect(await events_of(store, bad.run), [])
 
