@@ -20,8 +20,8 @@ import pytest
 
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json
+from recto.testing.answer_bytes import DONE
 from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
-from recto.testing.model_answers import DONE
 from recto.testing.model_server import Answer, Call, Request, render
 from recto.testing.postgres import postgres_server
 from tests.costs import MEBIBYTE, resident

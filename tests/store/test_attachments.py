@@ -23,9 +23,9 @@ from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.files import attachments, file_refs
 from recto.store.files.attachments import AttachmentCursor
-from recto.store.log.read_log import AT_ONCE
 from recto.store.runs.run_queue import admit
 from recto.store.schema import BLOBS, FILE_TOTALS, METADATA, micros
+from recto.store.statement import AT_ONCE
 from recto.store.store import Store, open_store
 from recto.store.threads.forks import ForkOptions, fork
 from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
@@ -46,13 +46,13 @@ class Model:
     def __init__(self) -> None:
         self.all: list[Attachment] = []
 
-    def blob_of(self, wish: Attachment) -> str | None:
+    def blob_of(self, new: Attachment) -> str | None:
         """The name its bytes are stored under; None where there is no room."""
-        size, files = self.totals().get(wish.owner, (0, 0))
-        if size + wish.size > MOST or files + 1 > MOST_FILES:
+        size, files = self.totals().get(new.owner, (0, 0))
+        if size + new.size > MOST or files + 1 > MOST_FILES:
             return None
-        mine = [one for one in self.all if one.owner == wish.owner]
-        return next((one.blob for one in mine if one.sha256 == wish.sha256), wish.blob)
+        mine = [one for one in self.all if one.owner == new.owner]
+        return next((one.blob for one in mine if one.sha256 == new.sha256), new.blob)
 
     def totals(self) -> dict[str, tuple[int, int]]:
         """How many bytes and files each has who has any."""
@@ -75,8 +75,8 @@ def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all
     with tables() as connection:
         for place, (step, owner, which) in enumerate(steps):
             if step == "add":
-                wish = replace(attachment(owner, which, created=at(place)), size=SIZE + CONTENTS.index(which))
-                add_to_both(connection, model, wish)
+                new = replace(attachment(owner, which, created=at(place)), size=SIZE + CONTENTS.index(which))
+                add_to_both(connection, model, new)
             elif step == "delete":
                 delete_from_both(connection, model, owner, int(which))
             elif step == "leave":
@@ -96,13 +96,13 @@ def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all
             assert attachments.list_of(connection, owner, None, 99).attachments == tuple(mine[::-1])
 
 
-def add_to_both(connection: Connection, model: Model, wish: Attachment) -> None:
-    blob = model.blob_of(wish)
+def add_to_both(connection: Connection, model: Model, new: Attachment) -> None:
+    blob = model.blob_of(new)
     if blob is None:
         with pytest.raises(FileRefused):
-            attachments.add(connection, wish, MOST, MOST_FILES)
+            attachments.add(connection, new, MOST, MOST_FILES)
         return
-    stored = attachments.add(connection, wish, MOST, MOST_FILES)
+    stored = attachments.add(connection, new, MOST, MOST_FILES)
     assert stored.blob == blob
     model.all.append(stored)
 
@@ -314,11 +314,11 @@ async def test_P9_whoever_changes_files_of_a_user_waits_for_who_is_at_it_and_the
 
 @pytest.mark.full
 async def test_P9_files_of_one_user_do_not_wait_for_those_of_another(store: Store, postgres_url: str):
-    wish = attachment("bob")
+    new = attachment("bob")
     engine = create_async_engine(postgres_url.replace("://", "+asyncpg://", 1))
     async with asyncio.timeout(PATIENCE), engine.connect() as connection:
         await connection.run_sync(partial(attachments.add, attachment=attachment("ann"), user_bytes=NO_LIMIT))
-        assert await store.add_attachment(wish, NO_LIMIT) == wish
+        assert await store.add_attachment(new, NO_LIMIT) == new
     await engine.dispose()
 
 
@@ -328,10 +328,10 @@ async def test_P10_a_file_named_by_a_run_is_deleted_after_it_by_its_user_and_not
     store: Store, meeting: Meeting, who: str
 ):
     one = await add(store)
-    wish = with_files(admission("r1"), one)
+    admitted = with_files(admission("r1"), one)
     cleaning = who == "cleaner"
     deleting = store.delete_unused_attachments(at(9), 9) if cleaning else store.delete_attachment("ann", one.id)
-    found = await meeting.of(partial(admit, admission=wish), deleting)
+    found = await meeting.of(partial(admit, admission=admitted), deleting)
     assert found == ((0, ()) if cleaning else (one.blob,))
     assert [ref.is_there for ref in await store.file_refs("thread-1")] == [cleaning]
 
@@ -350,7 +350,7 @@ async def test_P10_a_run_that_names_a_file_that_is_being_deleted_is_refused(stor
 async def test_F4_a_thread_that_is_forked_is_deleted_after_it_and_its_files_stay(store: Store, meeting: Meeting):
     one = await add(store)
     await store.admit(with_files(admission("r1"), one))
-    wish = ForkOptions(thread="thread-1", id="fork", now=at(9))
-    await meeting.of(partial(fork, owner="ann", wish=wish), store.delete_thread("ann", "thread-1"))
+    options = ForkOptions(thread="thread-1", id="fork", now=at(9))
+    await meeting.of(partial(fork, owner="ann", options=options), store.delete_thread("ann", "thread-1"))
     expect(await store.delete_unused_attachments(at(9), 9), (0, ()))
     assert await is_there(store, one)

@@ -217,13 +217,13 @@ async def test_what_is_to_be_cleaned_is_looked_for_behind_what_was(database: Dat
 async def test_a_round_begins_where_the_last_one_ended_and_the_next_search_at_the_beginning(database: Database):
     store, places = Store(database), Places()
     runs = [await end(store, f"r{number}", "done", f"thread-{number}") for number in range(3)]
-    wish = Retention(events_before=LATER, calls_before=LATER, limit=2)
-    await clean(database, wish, places)
+    retention = Retention(events_before=LATER, calls_before=LATER, limit=2)
+    await clean(database, retention, places)
     assert (places.events, places.calls) == (
         CleaningCursor(micros(at(1)), runs[1]),
         CleaningCursor(micros(at(1)), runs[1]),
     )
-    assert await clean(database, wish, places) == Cleaned(events=1, calls=1, segments=2)
+    assert await clean(database, retention, places) == Cleaned(events=1, calls=1, segments=2)
     assert (places.events, places.calls) == (CleaningCursor(), CleaningCursor())
 
 

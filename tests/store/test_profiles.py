@@ -79,8 +79,8 @@ def leaves(value: Mapping[str, Json], path: tuple[str, ...] = ()) -> Iterator[tu
 async def test_S6_declared_fields_are_one_question_and_data_of_a_skill_another(tmp_path: Path):
     database = SqliteDatabase(tmp_path / "recto.db")
     await database.write(migrate)
-    wish = ProfileChange(fields={"birth_info": {"date": "x"}, "b": 2, "c": 3}, skill_data={"bazi": [1], "tarot": 2})
-    await database.write(lambda connection: change(connection, "ann", wish, START, 999))
+    changes = ProfileChange(fields={"birth_info": {"date": "x"}, "b": 2, "c": 3}, skill_data={"bazi": [1], "tarot": 2})
+    await database.write(lambda connection: change(connection, "ann", changes, START, 999))
     found = await database.read(asked(lambda connection: fields_of(connection, "ann", ["b", "birth_info", "no"])))
     assert found[0] == {"b": 2, "birth_info": {"date": "x"}}
     (question,) = found[1]

@@ -96,12 +96,12 @@ def test_F6_a_hidden_tool_runs_and_is_not_among_the_known_ones():
     assert text_of(asyncio.run(call_tool(hidden, asked, context()))) == "x"
 
 
-@pytest.mark.parametrize(("limit", "told"), [(300, "300"), (1, "200")])
-def test_a_tool_knows_how_much_it_may_answer(limit: int, told: str):
+@pytest.mark.parametrize(("limit", "answer"), [(300, "300"), (1, "200")])
+def test_a_tool_knows_how_much_it_may_answer(limit: int, answer: str):
     def room(context: ToolContext) -> str:
         return str(context.characters)
 
-    assert text_of(call("room", room, limits=ToolLimits(characters=limit))) == told
+    assert text_of(call("room", room, limits=ToolLimits(characters=limit))) == answer
 
 
 def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told():

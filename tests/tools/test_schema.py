@@ -104,9 +104,9 @@ def test_P11_nothing_is_fetched_for_a_schema_that_refers_elsewhere(reference: st
 
 
 def test_a_long_value_is_not_repeated_in_full():
-    told = check(json.dumps({"place": ["x" * 10_000]}), PLACE) or ""
-    assert "- place: " in told
-    assert len(told) < 1000
+    advice = check(json.dumps({"place": ["x" * 10_000]}), PLACE) or ""
+    assert "- place: " in advice
+    assert len(advice) < 1000
 
 
 def test_too_long_and_too_deep_arguments_are_told():
@@ -138,9 +138,9 @@ def named_like_a_keyword() -> dict[str, Json]:
 @pytest.mark.parametrize("arguments", [nested(40, '{"z": 1}'), json.dumps({"x": "a" * 5000})])
 def test_no_schema_takes_long(schema: dict[str, Json], arguments: str):
     start = time.perf_counter()
-    told = check(arguments, json.dumps(schema))
+    advice = check(arguments, json.dumps(schema))
     assert time.perf_counter() - start < 1
-    assert told is None or told.startswith("The arguments do not match")
+    assert advice is None or advice.startswith("The arguments do not match")
 
 
 # What is admitted

@@ -1,15 +1,15 @@
-"""The only room with SQL: log, threads, runs, events, profiles. Refuses to edit the log: it only appends.
+"""The store, the only room with SQL: log, threads, runs, events, files, users. The log is appended to, never edited.
 
-- `cursor`: cursors
-- `database`: ...
-- `files`: ...
-- `log`: ...
-- `migrations`: how the tables came to be what they are, one step a file
-- `ports`: what the store is to the rest
-- `runs`: ...
+- `store`: the one class the rest has to do with; every method is one transaction
+- `ports`: what goes in and comes out: admissions, runs, leases, changes, events, calls
 - `schema`: the tables
-- `statement`: statements built once with SQLAlchemy
-- `store`: the store
-- `threads`: ...
-- `users`: ...
+- `statement`: SQL built once, the same on SQLite and PostgreSQL
+- `cursor`: where a list goes on, as a text for clients
+- `database`: SQLite and PostgreSQL: opening, transactions, locks, the data folder
+- `log`: entries as bytes, and reading them
+- `files`: attachments, their blobs, file ids of threads, datasets
+- `runs`: from admission to the last event of a run, and what its calls took
+- `threads`: lists, history, forks, deletion and retention
+- `users`: profiles, and the export and deletion of all a user has
+- `migrations`: how the tables came to be what they are, one step a file
 """

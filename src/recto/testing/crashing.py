@@ -20,7 +20,7 @@ ANY = "any"
 
 
 def dies_at(point: str, times: int) -> Callable[[Point], None]:
-    """Told of every point; the last it is told of is the one to die at."""
+    """Called at every point; the last call is the one to die at."""
     seen = 0
 
     def reached(here: Point) -> None:

@@ -133,7 +133,7 @@ class ModelServer:
                 self._requests.append(request)
         return request
 
-    def enter(self, connection: _Connection) -> int:
+    def add_connection(self, connection: _Connection) -> int:
         """Take note of a connection; its number."""
         self.connections.add(connection)
         self._connected += 1
@@ -147,7 +147,7 @@ class ModelServer:
             return self._script[request.number] if request.number < len(self._script) else DEFAULT
         try:
             return self._script(request)
-        except Exception as error:  # a script that fails is told to the client, or its test would wait for ever
+        except Exception as error:  # the client reads that a script failed, or its test would wait for ever
             return failure(500, f"the script failed: {error!r}")
 
     def _run(self) -> None:
@@ -167,7 +167,7 @@ class ModelServer:
             await self._stop.wait()
             for connection in tuple(self.connections):
                 connection.transport.abort()
-            # One turn of the loop, so that they are told.
+            # One turn of the loop, so that they notice.
             await asyncio.sleep(0)
 
 
@@ -185,7 +185,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.number = self._server.enter(self)
+        self.number = self._server.add_connection(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the loop passes it
         self._server.connections.discard(self)

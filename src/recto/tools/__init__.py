@@ -1,15 +1,15 @@
-"""What an agent can do, one file per tool, with one place that bounds output. Refuses to know who is asking.
+"""Tools: what an agent can do. One file a tool, one place that bounds what it answers; none knows who is asking.
 
-- `builtin`: ...
-- `call`: one call of one tool
-- `client_schema`: schemas of clients' tools, and arguments checked against them
-- `documents`: ...
-- `function`: A typed Python function becomes a tool
-- `load_tools`: where tools come from
-- `mark`: the mark that makes a function a tool
-- `ports`: what a tool is to the rest
+- `ports`: what a tool is to the rest: its offer, its context, its result
+- `mark`: `@tool`, the mark of a function that is a tool
+- `function`: a typed Python function made a tool
+- `thread`: a thread for each piece of work that blocks
+- `load_tools`: built-in tools, those of agents' folders, of skills and of packages
 - `registry`: the tools there are, by name
-- `schema_cost`: what a JSON Schema may cost, told before it is used
-- `thread`: A thread for each piece of work that blocks
-- `workspace`: ...
+- `call`: one call of one tool, bounded in time and size
+- `client_schema`: schemas of clients' tools, and arguments checked against them
+- `schema_cost`: what a JSON Schema may cost
+- `documents`: tools that read documents
+- `workspace`: a folder for each thread, and the tool that puts files there
+- `builtin`: time, arithmetic and skills
 """

@@ -1,4 +1,4 @@
-"""One call of one tool: found by name, held to its time, its answer bounded. Never raises but for a cancel."""
+"""One call of one tool: found by name, held to its time, its answer bounded. Only a cancel is raised."""
 
 from __future__ import annotations
 
@@ -14,39 +14,78 @@ from recto.conversation.messages import Text, ToolCall, ToolPart
 from recto.errors import ToolError
 from recto.tools.ports import LIMIT_CHARACTERS, Tool, ToolContext, ToolResult
 
-FAILED = "failed"
-
-_log = logging.getLogger("recto.tools")
-
-
-def said(text: str, error: str | None = None) -> ToolResult:
-    """A result of words."""
-    return ToolResult(parts=(Text(text=text),), error=error)
-
-
-async def with_tool_errors(name: str, answer: Awaitable[ToolResult]) -> ToolResult:
-    """What the tool answered, or what went wrong as a result. Only a cancel passes through."""
-    try:
-        return await answer
-    except ToolError as error:
-        return said(str(error), error.status)
-    # The one place that catches everything, an exit too: no tool may end the run or the server it runs in.
-    except (Exception, SystemExit) as error:
-        _log.exception("Tool %s failed.", name)
-        problem = ": ".join(filter(None, (type(error).__name__, str(error))))
-        return said(f"{name} failed: {problem}", FAILED)
-
-
+FAILED, TIMEOUT, UNKNOWN_TOOL = "failed", "timeout", "unknown_tool"
+CHANGED = "The tool {name} that you called is gone; another goes by that name now. Call it again if you still need it."
+NAME_SHOWN = 100
 # How long a cancelled tool may clean up. Cancelling a run and stopping the server wait this long, and no longer.
 CLEANING_SECONDS = 1.0
+# Below this the mark would have no room.
+LEAST_CHARACTERS = 200
+MARK = "\n[{count} of {total} characters left out here. Ask for less at a time: a range, a filter, fewer items.]\n"
 
 Acting: TypeAlias = "asyncio.Task[ToolResult]"
 
+_log = logging.getLogger("recto.tools")
 # The loop itself holds tasks weakly.
 _left: set[Acting] = set()
 
 
-async def leave(name: str, acting: Acting) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ToolLimits:
+    """How long a tool may take, and how much it may answer."""
+
+    seconds: float = 120
+    characters: int = LIMIT_CHARACTERS
+
+
+LIMITS = ToolLimits()
+
+
+async def call_tool(
+    tools: Mapping[str, Tool],
+    call: ToolCall,
+    context: ToolContext,
+    limits: ToolLimits = LIMITS,
+    others: Collection[str] = (),
+) -> ToolResult:
+    """What the tool answers, or what the model has to know when it could not.
+
+    `others` are tools that the model was offered too, and somebody else runs.
+    """
+    tool = tools.get(call.name)
+    bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS))
+    result = _unknown(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits.seconds)
+    return bound(result, limit_characters=limits.characters)
+
+
+def _unknown(name: str, tools: Mapping[str, Tool], others: Collection[str]) -> ToolResult:
+    if name in others:
+        return text_result(CHANGED.format(name=name), UNKNOWN_TOOL)
+    names = sorted({*(known for known, tool in tools.items() if tool.is_offered), *others})
+    close = get_close_matches(name[:NAME_SHOWN], names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return text_result(
+        f"There is no tool {name[:NAME_SHOWN]!r}.{hint} Known tools: {', '.join(names) or 'none'}.", UNKNOWN_TOOL
+    )
+
+
+async def _act(tool: Tool, call: ToolCall, context: ToolContext, seconds: float) -> ToolResult:
+    async def acting() -> ToolResult:
+        return await tool.act(call.arguments, context)
+
+    # A task of its own: a tool may swallow the cancel, and whoever waits for it must not be held up by that.
+    task = asyncio.create_task(catch_tool_errors(tool.name, acting()))
+    try:
+        ended, _ = await asyncio.wait((task,), timeout=seconds)
+    finally:
+        await _cancel(tool.name, task)
+    if not ended:
+        text = f"{tool.name} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
+        return text_result(f"{text} Look at what is there before trying again, and ask for less.", TIMEOUT)
+    return text_result(f"{tool.name} failed: it cancelled itself.", FAILED) if task.cancelled() else task.result()
+
+
+async def _cancel(name: str, acting: Acting) -> None:
     """Cancel a tool that is still at work, and wait until it has ended or its moment is over."""
     if acting.done():
         return
@@ -55,10 +94,10 @@ async def leave(name: str, acting: Acting) -> None:
         await asyncio.wait((acting,), timeout=CLEANING_SECONDS)
     finally:
         if not acting.done():
-            _leave_behind(name, acting)
+            _abandon(name, acting)
 
 
-def _leave_behind(name: str, acting: Acting) -> None:
+def _abandon(name: str, acting: Acting) -> None:
     _log.warning("Tool %s was cancelled and does not end. It is left behind, and what it answers is not read.", name)
     _left.add(acting)
     acting.add_done_callback(_forget)
@@ -74,9 +113,22 @@ def _forget(acting: Acting) -> None:
         acting.exception()
 
 
-# Below this the mark would have no room.
-LEAST_CHARACTERS = 200
-MARK = "\n[{count} of {total} characters left out here. Ask for less at a time: a range, a filter, fewer items.]\n"
+async def catch_tool_errors(name: str, answer: Awaitable[ToolResult]) -> ToolResult:
+    """What the tool answered, or what went wrong as a result. Only a cancel passes through."""
+    try:
+        return await answer
+    except ToolError as error:
+        return text_result(str(error), error.status)
+    # The one place that catches everything, an exit too: no tool may end the run or the server it runs in.
+    except (Exception, SystemExit) as error:
+        _log.exception("Tool %s failed.", name)
+        problem = ": ".join(filter(None, (type(error).__name__, str(error))))
+        return text_result(f"{name} failed: {problem}", FAILED)
+
+
+def text_result(text: str, error: str | None = None) -> ToolResult:
+    """A result of words."""
+    return ToolResult(parts=(Text(text=text),), error=error)
 
 
 def bound(result: ToolResult, *, limit_characters: int = LIMIT_CHARACTERS) -> ToolResult:
@@ -117,64 +169,3 @@ def _cut(parts: Sequence[ToolPart], total: int, limit: int) -> Iterator[ToolPart
             yield replace(part, text=head + mark + tail)
         elif tail:
             yield replace(part, text=tail)
-
-
-UNKNOWN_TOOL = "unknown_tool"
-TIMEOUT = "timeout"
-CHANGED = "The tool {name} that you called is gone; another goes by that name now. Call it again if you still need it."
-NAME_SHOWN = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolLimits:
-    """How long a tool may take, and how much it may answer."""
-
-    seconds: float = 120
-    characters: int = LIMIT_CHARACTERS
-
-
-LIMITS = ToolLimits()
-
-
-async def call_tool(
-    tools: Mapping[str, Tool],
-    call: ToolCall,
-    context: ToolContext,
-    limits: ToolLimits = LIMITS,
-    others: Collection[str] = (),
-) -> ToolResult:
-    """What the tool answers, or what the model has to know when it could not.
-
-    `others` are tools that the model was offered too, and somebody else runs.
-    """
-    tool = tools.get(call.name)
-    bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS))
-    result = _unknown(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits.seconds)
-    return bound(result, limit_characters=limits.characters)
-
-
-def _unknown(name: str, tools: Mapping[str, Tool], others: Collection[str]) -> ToolResult:
-    if name in others:
-        return said(CHANGED.format(name=name), UNKNOWN_TOOL)
-    names = sorted({*(known for known, tool in tools.items() if tool.is_offered), *others})
-    close = get_close_matches(name[:NAME_SHOWN], names, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return said(
-        f"There is no tool {name[:NAME_SHOWN]!r}.{hint} Known tools: {', '.join(names) or 'none'}.", UNKNOWN_TOOL
-    )
-
-
-async def _act(tool: Tool, call: ToolCall, context: ToolContext, seconds: float) -> ToolResult:
-    async def acting() -> ToolResult:
-        return await tool.act(call.arguments, context)
-
-    # A task of its own: a tool may swallow the cancel, and whoever waits for it must not be held up by that.
-    task = asyncio.create_task(with_tool_errors(tool.name, acting()))
-    try:
-        ended, _ = await asyncio.wait((task,), timeout=seconds)
-    finally:
-        await leave(tool.name, task)
-    if not ended:
-        text = f"{tool.name} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
-        return said(f"{text} Look at what is there before trying again, and ask for less.", TIMEOUT)
-    return said(f"{tool.name} failed: it cancelled itself.", FAILED) if task.cancelled() else task.result()

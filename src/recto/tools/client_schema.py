@@ -1,7 +1,7 @@
 """Schemas of clients' tools, and arguments checked against them. Nothing is fetched, nothing takes long.
 
-The library holds the interpreter while it compiles and checks, so what it may cost is told before it begins; and all of
-it is done one by one in a thread of its own, so that everybody else has their turn in between.
+The library holds the interpreter while it compiles and checks, so what it may cost is known before it begins; and all
+of it is done one by one in a thread of its own, so that everybody else has their turn in between.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PROBLEM_SHOWN = 300
 OF_BYTE = 128
 PATTERNS = "bytes of compiled patterns"
 HEAD = "The arguments do not match the tool's schema:"
-NOT_TOLD = "- They are too long for what is wrong to be told."
+NOT_SHOWN = "- They are too long for what is wrong to be told."
 AGAIN = "Call the tool again with arguments that match its schema."
 
 _log = logging.getLogger("recto.tools")
@@ -86,7 +86,7 @@ class Schemas:
 
     @property
     def kept_bytes(self) -> int:
-        """What the schemas kept here take, as far as that can be told."""
+        """What the schemas kept here take, as far as that is known."""
         return self._bytes
 
     async def admit(self, tools: Sequence[ToolOffer]) -> None:
@@ -216,11 +216,11 @@ def _validator(schema: Json, pattern_bytes: int) -> jsonschema_rs.Validator:
 
 
 def _advice(validator: jsonschema_rs.Validator, value: Mapping[str, Json], *, copied: float) -> str | None:
-    """What is wrong, for the model. Telling it may cost a thousand times what finding it does."""
+    """What is wrong, for the model. Saying it may cost a thousand times what finding it does."""
     if validator.is_valid(value):
         return None
     if copied > MOST_COPIED:
-        return "\n".join([HEAD, NOT_TOLD, AGAIN])
+        return "\n".join([HEAD, NOT_SHOWN, AGAIN])
     return "\n".join([HEAD, *map(_line, islice(validator.iter_errors(value), PROBLEMS_SHOWN)), AGAIN])
 
 

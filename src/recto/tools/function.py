@@ -16,17 +16,22 @@ from recto.conversation.json import Json, dump, scrub
 from recto.conversation.messages import ToolOffer
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.errors import SettingsError
-from recto.tools.call import said, with_tool_errors
+from recto.tools.call import catch_tool_errors, text_result
 from recto.tools.mark import Mark, mark_of
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.thread import in_thread
 
 ArgumentValues: TypeAlias = Mapping[str, object]
+Function: TypeAlias = Callable[..., object]
+
 # Of a call that is wrong all over, the model needs the first problems only.
 PROBLEMS_SHOWN = 10
 INPUT_SHOWN = 200
 # Their values are data, where "title" is a key like any other.
 DATA_KEYWORDS = frozenset({"default", "const", "enum", "examples"})
+DONE = "Done."
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +58,82 @@ class Arguments:
         except ValidationError as error:
             return _advice(error.errors(include_url=False), self.schema)
         return {name: getattr(read, _field(place)) for place, name in enumerate(self.names)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Signature:
+    """What a function takes. `contexts` are the parameters that get the run's context instead of an argument."""
+
+    arguments: Arguments
+    contexts: tuple[str, ...]
+
+
+def tool_from(function: Function) -> Tool:
+    """The tool a typed function is. Raises SettingsError, with function and file, for one that cannot be a tool."""
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        raise SettingsError(name="tool", value=function, allowed="a tool is made from a function")
+    mark = mark_of(function) or Mark()
+    name = function.__name__ if mark.name is None else mark.name
+    if not NAME.fullmatch(name):
+        raise _refused(function, f"its name {name!r} is none for a tool: 1 to 64 letters, digits, _ or -, all ASCII")
+    signature = _signature(function)
+
+    async def act(arguments: str, context: ToolContext) -> ToolResult:
+        values = signature.arguments.read(arguments)
+        if isinstance(values, str):
+            return text_result(values, INVALID_ARGUMENTS)
+        given = {**values, **dict.fromkeys(signature.contexts, context)}
+        return await catch_tool_errors(name, _answer(function, given))
+
+    return Tool(
+        offer=ToolOffer(name=name, description=_description(function), parameters=signature.arguments.schema),
+        act=act,
+        safe_to_repeat=mark.safe_to_repeat,
+        confirm=mark.confirm,
+        origin=_origin(function),
+        is_external=mark.external,
+        by_client=mark.by_client,
+        in_order=mark.in_order,
+        profile_check=mark.profile_check,
+    )
+
+
+def _signature(function: Function) -> _Signature:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise _refused(function, "it yields; return the whole answer instead")
+    try:
+        hints = cast("dict[str, object]", get_type_hints(function, include_extras=True))
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise _refused(function, f"a type hint cannot be read: {error}; import the type in the same file") from error
+    contexts = tuple([name for name, hint in hints.items() if name != "return" and _is_context(hint)])
+    given = [argument for argument in _arguments(function, hints) if argument.name not in contexts]
+    try:
+        return _Signature(arguments=arguments_of(given), contexts=contexts)
+    except (PydanticUserError, NameError, TypeError, ValueError) as error:
+        problem = str(error).partition("\n")[0]
+        raise _refused(function, f"a parameter has a type that JSON has no form for: {problem}") from error
+
+
+def _arguments(function: Function, hints: Mapping[str, object]) -> Iterator[Argument]:
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in BY_NAME:
+            raise _refused(
+                function, f"parameter {parameter.name!r} cannot be given by name; a model names its arguments"
+            )
+        if parameter.name not in hints:
+            raise _refused(function, f"parameter {parameter.name!r} has no type hint; give it one")
+        default = cast("object", parameter.default)
+        given = () if default is inspect.Parameter.empty else (default,)
+        yield Argument(name=parameter.name, hint=hints[parameter.name], default=given)
+
+
+def _is_context(hint: object) -> bool:
+    return hint is ToolContext or (get_origin(hint) is Annotated and get_args(hint)[0] is ToolContext)
+
+
+def _description(function: Function) -> str:
+    first = (inspect.getdoc(function) or "").split("\n\n")[0]
+    return " ".join(first.split())
 
 
 def arguments_of(arguments: Sequence[Argument]) -> Arguments:
@@ -112,89 +193,6 @@ def _shown(value: object) -> Iterator[str]:
         yield " ..."
 
 
-DONE = "Done."
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-Function: TypeAlias = Callable[..., object]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Signature:
-    """What a function takes. `contexts` are the parameters that get the run's context instead of an argument."""
-
-    arguments: Arguments
-    contexts: tuple[str, ...]
-
-
-def tool_from(function: Function) -> Tool:
-    """The tool a typed function is. Raises SettingsError, with function and file, for one that cannot be a tool."""
-    if not (inspect.isfunction(function) or inspect.ismethod(function)):
-        raise SettingsError(name="tool", value=function, allowed="a tool is made from a function")
-    mark = mark_of(function) or Mark()
-    name = function.__name__ if mark.name is None else mark.name
-    if not NAME.fullmatch(name):
-        raise _refused(function, f"its name {name!r} is none for a tool: 1 to 64 letters, digits, _ or -, all ASCII")
-    signature = _signature(function)
-
-    async def act(arguments: str, context: ToolContext) -> ToolResult:
-        values = signature.arguments.read(arguments)
-        if isinstance(values, str):
-            return said(values, INVALID_ARGUMENTS)
-        given = {**values, **dict.fromkeys(signature.contexts, context)}
-        return await with_tool_errors(name, _answer(function, given))
-
-    return Tool(
-        offer=ToolOffer(name=name, description=_description(function), parameters=signature.arguments.schema),
-        act=act,
-        safe_to_repeat=mark.safe_to_repeat,
-        confirm=mark.confirm,
-        origin=_origin(function),
-        is_external=mark.external,
-        by_client=mark.by_client,
-        in_order=mark.in_order,
-        profile_check=mark.profile_check,
-    )
-
-
-def _signature(function: Function) -> _Signature:
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise _refused(function, "it yields; return the whole answer instead")
-    try:
-        hints = cast("dict[str, object]", get_type_hints(function, include_extras=True))
-    except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise _refused(function, f"a type hint cannot be read: {error}; import the type in the same file") from error
-    contexts = tuple([name for name, hint in hints.items() if name != "return" and _is_context(hint)])
-    given = [argument for argument in _arguments(function, hints) if argument.name not in contexts]
-    try:
-        return _Signature(arguments=arguments_of(given), contexts=contexts)
-    except (PydanticUserError, NameError, TypeError, ValueError) as error:
-        problem = str(error).partition("\n")[0]
-        raise _refused(function, f"a parameter has a type that JSON has no form for: {problem}") from error
-
-
-def _arguments(function: Function, hints: Mapping[str, object]) -> Iterator[Argument]:
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind not in BY_NAME:
-            raise _refused(
-                function, f"parameter {parameter.name!r} cannot be given by name; a model names its arguments"
-            )
-        if parameter.name not in hints:
-            raise _refused(function, f"parameter {parameter.name!r} has no type hint; give it one")
-        default = cast("object", parameter.default)
-        given = () if default is inspect.Parameter.empty else (default,)
-        yield Argument(name=parameter.name, hint=hints[parameter.name], default=given)
-
-
-def _is_context(hint: object) -> bool:
-    return hint is ToolContext or (get_origin(hint) is Annotated and get_args(hint)[0] is ToolContext)
-
-
-def _description(function: Function) -> str:
-    first = (inspect.getdoc(function) or "").split("\n\n")[0]
-    return " ".join(first.split())
-
-
 async def _answer(function: Function, given: Mapping[str, object]) -> ToolResult:
     if inspect.iscoroutinefunction(function):
         return _result(cast("object", await function(**given)))
@@ -215,11 +213,11 @@ def _result(value: object) -> ToolResult:
         case ToolResult():
             return value
         case str():
-            return said(value)
+            return text_result(value)
         case None:
-            return said(DONE)
+            return text_result(DONE)
         case _:
-            return said(dump(to_jsonable_python(value)).decode())
+            return text_result(dump(to_jsonable_python(value)).decode())
 
 
 def _refused(function: Function, problem: str) -> SettingsError:

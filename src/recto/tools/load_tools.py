@@ -100,7 +100,7 @@ def _imported(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         loader.exec_module(module)
-    # The file is somebody else's code: whatever it raises, the person who wrote it is told where.
+    # The file is somebody else's code: whatever it raises, the person who wrote it reads where.
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise _broken(path, error) from error

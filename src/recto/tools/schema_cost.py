@@ -1,4 +1,4 @@
-"""What a JSON Schema may cost, told before it is used: a small one can take years, and gigabytes."""
+"""What a JSON Schema may cost, known before it is used: a small one can take years, and gigabytes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ INSIDE = frozenset(
 # Schemas by names that are no keywords.
 NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"})
 # Checked only where something refers to them, or never.
-ASIDE = frozenset({"$defs", "definitions", "default", "examples", "title", "description"})
+UNCHECKED = frozenset({"$defs", "definitions", "default", "examples", "title", "description"})
 # Values, not schemas.
 VALUES = frozenset({"const", "enum", "default", "examples"})
 # With them, what a reference points to depends on the way there.
-UNTOLD = frozenset({"$dynamicRef", "$recursiveRef", "$id", "id"})
+UNKNOWN_TARGET = frozenset({"$dynamicRef", "$recursiveRef", "$id", "id"})
 # Fractions are divided digit by digit.
 OF_MULTIPLE = 5
 # A pattern is tried within twice the bytes each time, from the first on. Around a compiled one there is that much more.
@@ -159,7 +159,7 @@ def _keyword_without(name: str, value: Json, unused: Collection[str]) -> Json:
 
 
 def cost(schema: Json, depth: int, *, most: int) -> float:
-    """Steps per value for values of that many levels; infinite when they are more than `most` or cannot be told."""
+    """Steps per value for values of that many levels; infinite when they are more than `most` or cannot be known."""
     return _cost(_Cost(root=schema, most=most), depth)
 
 
@@ -202,8 +202,8 @@ class _Cost:
 
     def _of_object(self, part: Mapping[str, Json], depth: int) -> float:
         # The name of the whole changes nothing: references into it are found all the same.
-        aside = ASIDE | {"$id", "id"} if part is self.root else ASIDE
-        inner = sum(self._of_keyword(name, value, depth) for name, value in part.items() if name not in aside)
+        skipped = UNCHECKED | {"$id", "id"} if part is self.root else UNCHECKED
+        inner = sum(self._of_keyword(name, value, depth) for name, value in part.items() if name not in skipped)
         # What was evaluated is found by evaluating it again.
         return (self.step + inner) * (2 if any(name.startswith("unevaluated") for name in part) else 1)
 
@@ -212,7 +212,7 @@ class _Cost:
         match name, value:
             case "$ref", str():
                 return self.of(target, depth) if (target := self._target(value)) is not None else math.inf
-            case _, str() if name in UNTOLD:
+            case _, str() if name in UNKNOWN_TARGET:
                 return math.inf
             case "pattern", str():
                 return self.step + self.weights.get(value, 0)

@@ -20,7 +20,7 @@ async def in_thread(work: Callable[[], Answer], *, name: str) -> Answer:
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     answer: asyncio.Future[Answer] = loop.create_future()
 
-    def tell(settle: Callable[[], None]) -> None:
+    def answer_with(settle: Callable[[], None]) -> None:
         # A loop that is closed has nobody left who waits.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(lambda: None if answer.done() else settle())
@@ -31,9 +31,9 @@ async def in_thread(work: Callable[[], Answer], *, name: str) -> Answer:
         # An exit too: it is the caller's to answer, and would end no more than this thread.
         except BaseException as error:
             problem = error
-            tell(lambda: answer.set_exception(problem))
+            answer_with(lambda: answer.set_exception(problem))
         else:
-            tell(lambda: answer.set_result(value))
+            answer_with(lambda: answer.set_result(value))
 
     threading.Thread(target=act, name=name, daemon=True).start()
     return await answer

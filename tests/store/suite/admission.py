@@ -19,17 +19,17 @@ class AdmissionSuite:
     """Runs come in."""
 
     async def test_an_admitted_run_waits_with_all_it_came_with(self, store: Store) -> None:
-        wish = admission("r1", input=b'{ "z": 1, "a": "\xe5\x9b\x9b" }')
-        admitted = await store.admit(wish)
+        new = admission("r1", input=b'{ "z": 1, "a": "\xe5\x9b\x9b" }')
+        admitted = await store.admit(new)
         expect(admitted.is_new, True)
         waiting = StoredRun(
-            id=wish.id,
+            id=new.id,
             name="r1",
             owner="ann",
             thread="thread-1",
             agent="vibe",
-            input=wish.input,
-            response_id=wish.response_id,
+            input=new.input,
+            response_id=new.response_id,
             created=START,
             status="queued",
             entered=False,
@@ -50,7 +50,7 @@ class AdmissionSuite:
             usage=None,
         )
         expect(admitted.run, waiting)
-        expect(await store.find_run("ann", wish.id), waiting)
+        expect(await store.find_run("ann", new.id), waiting)
 
     async def test_the_same_request_again_finds_the_run_it_made(self, store: Store) -> None:
         first = await store.admit(admission("r1"))
@@ -102,7 +102,7 @@ class AdmissionSuite:
 
     async def test_two_owners_who_want_the_same_thread_at_once_do_not_share_it(self, store: Store) -> None:
         owners = [f"owner-{number}" for number in range(TOGETHER)]
-        wishes = (store.admit(admission("r1", "thread-1", owner=owner)) for owner in owners)
-        found = await asyncio.gather(*wishes, return_exceptions=True)
+        admissions = (store.admit(admission("r1", "thread-1", owner=owner)) for owner in owners)
+        found = await asyncio.gather(*admissions, return_exceptions=True)
         refused = [one for one in found if isinstance(one, NotFound)]
         expect(len(refused), TOGETHER - 1)

@@ -39,13 +39,13 @@ async def add(store: Store, owner: str = "ann", content: str = "a", *, created: 
     return await store.add_attachment(attachment(owner, content, created=created), NO_LIMIT)
 
 
-def with_files(wish: Admission, *files: Attachment) -> Admission:
+def with_files(new: Admission, *files: Attachment) -> Admission:
     """A run whose turn has these files."""
     refs = [
-        FileRef(id=f"{wish.response_id}-{place}", attachment=one.id, name=one.name, kind=one.kind)
+        FileRef(id=f"{new.response_id}-{place}", attachment=one.id, name=one.name, kind=one.kind)
         for place, one in enumerate(files)
     ]
-    return replace(wish, files=tuple(refs))
+    return replace(new, files=tuple(refs))
 
 
 async def is_there(store: Store, one: Attachment) -> bool:
@@ -61,34 +61,34 @@ class AttachmentSuite:
 
     # P9
     async def test_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store) -> None:
-        wish = replace(attachment(), name="四 😀.pdf", size=2**40, created=at(0.5))
-        expect(await store.add_attachment(wish, NO_LIMIT), wish)
-        expect(await store.find_attachment(wish.id, "ann"), wish)
-        expect(await store.find_attachment(wish.id), wish)
-        for id, owner in ((wish.id, "bob"), ("unknown", "ann"), ("unknown", None)):
+        new = replace(attachment(), name="四 😀.pdf", size=2**40, created=at(0.5))
+        expect(await store.add_attachment(new, NO_LIMIT), new)
+        expect(await store.find_attachment(new.id, "ann"), new)
+        expect(await store.find_attachment(new.id), new)
+        for id, owner in ((new.id, "bob"), ("unknown", "ann"), ("unknown", None)):
             with pytest.raises(NotFound, match=f"There is no attachment '{id}'"):
                 await store.find_attachment(id, owner)
 
     # P9
     async def test_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store) -> None:
         first = await add(store)
-        wish = attachment(name="b.pdf", created=at(1))
-        second = await store.add_attachment(wish, NO_LIMIT)
-        expect(second, replace(wish, blob=first.blob))
-        expect(await store.find_attachment(wish.id), second)
+        new = attachment(name="b.pdf", created=at(1))
+        second = await store.add_attachment(new, NO_LIMIT)
+        expect(second, replace(new, blob=first.blob))
+        expect(await store.find_attachment(new.id), second)
         other = await add(store, content="other bytes")
-        asked = [first.blob, wish.blob, other.blob, "unknown"]
+        asked = [first.blob, new.blob, other.blob, "unknown"]
         expect(await store.known_blobs(asked), frozenset({first.blob, other.blob}))
         expect(await store.known_blobs([*[str(number) for number in range(1200)], other.blob]), frozenset({other.blob}))
 
     # P9
     async def test_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store) -> None:
-        wishes = [attachment("ann"), attachment("bob")]
-        expect([await store.add_attachment(wish, NO_LIMIT) for wish in wishes], wishes)
-        expect(await store.same_attachment("carl", wishes[0].sha256, "a.pdf"), None)
-        expect([await store.same_attachment(wish.owner, wish.sha256, "a.pdf") for wish in wishes], wishes)
-        expect(list(await store.delete_attachment("ann", wishes[0].id)), [wishes[0].blob])
-        expect(await is_there(store, wishes[1]), True)
+        both = [attachment("ann"), attachment("bob")]
+        expect([await store.add_attachment(new, NO_LIMIT) for new in both], both)
+        expect(await store.same_attachment("carl", both[0].sha256, "a.pdf"), None)
+        expect([await store.same_attachment(new.owner, new.sha256, "a.pdf") for new in both], both)
+        expect(list(await store.delete_attachment("ann", both[0].id)), [both[0].blob])
+        expect(await is_there(store, both[1]), True)
 
     # P9
     async def test_a_blob_goes_with_its_last_attachment(self, store: Store) -> None:

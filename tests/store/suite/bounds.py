@@ -36,12 +36,12 @@ class BoundsSuite:
     # P6
     async def test_a_run_that_will_not_wait_is_refused_while_another_is_active(self, store: Store) -> None:
         lease = await begin(store, "r1")
-        wish = replace(admission("r2"), multitask="reject")
+        new = replace(admission("r2"), multitask="reject")
         with pytest.raises(Conflict, match="Another run of this thread is active"):
-            await store.admit(wish, NODE)
+            await store.admit(new, NODE)
         expect(await has_run(store, "ann", "r2"), False)
         await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
-        expect((await store.admit(wish, NODE)).run.status, "running")
+        expect((await store.admit(new, NODE)).run.status, "running")
 
     # P6
     async def test_a_run_that_will_not_wait_is_refused_behind_one_that_waits(self, store: Store) -> None:
@@ -52,8 +52,8 @@ class BoundsSuite:
     # P6
     async def test_a_run_of_another_thread_stands_in_nobodys_way(self, store: Store) -> None:
         await begin(store, "r1")
-        wish = replace(admission("r2", "thread-2"), multitask="reject")
-        expect((await store.admit(wish, NODE)).run.status, "running")
+        new = replace(admission("r2", "thread-2"), multitask="reject")
+        expect((await store.admit(new, NODE)).run.status, "running")
 
     # P6
     async def test_a_run_that_interrupts_ends_the_active_one_and_waits_for_it(self, store: Store) -> None:
@@ -82,8 +82,8 @@ class BoundsSuite:
     async def test_a_user_has_so_many_runs_at_once_and_no_more(self, store: Store) -> None:
         lease = await begin(store, "r1")
         await admit(store, "r2")
-        told = await refused(store, "r3", Bounds(user_runs=2), thread="thread-2")
-        expect(told, "You have 2 runs at work or waiting, which is the limit. Wait for one to end, or cancel one.")
+        problem = await refused(store, "r3", Bounds(user_runs=2), thread="thread-2")
+        expect(problem, "You have 2 runs at work or waiting, which is the limit. Wait for one to end, or cancel one.")
         await store.admit(replace(admission("r1", "thread-3", owner="bob"), bounds=Bounds(user_runs=2)))
         await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
         await store.admit(replace(admission("r3", "thread-2"), bounds=Bounds(user_runs=2)))
@@ -91,16 +91,16 @@ class BoundsSuite:
     async def test_so_many_runs_wait_for_a_thread_and_no_more(self, store: Store) -> None:
         await begin(store, "r1")
         await admit(store, "r2")
-        told = await refused(store, "r3", Bounds(thread_queue=1))
-        expect(told, "1 runs wait for this thread, which is the limit. Wait for one to end, or cancel one.")
+        problem = await refused(store, "r3", Bounds(thread_queue=1))
+        expect(problem, "1 runs wait for this thread, which is the limit. Wait for one to end, or cancel one.")
         await store.admit(replace(admission("r3", "thread-2"), bounds=Bounds(thread_queue=1)))
 
     async def test_so_many_runs_wait_for_a_server_and_no_more(self, store: Store) -> None:
         await begin(store, "r1")
         await admit(store, "r2")
         await admit(store, "r3", "thread-2")
-        told = await refused(store, "r4", Bounds(queue=2))
-        expect(told, "2 runs wait for this server, which is the limit. Wait for one to end, or cancel one.")
+        problem = await refused(store, "r4", Bounds(queue=2))
+        expect(problem, "2 runs wait for this server, which is the limit. Wait for one to end, or cancel one.")
         # Where nobody has a hand free, a run waits too, though its thread is free.
         await refused(store, "r5", Bounds(queue=2), thread="thread-3")
         free = replace(admission("r5", "thread-3"), bounds=Bounds(queue=2))
@@ -112,8 +112,8 @@ class BoundsSuite:
         await store.record(lease, RunChange(call=call(1, "a")), at(1))
         await store.record(lease, RunChange(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
         await store.admit(replace(admission("r2"), bounds=Bounds(user_tokens=101)))
-        told = await refused(store, "r3", Bounds(user_tokens=100))
-        expect(told, "You used 100 of 100 tokens today (UTC). Try again tomorrow.")
+        problem = await refused(store, "r3", Bounds(user_tokens=100))
+        expect(problem, "You used 100 of 100 tokens today (UTC). Try again tomorrow.")
         await store.admit(replace(admission("r1", "thread-2", owner="bob"), bounds=Bounds(user_tokens=100)))
         tomorrow = datetime(2026, 3, 2, tzinfo=UTC)
         await store.admit(replace(admission("r4"), created=tomorrow, bounds=Bounds(user_tokens=100)))
@@ -128,10 +128,10 @@ class BoundsSuite:
         expect(limit.value.retry, (datetime(2026, 3, 2, tzinfo=UTC) - START).total_seconds())
 
     async def test_of_many_requests_at_once_no_more_are_taken_than_there_is_room_for(self, store: Store) -> None:
-        wishes = [
+        many = [
             replace(admission(f"r{number}", f"thread-{number}"), bounds=Bounds(user_runs=ROOM)) for number in range(12)
         ]
-        done = await asyncio.gather(*[store.admit(wish) for wish in wishes], return_exceptions=True)
+        done = await asyncio.gather(*[store.admit(new) for new in many], return_exceptions=True)
         taken = [one for one in done if not isinstance(one, BaseException)]
         expect(len(taken), ROOM)
         expect(all(isinstance(one, LimitReached) for one in done if isinstance(one, BaseException)), True)
@@ -142,14 +142,14 @@ class BoundsSuite:
             thread = f"thread-{attempt}"
             # A thread that is new lets one in at a time by itself.
             await store.record(await begin(store, f"first {attempt}", thread), RunChange(ending=DONE), at(1))
-            wishes = [replace(admission(f"{attempt}-{one}", thread), multitask="reject") for one in range(6)]
-            done = await asyncio.gather(*[store.admit(wish, NODE) for wish in wishes], return_exceptions=True)
+            many = [replace(admission(f"{attempt}-{one}", thread), multitask="reject") for one in range(6)]
+            done = await asyncio.gather(*[store.admit(new, NODE) for new in many], return_exceptions=True)
             expect(sorted(type(one).__name__ for one in done), ["Admitted", *["Conflict"] * 5])
 
     async def test_of_many_at_once_no_more_wait_for_a_thread_than_may(self, store: Store) -> None:
         await begin(store, "r0")
-        wishes = [replace(admission(f"r{number}"), bounds=Bounds(thread_queue=ROOM)) for number in range(1, 12)]
-        done = await asyncio.gather(*[store.admit(wish, NODE) for wish in wishes], return_exceptions=True)
+        many = [replace(admission(f"r{number}"), bounds=Bounds(thread_queue=ROOM)) for number in range(1, 12)]
+        done = await asyncio.gather(*[store.admit(new, NODE) for new in many], return_exceptions=True)
         expect(sum(1 for one in done if not isinstance(one, BaseException)), ROOM)
 
     # C4

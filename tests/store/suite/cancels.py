@@ -1,4 +1,4 @@
-"""What a store promises of cancelling: a run that waits ends at once, one that runs is told, one that ended stays."""
+"""What a store promises of cancelling: a run that waits ends at once, one that runs is to end, one that ended stays."""
 
 from __future__ import annotations
 

@@ -47,13 +47,13 @@ class DatasetSuite:
 
     # F10
     async def test_a_dataset_is_found_as_it_was_made(self, store: Store) -> None:
-        wish = replace(dataset("d1", "carl", "bob", "carl"), description="All there is")
-        made = replace(wish, shared_with=("bob", "carl"))
-        expect(await store.make_dataset(wish), made)
+        new = replace(dataset("d1", "carl", "bob", "carl"), description="All there is")
+        made = replace(new, shared_with=("bob", "carl"))
+        expect(await store.make_dataset(new), made)
         expect(await store.get_dataset("ann", "d1"), made)
         expect((await store.list_datasets("ann", None, 9)).datasets, (made,))
-        told = (Dataset(id="d1", name="Name of d1 四", description="All there is"),)
-        expect(await store.usable_datasets("ann", ["d1"]), told)
+        shown = (Dataset(id="d1", name="Name of d1 四", description="All there is"),)
+        expect(await store.usable_datasets("ann", ["d1"]), shown)
 
     # F10
     async def test_a_dataset_that_is_not_shared_with_a_user_is_nowhere_for_them(self, store: Store) -> None:
@@ -181,10 +181,10 @@ class DatasetSuite:
     # F10
     async def test_of_changes_that_come_at_once_one_is_left_whole(self, store: Store) -> None:
         await store.make_dataset(dataset("d1"))
-        wishes = [
+        changes = [
             DatasetChange(now=at(1), name=f"n{number}", shared_with=(f"a{number}", f"b{number}"))
             for number in range(TOGETHER)
         ]
-        await asyncio.gather(*[store.change_dataset("ann", "d1", wish) for wish in wishes])
+        await asyncio.gather(*[store.change_dataset("ann", "d1", change) for change in changes])
         found = await store.get_dataset("ann", "d1")
-        expect((found.name, found.shared_with) in [(wish.name, wish.shared_with) for wish in wishes], True)
+        expect((found.name, found.shared_with) in [(change.name, change.shared_with) for change in changes], True)

@@ -48,9 +48,9 @@ class FileRefSuite:
     ) -> None:
         mine = await add(store)
         other = await add(store, owner) if owner else replace(mine, id="unknown")
-        wish = with_files(admission("r1"), mine, other)
+        asked = with_files(admission("r1"), mine, other)
         with pytest.raises(Refused, match=NOT_SIGNED) as refused:
-            await store.admit(wish)
+            await store.admit(asked)
         expect(refused.value.where, "messages")
         expect((await has_run(store, "ann", "r1"), tuple(await store.file_refs("thread-1"))), (False, ()))
         with pytest.raises(NotFound):
@@ -68,32 +68,32 @@ class FileRefSuite:
     # F4
     async def test_an_id_outlives_its_attachment_and_says_that_it_is_gone(self, store: Store) -> None:
         gone, kept = await add(store), await add(store)
-        wish = with_files(admission("r1"), gone, kept)
-        await store.admit(wish)
+        asked = with_files(admission("r1"), gone, kept)
+        await store.admit(asked)
         await store.delete_attachment("ann", gone.id)
-        wanted = [replace(wish.files[0], is_there=False), wish.files[1]]
+        wanted = [replace(asked.files[0], is_there=False), asked.files[1]]
         expect(list(await store.file_refs("thread-1")), wanted)
 
     # F4
     async def test_what_an_id_stands_for_never_changes(self, store: Store) -> None:
         first, second = await add(store), await add(store, content="b")
-        wish = with_files(admission("r1"), first)
-        await store.admit(wish)
-        again = tuple(replace(ref, attachment=second.id, name="other") for ref in wish.files)
+        asked = with_files(admission("r1"), first)
+        await store.admit(asked)
+        again = tuple(replace(ref, attachment=second.id, name="other") for ref in asked.files)
         await store.admit(replace(admission("r2"), files=again))
-        expect(list(await store.file_refs("thread-1")), list(wish.files))
+        expect(list(await store.file_refs("thread-1")), list(asked.files))
 
     # F4
     async def test_ids_resolve_in_a_fork_whatever_becomes_of_the_thread(self, store: Store) -> None:
         one = await add(store)
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entries=[said("m1")], ending=RunEnding(outcome="done")), at(1))
-        wish = with_files(admission("r2"), one)
-        await store.admit(wish)
+        asked = with_files(admission("r2"), one)
+        await store.admit(asked)
         await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before="m1"))
         await store.delete_thread("ann", "thread-1")
         expect((await store.delete_unused_attachments(at(99), 9))[0], 0)
-        expect(list(await store.file_refs("fork")), list(wish.files))
+        expect(list(await store.file_refs("fork")), list(asked.files))
         expect(list(await store.file_refs("thread-1")), [])
 
 
@@ -122,12 +122,12 @@ class DigestSuite:
     # P4
     async def test_a_run_is_found_again_before_anything_else_is_asked(self, store: Store) -> None:
         one = await add(store)
-        wish = replace(with_files(admission("r1"), one), digest=DIGEST)
-        first = await store.admit(wish)
+        asked = replace(with_files(admission("r1"), one), digest=DIGEST)
+        first = await store.admit(asked)
         await store.delete_attachment("ann", one.id)
         found = await store.again("ann", "r1", DIGEST)
         expect(found and (found.run, found.is_new), (first.run, False))
-        expect((await store.admit(wish)).is_new, False)
+        expect((await store.admit(asked)).is_new, False)
         with pytest.raises(Conflict, match="'r1' was started before, with another input"):
             await store.again("ann", "r1", OTHER)
 
@@ -149,8 +149,8 @@ class DigestSuite:
     # F4
     async def test_ids_of_a_turn_that_never_was_are_taken_back_and_no_others(self, store: Store) -> None:
         one, first, second = await add(store), admission("r1"), admission("r2")
-        for wish in (first, second):
-            await store.admit(with_files(wish, one, one))
+        for asked in (first, second):
+            await store.admit(with_files(asked, one, one))
         await store.forget_refs("thread-1", second.response_id)
         await store.forget_refs("thread-2", first.response_id)
         left = [f"{first.response_id}-0", f"{first.response_id}-1"]
@@ -158,8 +158,8 @@ class DigestSuite:
 
     # F1
     async def test_the_request_that_opened_a_turn_is_found_by_its_response_id(self, store: Store) -> None:
-        wish = admission("r1", input=b'{"n": 7}')
-        await store.admit(wish)
+        asked = admission("r1", input=b'{"n": 7}')
+        await store.admit(asked)
         await store.admit(admission("r2"))
-        expect(await store.opening_input("thread-1", wish.response_id), b'{"n": 7}')
-        expect(await store.opening_input("thread-2", wish.response_id), None)
+        expect(await store.opening_input("thread-1", asked.response_id), b'{"n": 7}')
+        expect(await store.opening_input("thread-2", asked.response_id), None)

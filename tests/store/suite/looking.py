@@ -59,8 +59,8 @@ class HistorySuite:
         expect((third.messages, second.messages, first.queued), ((), (), ()))
         expect(await store.queued("thread-1"), (*second.queued, *third.queued))
         # Where their requests have too many bytes, the first of them.
-        told = [await store.queued("thread-1", most * len(sent)) for most in (2, 1)]
-        expect([[one.run for one in some] for some in told], [["w1", "w2"], ["w1"]])
+        queued = [await store.queued("thread-1", most * len(sent)) for most in (2, 1)]
+        expect([[one.run for one in some] for some in queued], [["w1", "w2"], ["w1"]])
 
     async def test_replies_that_are_not_whole_are_marked(self, store: Store) -> None:
         await write(

@@ -21,27 +21,27 @@ class MeetingSuite:
 
     # P9
     async def test_the_same_bytes_from_many_at_once_are_one_blob(self, store: Store) -> None:
-        wishes = [attachment() for _ in range(TOGETHER)]
-        found = await asyncio.gather(*[store.add_attachment(wish, NO_LIMIT) for wish in wishes])
+        copies = [attachment() for _ in range(TOGETHER)]
+        found = await asyncio.gather(*[store.add_attachment(each, NO_LIMIT) for each in copies])
         expect(len({one.blob for one in found}), 1)
-        expect(await store.known_blobs([wish.blob for wish in wishes]), frozenset({found[0].blob}))
+        expect(await store.known_blobs([each.blob for each in copies]), frozenset({found[0].blob}))
 
     # P9
     async def test_of_many_files_at_once_no_more_are_taken_than_there_is_room_for(self, store: Store) -> None:
-        wishes = [attachment(content=str(number)) for number in range(TOGETHER)]
-        adding = [store.add_attachment(wish, 3 * SIZE) for wish in wishes]
+        copies = [attachment(content=str(number)) for number in range(TOGETHER)]
+        adding = [store.add_attachment(each, 3 * SIZE) for each in copies]
         found = await asyncio.gather(*adding, return_exceptions=True)
         expect(sorted({type(one).__name__ for one in found}), ["Attachment", "FileRefused"])
         expect(await store.attachment_bytes("ann"), 3 * SIZE)
         kept = frozenset(one.blob for one in found if isinstance(one, Attachment))
-        expect(await store.known_blobs([wish.blob for wish in wishes]), kept)
+        expect(await store.known_blobs([each.blob for each in copies]), kept)
 
     # P9
     async def test_bytes_that_come_while_the_last_who_has_them_deletes_them_have_a_blob(self, store: Store) -> None:
         for attempt in range(ATTEMPTS):
             last = await add(store, content=str(attempt))
             new = [attachment(content=str(attempt)) for _ in range(TOGETHER // 2)]
-            added = [store.add_attachment(wish, NO_LIMIT) for wish in new]
+            added = [store.add_attachment(each, NO_LIMIT) for each in new]
             *found, gone = await asyncio.gather(*added, store.delete_attachment("ann", last.id))
             kept = frozenset(one.blob for one in found if isinstance(one, Attachment))
             expect(len(kept), 1)
@@ -87,12 +87,12 @@ class MeetingSuite:
     async def test_a_run_that_names_a_file_that_is_cleaned_just_now_has_it_or_is_refused(self, store: Store) -> None:
         for attempt in range(ATTEMPTS):
             one = await add(store, content=str(attempt))
-            wish = with_files(admission(f"r{attempt}", f"thread-{attempt}"), one)
+            asked = with_files(admission(f"r{attempt}", f"thread-{attempt}"), one)
             cleaning = [store.delete_unused_attachments(at(5), 9) for _ in range(3)]
-            admitted, *_ = await asyncio.gather(store.admit(wish), *cleaning, return_exceptions=True)
+            admitted, *_ = await asyncio.gather(store.admit(asked), *cleaning, return_exceptions=True)
             kept = await is_there(store, one)
             expect(type(admitted).__name__, "Admitted" if kept else "Refused")
-            expect([ref.is_there for ref in await store.file_refs(wish.thread)], [True] if kept else [])
+            expect([ref.is_there for ref in await store.file_refs(asked.thread)], [True] if kept else [])
 
 
 async def fill(store: Store, owner: str, files: int) -> None:

@@ -50,9 +50,9 @@ class ProfileSuite:
 
     # S6
     async def test_fields_and_data_of_skills_are_found_as_they_were_kept(self, store: Store) -> None:
-        wish = ProfileChange(fields={"z": [1, None, {"a": None}], "birth_info": BORN}, skill_data={"bazi": [CHART]})
-        found = StoredProfile(fields=wish.fields, skill_data=wish.skill_data, updated=at(3))
-        expect(await store.change_profile("ann", wish, at(3), LIMIT), found)
+        change = ProfileChange(fields={"z": [1, None, {"a": None}], "birth_info": BORN}, skill_data={"bazi": [CHART]})
+        found = StoredProfile(fields=change.fields, skill_data=change.skill_data, updated=at(3))
+        expect(await store.change_profile("ann", change, at(3), LIMIT), found)
         expect(await store.whole_profile("ann"), found)
         expect(list((await store.whole_profile("ann")).fields), ["birth_info", "z"])
         expect(await store.profile_fields("ann", ("birth_info", "absent")), {"birth_info": BORN})
@@ -102,8 +102,8 @@ class ProfileSuite:
         await patch(store, {"birth_info": {"date": "x", "deep": {"a": 1}}, "other": {"b": 2}, "gone": 3})
         await patch_data(store, {"bazi": {"a": 1}, "tarot": 2})
         born: Json = {"time": "y", "deep": {"none": None}}
-        wish = ProfileChange(fields={"birth_info": born, "gone": None}, skill_data={"bazi": [3]}, replaces=True)
-        found = await store.change_profile("ann", wish, START, LIMIT)
+        change = ProfileChange(fields={"birth_info": born, "gone": None}, skill_data={"bazi": [3]}, replaces=True)
+        found = await store.change_profile("ann", change, START, LIMIT)
         expect(found.fields, {"birth_info": born, "other": {"b": 2}})
         expect(found.skill_data, {"bazi": [3], "tarot": 2})
 
@@ -116,9 +116,9 @@ class ProfileSuite:
             seen.append(fields)
             raise WireError(where="birth_info", problem="is not to be so")
 
-        wish = ProfileChange(fields={"birth_info": {"time": "y"}, "gone": None}, skill_data={"bazi": 1}, check=refuse)
+        change = ProfileChange(fields={"birth_info": {"time": "y"}, "gone": None}, skill_data={"bazi": 1}, check=refuse)
         with pytest.raises(WireError, match="not to be so"):
-            await store.change_profile("ann", wish, at(8), LIMIT)
+            await store.change_profile("ann", change, at(8), LIMIT)
         expect(seen, [{"birth_info": {"date": "x", "time": "y"}}])
         expect(await store.whole_profile("ann"), before)
 
@@ -140,9 +140,9 @@ class ProfileSuite:
 
     # S6
     async def test_more_bytes_than_a_profile_may_have_are_refused_and_all_stays(self, store: Store) -> None:
-        wish = ProfileChange(fields={"a": "四"}, skill_data={"b": "x"})
+        change = ProfileChange(fields={"a": "四"}, skill_data={"b": "x"})
         most = len("a") + len('"四"'.encode()) + len("b") + len('"x"')
-        kept = await store.change_profile("ann", wish, START, most)
+        kept = await store.change_profile("ann", change, START, most)
         for more in (ProfileChange(fields={"a": "四 "}), ProfileChange(skill_data={"c": 1})):
             with pytest.raises(Refused, match=f"it may have {most}. Keep less"):
                 await store.change_profile("ann", more, at(1), most)
@@ -182,8 +182,8 @@ class ProfileSuite:
 
     # S6
     async def test_of_changes_at_once_no_more_is_kept_than_there_is_room_for(self, store: Store) -> None:
-        wishes = [ProfileChange(fields={f"k{number:02}": "x" * 100}) for number in range(TOGETHER)]
-        changing = [store.change_profile("ann", wish, START, 3 * 105) for wish in wishes]
+        changes = [ProfileChange(fields={f"k{number:02}": "x" * 100}) for number in range(TOGETHER)]
+        changing = [store.change_profile("ann", change, START, 3 * 105) for change in changes]
         found = await asyncio.gather(*changing, return_exceptions=True)
         expect(len([one for one in found if isinstance(one, StoredProfile)]), 3)
         expect(len((await store.whole_profile("ann")).fields), 3)
@@ -207,13 +207,13 @@ class ProfileSuite:
             await store.change_profile(owner, keeping("bazi", CHART), START, LIMIT)
         await store.set_tier("ann", "pro", START)
         lines = [json.loads(line) async for line in store.export_user("ann")]
-        told = [
+        wanted = [
             {"type": "profile", "owner": "ann", "tier": "pro", "updated": TIME},
             {"type": "profile_field", "field": "birth_info", "body": BORN, "updated": TIME},
             {"type": "profile_field", "field": "extracted", "body": ["ann"], "updated": TIME},
             {"type": "skill_data", "skill": "bazi", "body": CHART, "updated": TIME},
         ]
-        expect(lines, told)
+        expect(lines, wanted)
         expect([(await store.delete_user("ann")).profiles, (await store.delete_user("ann")).profiles], [1, 0])
         expect(await store.whole_profile("ann"), StoredProfile())
         expect([line async for line in store.export_user("ann")], [])
@@ -229,11 +229,11 @@ class TierSuite:
         expect((await admit(store, "r0", "thread-0")).tier, "free")
         await store.set_tier("ann", "pro", at(1))
         expect((await store.whole_profile("ann")), StoredProfile(tier="pro", updated=at(1)))
-        wish = admission("r1")
-        claimed = (await store.admit(wish, NODE)).run
+        new = admission("r1")
+        claimed = (await store.admit(new, NODE)).run
         expect((claimed.tier, claimed.status), ("pro", "running"))
         await store.set_tier("ann", "team", at(2))
-        expect((await store.admit(replace(wish, id="another"))).run.tier, "pro")
+        expect((await store.admit(replace(new, id="another"))).run.tier, "pro")
         expect([(await store.find_run("ann", name)).tier for name in ("r0", "r1")], ["free", "pro"])
         expect((await admit(store, "r2", "thread-2")).tier, "team")
         await store.hand_back([lease_of(claimed)], at(0))

@@ -154,19 +154,19 @@ class ThreadSuite:
 
     async def test_who_writes_for_a_deleted_run_has_lost_its_lease(self, store: Store) -> None:
         lease, other = await begin(store, "r1"), await begin(store, "r2", "thread-2")
-        wish = await store.find_run("ann", "r1")
+        run = await store.find_run("ann", "r1")
         await store.delete_thread("ann", "thread-1")
         whole = RunChange(entries=[said("m1")], events=(b"e",), call=call(1, "a"), ending=RunEnding(outcome="done"))
         for change in (events(b"a"), RunChange(entries=[said("m1")]), RunChange(failures=1), whole):
             with pytest.raises(LeaseLost):
                 await store.record(lease, change, at(1))
-        lost, said_too = await asyncio.gather(
+        lost, added = await asyncio.gather(
             store.add_events(lease, (b"x",)), store.add_events(other, (b"y",)), return_exceptions=True
         )
-        expect((type(lost), type(said_too).__name__), (LeaseLost, "Recorded"))
+        expect((type(lost), type(added).__name__), (LeaseLost, "Recorded"))
         expect(await store.renew(NODE, [lease], at(1)), ())
         with pytest.raises(NotFound):
-            await store.cancel(wish, Cancel(reason="user", now=at(1), events=()))
+            await store.cancel(run, Cancel(reason="user", now=at(1), events=()))
 
     async def test_writes_that_meet_a_deletion_are_done_or_lost_and_nothing_else(self, store: Store) -> None:
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(TOGETHER)]

@@ -1,4 +1,4 @@
-"""What a store promises of users' data: what they spent, all of it told, all of it deleted; and what is cleaned."""
+"""What a store promises of users' data: what they spent, all of it exported, all of it deleted; and what is cleaned."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ class UserSuite:
         lines = [json.loads(line) async for line in store.export_user("ann")]
         expect([line["type"] for line in lines], ["spending", "thread", "run", "call", "call"])
         whole, damaged = lines[-2:]
-        told = ("run", "number", "model", "digest", "usage", "finish", "started", "ended", "page")
+        names = ("run", "number", "model", "digest", "usage", "finish", "started", "ended", "page")
         times = ("2026-03-01T12:00:01.123Z", "2026-03-01T12:00:02.123Z")
         page = body_of("ab").decode()
         expect(
-            [whole[name] for name in told], [lease.run, 1, "gpt-x", digest, {"inputTokens": 9}, "stop", *times, page]
+            [whole[name] for name in names], [lease.run, 1, "gpt-x", digest, {"inputTokens": 9}, "stop", *times, page]
         )
         expect((damaged["number"], damaged["ended"], damaged["page"]), (2, None, None))
 
@@ -115,9 +115,9 @@ class UserSuite:
         found = await store.delete_user("ann", today=LATER.date())
         expect((found.threads, found.days), (1, 1))
         expect(((await store.spent("ann", DAY)).input, (await store.spent("ann", LATER.date())).input), (0, 7))
-        wish = replace(admission("r2"), created=LATER, bounds=Bounds(user_tokens=7))
+        asked = replace(admission("r2"), created=LATER, bounds=Bounds(user_tokens=7))
         with pytest.raises(LimitReached):
-            await store.admit(wish)
+            await store.admit(asked)
 
     async def test_all_of_a_user_is_deleted_and_nothing_of_others(self, store: Store) -> None:
         for number in range(24):
@@ -136,20 +136,20 @@ class UserSuite:
     async def test_files_and_datasets_of_a_user_are_told_too(self, store: Store) -> None:
         mine = await add(store)
         await add(store, "bob")
-        wish = with_files(admission("r1"), mine)
-        await store.admit(wish)
+        asked = with_files(admission("r1"), mine)
+        await store.admit(asked)
         await store.make_dataset(dataset("d1", "bob", "*"))
         await store.make_dataset(dataset("d2", "ann", owner="bob"))
         lines = [json.loads(line) async for line in store.export_user("ann")]
         expect([line["type"] for line in lines], ["attachment", "dataset", "thread", "file", "run"])
         time = "2026-03-01T12:00:00.123Z"
-        told = {"id": mine.id, "name": "a.pdf", "kind": "document", "mime_type": "application/pdf", "size": mine.size}
-        expect(lines[0], {"type": "attachment", **told, "created": time})
+        row = {"id": mine.id, "name": "a.pdf", "kind": "document", "mime_type": "application/pdf", "size": mine.size}
+        expect(lines[0], {"type": "attachment", **row, "created": time})
         times = {"created": time, "updated": time}
         named = {"id": "d1", "name": "Name of d1 四", "description": ""}
         expect(lines[1], {"type": "dataset", **named, **times, "shared_with": ["*", "bob"]})
         body = {"name": "a.pdf", "kind": "document", "mimeType": None}
-        named = {"thread": "thread-1", "id": wish.files[0].id, "attachment": mine.id}
+        named = {"thread": "thread-1", "id": asked.files[0].id, "attachment": mine.id}
         expect(lines[3], {"type": "file", **named, "body": body, "created": time})
 
     # P9, F10
@@ -217,11 +217,11 @@ class CleaningSuite:
     async def test_cleaning_goes_on_where_it_stopped(self, store: Store) -> None:
         for number in range(5):
             await end(store, f"r{number}", "done", f"thread-{number}")
-        wish = Retention(events_before=LATER, calls_before=LATER, limit=2)
-        found = [await store.clean(wish) for _ in range(4)]
+        retention = Retention(events_before=LATER, calls_before=LATER, limit=2)
+        found = [await store.clean(retention) for _ in range(4)]
         expect([(one.events, one.calls) for one in found], [(2, 2), (2, 2), (1, 1), (0, 0)])
         expect(await store.clean(Retention()), Cleaned())
-        expect(await store.clean(replace(wish, threads_before=LATER)), Cleaned(threads=2))
+        expect(await store.clean(replace(retention, threads_before=LATER)), Cleaned(threads=2))
 
     async def test_the_log_a_run_left_is_told_without_what_came_later(self, store: Store) -> None:
         for name in ("r1", "r2"):

@@ -1,4 +1,4 @@
-"""What a database is to the store: work on a connection, in a transaction of its own."""
+"""A database, as the store uses it: work on a connection in a transaction of its own, and the locks it takes there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from recto.store.statement import SQLITE
 
 Result = TypeVar("Result")
 Transaction: TypeAlias = Callable[[Connection], Result]
+LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))")
 
 
 class Database(Protocol):
@@ -33,9 +34,6 @@ class Database(Protocol):
 
     async def read(self, work: Transaction[Result]) -> Result: ...
     async def close(self) -> None: ...
-
-
-LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))")
 
 
 def lock_user(connection: Connection, user: str) -> None:

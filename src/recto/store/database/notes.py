@@ -1,29 +1,18 @@
-"""SQL of notes: short texts, by name, that all servers of a database have to agree on. Refuses to guess one."""
+"""SQL of notes: short texts, by name, that all servers of a database have to agree on."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from sqlalchemy import Connection, bindparam, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from recto.store.schema import NOTES
-from recto.store.statement import Statement, insert_missing
+from recto.store.statement import Statement, insert_missing, upsert
 
 COLUMNS = ("name", "value")
 FIND = Statement(select(NOTES.c.value).where(NOTES.c.name == bindparam("this")))
 ADD = insert_missing(NOTES, COLUMNS)
-
-
-def _put() -> Statement:
-    on_postgres, on_sqlite = (
-        clause.on_conflict_do_update(index_elements=["name"], set_={"value": clause.excluded.value})
-        for clause in (postgresql.insert(NOTES), sqlite.insert(NOTES))
-    )
-    return Statement(on_postgres, columns=COLUMNS, on_sqlite=on_sqlite)
-
-
-PUT = _put()
+PUT = upsert(NOTES, ("name",), ("value",), COLUMNS)
 
 
 def find(connection: Connection, name: str) -> str | None:

@@ -31,10 +31,10 @@ class PostgresDatabase:
     """A database shared by many processes."""
 
     def __init__(self, url: str, settings: PostgresSettings | None = None) -> None:
-        wishes = settings or PostgresSettings()
-        self._engine = _engine(url, wishes.connections, wishes.wait_seconds)
-        self._first = _engine(url, 1, wishes.wait_seconds)
-        self._connections = wishes.connections
+        given = settings or PostgresSettings()
+        self._engine = _engine(url, given.connections, given.wait_seconds)
+        self._first = _engine(url, 1, given.wait_seconds)
+        self._connections = given.connections
         self._problem: str | None = None
 
     @property

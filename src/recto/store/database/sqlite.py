@@ -1,6 +1,6 @@
 """SQLite: one writer thread that commits many writes at once, a few reader threads, one write-ahead log.
 
-The queue of the writer is bounded: who comes when it is full is told so. Each write of a group has a savepoint and
+The queue of the writer is bounded: who comes when it is full is refused. Each write of a group has a savepoint and
 fails alone; a commit that fails, fails them all, and none of it is stored.
 """
 
@@ -24,27 +24,8 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from recto.errors import Conflict, RectoError, SettingsError, StoreBusy, StoreDown
 from recto.store.database.database import Result, Transaction
 
-NAME = "backup"
-
-
-def backup_file(source: Path, target: Path) -> None:
-    """Copy a database as it is at one moment. Writers go on meanwhile; there is a target only once it is whole."""
-    if target.exists():
-        raise SettingsError(name=NAME, value=str(target), allowed="there is such a file already. Name a new one")
-    draft = target.with_name(f"{target.name}.part")
-    draft.unlink(missing_ok=True)
-    try:
-        # Only what is there: opening must not make an empty database to copy.
-        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as connection:
-            connection.execute("VACUUM INTO ?", (str(draft),))
-        draft.rename(target)
-    except (sqlite3.Error, OSError) as error:
-        draft.unlink(missing_ok=True)
-        raise StoreDown(problem=f"it could not be copied to {target}: {error}") from error
-
-
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
-CLOSED = "it is closed"
+CLOSED, BACKUP = "it is closed", "backup"
 # Errors of a statement or its values. They say nothing of the database.
 ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 
@@ -60,7 +41,7 @@ class SqliteSettings:
 
 
 class _Item(Generic[Result]):
-    """A write that waits, and whom to tell."""
+    """A write that waits, and who waits for it."""
 
     def __init__(self, work: Transaction[Result], future: asyncio.Future[Result]) -> None:
         self.work = work
@@ -82,7 +63,7 @@ class _Item(Generic[Result]):
                 driver.execute("ROLLBACK TO item")
                 driver.execute("RELEASE item")
 
-    def tell(self) -> None:
+    def settle(self) -> None:
         """Hand the outcome to the caller, unless they are gone."""
         if self.future.done():
             return
@@ -165,7 +146,7 @@ class SqliteDatabase:
             with self._engine.connect() as connection:
                 while items := self._next_group():
                     self._write_group(connection, items)
-                    self._tell(items)
+                    self._settle(items)
         except BaseException as error:
             # Nobody else would hear of it, and whoever waits would wait for ever.
             stopped = f"its writer has stopped: {_text_of(error)}"
@@ -222,17 +203,17 @@ class SqliteDatabase:
     def _refuse(self, items: Sequence[_Item[object]], problem: str) -> None:
         for item in items:
             item.error = StoreDown(problem=problem)
-        self._tell(items)
+        self._settle(items)
 
-    def _tell(self, items: Sequence[_Item[object]]) -> None:
-        # A loop that is closed has nobody left to tell.
+    def _settle(self, items: Sequence[_Item[object]]) -> None:
+        # A loop that is closed has nobody left who waits.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(_tell, items)
+            self._loop.call_soon_threadsafe(_settle_all, items)
 
 
-def _tell(items: Sequence[_Item[object]]) -> None:
+def _settle_all(items: Sequence[_Item[object]]) -> None:
     for item in items:
-        item.tell()
+        item.settle()
 
 
 def _first_problem(items: Sequence[_Item[object]]) -> str | None:
@@ -297,3 +278,19 @@ def _pragmas(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProx
 
 def _fold(text: str | None) -> str | None:
     return text.casefold() if text is not None else None
+
+
+def backup_file(source: Path, target: Path) -> None:
+    """Copy a database as it is at one moment. Writers go on meanwhile; there is a target only once it is whole."""
+    if target.exists():
+        raise SettingsError(name=BACKUP, value=str(target), allowed="there is such a file already. Name a new one")
+    draft = target.with_name(f"{target.name}.part")
+    draft.unlink(missing_ok=True)
+    try:
+        # Only what is there: opening must not make an empty database to copy.
+        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as connection:
+            connection.execute("VACUUM INTO ?", (str(draft),))
+        draft.rename(target)
+    except (sqlite3.Error, OSError) as error:
+        draft.unlink(missing_ok=True)
+        raise StoreDown(problem=f"it could not be copied to {target}: {error}") from error

@@ -1,6 +1,6 @@
-"""The files of store.
+"""Files in the database: rows of uploads, not their bytes.
 
-- `attachments`: SQL of attachments and of the blobs they stand on
-- `datasets`: SQL of datasets
-- `file_refs`: SQL of file ids
+- `attachments`: attachments, the blobs they stand on, and what a user may have
+- `file_refs`: which attachment each file id of a thread stands for
+- `datasets`: datasets, and whom they are shared with
 """

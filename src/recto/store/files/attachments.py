@@ -18,9 +18,8 @@ from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused, NotFound
 from recto.store.cursor import read_cursor, write_cursor
 from recto.store.database.database import Database, lock_files
-from recto.store.log.read_log import AT_ONCE
 from recto.store.schema import ATTACHMENTS, BLOBS, FILE_REFS, FILE_TOTALS, micros, moment
-from recto.store.statement import Statement, insert_into
+from recto.store.statement import AT_ONCE, Statement, insert_into
 
 FULL = "with it you would have {all:,} {what}; you may have {most:,}. Delete some that you no longer need"
 
@@ -38,6 +37,13 @@ class AttachmentCursor(NamedTuple):
 
     created: int = 0
     id: str = ""
+
+
+class Total(NamedTuple):
+    """So many bytes in so many files."""
+
+    bytes: int = 0
+    files: int = 0
 
 
 NAMES = [field.name for field in fields(Attachment)]
@@ -60,7 +66,27 @@ def _take_blob() -> Statement:
     return Statement(on_postgres, columns=("name", "owner", "sha256", "size", "created"), on_sqlite=on_sqlite)
 
 
+def _raise() -> Statement:
+    on_postgres, on_sqlite = (
+        clause.on_conflict_do_update(
+            index_elements=["owner"],
+            set_={name: FILE_TOTALS.c[name] + clause.excluded[name] for name in ("bytes", "files")},
+        )
+        for clause in (postgresql.insert(FILE_TOTALS), sqlite.insert(FILE_TOTALS))
+    )
+    return Statement(on_postgres, columns=("owner", "bytes", "files"), on_sqlite=on_sqlite)
+
+
 TAKE_BLOB = _take_blob()
+_of_owner = FILE_TOTALS.c.owner == bindparam("owner_is")
+FIND_TOTALS = Statement(select(FILE_TOTALS.c.bytes, FILE_TOTALS.c.files).where(_of_owner))
+LOWER = Statement(
+    update(FILE_TOTALS)
+    .where(_of_owner)
+    .values(bytes=FILE_TOTALS.c.bytes - bindparam("less_bytes"), files=FILE_TOTALS.c.files - bindparam("less_files"))
+)
+FORGET = Statement(delete(FILE_TOTALS).where(_of_owner, FILE_TOTALS.c.files == 0))
+RAISE = _raise()
 
 
 def add(connection: Connection, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
@@ -73,12 +99,12 @@ def add(connection: Connection, attachment: Attachment, user_bytes: int, user_fi
     name = cast("str", TAKE_BLOB.rows(connection, {**blob, "name": attachment.blob, "created": created})[0][0])
     stored = replace(attachment, blob=name)
     ADD.many(connection, [{**{column: getattr(stored, column) for column in STORED}, "created": created}])
-    raise_total(connection, stored.owner, stored.size)
+    _raise_total(connection, stored.owner, stored.size)
     return stored
 
 
 def _check_room(connection: Connection, attachment: Attachment, most: Total) -> None:
-    now = total_of(connection, attachment.owner)
+    now = _total_of(connection, attachment.owner)
     after = Total(now.bytes + attachment.size, now.files + 1)
     if most.bytes and after.bytes > most.bytes:
         raise FileRefused(FULL.format(all=after.bytes, what="bytes of files", most=most.bytes), code="quota")
@@ -88,7 +114,7 @@ def _check_room(connection: Connection, attachment: Attachment, most: Total) -> 
 
 def used(connection: Connection, owner: str) -> int:
     """The bytes of all a user's attachments."""
-    return total_of(connection, owner).bytes
+    return _total_of(connection, owner).bytes
 
 
 def find(connection: Connection, id: str, owner: str | None = None) -> Attachment:
@@ -223,7 +249,7 @@ def _delete(connection: Connection, which: ColumnElement[bool]) -> tuple[int, tu
     for owner, size, _blob in gone:
         less = totals.get(owner, Total())
         totals[owner] = Total(less.bytes + size, less.files + 1)
-    lower_totals(connection, totals)
+    _lower_totals(connection, totals)
     mine = BLOBS.c.name.in_(sorted({row.blob for row in gone}))
     is_left = exists().where(ATTACHMENTS.c.blob == BLOBS.c.name)
     blobs = connection.execute(delete(BLOBS).where(mine, ~is_left).returning(BLOBS.c.name)).scalars().all()
@@ -236,49 +262,18 @@ def _attachment(row: Sequence[object]) -> Attachment:
     return Attachment(**cast("dict[str, datetime]", values))  # pyright: ignore[reportArgumentType] - by name
 
 
-class Total(NamedTuple):
-    """So many bytes in so many files."""
-
-    bytes: int = 0
-    files: int = 0
-
-
-_of_owner = FILE_TOTALS.c.owner == bindparam("owner_is")
-FIND_TOTALS = Statement(select(FILE_TOTALS.c.bytes, FILE_TOTALS.c.files).where(_of_owner))
-LOWER = Statement(
-    update(FILE_TOTALS)
-    .where(_of_owner)
-    .values(bytes=FILE_TOTALS.c.bytes - bindparam("less_bytes"), files=FILE_TOTALS.c.files - bindparam("less_files"))
-)
-FORGET = Statement(delete(FILE_TOTALS).where(_of_owner, FILE_TOTALS.c.files == 0))
-
-
-def _raise() -> Statement:
-    on_postgres, on_sqlite = (
-        clause.on_conflict_do_update(
-            index_elements=["owner"],
-            set_={name: FILE_TOTALS.c[name] + clause.excluded[name] for name in ("bytes", "files")},
-        )
-        for clause in (postgresql.insert(FILE_TOTALS), sqlite.insert(FILE_TOTALS))
-    )
-    return Statement(on_postgres, columns=("owner", "bytes", "files"), on_sqlite=on_sqlite)
-
-
-RAISE = _raise()
-
-
-def total_of(connection: Connection, owner: str) -> Total:
+def _total_of(connection: Connection, owner: str) -> Total:
     """What all files of a user come to."""
     rows = FIND_TOTALS.rows(connection, {"owner_is": owner})
     return Total(*cast("tuple[int, int]", rows[0])) if rows else Total()
 
 
-def raise_total(connection: Connection, owner: str, size: int) -> None:
+def _raise_total(connection: Connection, owner: str, size: int) -> None:
     """One file more."""
     RAISE.many(connection, [{"owner": owner, "bytes": size, "files": 1}])
 
 
-def lower_totals(connection: Connection, gone: Mapping[str, Total]) -> None:
+def _lower_totals(connection: Connection, gone: Mapping[str, Total]) -> None:
     """So much less of each of these users. Of a user without files nothing is left."""
     rows = [{"owner_is": owner, "less_bytes": less.bytes, "less_files": less.files} for owner, less in gone.items()]
     LOWER.many(connection, rows)

@@ -12,9 +12,8 @@ from recto.errors import LimitReached, NotFound
 from recto.page.prompt.reminder import Dataset
 from recto.store.cursor import read_cursor, write_cursor
 from recto.store.database.database import lock_datasets
-from recto.store.log.read_log import AT_ONCE
 from recto.store.schema import DATASET_SHARES, DATASETS, micros, moment
-from recto.store.statement import insert_into, insert_missing
+from recto.store.statement import in_pieces, insert_into, insert_missing
 
 # Whom a dataset is shared with that everybody may use.
 EVERYBODY = "*"
@@ -83,7 +82,7 @@ def _share(connection: Connection, id: str, users: Sequence[str]) -> None:
 
 def get(connection: Connection, user: str, id: str) -> StoredDataset:
     """A dataset this user may use."""
-    found = _told(connection, user, [id])
+    found = _shown_to(connection, user, [id])
     if not found:
         raise NotFound(what="dataset", id=id)
     return found[0]
@@ -100,7 +99,7 @@ def list_for(connection: Connection, user: str, cursor: str | None, limit: int) 
     rows = connection.execute(query.order_by(DATASETS.c.created.desc(), DATASETS.c.id.desc()).limit(limit + 1)).all()
     kept = rows[:limit]
     more = write_cursor(kept[-1].created, kept[-1].id) if len(rows) > limit else None
-    return DatasetList(datasets=_told(connection, user, [row.id for row in kept]), next=more)
+    return DatasetList(datasets=_shown_to(connection, user, [row.id for row in kept]), next=more)
 
 
 def usable(connection: Connection, user: str, ids: Sequence[str]) -> tuple[Dataset, ...]:
@@ -112,17 +111,17 @@ def usable(connection: Connection, user: str, ids: Sequence[str]) -> tuple[Datas
     )
 
 
-def change(connection: Connection, owner: str, id: str, wish: DatasetChange) -> StoredDataset:
+def change(connection: Connection, owner: str, id: str, change: DatasetChange) -> StoredDataset:
     """Change a dataset of this owner."""
-    named = {"name": wish.name, "description": wish.description}
+    named = {"name": change.name, "description": change.description}
     values = {name: value for name, value in named.items() if value is not None}
     mine = and_(DATASETS.c.id == id, DATASETS.c.owner == owner)
-    done = connection.execute(update(DATASETS).where(mine).values(**values, updated=micros(wish.now)))
+    done = connection.execute(update(DATASETS).where(mine).values(**values, updated=micros(change.now)))
     if not done.rowcount:
         raise NotFound(what="dataset", id=id)
-    if wish.shared_with is not None:
+    if change.shared_with is not None:
         connection.execute(delete(DATASET_SHARES).where(DATASET_SHARES.c.dataset == id))
-        _share(connection, id, wish.shared_with)
+        _share(connection, id, change.shared_with)
     return get(connection, owner, id)
 
 
@@ -152,17 +151,17 @@ def _usable(user: str) -> CompoundSelect[str]:
     return select(DATASETS.c.id).where(DATASETS.c.owner == user).union(shared)
 
 
-def _told(connection: Connection, user: str, ids: Sequence[str]) -> tuple[StoredDataset, ...]:
-    """Those of these datasets that a user may use, in this order, as they are told to them."""
+def _shown_to(connection: Connection, user: str, ids: Sequence[str]) -> tuple[StoredDataset, ...]:
+    """Those of these datasets that a user may use, in this order, as they are shown to them."""
     found = _rows(connection, user, ids)
     mine = [id for id, row in found.items() if row.owner == user]
     others = [id for id, row in found.items() if row.owner != user]
     shares: dict[str, list[str]] = {}
-    for at in range(0, len(mine), AT_ONCE):
-        shares |= _shares(connection, DATASET_SHARES.c.dataset.in_(mine[at : at + AT_ONCE]))
-    for at in range(0, len(others), AT_ONCE):
+    for some in in_pieces(mine):
+        shares |= _shares(connection, DATASET_SHARES.c.dataset.in_(some))
+    for some in in_pieces(others):
         # Who else may use it is their own affair, and may be many.
-        shares |= _shares(connection, and_(DATASET_SHARES.c.dataset.in_(others[at : at + AT_ONCE]), _is_for(user)))
+        shares |= _shares(connection, and_(DATASET_SHARES.c.dataset.in_(some), _is_for(user)))
     return tuple([_dataset(found[id], shares.get(id, ())) for id in ids if id in found])
 
 
@@ -170,8 +169,7 @@ def _rows(connection: Connection, user: str, ids: Sequence[str]) -> dict[str, Ro
     """Those of these datasets that a user may use, by their ids."""
     is_shared = exists().where(DATASET_SHARES.c.dataset == DATASETS.c.id, _is_for(user))
     query = select(*COLUMNS).where(or_(DATASETS.c.owner == user, is_shared))
-    pieces = [ids[at : at + AT_ONCE] for at in range(0, len(ids), AT_ONCE)]
-    found = [row for piece in pieces for row in connection.execute(query.where(DATASETS.c.id.in_(piece)))]
+    found = [row for some in in_pieces(ids) for row in connection.execute(query.where(DATASETS.c.id.in_(some)))]
     return {row.id: row for row in found}
 
 

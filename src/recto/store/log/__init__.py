@@ -1,6 +1,6 @@
-"""The log of store.
+"""The log of a thread in the database: written once, read whole or from a number on.
 
-- `entries`: entries of the log as bytes and back
-- `read_log`: SQL of reading
-- `visible`: SQL of what is in view
+- `entries`: entries as bytes and back
+- `read_log`: reading logs and events
+- `visible`: what of a log is in view
 """

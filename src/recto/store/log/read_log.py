@@ -1,4 +1,4 @@
-"""SQL of reading: logs and events. Nothing here changes a row."""
+"""SQL of reading what runs wrote: their log and their events. Nothing here changes a row."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from recto.store.ports import StoredEvent, StoredRun
 from recto.store.schema import EVENTS, LOG, RUNS, micros, moment
 from recto.store.statement import Statement
 
-# Databases limit how many values one question may name.
-AT_ONCE = 500
-
-_entries = select(LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
-_behind = _entries.where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
+ENTRY_COLUMNS = (LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
+_behind = (
+    select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
+)
 LOG_AFTER = Statement(_behind)
 LOG_UP_TO = Statement(_behind.where(LOG.c.seq <= bindparam("last")))
 _is_after = and_(EVENTS.c.run == bindparam("this"), EVENTS.c.number > bindparam("after"))
@@ -40,12 +39,13 @@ HAS_EVENTS = Statement(select(EVENTS.c.number).where(EVENTS.c.run == bindparam("
 
 def log_after(connection: Connection, thread: str, seq: int) -> tuple[Entry, ...]:
     """The entries of a log behind a number, in order."""
-    return _decoded(LOG_AFTER.rows(connection, {"this": thread, "after": seq}))
+    return tuple(map(entry_of, LOG_AFTER.rows(connection, {"this": thread, "after": seq})))
 
 
-def _decoded(found: Sequence[Sequence[object]]) -> tuple[Entry, ...]:
-    rows = cast("Sequence[tuple[str, bytes, str, int, int]]", found)
-    return tuple([decode_entry(kind, body, id=id, seq=seq, time=moment(at)) for kind, body, id, seq, at in rows])
+def entry_of(row: Sequence[object]) -> Entry:
+    """An entry from its columns, as `ENTRY_COLUMNS` has them."""
+    kind, body, id, seq, at = cast("tuple[str, bytes, str, int, int]", tuple(row))
+    return decode_entry(kind, body, id=id, seq=seq, time=moment(at))
 
 
 def events_after(connection: Connection, run: str, number: int, limit: int, size: int) -> tuple[StoredEvent, ...]:
@@ -69,7 +69,8 @@ def log_of_run(connection: Connection, run: StoredRun) -> tuple[Entry, ...]:
     last = connection.execute(newest.where(LOG.c.run == run.id)).scalar_one()
     if last is None and run.ended:
         last = connection.execute(newest.where(LOG.c.time <= micros(run.ended))).scalar_one()
-    return _decoded(LOG_UP_TO.rows(connection, {"this": run.thread, "after": 0, "last": last or 0}))
+    rows = LOG_UP_TO.rows(connection, {"this": run.thread, "after": 0, "last": last or 0})
+    return tuple(map(entry_of, rows))
 
 
 def count_waiting(connection: Connection) -> int:

@@ -1,22 +1,20 @@
-"""SQL of what is in view: told from the few markers that turn a log back, whatever its length."""
+"""SQL of what is in view of a log: found from the few markers that turn it back, whatever its length."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import cast
 
 from sqlalchemy import Connection, bindparam, select, text
 
 from recto.conversation.log import Entry, RolledBack, Seen, SkillChanged, TurnBack, seen_of
 from recto.conversation.messages import UserMessage
-from recto.store.log.entries import decode_entry
-from recto.store.log.read_log import AT_ONCE
-from recto.store.schema import LOG, TURNED_BACK, moment
-from recto.store.statement import Statement
+from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
+from recto.store.schema import LOG, TURNED_BACK
+from recto.store.statement import Statement, in_pieces
 
 BATCH = 64
 
-ENTRY_COLUMNS = (LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
 TURNS = Statement(
     select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(TURNED_BACK)).order_by(LOG.c.seq)
 )
@@ -33,12 +31,6 @@ BACKWARDS = Statement(
 )
 
 
-def entry_of(row: Sequence[object]) -> Entry:
-    """An entry from its columns, as `ENTRY_COLUMNS` has them."""
-    kind, body, id, seq, at = cast("tuple[str, bytes, str, int, int]", tuple(row))
-    return decode_entry(kind, body, id=id, seq=seq, time=moment(at))
-
-
 def seen_in(connection: Connection, thread: str) -> Seen:
     """The numbers of a thread that are in view."""
     turns = [cast("TurnBack", entry_of(row)) for row in TURNS.rows(connection, {"this": thread})]
@@ -46,9 +38,8 @@ def seen_in(connection: Connection, thread: str) -> Seen:
         return Seen()
     wanted = sorted({turn.to for turn in turns if isinstance(turn, RolledBack)})
     users: dict[str, int] = {}
-    for at in range(0, len(wanted), AT_ONCE):
-        some = LOG.c.id.in_(wanted[at : at + AT_ONCE])
-        query = select(LOG.c.id, LOG.c.seq, LOG.c.kind).where(LOG.c.thread == thread, some)
+    for some in in_pieces(wanted):
+        query = select(LOG.c.id, LOG.c.seq, LOG.c.kind).where(LOG.c.thread == thread, LOG.c.id.in_(some))
         users |= {row.id: row.seq for row in connection.execute(query) if row.kind == "user"}
     return seen_of(turns, users)
 

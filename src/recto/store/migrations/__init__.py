@@ -1,4 +1,4 @@
 """How the tables came to be what they are, one step a file. A step that was released is never edited.
 
-- `env`: where Alembic enters
+- `env`: where Alembic begins
 """

@@ -1,4 +1,4 @@
-"""Where Alembic enters: it migrates on the connection it is given, in the transaction that is open there."""
+"""Where Alembic begins: it migrates on the connection it is given, in the transaction that is open there."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The runs of store.
+"""Runs in the database, in the order of a run's life.
 
-- `admission`: SQL of what stands in the way of a new run (P6)
-- `calls`: SQL of model calls (X1)
-- `event_batch`: what many runs say at the same time, written as one
-- `queued`: SQL of what waits
-- `record`: SQL of a run's progress
-- `run_queue`: SQL of runs
-- `spending`: SQL of spending
+- `admission`: what stands in the way of a new run
+- `run_queue`: runs admitted, claimed under a lease, handed back, cancelled
+- `queued`: user messages of runs that have not begun
+- `record`: what a worker writes, under its fence
+- `event_batch`: events of many runs, written as one
+- `calls`: model calls as they were sent
+- `spending`: what calls took, by user and day
 """

@@ -1,4 +1,4 @@
-"""SQL of what stands in the way of a new run (P6): other runs of its thread, and how much its user may have."""
+"""SQL of admission: what stands in the way of a new run (P6), in its thread and in what its user may have."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def _check_tokens(connection: Connection, admission: Admission) -> None:
     rows = SPENT.rows(connection, {"of": admission.owner, "on": now.date().isoformat()})
     spent, most = cast("int", rows[0][0]) if rows else 0, admission.bounds.user_tokens
     if spent >= most:
-        told = f"You used {spent} of {most} tokens today (UTC). Try again tomorrow."
-        raise LimitReached(told, retry=_until_tomorrow(now))
+        problem = f"You used {spent} of {most} tokens today (UTC). Try again tomorrow."
+        raise LimitReached(problem, retry=_until_tomorrow(now))
 
 
 def _until_tomorrow(now: datetime) -> float:
@@ -95,5 +95,5 @@ def _count(connection: Connection, statement: Statement, values: StatementValues
     return cast("int", statement.rows(connection, values)[0][0])
 
 
-def _too_many(told: str) -> LimitReached:
-    return LimitReached(f"{told}. Wait for one to end, or cancel one.", retry=SOON)
+def _too_many(problem: str) -> LimitReached:
+    return LimitReached(f"{problem}. Wait for one to end, or cancel one.", retry=SOON)

@@ -11,9 +11,9 @@ from hashlib import sha256
 from sqlalchemy import Connection, Row, Select, select
 
 from recto.errors import NotFound
-from recto.store.log.read_log import AT_ONCE
 from recto.store.ports import StoredCall
 from recto.store.schema import CALLS, RUNS, SEGMENTS, moment
+from recto.store.statement import in_pieces
 
 HASH_SIZE = 32
 
@@ -104,10 +104,9 @@ def split(hashes: bytes) -> list[bytes]:
 
 def _segments(connection: Connection, thread: str, hashes: set[bytes]) -> Mapping[bytes, bytes]:
     """Segments as they are stored."""
-    wanted, found = sorted(hashes), dict[bytes, bytes]()
-    for at in range(0, len(wanted), AT_ONCE):
-        some = SEGMENTS.c.hash.in_(wanted[at : at + AT_ONCE])
-        query = select(SEGMENTS.c.hash, SEGMENTS.c.data).where(SEGMENTS.c.thread == thread, some)
+    found: dict[bytes, bytes] = {}
+    for some in in_pieces(sorted(hashes)):
+        query = select(SEGMENTS.c.hash, SEGMENTS.c.data).where(SEGMENTS.c.thread == thread, SEGMENTS.c.hash.in_(some))
         found |= {bytes(hash): bytes(data) for hash, data in connection.execute(query)}
     return found
 

@@ -28,6 +28,7 @@ RunEvents: TypeAlias = tuple[Lease, Sequence[bytes]]
 # What a row of the run takes over from a change as it is; None leaves it.
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
 CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
+NO_SKILL: Mapping[str, Value] = {"new_skill": None, "new_scenario": None}
 CALL_ENDED = ("ended", "first_token", "finish", "usage", "price", "error")
 
 _counted = HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
@@ -72,15 +73,10 @@ END_CALL = Statement(
 )
 
 
-NO_SKILL: Mapping[str, Value] = {"new_skill": None, "new_scenario": None}
-
-
 def record(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> Recorded:
     """Write a change under its fence, or raise LeaseLost and write nothing."""
     last_event, cancel = _pass_fence(connection, lease, change, now)
-    first = last_event - len(change.events) + 1
-    rows = [{"run": lease.run, "number": first + place, "body": body} for place, body in enumerate(change.events)]
-    ADD_EVENT.many(connection, rows)
+    ADD_EVENT.many(connection, _event_rows(lease, change.events, last_event))
     last_seq = append(connection, lease.thread, change.entries, run=lease.run, now=now) if change.entries else 0
     if change.call:
         _begin_call(connection, lease, change.call)
@@ -100,11 +96,15 @@ def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[Recor
         except LeaseLost as error:
             outcomes[place] = error
             continue
-        first = last_event - len(events) + 1
-        rows += [{"run": lease.run, "number": first + at, "body": body} for at, body in enumerate(events)]
+        rows += _event_rows(lease, events, last_event)
         outcomes[place] = Recorded(last_event=last_event, last_seq=0, cancel=cancel)
     ADD_EVENT.many(connection, rows)
     return [outcomes[place] for place in range(len(batch))]
+
+
+def _event_rows(lease: Lease, events: Sequence[bytes], last: int) -> list[StatementValues]:
+    first = last - len(events) + 1
+    return [{"run": lease.run, "number": first + place, "body": body} for place, body in enumerate(events)]
 
 
 def _pass_fence(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> tuple[int, str | None]:

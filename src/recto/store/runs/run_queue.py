@@ -25,7 +25,7 @@ from recto.store.schema import EVENTS, IS_OPEN, NOBODY, PROFILES, RUNS, THREADS,
 from recto.store.statement import Statement, StatementValues, Value, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
-# What a run's row tells of its thread.
+# What a run's row says of its thread.
 OF_THREAD = {"last_seq": THREADS.c.last_seq, "thread_created": THREADS.c.created}
 COLUMNS = [
     *[RUNS.c[name] for name in NAMES if name not in OF_THREAD],
@@ -100,9 +100,8 @@ TAKE = Statement(
 )
 
 # A run that is still ours: every write for it goes through this.
-HELD = update(RUNS).where(
-    RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running"
-)
+IS_HELD = and_(RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running")
+HELD = update(RUNS).where(IS_HELD)
 RENEW = Statement(HELD.values(lease_until=param("until", RUNS.c.lease_until)))
 HAND_BACK = Statement(HELD.values(lease_until=param("until", RUNS.c.lease_until), node=null(), boot=null()))
 RECOVER = Statement(
@@ -163,7 +162,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
 
 
 def _thread(connection: Connection, admission: Admission) -> tuple[str, StatementValues]:
-    """Who answers in the thread (C4), and what runs tell of it. A new one is made; somebody else's is none (P5)."""
+    """Who answers in the thread (C4), and what a run's row says of it. A new one is made; another's is none (P5)."""
     created, this = micros(admission.created), admission.thread
     fresh = {"id": this, "owner": admission.owner, "agent": admission.agent or admission.fallback}
     MAKE_THREAD.count(connection, {**fresh, "last_seq": 0, "created": created, "updated": created})
@@ -181,7 +180,7 @@ def _thread(connection: Connection, admission: Admission) -> tuple[str, Statemen
 
 
 def again(connection: Connection, owner: str, name: str, digest: bytes) -> Admitted | None:
-    """The run a request made before (P4). None where there is none, or it is told from others only by its input."""
+    """The run a request made before (P4). None where there is none, or only its input tells it from others."""
     known = _named(connection, owner, name)
     return _if_same(known[0], is_same=known[1] == digest) if known and known[1] is not None else None
 
@@ -282,7 +281,7 @@ def _by_run(lease: Lease) -> str:
 
 
 def mine(lease: Lease) -> dict[str, Value]:
-    """What `HELD` asks for."""
+    """What `IS_HELD` asks for."""
     return {"this": lease.run, "my_fence": lease.fence}
 
 
@@ -291,14 +290,14 @@ def recover(connection: Connection, who: Claimant, now: datetime) -> int:
     return RECOVER.count(connection, {"my_node": who.node, "my_boot": who.boot, "now": micros(now)})
 
 
-def cancel(connection: Connection, run: StoredRun, wish: Cancel) -> StoredRun:
+def cancel(connection: Connection, run: StoredRun, cancel: Cancel) -> StoredRun:
     """Write down that a run is to end. One that has ended stays as it is; the first reason stays.
 
     One that nobody has begun ends here and now, with the events given: it does not wait for its thread.
     """
-    this: StatementValues = {"this": run.id, "reason": wish.reason}
-    if CANCEL_QUEUED.count(connection, {**this, "now": micros(wish.now), "events": len(wish.events)}):
-        rows = [{"run": run.id, "number": number, "body": body} for number, body in enumerate(wish.events, start=1)]
+    this: StatementValues = {"this": run.id, "reason": cancel.reason}
+    if CANCEL_QUEUED.count(connection, {**this, "now": micros(cancel.now), "events": len(cancel.events)}):
+        rows = [{"run": run.id, "number": number, "body": body} for number, body in enumerate(cancel.events, start=1)]
         ADD_EVENT.many(connection, rows)
     else:
         CANCEL.count(connection, this)

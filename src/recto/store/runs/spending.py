@@ -1,4 +1,4 @@
-"""SQL of spending: what the calls of a user took on a day, added up as they end. Refuses to know any price."""
+"""SQL of spending: what the calls of a user took on a day, added up as they end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SPENT = Statement(
 def spend(connection: Connection, run: str, call: CallEnded) -> None:
     """Add what a call took to its user's day."""
     usage = (load_object(call.usage) if call.usage else None) or {}
-    counts = {f"new_{name}": count if isinstance(count := usage.get(told), int) else 0 for name, told in USAGE.items()}
+    counts = {f"new_{name}": count if isinstance(count := usage.get(key), int) else 0 for name, key in USAGE.items()}
     day = call.ended.astimezone(UTC).date().isoformat()
     SPEND.count(connection, {**counts, "this": run, "new_day": day, "new_price": call.price})
 

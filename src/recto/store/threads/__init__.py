@@ -1,8 +1,8 @@
-"""The threads of store.
+"""Threads in the database: what their owners see and do, and what is deleted.
 
-- `cleaning`: SQL of retention
-- `deleting`: SQL of deleting threads
-- `forks`: SQL of forks
-- `history`: SQL of history (P13)
-- `thread_rows`: SQL of threads
+- `thread_rows`: lists, titles, the runs of a thread
+- `history`: the newest day of a thread
+- `forks`: a new thread from what is seen of another
+- `deleting`: a thread deleted piece by piece
+- `cleaning`: what is older than it is to be kept
 """

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from sqlalchemy import Column, ColumnElement, Connection, Select, and_, delete, exists, func, or_, select, text
 
 from recto.store.database.database import Database, lock_thread
-from recto.store.log.read_log import AT_ONCE
 from recto.store.runs.calls import split
 from recto.store.schema import CALLS, EVENTS, IS_OPEN, NOBODY, RUNS, SEGMENTS, THREADS, micros
+from recto.store.statement import in_pieces
 from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, delete_events_of, delete_rest, nobodys, take_away
 
 
@@ -117,12 +117,11 @@ async def _clean_events(database: Database, run: str) -> int:
 
 async def _clean_calls(database: Database, thread: str, runs: Sequence[str]) -> tuple[int, int]:
     calls = segments = 0
-    for at in range(0, len(runs), RUNS_AT_ONCE):
-        some = runs[at : at + RUNS_AT_ONCE]
+    for some in in_pieces(runs, RUNS_AT_ONCE):
         calls += await database.write(partial(delete_calls, thread=thread, runs=some))
     unused = await database.read(partial(unused_segments, thread=thread)) if calls else Unused()
-    for at in range(0, len(unused.hashes), AT_ONCE):
-        piece = Unused(unused.hashes[at : at + AT_ONCE], unused.newest)
+    for some in in_pieces(unused.hashes):
+        piece = Unused(some, unused.newest)
         segments += await database.write(partial(delete_segments, thread=thread, unused=piece))
     return calls, segments
 

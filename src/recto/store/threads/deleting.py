@@ -1,4 +1,4 @@
-"""SQL of deleting threads: first nobody's, then gone piece by piece. Refuses to hold up other writes.
+"""SQL of deleting threads: first nobody's, then gone piece by piece, so that other writes wait for none of it long.
 
 Each piece is a write of its own. A thread that is nobody's is not there for anybody; where its deletion broke off,
 cleaning goes on with it.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, select, text, update
+from sqlalchemy import Column, ColumnElement, Connection, Row, delete, select, text, update
 
 from recto.conversation.json import dump, load_object
 from recto.store.database.database import Database, lock_thread
@@ -59,7 +59,7 @@ def _open_calls(connection: Connection, runs: Sequence[str]) -> Sequence[Row[*tu
 
 
 def _taken(call: Row[*tuple[object, ...]]) -> CallEnded:
-    """A call whose end nobody will tell us: as if it took what we counted of its page, on the day it began."""
+    """A call whose end we will not hear of: as if it took what we counted of its page, on the day it began."""
     try:
         manifest = load_object(zlib.decompress(call.manifest)) or {}
     except (zlib.error, ValueError):
@@ -70,7 +70,8 @@ def _taken(call: Row[*tuple[object, ...]]) -> CallEnded:
 
 async def delete_rest(database: Database, thread: str) -> None:
     """Delete what is nobody's, in pieces; the thread itself last."""
-    for piece in (_delete_runs, _delete_log, _delete_segments, _delete_file_refs):
+    rows = [partial(_delete_rows, key=key) for key in (LOG.c.seq, SEGMENTS.c.hash, FILE_REFS.c.id)]
+    for piece in (_delete_runs, *rows):
         while await database.write(partial(piece, thread=thread)):
             pass
     await database.write(partial(_delete_thread, thread=thread))
@@ -98,27 +99,13 @@ def delete_events_of(connection: Connection, run: str) -> int:
     return connection.execute(delete(EVENTS).where(EVENTS.c.run == run, EVENTS.c.number < first + ROWS)).rowcount
 
 
-def _delete_log(connection: Connection, thread: str) -> bool:
-    of = (LOG.c.thread == thread, _is_nobodys(thread))
-    last = connection.execute(select(LOG.c.seq).where(*of).order_by(LOG.c.seq).limit(ROWS)).scalars().all()
+def _delete_rows(connection: Connection, thread: str, key: Column[str]) -> bool:
+    """Rows of a table by its key, as many as go in one write. Returns whether more may be left."""
+    of = key.table.c.thread
+    query = select(key).where(of == thread, _is_nobodys(thread)).order_by(key).limit(ROWS)
+    last = connection.execute(query).scalars().all()
     if last:
-        connection.execute(delete(LOG).where(LOG.c.thread == thread, LOG.c.seq <= last[-1]))
-    return len(last) == ROWS
-
-
-def _delete_segments(connection: Connection, thread: str) -> bool:
-    of = (SEGMENTS.c.thread == thread, _is_nobodys(thread))
-    last = connection.execute(select(SEGMENTS.c.hash).where(*of).order_by(SEGMENTS.c.hash).limit(ROWS)).scalars().all()
-    if last:
-        connection.execute(delete(SEGMENTS).where(SEGMENTS.c.thread == thread, SEGMENTS.c.hash <= last[-1]))
-    return len(last) == ROWS
-
-
-def _delete_file_refs(connection: Connection, thread: str) -> bool:
-    of = (FILE_REFS.c.thread == thread, _is_nobodys(thread))
-    last = connection.execute(select(FILE_REFS.c.id).where(*of).order_by(FILE_REFS.c.id).limit(ROWS)).scalars().all()
-    if last:
-        connection.execute(delete(FILE_REFS).where(FILE_REFS.c.thread == thread, FILE_REFS.c.id <= last[-1]))
+        connection.execute(delete(key.table).where(of == thread, key <= last[-1]))
     return len(last) == ROWS
 
 

@@ -29,21 +29,21 @@ class ForkOptions:
     title: str | None = None
 
 
-def fork(connection: Connection, owner: str, wish: ForkOptions) -> StoredThread:
+def fork(connection: Connection, owner: str, options: ForkOptions) -> StoredThread:
     """Copy rows, numbered anew. Runs, their events and their calls stay where they are."""
     # Else its files might be found unused, and deleted, before the fork refers to them.
-    lock_thread(connection, wish.thread)
-    source = get_thread(connection, owner, wish.thread)
-    seen = seen_in(connection, wish.thread)
-    if wish.before is not None:
-        seen = seen.before(_place_of(connection, wish.thread, seen, wish.before))
-    _make(connection, owner, source, wish)
-    last = _copy_log(connection, seen, wish)
-    _copy_files(connection, wish)
-    skill = skill_in(connection, wish.id)
+    lock_thread(connection, options.thread)
+    source = get_thread(connection, owner, options.thread)
+    seen = seen_in(connection, options.thread)
+    if options.before is not None:
+        seen = seen.before(_place_of(connection, options.thread, seen, options.before))
+    _make(connection, owner, source, options)
+    last = _copy_log(connection, seen, options)
+    _copy_files(connection, options)
+    skill = skill_in(connection, options.id)
     values = {"last_seq": last, "skill": skill.skill, "scenario": skill.scenario} if skill else {"last_seq": last}
-    connection.execute(update(THREADS).where(THREADS.c.id == wish.id).values(values))
-    return get_thread(connection, owner, wish.id)
+    connection.execute(update(THREADS).where(THREADS.c.id == options.id).values(values))
+    return get_thread(connection, owner, options.id)
 
 
 def _place_of(connection: Connection, thread: str, seen: Seen, message: str) -> int:
@@ -54,22 +54,29 @@ def _place_of(connection: Connection, thread: str, seen: Seen, message: str) -> 
     return found
 
 
-def _make(connection: Connection, owner: str, source: StoredThread, wish: ForkOptions) -> None:
+def _make(connection: Connection, owner: str, source: StoredThread, options: ForkOptions) -> None:
     by = connection.execute(select(THREADS.c.title_by).where(THREADS.c.id == source.id)).scalar_one()
-    title, title_by = (wish.title, BY_USER) if wish.title else (source.title, by)
-    made = {"id": wish.id, "owner": owner, "agent": source.agent, "title": title, "title_by": title_by, "last_seq": 0}
-    now = micros(wish.now)
+    title, title_by = (options.title, BY_USER) if options.title else (source.title, by)
+    made = {
+        "id": options.id,
+        "owner": owner,
+        "agent": source.agent,
+        "title": title,
+        "title_by": title_by,
+        "last_seq": 0,
+    }
+    now = micros(options.now)
     if not MAKE_THREAD.count(connection, {**made, "created": now, "updated": now}):
-        raise Conflict(f"Thread {wish.id!r} is there already. Fork under a new id.")
+        raise Conflict(f"Thread {options.id!r} is there already. Fork under a new id.")
 
 
-def _copy_log(connection: Connection, seen: Seen, wish: ForkOptions) -> int:
+def _copy_log(connection: Connection, seen: Seen, options: ForkOptions) -> int:
     """Stretch by stretch: numbers in one follow each other. Returns the number of the last."""
     copied = 0
     for stretch in seen.stretches:
         number = (LOG.c.seq + (copied + 1 - stretch.first)).label("number")
-        rows = select(literal(wish.id), number, LOG.c.id, LOG.c.kind, null(), LOG.c.time, LOG.c.body).where(
-            LOG.c.thread == wish.thread, LOG.c.seq >= stretch.first
+        rows = select(literal(options.id), number, LOG.c.id, LOG.c.kind, null(), LOG.c.time, LOG.c.body).where(
+            LOG.c.thread == options.thread, LOG.c.seq >= stretch.first
         )
         rows = rows.where(LOG.c.seq <= stretch.last) if stretch.last is not None else rows
         names = ["thread", "seq", "id", "kind", "run", "time", "body"]
@@ -77,8 +84,10 @@ def _copy_log(connection: Connection, seen: Seen, wish: ForkOptions) -> int:
     return copied
 
 
-def _copy_files(connection: Connection, wish: ForkOptions) -> None:
+def _copy_files(connection: Connection, options: ForkOptions) -> None:
     """All of them: an id that was ever shown resolves in the fork too (F4)."""
     names = ["id", "body", "created", "attachment"]
-    files = select(literal(wish.id), *[FILE_REFS.c[name] for name in names]).where(FILE_REFS.c.thread == wish.thread)
+    files = select(literal(options.id), *[FILE_REFS.c[name] for name in names]).where(
+        FILE_REFS.c.thread == options.thread
+    )
     connection.execute(FILE_REFS.insert().from_select(["thread", *names], files))

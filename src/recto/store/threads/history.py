@@ -11,7 +11,8 @@ from sqlalchemy import Connection, bindparam, select, tuple_
 
 from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
 from recto.conversation.log import Entry, Seen
-from recto.store.log.visible import ENTRY_COLUMNS, entry_of, seen_in
+from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
+from recto.store.log.visible import seen_in
 from recto.store.ports import StoredRun
 from recto.store.runs.queued import QUEUED_BYTES, Queued, QueuedRun, queued_in, waiting_in
 from recto.store.schema import LOG, THREADS, micros
@@ -68,25 +69,25 @@ class HistoryDay:
     statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def waiting_for(connection: Connection, owner: str, wish: HistoryQuery) -> tuple[str | None, tuple[StoredRun, ...]]:
+def waiting_for(connection: Connection, owner: str, query: HistoryQuery) -> tuple[str | None, tuple[StoredRun, ...]]:
     """The thread that is wanted, and what waits in it. One of somebody else: NotFound."""
-    if wish.thread is not None:
-        check_owner(connection, owner, wish.thread)
-    thread = wish.thread or _latest(connection, owner)
-    return thread, waiting_in(connection, thread, wish.queued_bytes) if thread else ()
+    if query.thread is not None:
+        check_owner(connection, owner, query.thread)
+    thread = query.thread or _latest(connection, owner)
+    return thread, waiting_in(connection, thread, query.queued_bytes) if thread else ()
 
 
-def history_day(connection: Connection, thread: str, wish: HistoryQuery, sent: Sequence[QueuedRun]) -> HistoryDay:
+def history_day(connection: Connection, thread: str, query: HistoryQuery, sent: Sequence[QueuedRun]) -> HistoryDay:
     """The newest day of a thread that has something to show, with what was `sent` and waits."""
     seen = seen_in(connection, thread)
-    until = midnight(wish.before, wish.zone) if wish.before else LATEST
+    until = midnight(query.before, query.zone) if query.before else LATEST
     waiting = [(one.message.time, one) for one in queued_in(connection, thread, sent) if one.message.time]
     newest = next(_shown_before(connection, thread, seen, until), None)
     times = [*(time for time, _ in waiting if time < until), *([newest.time] if newest and newest.time else [])]
     if not times:
         return HistoryDay(thread=thread)
-    day = day_of(max(times), wish.zone)
-    first, end = midnight(day, wish.zone), midnight(day + DAY, wish.zone)
+    day = day_of(max(times), query.zone)
+    first, end = midnight(day, query.zone), midnight(day + DAY, query.zone)
     rows = BETWEEN.rows(connection, {"this": thread, "first": micros(first), "end": micros(end)})
     entries = [entry for entry in map(entry_of, rows) if (entry.seq or 0) in seen]
     is_older = any(time < first for time in times) or next(_shown_before(connection, thread, seen, first), None)

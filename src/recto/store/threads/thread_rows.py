@@ -130,20 +130,20 @@ def get_thread(connection: Connection, owner: str, id: str) -> StoredThread:
     return _thread(rows[0])
 
 
-def list_threads(connection: Connection, owner: str, wish: ThreadsQuery) -> ThreadList:
+def list_threads(connection: Connection, owner: str, query: ThreadsQuery) -> ThreadList:
     """Threads of this owner, newest activity first."""
-    query = select(*COLUMNS).where(THREADS.c.owner == owner)
-    if wish.search:
-        query = query.where(_has_title(connection, wish.search))
-    if wish.cursor is not None:
-        updated, id = read_cursor(wish.cursor)
+    found = select(*COLUMNS).where(THREADS.c.owner == owner)
+    if query.search:
+        found = found.where(_has_title(connection, query.search))
+    if query.cursor is not None:
+        updated, id = read_cursor(query.cursor)
         same = and_(THREADS.c.updated == updated, THREADS.c.id < id)
-        query = query.where(THREADS.c.updated <= updated, or_(THREADS.c.updated < updated, same))
+        found = found.where(THREADS.c.updated <= updated, or_(THREADS.c.updated < updated, same))
     # One more than wanted tells whether more follow.
-    ordered = query.order_by(THREADS.c.updated.desc(), THREADS.c.id.desc()).limit(wish.limit + 1)
+    ordered = found.order_by(THREADS.c.updated.desc(), THREADS.c.id.desc()).limit(query.limit + 1)
     rows = connection.execute(ordered).all()
-    kept = rows[: wish.limit]
-    more = write_cursor(kept[-1].updated, kept[-1].id) if len(rows) > wish.limit else None
+    kept = rows[: query.limit]
+    more = write_cursor(kept[-1].updated, kept[-1].id) if len(rows) > query.limit else None
     return ThreadList(threads=tuple([_thread(row) for row in kept]), next=more)
 
 

@@ -1,5 +1,5 @@
-"""The users of store.
+"""Users in the database.
 
-- `export`: SQL of a user's data
-- `profiles`: SQL of profiles
+- `profiles`: what is kept of a user, and their tier
+- `export`: all a user has as JSON lines, and its deletion
 """

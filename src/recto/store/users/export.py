@@ -161,8 +161,8 @@ async def _calls(database: Database, run: str) -> AsyncGenerator[bytes]:
         except NotFound:
             # Deleted while it was read.
             return
-        told = {name: _told(name, getattr(summary, name)) for name in CALL}
-        yield dump({"type": "call", "run": run, **told, "page": _json(seen.body) if seen.body else None}) + b"\n"
+        row = {name: _exported(name, getattr(summary, name)) for name in CALL}
+        yield dump({"type": "call", "run": run, **row, "page": _json(seen.body) if seen.body else None}) + b"\n"
 
 
 async def _rows(database: Database, lines: ExportedLines, of: str) -> AsyncGenerator[Mapping[str, object]]:
@@ -180,10 +180,10 @@ def _page(connection: Connection, lines: ExportedLines, of: str, after: object) 
 
 
 def _line(lines: ExportedLines, row: Mapping[str, object]) -> bytes:
-    return dump({"type": lines.kind, **{name: _told(name, value) for name, value in row.items()}}) + b"\n"
+    return dump({"type": lines.kind, **{name: _exported(name, value) for name, value in row.items()}}) + b"\n"
 
 
-def _told(name: str, value: object) -> object:
+def _exported(name: str, value: object) -> object:
     if isinstance(value, datetime):
         return time_text(value)
     if name in TIMES and isinstance(value, int):
@@ -195,7 +195,7 @@ def _json(body: bytes) -> Json:
     try:
         return load(body)
     except ValueError:
-        # Not written by us: told as it is, as far as it is text.
+        # Not written by us: shown as it is, as far as it is text.
         return body.decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""SQL of profiles: what is kept of a user, field by field and skill by skill, and their tier. Refuses to read more.
+"""SQL of profiles: what is kept of a user, field by field and skill by skill, and their tier.
 
 A change is merged as RFC 7396 says: null forgets, objects are merged name by name, all else is replaced.
 """
@@ -12,15 +12,14 @@ from datetime import datetime
 from typing import cast
 
 from sqlalchemy import Connection, Table, and_, bindparam, delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from recto.conversation.json import Json, dump, load, scrub
 from recto.errors import LeaseLost, Refused, WireError
 from recto.skills.known import FREE_TIER
 from recto.store.ports import Lease
-from recto.store.runs.run_queue import mine
+from recto.store.runs.run_queue import IS_HELD, mine
 from recto.store.schema import PROFILE_FIELDS, PROFILES, RUNS, SKILL_DATA, micros, moment
-from recto.store.statement import Statement
+from recto.store.statement import Statement, upsert
 
 MOST_FIELDS, NAME_CHARACTERS, TIER_CHARACTERS, USER_CHARACTERS = 64, 64, 32, 256
 NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{NAME_CHARACTERS}}}")
@@ -78,18 +77,9 @@ SKILLS = _Kept(table=SKILL_DATA, name="skill", what="skills with data")
 KEPT = (FIELDS, SKILLS)
 
 
-def _put(table: Table, key: Sequence[str], changed: Sequence[str], columns: Sequence[str]) -> Statement:
-    """Write a row, or over these columns of the one that is there."""
-    on_postgres, on_sqlite = (
-        clause.on_conflict_do_update(index_elements=key, set_={name: clause.excluded[name] for name in changed})
-        for clause in (postgresql.insert(table), sqlite.insert(table))
-    )
-    return Statement(on_postgres, columns=columns, on_sqlite=on_sqlite)
-
-
 def _put_json(kept: _Kept) -> Statement:
     written = ("body", "updated")
-    return _put(kept.table, ("owner", kept.name), written, ("owner", kept.name, *written))
+    return upsert(kept.table, ("owner", kept.name), written, ("owner", kept.name, *written))
 
 
 def _forget(kept: _Kept) -> Statement:
@@ -102,18 +92,12 @@ PUT = {kept.name: _put_json(kept) for kept in KEPT}
 FORGET = {kept.name: _forget(kept) for kept in KEPT}
 # Who writes this row has the profile to themselves until the end of the transaction.
 ROW = ("owner", "tier", "updated")
-TOUCH = _put(PROFILES, ("owner",), ("updated",), ROW)
-SET_TIER = _put(PROFILES, ("owner",), ("tier", "updated"), ROW)
+TOUCH = upsert(PROFILES, ("owner",), ("updated",), ROW)
+SET_TIER = upsert(PROFILES, ("owner",), ("tier", "updated"), ROW)
 FIND = Statement(select(PROFILES.c.tier, PROFILES.c.updated).where(PROFILES.c.owner == bindparam("owner_is")))
 _mine = and_(SKILL_DATA.c.owner == bindparam("owner_is"), SKILL_DATA.c.skill == bindparam("skill_is"))
 FIND_DATA = Statement(select(SKILL_DATA.c.body).where(_mine))
-
-
-FIND_HELD = Statement(
-    select(RUNS.c.id).where(
-        RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running"
-    )
-)
+FIND_HELD = Statement(select(RUNS.c.id).where(IS_HELD))
 
 
 def fields_of(connection: Connection, owner: str, names: Sequence[str]) -> dict[str, Json]:
@@ -139,23 +123,23 @@ def whole(connection: Connection, owner: str) -> StoredProfile:
     return StoredProfile(tier=tier, fields=fields, skill_data=skills, updated=moment(updated))
 
 
-def change(connection: Connection, owner: str, wish: ProfileChange, now: datetime, most: int) -> StoredProfile:
+def change(connection: Connection, owner: str, change: ProfileChange, now: datetime, most: int) -> StoredProfile:
     """Merge a change into a profile, which may have so many bytes; more, and more than its fields: Refused."""
-    for name in (*wish.fields, *wish.skill_data):
+    for name in (*change.fields, *change.skill_data):
         check_name(name)
-    for name in RESERVED & wish.fields.keys():
+    for name in RESERVED & change.fields.keys():
         raise WireError(where=name, problem=TAKEN)
-    if not wish.fields and not wish.skill_data:
+    if not change.fields and not change.skill_data:
         return whole(connection, owner)
     TOUCH.count(connection, {"owner": owner, "tier": FREE_TIER, "updated": micros(now)})
-    if wish.lease and not FIND_HELD.rows(connection, mine(wish.lease)):
-        raise LeaseLost(run=wish.lease.run, fence=wish.lease.fence)
+    if change.lease and not FIND_HELD.rows(connection, mine(change.lease)):
+        raise LeaseLost(run=change.lease.run, fence=change.lease.fence)
     before, old = _size(connection, owner), whole(connection, owner)
-    combine = _replace if wish.replaces else merge
-    fields, skills = combine(old.fields, wish.fields), combine(old.skill_data, wish.skill_data)
-    if wish.check:
-        wish.check({name: fields[name] for name in wish.fields if name in fields})
-    for kept, values, names in ((FIELDS, fields, wish.fields), (SKILLS, skills, wish.skill_data)):
+    combine = _replace if change.replaces else merge
+    fields, skills = combine(old.fields, change.fields), combine(old.skill_data, change.skill_data)
+    if change.check:
+        change.check({name: fields[name] for name in change.fields if name in fields})
+    for kept, values, names in ((FIELDS, fields, change.fields), (SKILLS, skills, change.skill_data)):
         _write(connection, owner, kept, {name: values.get(name) for name in names}, now)
     _check_size(_size(connection, owner), before, most)
     return whole(connection, owner)

@@ -1,7 +1,7 @@
-"""The builtin of tools.
+"""Tools without files: time, arithmetic, skills.
 
-- `calculator`: the tool that calculates
 - `current_time`: the tool that knows what time it is
-- `read_skill_file`: the tool that reads what a skill brings along (S5)
-- `use_skill`: the tool that chooses a skill (S3)
+- `calculator`: the tool that calculates
+- `use_skill`: the tool that takes up a skill
+- `read_skill_file`: the tool that reads what a skill brings along
 """

@@ -1,6 +1,6 @@
-"""The workspace of tools.
+"""Workspaces: a folder for each thread.
 
-- `sandbox_fetch_user_file`: the tool that puts an upload of any kind into the thread's workspace (F9)
-- `workspace_files`: files in a workspace, a thread's own folder
-- `workspaces`: the folders threads work in
+- `workspaces`: which folder is whose, who may add to it now, and its end
+- `workspace_files`: files written inside a workspace, and never outside
+- `sandbox_fetch_user_file`: the tool that puts an upload into the workspace
 """

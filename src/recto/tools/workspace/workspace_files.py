@@ -47,25 +47,25 @@ class WrittenFile:
 
 def path_parts(path: str) -> tuple[str, ...]:
     """The names a path in a workspace consists of, the file's last. Raises ToolError for one that is none."""
-    told = f"The path {path[:SHOWN]!r}"
+    shown = f"The path {path[:SHOWN]!r}"
     if CONTROLS.search(path):
-        raise ToolError(f"{told} has control characters. Leave them out.")
+        raise ToolError(f"{shown} has control characters. Leave them out.")
     if _bytes_in(path) > LONGEST_PATH:
-        raise ToolError(f"{told} ... is too long: {LONGEST_PATH} bytes are allowed.")
+        raise ToolError(f"{shown} ... is too long: {LONGEST_PATH} bytes are allowed.")
     if path.startswith("/"):
-        raise ToolError(f"{told} begins with /. Paths are relative to the workspace, such as data/table.csv.")
+        raise ToolError(f"{shown} begins with /. Paths are relative to the workspace, such as data/table.csv.")
     if "\\" in path:
-        raise ToolError(f"{told} has a backslash. Put / between folders.")
+        raise ToolError(f"{shown} has a backslash. Put / between folders.")
     names = path.split("/")
     if ".." in names:
-        raise ToolError(f"{told} has `..` in it. Name a place inside the workspace.")
+        raise ToolError(f"{shown} has `..` in it. Name a place inside the workspace.")
     if names[-1] in ("", "."):
-        raise ToolError(f"{told} names no file. Say what the file is to be called, such as data/table.csv.")
+        raise ToolError(f"{shown} names no file. Say what the file is to be called, such as data/table.csv.")
     parts = tuple(name for name in names if name not in ("", "."))
     if any(_bytes_in(name) > LONGEST_NAME for name in parts):
-        raise ToolError(f"{told} ... has a name that is too long: {LONGEST_NAME} bytes are allowed.")
+        raise ToolError(f"{shown} ... has a name that is too long: {LONGEST_NAME} bytes are allowed.")
     if len(parts) > MOST_FOLDERS + 1:
-        raise ToolError(f"{told} ... is {len(parts) - 1} folders deep, {MOST_FOLDERS} are allowed.")
+        raise ToolError(f"{shown} ... is {len(parts) - 1} folders deep, {MOST_FOLDERS} are allowed.")
     return parts
 
 
@@ -99,7 +99,7 @@ class NewFile:
 
     def begin(self) -> None:
         """Make the workspace where it is missing. A place where no file can be is refused before any is written."""
-        with self._lock, self._told():
+        with self._lock, self._as_tool_errors():
             if self._is_over:
                 return
             self._top = _open_root(self._root)
@@ -111,14 +111,14 @@ class NewFile:
 
     def write(self, piece: bytes) -> None:
         """Add to the file. More than the workspace may hold is not written."""
-        with self._lock, self._told():
+        with self._lock, self._as_tool_errors():
             if self._file is not None:
                 self._refuse_too_much(self._file.tell() + len(piece))
                 self._file.write(piece)
 
     def finish(self) -> WrittenFile:
         """Put the file in its place, in folders made where they are missing."""
-        with self._lock, self._told():
+        with self._lock, self._as_tool_errors():
             if self._file is None or self._top is None:
                 raise ToolError(f"{'/'.join(self._parts)} was not written: that was broken off.")
             size = self._file.tell()
@@ -150,7 +150,7 @@ class NewFile:
             raise ToolError(FULL.format(path=path, held=self._held, most=self._most, room=room))
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _as_tool_errors(self) -> Generator[None]:
         """What the system says against it, without the paths of this machine."""
         try:
             yield
