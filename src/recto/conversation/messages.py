@@ -6,16 +6,13 @@ knowledge of a message; no provider is ever sent them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, TypeAlias, TypeVar, TypeVarTuple, cast
+from typing import Literal, TypeAlias
 
-Args = TypeVarTuple("Args")
-Known = TypeVar("Known")
-Memo: TypeAlias = dict[Hashable, object]
-UNKNOWN = object()
+from recto.conversation.memo import Remembering
+
 # What providers call the blocks and fields that hold a model's thinking.
 THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details"})
 # What a failure is called where the words of its result are our own; what others call it is never one of these.
@@ -28,34 +25,6 @@ STATUSES = frozenset(
 FileKind: TypeAlias = Literal["document", "image", "audio", "video"]
 # The server runs its agents' tools and the client its own; a form is the client's answer to a tool of the agent's.
 Runner: TypeAlias = Literal["server", "client", "form"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remembering:
-    """A value that remembers what pure functions said of it, so that nothing is counted or parsed twice."""
-
-    memo: Memo = field(default_factory=dict[Hashable, object], init=False, repr=False, compare=False)
-
-
-Value = TypeVar("Value", bound=Remembering)
-
-
-def remember(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
-    """What `function(value, ...)` returns, worked out once in the life of the value. Arguments must be hashable."""
-    key = (function, *args)
-    known = value.memo.get(key, UNKNOWN)
-    if known is UNKNOWN:
-        known = value.memo[key] = function(value, *args)
-    return known  # pyright: ignore[reportReturnType] - the key holds the function, so this is what it returned
-
-
-def remember_last(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
-    """As `remember`, for arguments that change as a conversation grows: only the newest answer is kept."""
-    known = value.memo.get(function)
-    last = cast("tuple[tuple[*Args], Known]", known) if known else None
-    if last is None or last[0] != args:
-        last = value.memo[function] = (args, function(value, *args))
-    return last[1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from recto.conversation.log import View
-from recto.conversation.messages import Message, SystemMessage, language, remember
+from recto.conversation.memo import remember
+from recto.conversation.messages import Message, SystemMessage, language
 from recto.page.body import encode_tool
 from recto.page.facts import Facts
 from recto.page.manifest import Part, PartKind

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recto.conversation.log import Compacted, View
-from recto.conversation.messages import Message, Text, UserMessage, language, remember
+from recto.conversation.memo import remember
+from recto.conversation.messages import Message, Text, UserMessage, language
 from recto.errors import SettingsError
 from recto.page.draft import Draft, unchanged
 from recto.page.manifest import Note
