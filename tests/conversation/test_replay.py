@@ -23,7 +23,7 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
+from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
 from recto.conversation.ui.compile_ui import compile_ui
 from tests.page.log_strategies import logs
 
@@ -43,7 +43,7 @@ def parsed(bodies: tuple[bytes, ...]) -> list[Mapping[str, Json]]:
 
 
 def told(run: EndedRun, *log: Entry) -> list[Mapping[str, Json]]:
-    return parsed(snapshot_events(run, log, ReplayedEvents(url_of=no_url)))
+    return parsed(snapshot_events(run, log, RenderContext(url_of=no_url)))
 
 
 def test_P7_a_run_is_told_as_its_start_the_conversation_and_its_end():
@@ -74,7 +74,7 @@ def test_P7_a_run_is_told_as_its_start_the_conversation_and_its_end():
 def test_P10_files_that_can_be_signed_are_in_it():
     user = UserMessage(id="u", parts=(PICTURE,))
     _, snapshot, _ = parsed(
-        snapshot_events(RUN, (user,), ReplayedEvents(url_of=lambda file: f"https://signed.test/{file.name}"))
+        snapshot_events(RUN, (user,), RenderContext(url_of=lambda file: f"https://signed.test/{file.name}"))
     )
     source = {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}
     part = {"type": "image", "source": source, "metadata": {"filename": "a.png"}}
@@ -93,7 +93,7 @@ def test_P14_messages_with_hints_are_told_as_they_are_shown_behind_the_snapshot(
         AssistantMessage(id="b", parts=(CARD,)),
     )
     run = EndedRun(thread="t", run="r", outcome="done", events=9)
-    bodies = snapshot_events(run, log, ReplayedEvents(url_of=no_url, locale="en"))
+    bodies = snapshot_events(run, log, RenderContext(url_of=no_url, locale="en"))
     _, snapshot, *cards, _ = parsed(bodies)
     assert snapshot["type"] == "MESSAGES_SNAPSHOT"
     schema = compile_ui(HINTS, locale="en-US")
@@ -136,7 +136,7 @@ def test_P8_a_run_that_failed_ends_with_its_error(outcome: str):
 
 @given(logs())
 def test_P7_whatever_the_log_holds_the_official_client_takes_the_events(log: tuple[Entry, ...]):
-    bodies = snapshot_events(RUN, log, ReplayedEvents(url_of=no_url))
+    bodies = snapshot_events(RUN, log, RenderContext(url_of=no_url))
     kinds = [PARSER.validate_json(body).type.value for body in bodies]
     assert kinds == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
     assert [ends_run(body) for body in bodies] == [False, False, True]
@@ -156,7 +156,7 @@ def test_F8_a_call_of_the_client_s_tool_is_told_with_urls_and_one_of_ours_with_i
     )
     calls = [ToolCall(id=name, name=name, arguments=arguments) for name in ("send", "read_files", "ours")]
     log = (UserMessage(id="u", parts=(PICTURE,)), AssistantMessage(id="a", parts=tuple(calls)))
-    how = ReplayedEvents(
+    how = RenderContext(
         url_of=lambda file: f"https://signed.test/{file.name}", refs=refs, own_tools=frozenset({"ours"})
     )
     _, snapshot, _ = parsed(snapshot_events(RUN, log, how))

@@ -87,5 +87,5 @@ def _id_of(file: File) -> str | None:
 
 
 def time_text(moment: datetime) -> str:
-    """A time as clients are told it: ISO-8601, in UTC."""
+    """A time as clients get it: ISO-8601, in UTC."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
