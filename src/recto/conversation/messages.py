@@ -140,7 +140,7 @@ class ToolCall(Remembering):
 class ToolOffer(Remembering):
     """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
 
-    `note` tells people what its description leaves out; `tokens_before` is what it would have cost with that.
+    `note` says to people what its description leaves out; `tokens_before` is what it would have cost with that.
     """
 
     name: str

@@ -24,7 +24,7 @@ FINISHED = {"done": None, "success": None, "length": "length", "refused": "refus
 
 @dataclass(frozen=True, kw_only=True)
 class EndedRun:
-    """A run as its row tells of it. `run` is the client's name for it, `events` how many it had."""
+    """A run as its row has it. `run` is the client's name for it, `events` how many it had."""
 
     thread: str
     run: str
