@@ -14,7 +14,17 @@ from recto.conversation.input_files import arguments_for
 from recto.conversation.json import Json, load
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import Entry, View, view
-from recto.conversation.messages import AssistantMessage, File, Message, Text, ToolCall, ToolMessage, Url, UserMessage
+from recto.conversation.messages import (
+    AssistantMessage,
+    File,
+    Message,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+    words_of,
+)
 from recto.conversation.ui.compile_ui import hinted, ui_events
 
 # Its start, the snapshot, and its end.
@@ -73,9 +83,7 @@ def _shown_by_hints(seen: View, events: int, locale: str) -> tuple[Event, ...]:
 
 
 def _spoken(message: Message) -> str:
-    if not isinstance(message, (AssistantMessage, ToolMessage)):
-        return ""
-    return "".join([part.text for part in message.parts if isinstance(part, Text)])
+    return words_of(message) if isinstance(message, (AssistantMessage, ToolMessage)) else ""
 
 
 def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:
@@ -102,7 +110,7 @@ def _rows(message: Message, context: RenderContext) -> Sequence[Json]:
             parts = tuple(part for part in shown if part is not None)
             return (load(agui.encode(replace(message, parts=parts, encrypted_value=None))),)
         case AssistantMessage():
-            words = "".join([part.text for part in message.parts if isinstance(part, Text)])
+            words = words_of(message)
             calls = [
                 replace(call, state=None, encrypted_value=None, arguments=context.arguments_of(call))
                 for call in message.tool_calls

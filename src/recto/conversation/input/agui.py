@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import get_args
 
 from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import (
@@ -34,7 +35,7 @@ from recto.conversation.messages import (
 from recto.errors import CannotCarry, WireError
 
 WIRE = "ag-ui"
-KINDS: tuple[FileKind, ...] = ("document", "image", "audio", "video")
+KINDS: tuple[FileKind, ...] = get_args(FileKind)
 
 
 def decode(messages: Json) -> tuple[Message, ...]:
