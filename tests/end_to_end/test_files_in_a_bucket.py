@@ -10,7 +10,7 @@ from recto.conversation.json import dump
 from recto.testing.model_server import Answer, Call
 from recto.testing.s3 import S3Server, s3_server
 from tests.api.forms import file
-from tests.flow.files import FileWorld, Talk, part, words
+from tests.end_to_end.files import FileWorld, Talk, part, words
 
 pytestmark = pytest.mark.full
 

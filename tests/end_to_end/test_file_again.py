@@ -10,8 +10,8 @@ from recto.conversation.json import Json, dump
 from recto.conversation.log import RolledBack
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Call
-from tests.flow.files import FileWorld, Talk, Turn, a_run, inline, part, words
-from tests.flow.test_file_turns import ASK_ME, NOTES, THREADS, attach, contents, reading
+from tests.end_to_end.files import FileWorld, Talk, Turn, a_run, inline, part, words
+from tests.end_to_end.test_file_turns import ASK_ME, NOTES, THREADS, attach, contents, reading
 
 pytestmark = pytest.mark.full
 

@@ -14,9 +14,9 @@ from recto.testing.client import RUNS, TOKEN, HttpReply, ask, parse_events, requ
 from recto.testing.model_server import Answer, ModelServer
 from tests.api.forms import FORM, file, form_of
 from tests.api.protocol_examples import PICTURE
+from tests.end_to_end.files import ATTACHMENTS, rows
+from tests.end_to_end.world import ServerHere
 from tests.files.heads import PNG
-from tests.flow.files import ATTACHMENTS, rows
-from tests.flow.world import ServerHere
 
 pytestmark = pytest.mark.full
 

@@ -9,7 +9,7 @@ import pytest
 from recto.conversation.json import Json
 from recto.testing.client import ask, request, run
 from recto.testing.model_server import Answer
-from tests.flow.stage import Stage, a_note_then_an_answer
+from tests.end_to_end.stage import Stage, a_note_then_an_answer
 
 pytestmark = pytest.mark.full
 

@@ -10,7 +10,7 @@ from recto.conversation.json import dump
 from recto.testing.client import ask, run
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import ServerProcess
-from tests.flow.stage import TOOLS, Stage, told, told_by
+from tests.end_to_end.stage import TOOLS, Stage, told, told_by
 
 pytestmark = pytest.mark.full
 

@@ -25,8 +25,8 @@ from recto.testing.answer_bytes import PATHS
 from recto.testing.client import RUNS, HttpReply, SentEvent, parse_events, request
 from recto.testing.model_server import Answer, ModelServer, Request
 from tests.api.forms import FORM, Field, form_of
-from tests.flow.stage import assert_calls_were_stored_as_sent
-from tests.flow.world import ServerHere
+from tests.end_to_end.stage import assert_calls_were_stored_as_sent
+from tests.end_to_end.world import ServerHere
 from tests.page.oracles import breaches
 
 ANN, BOB = "ann-key-of-our-file-tests", "bob-key-of-our-file-tests"

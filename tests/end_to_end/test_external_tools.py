@@ -10,9 +10,9 @@ from recto.conversation.messages import AssistantMessage
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
+from tests.end_to_end.files import FileWorld, Talk, Turn, part, words
+from tests.end_to_end.world import wait_until
 from tests.files.heads import PNG
-from tests.flow.files import FileWorld, Talk, Turn, part, words
-from tests.flow.world import wait_until
 
 ROOM = 1_000
 NOTES = file("notes.txt", b"Buy milk.")

@@ -16,9 +16,9 @@ from recto.page.prompt.quote import READ_DOCUMENTS_DESCRIPTION
 from recto.testing.client import RUNS
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import Field, file
+from tests.end_to_end.files import ATTACHMENTS, BOB, MODELS, FileWorld, Talk, Turn, a_run, part, rows, words
 from tests.files.heads import PNG
 from tests.files.parsing.reading import joined
-from tests.flow.files import ATTACHMENTS, BOB, MODELS, FileWorld, Talk, Turn, a_run, part, rows, words
 from tests.house import ROOT
 
 pytestmark = pytest.mark.full

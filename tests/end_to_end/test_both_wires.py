@@ -15,7 +15,7 @@ from recto.conversation.json import Json
 from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
-from tests.flow.stage import Stage
+from tests.end_to_end.stage import Stage
 
 pytestmark = pytest.mark.full
 

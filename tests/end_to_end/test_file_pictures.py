@@ -11,8 +11,8 @@ from recto.conversation.log import RolledBack
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Call, failure
 from tests.api.forms import file
+from tests.end_to_end.files import WELL, FileWorld, Talk, Turn, a_run, part, rows, words
 from tests.files.heads import PNG, SVG
-from tests.flow.files import WELL, FileWorld, Talk, Turn, a_run, part, rows, words
 
 pytestmark = pytest.mark.full
 

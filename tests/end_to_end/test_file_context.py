@@ -15,8 +15,7 @@ from recto.conversation.messages import AssistantMessage, File, Key
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
-from tests.files.heads import GIF, JPEG, MP3, MP4, PNG, SVG
-from tests.flow.files import (
+from tests.end_to_end.files import (
     BOB,
     DATASETS,
     PERSONA,
@@ -31,6 +30,7 @@ from tests.flow.files import (
     rows,
     words,
 )
+from tests.files.heads import GIF, JPEG, MP3, MP4, PNG, SVG
 
 pytestmark = pytest.mark.full
 

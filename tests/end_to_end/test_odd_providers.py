@@ -10,7 +10,7 @@ import pytest
 from recto.testing.client import ask, run
 from recto.testing.model_server import Answer, Request, failure
 from recto.testing.postgres import postgres_server
-from tests.flow.stage import Stage
+from tests.end_to_end.stage import Stage
 
 pytestmark = pytest.mark.full
 

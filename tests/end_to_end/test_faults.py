@@ -25,7 +25,7 @@ from recto.testing.model_answers import DONE
 from recto.testing.model_server import Answer, Call, Request, render
 from recto.testing.postgres import postgres_server
 from tests.costs import MEBIBYTE, resident
-from tests.flow.stage import Stage, a_note_then_an_answer, story, told, told_by
+from tests.end_to_end.stage import Stage, a_note_then_an_answer, story, told, told_by
 
 READERS = 16
 

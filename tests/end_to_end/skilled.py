@@ -7,7 +7,7 @@ from typing import cast
 from recto.conversation.json import Json, dump, load_object
 from recto.testing.client import SentEvent
 from recto.testing.model_server import Answer, Call
-from tests.flow.files import ANN, FileWorld, Turn
+from tests.end_to_end.files import ANN, FileWorld, Turn
 
 PROFILE = "/api/v1/profile"
 AGENT = """\

@@ -15,7 +15,7 @@ from recto.ids import new_id
 from recto.testing.client import Reader, SentEvent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import NotStarted
-from tests.flow.stage import BETWEEN, Stage, a_note_then_an_answer, story, told, told_by, without_clock
+from tests.end_to_end.stage import BETWEEN, Stage, a_note_then_an_answer, story, told, told_by, without_clock
 
 QUESTION = "Please make a note of the milk."
 KILLED = -9

@@ -26,7 +26,7 @@ from recto.ids import new_id
 from recto.store.store import open_store
 from recto.store.threads.cleaning import Retention
 from recto.testing.client import RUNS, HttpReply, SentEvent, ask, read_events, request
-from tests.flow.world import SECRET, Row, World, wait_until
+from tests.end_to_end.world import SECRET, Row, World, wait_until
 
 pytestmark = pytest.mark.full
 

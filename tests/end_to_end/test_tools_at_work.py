@@ -14,7 +14,7 @@ from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, sta
 from recto.testing.model_server import Answer, Call, Script
 from recto.testing.process import ServerProcess
 from recto.worker.tools.run_tools import INTERRUPTED, STOPPED
-from tests.flow.stage import Stage, story, told, told_by
+from tests.end_to_end.stage import Stage, story, told, told_by
 
 pytestmark = pytest.mark.full
 

@@ -11,8 +11,8 @@ from recto.conversation.json import Json, dump
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.costs import MEBIBYTE, STANDSTILL, Costs, costs_of
+from tests.end_to_end.files import FileWorld, Talk, Turn, part, words
 from tests.files.parsing import hostile
-from tests.flow.files import FileWorld, Talk, Turn, part, words
 
 pytestmark = pytest.mark.full
 

@@ -15,7 +15,7 @@ from recto.models.ports import Usage
 from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.postgres import postgres_server
-from tests.flow.stage import Stage, a_note_then_an_answer, told_by
+from tests.end_to_end.stage import Stage, a_note_then_an_answer, told_by
 
 pytestmark = pytest.mark.full
 

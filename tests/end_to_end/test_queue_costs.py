@@ -13,7 +13,7 @@ from recto.testing.client import RUNS, ask, request, start
 from recto.testing.model_server import Answer
 from recto.testing.postgres import postgres_server
 from tests.costs import MEBIBYTE, STANDSTILL, costs_of
-from tests.flow.stage import Stage
+from tests.end_to_end.stage import Stage
 
 pytestmark = pytest.mark.full
 

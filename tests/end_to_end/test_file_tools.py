@@ -13,9 +13,9 @@ from recto.ids import new_id
 from recto.testing.client import SentEvent, read_events
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
+from tests.end_to_end.files import ANN, FileWorld, Talk, Turn, a_run, base64_of, inline, part, rows, words
+from tests.end_to_end.world import wait_until
 from tests.files.heads import JPEG, MP3, PNG
-from tests.flow.files import ANN, FileWorld, Talk, Turn, a_run, base64_of, inline, part, rows, words
-from tests.flow.world import wait_until
 
 NOTES, PLANS = file("notes.txt", b"Buy milk."), file("plans.md", b"# Plans\nRest.")
 # So that pieces of an answer come one by one.

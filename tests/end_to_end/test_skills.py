@@ -9,8 +9,8 @@ from recto.conversation.json import Json, dump
 from recto.conversation.log import RolledBack, SkillChanged, Undone, view
 from recto.ids import new_id
 from recto.testing.model_server import Answer
-from tests.flow.files import ANN, BOB, FileWorld, Talk, Turn, a_run
-from tests.flow.skilled import PROFILE, calling, keep, result_of, system_of, tools_of, use, write_guide
+from tests.end_to_end.files import ANN, BOB, FileWorld, Talk, Turn, a_run
+from tests.end_to_end.skilled import PROFILE, calling, keep, result_of, system_of, tools_of, use, write_guide
 
 pytestmark = pytest.mark.full
 

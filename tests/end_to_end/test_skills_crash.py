@@ -10,9 +10,9 @@ from recto.conversation.json import Json
 from recto.conversation.log import SkillChanged
 from recto.testing.client import Reader, ask, start
 from recto.testing.model_server import Answer, Request
-from tests.flow.skilled import system_of, use, write_guide
-from tests.flow.stage import Stage
-from tests.flow.test_crash import KILLED, assert_whole, try_to_start
+from tests.end_to_end.skilled import system_of, use, write_guide
+from tests.end_to_end.stage import Stage
+from tests.end_to_end.test_crash import KILLED, assert_whole, try_to_start
 
 pytestmark = pytest.mark.full
 

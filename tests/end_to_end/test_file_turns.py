@@ -20,8 +20,7 @@ from recto.store.threads.cleaning import Retention
 from recto.testing.client import RUNS, Reader, read_events, start
 from recto.testing.model_server import Answer, Call, failure
 from tests.api.forms import file
-from tests.files.heads import PNG
-from tests.flow.files import (
+from tests.end_to_end.files import (
     ANN,
     ATTACHMENTS,
     BOB,
@@ -36,6 +35,7 @@ from tests.flow.files import (
     rows,
     words,
 )
+from tests.files.heads import PNG
 
 pytestmark = pytest.mark.full
 

@@ -12,7 +12,7 @@ from recto.conversation.json import Json
 from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
-from tests.flow.stage import Stage, story, told, told_by
+from tests.end_to_end.stage import Stage, story, told, told_by
 
 # How the request for a summary begins.
 SUMMARY = "You summarise a conversation"
