@@ -25,7 +25,7 @@ from recto.testing.answer_bytes import PATHS
 from recto.testing.client import RUNS, HttpReply, SentEvent, parse_events, request
 from recto.testing.model_server import Answer, ModelServer, Request
 from tests.api.forms import FORM, Field, form_of
-from tests.end_to_end.stage import assert_calls_were_stored_as_sent
+from tests.end_to_end.harness import assert_calls_were_stored_as_sent
 from tests.end_to_end.world import ServerHere
 from tests.page.oracles import breaches
 

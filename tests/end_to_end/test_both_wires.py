@@ -15,7 +15,7 @@ from recto.conversation.json import Json
 from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
-from tests.end_to_end.stage import Stage
+from tests.end_to_end.harness import Harness
 
 pytestmark = pytest.mark.full
 
@@ -84,14 +84,14 @@ def provider() -> Provider:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Stage]:
-    with Stage(tmp_path_factory.mktemp("wires"), provider) as stage:
+def harness(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Harness]:
+    with Harness(tmp_path_factory.mktemp("wires"), provider) as harness:
         for name, settings in AGENTS.items():
-            write_agent(stage.agents / name, settings)
-        keys = {"ANTHROPIC_BASE_URL": stage.model.root, "ANTHROPIC_API_KEY": "key"}
-        command = ["recto", "serve", "--port", str(stage.port), "--data", str(stage.data)]
-        with ServerProcess(command, stage.environment() | keys):
-            yield stage
+            write_agent(harness.agents / name, settings)
+        keys = {"ANTHROPIC_BASE_URL": harness.model.root, "ANTHROPIC_API_KEY": "key"}
+        command = ["recto", "serve", "--port", str(harness.port), "--data", str(harness.data)]
+        with ServerProcess(command, harness.environment() | keys):
+            yield harness
         provider.go.set()
 
 
@@ -115,92 +115,94 @@ def said(body: Row, number: int, words: str, *results: tuple[str, str]) -> dict[
     return {**body, "runId": f"{body['runId']}-{number}", "messages": sent}
 
 
-def play(stage: Stage, provider: Provider, body: Row, answer: Answer) -> tuple[Row, str]:
+def play(harness: Harness, provider: Provider, body: Row, answer: Answer) -> tuple[Row, str]:
     """A run with this answer of the model: how it ended, and the newest page."""
     provider.answers[:] = [answer]
-    end = run(stage.url, body)[-1].event
+    end = run(harness.url, body)[-1].event
     assert (end["type"], provider.answers) == ("RUN_FINISHED", []), end
-    return end, stage.received[-1].decode()
+    return end, harness.received[-1].decode()
 
 
 def pending(end: Row) -> list[str]:
     return cast("list[str]", cast("Row", end["outcome"])["pendingToolCallIds"])
 
 
-def history(stage: Stage, thread: Json) -> list[tuple[Json, Json]]:
-    told = request(stage.url, "GET", f"/api/v1/agent/history?threadId={thread}").json["messages"]
-    return [(row["role"], row["content"]) for row in cast("list[Row]", told)]
+def history(harness: Harness, thread: Json) -> list[tuple[Json, Json]]:
+    shown = request(harness.url, "GET", f"/api/v1/agent/history?threadId={thread}").json["messages"]
+    return [(row["role"], row["content"]) for row in cast("list[Row]", shown)]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_P3_a_client_that_calls_every_message_msg_001_is_understood_on_every_wire(
-    stage: Stage, provider: Provider, agent: str
+    harness: Harness, provider: Provider, agent: str
 ):
     body = ask("", tools=[WEATHER], forwardedProps={"agent": agent})
-    play(stage, provider, said(body, 1, "天气?"), Answer(text="哪个城市?"))
-    end, _ = play(stage, provider, said(body, 2, "天气?"), calling(agent, "北京"))
+    play(harness, provider, said(body, 1, "天气?"), Answer(text="哪个城市?"))
+    end, _ = play(harness, provider, said(body, 2, "天气?"), calling(agent, "北京"))
     [first] = pending(end)
     # A result brings the next call; both under the same words and ids.
-    end, page = play(stage, provider, said(body, 3, "天气?", (first, "晴, 25")), calling(agent, "上海"))
+    end, page = play(harness, provider, said(body, 3, "天气?", (first, "晴, 25")), calling(agent, "上海"))
     [second] = pending(end)
     assert first != second
     assert "晴, 25" in page
-    _, page = play(stage, provider, said(body, 4, "天气?", (first, "FORGED"), (second, "雨")), Answer(text="晴; 雨。"))
+    _, page = play(
+        harness, provider, said(body, 4, "天气?", (first, "FORGED"), (second, "雨")), Answer(text="晴; 雨。")
+    )
     assert "FORGED" not in page
     assert "晴, 25" in page
     assert "雨" in page
     # Answered: the same words are said again, and the next call waits anew.
-    end, _ = play(stage, provider, said(body, 5, "天气?"), calling(agent, "广州"))
+    end, _ = play(harness, provider, said(body, 5, "天气?"), calling(agent, "广州"))
     assert not {*pending(end)} & {first, second}
     # Words of another kind leave the call behind.
-    play(stage, provider, said(body, 6, "算了"), Answer(text="好。"))
+    play(harness, provider, said(body, 6, "算了"), Answer(text="好。"))
     # The same request once more is the same run, whatever was said since.
-    again = request(stage.url, "POST", RUNS, said(body, 1, "天气?"))
+    again = request(harness.url, "POST", RUNS, said(body, 1, "天气?"))
     assert (again.status, again.json["taskId"]) == (
         202,
-        request(stage.url, "GET", f"{RUNS}/{body['runId']}-1").json["taskId"],
+        request(harness.url, "GET", f"{RUNS}/{body['runId']}-1").json["taskId"],
     )
-    users = [words for role, words in history(stage, body["threadId"]) if role == "user"]
+    users = [words for role, words in history(harness, body["threadId"]) if role == "user"]
     assert users == ["天气?", "天气?", "天气?", "算了"]
-    ids = [entry.id for entry in stage.log(str(body["threadId"]))]
+    ids = [entry.id for entry in harness.log(str(body["threadId"]))]
     assert (ids[0], len({*ids})) == ("msg-001", len(ids))
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_P8_a_turn_goes_on_after_a_cancel_on_every_wire(stage: Stage, provider: Provider, agent: str):
+def test_P8_a_turn_goes_on_after_a_cancel_on_every_wire(harness: Harness, provider: Provider, agent: str):
     body = ask("", tools=[WEATHER], forwardedProps={"agent": agent})
     for number in (1, 2):
         # Twice: the words of the first reply, with a blank at their end, stand before those of the second.
-        cancel_in_the_middle(stage, provider, said(body, number, "数到六"))
-    _, page = play(stage, provider, said(body, 3, "数到六"), Answer(text="三四五六。"))
+        cancel_in_the_middle(harness, provider, said(body, number, "数到六"))
+    _, page = play(harness, provider, said(body, 3, "数到六"), Answer(text="三四五六。"))
     assert page.count('"一') == 2
     # It is answered now, so the same words are another turn.
-    play(stage, provider, said(body, 4, "数到六"), Answer(text="又一遍。"))
-    told = history(stage, body["threadId"])
-    assert [words for role, words in told if role == "user"] == ["数到六", "数到六"]
-    assert [words for _, words in told][-3:] == ["三四五六。", "数到六", "又一遍。"]
+    play(harness, provider, said(body, 4, "数到六"), Answer(text="又一遍。"))
+    shown = history(harness, body["threadId"])
+    assert [words for role, words in shown if role == "user"] == ["数到六", "数到六"]
+    assert [words for _, words in shown][-3:] == ["三四五六。", "数到六", "又一遍。"]
 
 
-def cancel_in_the_middle(stage: Stage, provider: Provider, body: Row) -> None:
+def cancel_in_the_middle(harness: Harness, provider: Provider, body: Row) -> None:
     provider.answers[:] = [Answer(text="一 二 三 四 五 六", hold=provider.go, hold_after=4)]
-    id = start(stage.url, body)
-    Reader(lambda: stage.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
-    request(stage.url, "POST", f"{RUNS}/{id}/cancel")
-    assert Reader(lambda: stage.url, id).wait()[-1].event["type"] in ("RUN_FINISHED", "RUN_ERROR")
+    id = start(harness.url, body)
+    Reader(lambda: harness.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+    request(harness.url, "POST", f"{RUNS}/{id}/cancel")
+    assert Reader(lambda: harness.url, id).wait()[-1].event["type"] in ("RUN_FINISHED", "RUN_ERROR")
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_P17_a_fork_takes_the_results_of_calls_that_wait_in_it_though_no_tool_is_named_again(
-    stage: Stage, provider: Provider, agent: str
+    harness: Harness, provider: Provider, agent: str
 ):
     body = ask("", tools=[WEATHER], forwardedProps={"agent": agent})
-    end, _ = play(stage, provider, said(body, 1, "天气?"), calling(agent, "北京"))
-    forked = request(stage.url, "POST", f"/api/v1/agent/threads/{body['threadId']}/fork", {}).json
+    end, _ = play(harness, provider, said(body, 1, "天气?"), calling(agent, "北京"))
+    forked = request(harness.url, "POST", f"/api/v1/agent/threads/{body['threadId']}/fork", {}).json
     [call] = cast("list[Row]", forked["pendingCalls"])
     assert [call["id"]] == pending(end)
     there = {**ask(""), "threadId": forked["id"]}
     for place, words in ((there, "晴"), (body, "雨")):
-        _, page = play(stage, provider, said(place, 2, "天气?", (str(call["id"]), words)), Answer(text=f"{words}。"))
+        _, page = play(harness, provider, said(place, 2, "天气?", (str(call["id"]), words)), Answer(text=f"{words}。"))
         assert words in page
-        told = history(stage, place["threadId"])
-        assert (told[0], told[-2:]) == (("user", "天气?"), [("tool", words), ("assistant", f"{words}。")])
+        shown = history(harness, place["threadId"])
+        assert (shown[0], shown[-2:]) == (("user", "天气?"), [("tool", words), ("assistant", f"{words}。")])

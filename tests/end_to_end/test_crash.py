@@ -15,7 +15,15 @@ from recto.ids import new_id
 from recto.testing.client import Reader, SentEvent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import NotStarted
-from tests.end_to_end.stage import BETWEEN, Stage, a_note_then_an_answer, story, told, told_by, without_clock
+from tests.end_to_end.harness import (
+    BETWEEN,
+    Harness,
+    a_note_then_an_answer,
+    log_texts,
+    story,
+    stream_texts,
+    without_clock,
+)
 
 QUESTION = "Please make a note of the milk."
 KILLED = -9
@@ -64,31 +72,31 @@ def try_to_start(url: str, body: Mapping[str, Json]) -> bool:
     return True
 
 
-def assert_whole(stage: Stage, body: Mapping[str, Json], events: Sequence[SentEvent]) -> Sequence[Entry]:
+def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[SentEvent]) -> Sequence[Entry]:
     """What every crash must leave: a gap-free stream that can be read again, telling exactly what the log has."""
     assert [sent.number for sent in events] == list(range(1, len(events) + 1))
-    assert list(read_events(stage.url, str(body["runId"]))) == list(events)
+    assert list(read_events(harness.url, str(body["runId"]))) == list(events)
     assert [sent.event["type"] for sent in events].count("RUN_FINISHED") == 1
-    log = stage.log(str(body["threadId"]))
-    assert told(events) == told_by(log)
+    log = harness.log(str(body["threadId"]))
+    assert stream_texts(events) == log_texts(log)
     return log
 
 
-def next_page(stage: Stage, thread: str) -> Json:
+def next_page(harness: Harness, thread: str) -> Json:
     """What the model is shown in the next turn of the thread."""
     body = ask("Thank you.", thread=thread)
-    Reader(lambda: stage.url, start(stage.url, body) and str(body["runId"])).wait()
-    return without_clock(stage.received[-1])
+    Reader(lambda: harness.url, start(harness.url, body) and str(body["runId"])).wait()
+    return without_clock(harness.received[-1])
 
 
 @pytest.fixture(scope="module")
 def page_after_no_crash(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    with Stage(tmp_path_factory.mktemp("calm"), a_note_then_an_answer) as stage, stage.serve():
+    with Harness(tmp_path_factory.mktemp("calm"), a_note_then_an_answer) as harness, harness.serve():
         body = ask(QUESTION)
-        reader = Reader(lambda: stage.url, str(body["runId"]))
-        start(stage.url, body)
-        assert story(assert_whole(stage, body, reader.wait())) == expected_story(NOTED)
-        return next_page(stage, str(body["threadId"]))
+        reader = Reader(lambda: harness.url, str(body["runId"]))
+        start(harness.url, body)
+        assert story(assert_whole(harness, body, reader.wait())) == expected_story(NOTED)
+        return next_page(harness, str(body["threadId"]))
 
 
 def replaced(page: Json, old: str, new: str) -> Json:
@@ -108,33 +116,33 @@ def replaced(page: Json, old: str, new: str) -> Json:
 def test_X4_a_server_killed_at_a_point_of_a_run_goes_on_from_the_last_stored_step(
     point: str, times: int, result: str, tmp_path: Path, page_after_no_crash: Json
 ):
-    with Stage(tmp_path, a_note_then_an_answer) as stage:
+    with Harness(tmp_path, a_note_then_an_answer) as harness:
         body = ask(QUESTION)
-        with stage.crash(point, times) as server:
-            reader = Reader(lambda: stage.url, str(body["runId"]))
-            answered = try_to_start(stage.url, body)
+        with harness.crash(point, times) as server:
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            answered = try_to_start(harness.url, body)
             assert server.wait() == KILLED
-        with stage.serve():
+        with harness.serve():
             # Asking again makes no second run, and is what a client does that got no answer.
-            assert answered or start(stage.url, body)
-            log = assert_whole(stage, body, reader.wait())
+            assert answered or start(harness.url, body)
+            log = assert_whole(harness, body, reader.wait())
             assert story(log) == expected_story(result)
-            assert stage.notes == ([] if point == "tools_started" else ["milk"])
-            page = next_page(stage, str(body["threadId"]))
+            assert harness.notes == ([] if point == "tools_started" else ["milk"])
+            page = next_page(harness, str(body["threadId"]))
             assert page == replaced(page_after_no_crash, NOTED, result)
 
 
 @pytest.mark.full
 def test_X4_a_server_killed_right_after_admission_has_the_run(tmp_path: Path):
-    with Stage(tmp_path, a_note_then_an_answer) as stage:
+    with Harness(tmp_path, a_note_then_an_answer) as harness:
         body = ask(QUESTION)
-        with stage.serve(runs=0) as server:
-            reader = Reader(lambda: stage.url, str(body["runId"]))
-            start(stage.url, body)
+        with harness.serve(runs=0) as server:
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            start(harness.url, body)
             server.kill()
-        with stage.serve():
-            assert story(assert_whole(stage, body, reader.wait())) == expected_story(NOTED)
-    assert stage.notes == ["milk"]
+        with harness.serve():
+            assert story(assert_whole(harness, body, reader.wait())) == expected_story(NOTED)
+    assert harness.notes == ["milk"]
 
 
 def two_notes_and_a_look(request: Request) -> Answer:
@@ -153,11 +161,11 @@ def two_notes_and_a_look(request: Request) -> Answer:
             return Answer(text="All of it is done now, and nothing was done twice.", delay=BETWEEN)
 
 
-def dies_at_a_point(stage: Stage, body: Mapping[str, Json], chance: random.Random) -> bool:
+def dies_at_a_point(harness: Harness, body: Mapping[str, Json], chance: random.Random) -> bool:
     """Whether a server that was to die after some number of points came so far."""
     try:
-        with stage.crash("any", chance.randint(1, 22)) as server:
-            try_to_start(stage.url, body)
+        with harness.crash("any", chance.randint(1, 22)) as server:
+            try_to_start(harness.url, body)
             return server.wait(3) == KILLED
     except NotStarted as early:
         # It took up the run its predecessor left, and died of that before it had said where it listens.
@@ -166,10 +174,10 @@ def dies_at_a_point(stage: Stage, body: Mapping[str, Json], chance: random.Rando
         return False
 
 
-def is_killed_at_a_moment(stage: Stage, body: Mapping[str, Json], chance: random.Random) -> bool:
+def is_killed_at_a_moment(harness: Harness, body: Mapping[str, Json], chance: random.Random) -> bool:
     """A server that is killed from outside, wherever its run and its threads are."""
-    with stage.serve() as server:
-        try_to_start(stage.url, body)
+    with harness.serve() as server:
+        try_to_start(harness.url, body)
         time.sleep(chance.uniform(0, MOMENT))
         server.kill()
         return server.wait() == KILLED
@@ -180,15 +188,15 @@ def is_killed_at_a_moment(stage: Stage, body: Mapping[str, Json], chance: random
 def test_X4_a_server_killed_at_random_loses_and_doubles_nothing(seed: int, tmp_path: Path):
     die = is_killed_at_a_moment if seed % 2 else dies_at_a_point
     chance = random.Random(seed)
-    with Stage(tmp_path, two_notes_and_a_look) as stage:
+    with Harness(tmp_path, two_notes_and_a_look) as harness:
         body = ask("Do it all.", run=new_id())
-        reader = Reader(lambda: stage.url, str(body["runId"]))
+        reader = Reader(lambda: harness.url, str(body["runId"]))
         # Once the run has ended, a server is no longer brought down by it.
-        _ = die(stage, body, chance) and die(stage, body, chance)
-        with stage.serve():
-            try_to_start(stage.url, body)
-            log = assert_whole(stage, body, reader.wait())
+        _ = die(harness, body, chance) and die(harness, body, chance)
+        with harness.serve():
+            try_to_start(harness.url, body)
+            log = assert_whole(harness, body, reader.wait())
         assert story(log)[-1] == ("assistant", "All of it is done now, and nothing was done twice.")
-        assert all(stage.notes.count(line) <= 1 for line in ("one", "two"))
+        assert all(harness.notes.count(line) <= 1 for line in ("one", "two"))
         settled = [kind for kind, _ in story(log)].count("tool")
         assert settled == 3

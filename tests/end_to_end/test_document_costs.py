@@ -51,8 +51,8 @@ def reading(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> str:
     ids: list[Json] = [f"{world.response_id(talk.thread)}-{place}" for place in range(len(documents))]
     call = Call(name="read_files", arguments=dump({"ids": ids}).decode(), id="c1")
     turn = world.say(talk, "Read.", Answer(calls=(call,)))
-    (told,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
-    return told
+    (shown,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    return shown
 
 
 def at_once(*tasks: Callable[[], object]) -> None:
@@ -99,9 +99,9 @@ def packed_pdf(mebibytes: int) -> bytes:
 
 def test_D7_a_document_that_would_take_more_memory_than_a_child_may_costs_one_text(world: FileWorld):
     def attack() -> None:
-        told = reading(world, [(f"packed{next(NUMBERS)}.pdf", packed_pdf(700)), ("good.txt", b"good words")])
-        assert "it takes more memory to read than a document may" in told
-        assert "good words" in told
+        shown = reading(world, [(f"packed{next(NUMBERS)}.pdf", packed_pdf(700)), ("good.txt", b"good words")])
+        assert "it takes more memory to read than a document may" in shown
+        assert "good words" in shown
 
     expect_little(costs_of(world, attack))
 

@@ -87,8 +87,8 @@ def reading(id: str, **rest: Json) -> Answer:
 
 
 def result(turn: Turn) -> str:
-    (told,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
-    return told
+    (shown,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    return shown
 
 
 def content(turn: Turn) -> str:
@@ -109,8 +109,8 @@ def quote_of(turn: Turn) -> str | None:
 
 
 def activities(turn: Turn) -> list[Mapping[str, Json]]:
-    told = [sent.event for sent in turn.events if sent.event["type"] == "ACTIVITY_SNAPSHOT"]
-    return [load_object(dump(event["content"])) or {} for event in told]
+    shown = [sent.event for sent in turn.events if sent.event["type"] == "ACTIVITY_SNAPSHOT"]
+    return [load_object(dump(event["content"])) or {} for event in shown]
 
 
 def parts_of(world: FileWorld, turn: Turn, kind: str) -> list[Mapping[str, Json]]:
@@ -153,20 +153,20 @@ def test_D2_without_documents_there_is_no_such_message(world: FileWorld):
 def test_D2_an_agent_may_give_its_own_text(world: FileWorld):
     talk = Talk(agent="own-words")
     turn = world.say(talk, [words("So?"), *attached(world, ["a.txt"])])
-    told = quote_of(turn)
-    assert told is not None
-    assert "The house rules" in told
-    assert "This is a.txt." not in told
-    assert told.count("<Quote>") == 2
+    shown = quote_of(turn)
+    assert shown is not None
+    assert "The house rules" in shown
+    assert "This is a.txt." not in shown
+    assert shown.count("<Quote>") == 2
 
 
 def test_D2_what_does_not_fit_is_cut_and_said_to_be_in_the_text_and_the_manifest(world: FileWorld):
     talk = Talk(agent="short")
     (long,) = world.upload(file("long.txt", b"".join(b"Line %d of a long text.\n" % n for n in range(2_000))))
     turn = world.say(talk, [words("So?"), part(long)])
-    told = quote_of(turn) or ""
-    assert "内容过长，已截断" in told
-    assert "可用 read_files 读取全文" in told
+    shown = quote_of(turn) or ""
+    assert "内容过长，已截断" in shown
+    assert "可用 read_files 读取全文" in shown
     assert "read_files" in str(turn.requests[0].page["tools"])
     (row,) = parts_of(world, turn, "quote")
     assert (row["decision"], row["rule"]) == ("cut", "D2")
@@ -191,10 +191,10 @@ def test_D2_a_long_document_is_waited_for_and_its_progress_is_told(world: FileWo
     longer = joined(*[(DOCUMENTS / "long.pdf").read_bytes()] * 6)
     (long,) = world.upload(file("long.pdf", longer))
     turn = world.say(talk, [words("So?"), part(long)])
-    told = activities(turn)
-    assert told[0]["label"] == "long.pdf"
-    assert (told[0]["total"], told[0]["unit"], told[0]["status"]) == (1_800, "pages", "running")
-    assert told[-1]["status"] == "ended"
+    shown = activities(turn)
+    assert shown[0]["label"] == "long.pdf"
+    assert (shown[0]["total"], shown[0]["unit"], shown[0]["status"]) == (1_800, "pages", "running")
+    assert shown[-1]["status"] == "ended"
     assert len({str(sent.event["messageId"]) for sent in turn.events if sent.event["type"] == "ACTIVITY_SNAPSHOT"}) == 1
     assert "[page 1]" in (quote_of(turn) or "")
 
@@ -226,10 +226,10 @@ def test_D4_the_four_rounds_where_the_model_asks_for_all_documents(world: FileWo
 def test_D6_a_real_document_is_read_over_http(world: FileWorld, name: str, held: str):
     talk, (row,) = Talk(), world.upload(document(name))
     world.say(talk, [words("Here."), part(row)])
-    told = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0")))
-    assert held in told
-    assert not told.startswith("Error")
-    assert re.search(r"[\u4e00-\u9fff]", told)
+    shown = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0")))
+    assert held in shown
+    assert not shown.startswith("Error")
+    assert re.search(r"[\u4e00-\u9fff]", shown)
 
 
 def test_F5_the_first_page_of_a_long_document_is_there_before_its_last(world: FileWorld):
@@ -250,9 +250,9 @@ def test_F5_the_first_page_of_a_long_document_is_there_before_its_last(world: Fi
 def test_D9_elements_come_as_data(world: FileWorld):
     talk, (row,) = Talk(), world.upload(document("book.xlsx"))
     world.say(talk, [words("Here."), part(row)])
-    told = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0", format="elements")))
-    assert '"kind":"table"' in told
-    assert '"rows":[[' in told
+    shown = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0", format="elements")))
+    assert '"kind":"table"' in shown
+    assert '"rows":[[' in shown
 
 
 # From elsewhere
@@ -267,8 +267,8 @@ def test_D7_a_document_from_a_host_the_agent_names_is_fetched_and_read(world: Fi
     turn = world.say(talk, [words("Here."), foreign(elsewhere, "/report.csv")])
     assert "<name>report.csv</name>" in str(turn.pages[0])
     assert elsewhere not in str(world.users(talk.thread)[0])
-    told = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0")))
-    assert told == "| 城市 | 数 |\n| --- | --- |\n| 北京 | 7 |"
+    shown = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0")))
+    assert shown == "| 城市 | 数 |\n| --- | --- |\n| 北京 | 7 |"
 
 
 def test_D7_a_document_that_cannot_be_fetched_refuses_the_run_and_nobody_else_fetches(world: FileWorld, elsewhere: str):
@@ -288,9 +288,9 @@ def test_D7_a_document_that_hangs_costs_one_error_and_nobody_else_waits_for_it(w
     (plain,) = world.upload(file("plain.txt", b"Read me."), token=BOB)
     world.say(mine, [words("Here."), part(looping)])
     world.say(theirs, [words("Here."), part(plain)])
-    told = content(world.say(mine, "Read.", reading(f"{world.response_id(mine.thread)}-0")))
-    assert told.startswith("Error: ")
-    assert "damaged" in told
+    shown = content(world.say(mine, "Read.", reading(f"{world.response_id(mine.thread)}-0")))
+    assert shown.startswith("Error: ")
+    assert "damaged" in shown
     assert content(world.say(theirs, "Read.", reading(f"{world.response_id(theirs.thread)}-0"))) == "Read me."
 
 

@@ -64,7 +64,7 @@ def calling(name: str, arguments: Json) -> Answer:
     return Answer(calls=(Call(name=name, arguments=dump(arguments).decode(), id="c1"),))
 
 
-def told(turn: Turn, type: str, field: str) -> str:
+def result_text(turn: Turn, type: str, field: str) -> str:
     return "".join([str(sent.event[field]) for sent in turn.events if sent.event["type"] == type])
 
 
@@ -79,8 +79,8 @@ def test_F8_C5_a_tool_marked_external_gets_urls_that_work_and_all_that_is_stored
     asked = calling("fetch", {"urls": [f"{r}-0", f"{r}-1"], "about": f"see {r}-0"})
     turn = world.say(talk, "Look at them.", asked)
     behind = ["Buy milk.", PNG.decode("latin-1")]
-    assert told(turn, "TOOL_CALL_RESULT", "content") == f"see {r}-0: {behind}"
-    assert told(turn, "TOOL_CALL_ARGS", "delta") == asked.calls[0].arguments
+    assert result_text(turn, "TOOL_CALL_RESULT", "content") == f"see {r}-0: {behind}"
+    assert result_text(turn, "TOOL_CALL_ARGS", "delta") == asked.calls[0].arguments
     assert logged_arguments(world, talk.thread) == [asked.calls[0].arguments]
     assert asked.calls[0].arguments in str([message.get("tool_calls") for message in turn.pages[-1]])
 
@@ -89,14 +89,14 @@ def test_F8_C5_a_tool_without_the_mark_gets_the_ids_as_the_model_wrote_them(worl
     talk = Talk(agent="reaching")
     r = with_files(world, talk, *world.upload(NOTES))
     turn = world.say(talk, "Show it.", calling("show", {"urls": [f"{r}-0"], "about": "given"}))
-    assert told(turn, "TOOL_CALL_RESULT", "content") == f"given: {[f'{r}-0']}"
+    assert result_text(turn, "TOOL_CALL_RESULT", "content") == f"given: {[f'{r}-0']}"
 
 
 def test_F8_C5_what_is_no_file_stays_as_it_is_and_is_checked_as_such(world: FileWorld):
     talk = Talk(agent="reaching")
     r = with_files(world, talk, *world.upload(NOTES))
     turn = world.say(talk, "Look at it.", calling("fetch", {"urls": [f"{r}-7"], "about": "it"}))
-    assert f"it was '{r}-7'" in told(turn, "TOOL_CALL_RESULT", "content")
+    assert f"it was '{r}-7'" in result_text(turn, "TOOL_CALL_RESULT", "content")
 
 
 # Workspaces
@@ -119,7 +119,7 @@ def test_F9_what_would_make_a_workspace_hold_more_than_the_setting_says_is_refus
     arguments = {"file_index": f"{r}-0", "target_path": "large.txt"}
     turn = world.say(talk, "Put it there.", calling("sandbox_fetch_user_file", arguments))
     said = "large.txt does not fit: the workspace holds 9 bytes besides it and may hold 1,000, so 991 are left, "
-    assert told(turn, "TOOL_CALL_RESULT", "content").startswith(said)
+    assert result_text(turn, "TOOL_CALL_RESULT", "content").startswith(said)
     assert [path.name for path in workspace.iterdir()] == ["in"]
 
 

@@ -25,7 +25,7 @@ from recto.testing.model_answers import DONE
 from recto.testing.model_server import Answer, Call, Request, render
 from recto.testing.postgres import postgres_server
 from tests.costs import MEBIBYTE, resident
-from tests.end_to_end.stage import Stage, a_note_then_an_answer, story, told, told_by
+from tests.end_to_end.harness import Harness, a_note_then_an_answer, log_texts, story, stream_texts
 
 READERS = 16
 
@@ -54,41 +54,41 @@ def answer_with_call(place: int, cut_at: int | None = None) -> Answer:
     return Answer(text="I write it down.", calls=(call,), cut_at=cut_at)
 
 
-def together(stage: Stage, bodies: Sequence[Mapping[str, Json]]) -> list[list[SentEvent]]:
+def together(harness: Harness, bodies: Sequence[Mapping[str, Json]]) -> list[list[SentEvent]]:
     with ThreadPoolExecutor(READERS) as pool:
-        return list(pool.map(run, repeat(stage.url), bodies))
+        return list(pool.map(run, repeat(harness.url), bodies))
 
 
 @pytest.mark.full
 def test_a_model_stream_cut_at_any_byte_never_looks_like_success_and_runs_no_half_call(tmp_path: Path):
     script = CutAt()
     size = len(render(answer_with_call(0)))
-    with Stage(tmp_path, script) as stage, stage.serve(retry_seconds=0.01):
+    with Harness(tmp_path, script) as harness, harness.serve(retry_seconds=0.01):
         bodies = [ask(f"cut at {place}") for place in range(size)]
-        streams = together(stage, bodies)
+        streams = together(harness, bodies)
         assert [stream[-1].event["type"] for stream in streams] == ["RUN_FINISHED"] * size
-        assert Counter(stage.notes) == Counter(f"{place:05}" for place in range(size))
+        assert Counter(harness.notes) == Counter(f"{place:05}" for place in range(size))
         must_ask_again = range(size - len(DONE))
         assert [place for place in must_ask_again if script.attempts[place] != 2] == []
         for body, stream in random.Random(1).sample(list(zip(bodies, streams, strict=True)), 40):
-            assert told(stream) == told_by(stage.log(str(body["threadId"])))
+            assert stream_texts(stream) == log_texts(harness.log(str(body["threadId"])))
 
 
 @pytest.mark.full
 def test_P8_a_cancel_that_meets_the_end_of_a_run_leaves_one_terminal_event(tmp_path: Path):
     chance = random.Random(2)
-    with Stage(tmp_path, lambda _: Answer(text="one two three")) as stage, stage.serve():
+    with Harness(tmp_path, lambda _: Answer(text="one two three")) as harness, harness.serve():
         outcomes: Counter[str] = Counter()
         for _ in range(200):
             body = ask("hello")
-            reader = Reader(lambda: stage.url, str(body["runId"]))
-            start(stage.url, body)
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            start(harness.url, body)
             time.sleep(chance.random() * 0.03)
-            request(stage.url, "POST", f"{RUNS}/{body['runId']}/cancel")
+            request(harness.url, "POST", f"{RUNS}/{body['runId']}/cancel")
             events = reader.wait()
             assert sum(ends_run(sent.body) for sent in events) == 1
             outcome = cast("Mapping[str, Json]", events[-1].event["outcome"])["type"]
-            row = request(stage.url, "GET", f"{RUNS}/{body['runId']}").json
+            row = request(harness.url, "GET", f"{RUNS}/{body['runId']}").json
             assert row["status"] == {"success": "finished", "cancelled": "cancelled"}[str(outcome)]
             assert row["lastEventId"] == events[-1].number
             outcomes[str(outcome)] += 1
@@ -103,22 +103,22 @@ def test_a_stop_lets_a_running_step_finish_and_the_next_start_goes_on(tmp_path: 
         answer = a_note_then_an_answer(asked)
         return answer if answer.calls else Answer(text=answer.text, hold=gate if asked.number == 1 else None)
 
-    with Stage(tmp_path, script) as stage:
+    with Harness(tmp_path, script) as harness:
         body = ask("Please make a note.")
-        with stage.serve(grace_seconds=0.5) as server:
-            reader = Reader(lambda: stage.url, str(body["runId"]))
-            start(stage.url, body)
-            assert stage.model.wait_requests(2)[1].wait_held()
+        with harness.serve(grace_seconds=0.5) as server:
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            start(harness.url, body)
+            assert harness.model.wait_requests(2)[1].wait_held()
             begun = time.monotonic()
             assert server.stop(10) == 0
             assert time.monotonic() - begun < 10
         gate.set()
-        with stage.serve():
+        with harness.serve():
             events = reader.wait()
-            log = stage.log(str(body["threadId"]))
+            log = harness.log(str(body["threadId"]))
     assert [kind for kind, _ in story(log)] == ["user", "assistant", "tool_started", "tool", "assistant"]
-    assert told(events) == told_by(log)
-    assert stage.notes == ["milk"]
+    assert stream_texts(events) == log_texts(log)
+    assert harness.notes == ["milk"]
 
 
 @contextmanager
@@ -151,43 +151,43 @@ def test_a_full_disk_is_a_clean_error_and_leaves_the_database_whole(tmp_path: Pa
     def script(asked: Request) -> Answer:
         return Answer(text="one two three" if b"held" in asked.body else "fine", hold=gate, hold_after=3)
 
-    with small_disk(tmp_path / "disk", 6) as disk, Stage(tmp_path, script) as stage:
-        stage.data = disk / "data"
-        with stage.serve(retry_seconds=0.1, lease_seconds=3):
+    with small_disk(tmp_path / "disk", 6) as disk, Harness(tmp_path, script) as harness:
+        harness.data = disk / "data"
+        with harness.serve(retry_seconds=0.1, lease_seconds=3):
             before, held = ask("before"), ask("held")
             gate.set()
-            assert ends_run(run(stage.url, before)[-1].body)
+            assert ends_run(run(harness.url, before)[-1].body)
             gate.clear()
-            reader = Reader(lambda: stage.url, str(held["runId"]))
-            start(stage.url, held)
-            assert stage.model.wait_requests(2)[1].wait_held()
+            reader = Reader(lambda: harness.url, str(held["runId"]))
+            start(harness.url, held)
+            assert harness.model.wait_requests(2)[1].wait_held()
             filler = disk / "filler"
             fill(filler)
-            statuses = [request(stage.url, "POST", RUNS, ask("x" * 5_000)).status for _ in range(40)]
+            statuses = [request(harness.url, "POST", RUNS, ask("x" * 5_000)).status for _ in range(40)]
             assert statuses[-1] == 503
-            assert request(stage.url, "GET", "/readyz").status == 503
-            assert request(stage.url, "GET", f"{RUNS}/{before['runId']}").json["status"] == "finished"
+            assert request(harness.url, "GET", "/readyz").status == 503
+            assert request(harness.url, "GET", f"{RUNS}/{before['runId']}").json["status"] == "finished"
             # The run at work says the rest of its answer, and there is no room for it.
             gate.set()
             time.sleep(1)
-            assert request(stage.url, "GET", f"{RUNS}/{held['runId']}").json["status"] in ("queued", "running")
+            assert request(harness.url, "GET", f"{RUNS}/{held['runId']}").json["status"] in ("queued", "running")
             filler.unlink()
-            assert request(stage.url, "GET", "/readyz").status == 200
-            assert told(reader.wait())["words"] == ["one two three"]
-            assert ends_run(run(stage.url, ask("after"))[-1].body)
-        shutil.copytree(stage.data, tmp_path / "copy")
-        stage.data = tmp_path / "copy"
-        assert_whole(stage.data / "recto.db")
-        assert story(stage.log(str(before["threadId"]))) == [("user", "before"), ("assistant", "fine")]
-        assert told(reader.events) == told_by(stage.log(str(held["threadId"])))
+            assert request(harness.url, "GET", "/readyz").status == 200
+            assert stream_texts(reader.wait())["words"] == ["one two three"]
+            assert ends_run(run(harness.url, ask("after"))[-1].body)
+        shutil.copytree(harness.data, tmp_path / "copy")
+        harness.data = tmp_path / "copy"
+        assert_whole(harness.data / "recto.db")
+        assert story(harness.log(str(before["threadId"]))) == [("user", "before"), ("assistant", "fine")]
+        assert stream_texts(reader.events) == log_texts(harness.log(str(held["threadId"])))
 
 
 @pytest.mark.full
 def test_five_thousand_runs_leave_memory_flat(tmp_path: Path):
-    with Stage(tmp_path, lambda _: Answer(text="fine")) as stage, stage.serve() as server:
+    with Harness(tmp_path, lambda _: Answer(text="fine")) as harness, harness.serve() as server:
         sizes: list[float] = []
         for _ in range(10):
-            streams = together(stage, [ask("hello " * 20) for _ in range(500)])
+            streams = together(harness, [ask("hello " * 20) for _ in range(500)])
             assert all(ends_run(stream[-1].body) for stream in streams)
             sizes.append(resident(server.pid) / MEBIBYTE)
         # Threads kept in memory fill up first; after that three thousand runs may leave two megabytes a thousand.
@@ -201,12 +201,12 @@ def test_X4_a_database_that_is_away_for_a_moment_stalls_no_run_for_long(tmp_path
     def script(asked: Request) -> Answer:
         return Answer(text="one two three four", hold=gate if asked.number < 3 else None, hold_after=3)
 
-    with postgres_server() as postgres, Stage(tmp_path, script) as stage:
-        stage.database = postgres.url(postgres.create_database())
-        with stage.serve(event_seconds=0.0):
+    with postgres_server() as postgres, Harness(tmp_path, script) as harness:
+        harness.database = postgres.url(postgres.create_database())
+        with harness.serve(event_seconds=0.0):
             bodies = [ask(f"hello {number}") for number in range(3)]
-            readers = [Reader(lambda: stage.url, start(stage.url, body)) for body in bodies]
-            assert all(asked.wait_held() for asked in stage.model.wait_requests(3))
+            readers = [Reader(lambda: harness.url, start(harness.url, body)) for body in bodies]
+            assert all(asked.wait_held() for asked in harness.model.wait_requests(3))
             postgres.stop()
             # All of them say the rest of their answer, and there is nobody to write it down.
             gate.set()
@@ -216,8 +216,8 @@ def test_X4_a_database_that_is_away_for_a_moment_stalls_no_run_for_long(tmp_path
             streams = [reader.wait() for reader in readers]
             assert time.monotonic() - back < 8
             for body, stream in zip(bodies, streams, strict=True):
-                assert told(stream) == told_by(stage.log(str(body["threadId"])))
-                assert told(stream)["words"] == ["one two three four"]
+                assert stream_texts(stream) == log_texts(harness.log(str(body["threadId"])))
+                assert stream_texts(stream)["words"] == ["one two three four"]
 
 
 @pytest.mark.full
@@ -227,24 +227,24 @@ def test_a_paused_worker_that_wakes_after_its_lease_writes_nothing(tmp_path: Pat
     def script(asked: Request) -> Answer:
         return Answer(text="one two three four", hold=gate if asked.number == 0 else None, hold_after=3)
 
-    with postgres_server() as postgres, Stage(tmp_path, script) as stage:
-        stage.database = postgres.url(postgres.create_database())
+    with postgres_server() as postgres, Harness(tmp_path, script) as harness:
+        harness.database = postgres.url(postgres.create_database())
         storage = f"file://{tmp_path / 'files'}"
         settings = {"lease_seconds": 1.5, "event_seconds": 0.0, "storage_url": storage}
-        with stage.serve(**settings) as paused:
+        with harness.serve(**settings) as paused:
             body = ask("hello")
-            start(stage.url, body)
-            assert stage.model.wait_requests(1)[0].wait_held()
+            start(harness.url, body)
+            assert harness.model.wait_requests(1)[0].wait_held()
             paused.send(signal.SIGSTOP)
-            with stage.serve_beside(tmp_path / "other", **settings) as other:
+            with harness.serve_beside(tmp_path / "other", **settings) as other:
                 events = Reader(lambda: other.url, str(body["runId"])).wait()
-                log = stage.log(str(body["threadId"]))
-                assert told(events) == told_by(log)
-                assert told(events)["words"] == ["one two three four"]
+                log = harness.log(str(body["threadId"]))
+                assert stream_texts(events) == log_texts(log)
+                assert stream_texts(events)["words"] == ["one two three four"]
                 gate.set()
                 paused.send(signal.SIGCONT)
                 time.sleep(3)
-                assert stage.log(str(body["threadId"])) == log
+                assert harness.log(str(body["threadId"])) == log
                 assert list(Reader(lambda: other.url, str(body["runId"])).wait()) == list(events)
-                assert request(stage.url, "GET", "/healthz").status == 200
-                assert ends_run(run(stage.url, ask("again"))[-1].body)
+                assert request(harness.url, "GET", "/healthz").status == 200
+                assert ends_run(run(harness.url, ask("again"))[-1].body)

@@ -58,8 +58,8 @@ def test_F4_ids_of_a_run_that_goes_on_with_a_turn_are_offered_to_nobody(world: F
     world.play(talk, body, asking("ask-1"))
     world.play(talk, answered(body, "ask-1"), asking("ask-2"))
     turn = world.play(talk, answered(body, "ask-2"), reading("nope"))
-    (told,) = contents(turn)
-    assert str(told).count(f"{world.response_id(talk.thread)}-0") == 1
+    (shown,) = contents(turn)
+    assert str(shown).count(f"{world.response_id(talk.thread)}-0") == 1
     kept = world.column("SELECT id FROM file_refs WHERE thread = ?", talk.thread)
     assert kept == [f"{world.response_id(talk.thread)}-0".encode()]
 
@@ -71,8 +71,8 @@ def test_F4_in_a_fork_even_what_a_rollback_had_hidden_is_read_by_its_id(world: F
     hidden = world.users(talk.thread)[-1].id
     world.append(talk.thread, RolledBack(id=new_id(), to=hidden, time=datetime.now(UTC)))
     fork = Talk(thread=str(world.ask("POST", f"{THREADS}/{talk.thread}/fork", {}).json["id"]))
-    (told,) = contents(world.say(fork, "Read.", reading(f"{prefix}-0")))
-    assert NOTES.body.decode() in str(told)
+    (shown,) = contents(world.say(fork, "Read.", reading(f"{prefix}-0")))
+    assert NOTES.body.decode() in str(shown)
 
 
 def test_P10_a_client_s_copy_of_a_call_with_urls_is_stored_nowhere(world: FileWorld):

@@ -175,8 +175,8 @@ class Story:
     def past(self, number: int, now: int) -> Json:
         """A user message of an earlier turn."""
         files = self.files(number, now)
-        told = f"{REMINDER.format(sections=files)}\n\n{WORDS[number]}" if files else WORDS[number]
-        return user(self.wire, told, self.pictures(number))
+        found = f"{REMINDER.format(sections=files)}\n\n{WORDS[number]}" if files else WORDS[number]
+        return user(self.wire, found, self.pictures(number))
 
     def current(self, number: int) -> Json:
         """The user message of the turn at work."""
@@ -186,8 +186,8 @@ class Story:
         dataset = DATASET.format(intro=DATASETS_INTRO[self.locale], id=self.dataset) if number == 0 else ""
         context = CONTEXT.format(intro=CONTEXT_INTRO[self.locale]) if number == 0 else ""
         sections = [self.files(number, number), dataset, context, TIME.format(time=clock)]
-        told = REMINDER.format(sections="\n\n".join(filter(None, sections)))
-        return user(self.wire, f"{told}\n\n{WORDS[number]}", self.pictures(number))
+        found = REMINDER.format(sections="\n\n".join(filter(None, sections)))
+        return user(self.wire, f"{found}\n\n{WORDS[number]}", self.pictures(number))
 
     def page(self, now: int) -> list[Json]:
         """The first page of a turn, without its system prompt."""
@@ -307,8 +307,8 @@ def test_F10_the_system_prompt_has_neither_files_nor_datasets_nor_time(story: St
 
 
 def test_F4_the_prefix_of_file_ids_is_the_id_of_the_turns_first_answer(story: Story):
-    told = [next(sent.event for sent in said.turn.events if "essageId" in sent.body.decode()) for said in story.said]
-    ids = [event.get("messageId") or event.get("parentMessageId") for event in told]
+    found = [next(sent.event for sent in said.turn.events if "essageId" in sent.body.decode()) for said in story.said]
+    ids = [event.get("messageId") or event.get("parentMessageId") for event in found]
     assert ids == [said.response_id for said in story.said]
     stored = {entry.id for entry in story.world.log(story.talk.thread) if isinstance(entry, AssistantMessage)}
     assert stored.issuperset(map(str, ids))
@@ -418,9 +418,9 @@ def test_F10_datasets_of_the_agent_and_the_request_are_told_and_those_of_others_
     blocks = [
         f"<dataset>\n<id>{id}</id>\n<name>{name}</name>\n</dataset>" for id, name in [(shared, "Shared"), (own, "Mine")]
     ]
-    for turn, told in ((first, blocks), (second, blocks[:1])):
+    for turn, found in ((first, blocks), (second, blocks[:1])):
         text = str(turn.pages[0][-1]["content"])
-        section = f"# Input datasets\n{DATASETS_INTRO['en']}\n\n" + "\n".join(told)
+        section = f"# Input datasets\n{DATASETS_INTRO['en']}\n\n" + "\n".join(found)
         assert text.startswith(f"<system-reminder>\n{section}\n\n# Current time\n")
     assert second.pages[0][1]["content"] == "Look it up."
     assert "Secret" not in str(second.requests[0].body) + str(first.requests[0].body)

@@ -61,8 +61,8 @@ def rule_and_reason(world: FileWorld, turn: Turn, source: str) -> list[tuple[Jso
     run = f"/api/v1/agent/runs/{turn.body['runId']}/calls"
     numbers = range(1, len(turn.requests) + 1)
     manifests = [cast("Mapping[str, Json]", world.ask("GET", f"{run}/{n}").json["manifest"]) for n in numbers]
-    told = [one for manifest in manifests for one in rows(manifest["parts"]) if one["source"] == source]
-    return [(one["rule"], one["reason"]) for one in told]
+    shown = [one for manifest in manifests for one in rows(manifest["parts"]) if one["source"] == source]
+    return [(one["rule"], one["reason"]) for one in shown]
 
 
 @pytest.mark.parametrize("agent", WIRES)

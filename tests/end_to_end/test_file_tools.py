@@ -89,9 +89,9 @@ def test_F8_a_clients_tool_gets_urls_that_work_and_all_that_is_stored_keeps_the_
     turn = world.say(talk, "Send them.", asked, tools=[a_tool()])
     again = list(read_events(world.url, str(turn.body["runId"]), token=ANN))
     for events in (turn.events, again):
-        (told,) = arguments_in(events)
+        (shown,) = arguments_in(events)
         assert "rectoFiles" not in str([sent.body for sent in events])
-        sent = cast("dict[str, Json]", load_object(told))
+        sent = cast("dict[str, Json]", load_object(shown))
         first, (second, deep) = sent.pop("file"), cast("tuple[Json, dict[str, list[str]]]", sent.pop("files"))
         urls = [str(first), str(second), deep["deep"][0]]
         assert [world.get(url).body for url in urls] == [b"Buy milk.", PNG, MP3]
@@ -109,9 +109,9 @@ def test_F8_long_arguments_and_several_calls_come_whole(world: FileWorld):
     tools = [a_tool(), {"name": "post", "description": "Post it.", "parameters": {"type": "array"}}]
     turn = world.say(talk, "Send them.", Answer(calls=(one, other)), tools=tools)
     first, second = arguments_in(turn.events)
-    told = load_object(first) or {}
-    assert [world.get(str(told[name])).body for name in ("file", "last")] == [b"Buy milk.", b"# Plans\nRest."]
-    assert told["text"] == long["text"]
+    shown = load_object(first) or {}
+    assert [world.get(str(shown[name])).body for name in ("file", "last")] == [b"Buy milk.", b"# Plans\nRest."]
+    assert shown["text"] == long["text"]
     (url,) = cast("list[str]", load(second))
     assert world.get(url).body == b"# Plans\nRest."
 
@@ -121,8 +121,8 @@ def test_F8_P11_calls_that_are_written_into_words_get_urls_too(world: FileWorld)
     r = with_files(world, talk, *world.upload(NOTES))
     asked = Answer(text=f'Well.\n<tool_call>{{"name": "send", "arguments": {{"file": "{r}-0"}}}}</tool_call>')
     turn = world.say(talk, "Send it.", asked, tools=[a_tool()])
-    (told,) = arguments_in(turn.events)
-    assert world.get(str((load_object(told) or {})["file"])).body == b"Buy milk."
+    (shown,) = arguments_in(turn.events)
+    assert world.get(str((load_object(shown) or {})["file"])).body == b"Buy milk."
     assert stored_arguments(world, turn) == [f'{{"file": "{r}-0"}}']
 
 
@@ -130,8 +130,8 @@ def test_F8_older_clients_get_the_urls_too(world: FileWorld):
     talk = Talk()
     r = with_files(world, talk, *world.upload(NOTES))
     body = {**a_run(talk, "Send it.", tools=[a_tool()]), "protocolVersion": None}
-    (told,) = arguments_in(world.play(talk, body, calling("send", {"file": f"{r}-0"})).events)
-    assert world.get(str((load_object(told) or {})["file"])).body == b"Buy milk."
+    (shown,) = arguments_in(world.play(talk, body, calling("send", {"file": f"{r}-0"})).events)
+    assert world.get(str((load_object(shown) or {})["file"])).body == b"Buy milk."
 
 
 def test_F8_arguments_are_streamed_as_they_are_written_where_the_thread_has_no_files(world: FileWorld):
@@ -181,10 +181,14 @@ def test_F5_the_answer_has_the_order_of_the_ids_and_an_error_spoils_no_other(wor
     r = with_files(world, talk, *world.upload(*uploads))
     ids = [f"{r}-1", f"{r}-2", "nothing", f"{r}-0", f"{r}-1"]
     turn = world.say(talk, "Read.", calling("read_files", {"ids": ids}))
-    told = rows(load(results_in(turn)[0]))
-    assert [row["id"] for row in told] == ids
-    assert [row["content"] for row in told if row["id"] in (f"{r}-0", f"{r}-1")] == [chinese, "# Plans\nRest.", chinese]
-    assert [str(row["content"]).startswith("Error: ") for row in told] == [False, True, True, False, False]
+    shown = rows(load(results_in(turn)[0]))
+    assert [row["id"] for row in shown] == ids
+    assert [row["content"] for row in shown if row["id"] in (f"{r}-0", f"{r}-1")] == [
+        chinese,
+        "# Plans\nRest.",
+        chinese,
+    ]
+    assert [str(row["content"]).startswith("Error: ") for row in shown] == [False, True, True, False, False]
 
 
 def test_F5_a_long_text_comes_a_page_at_a_time(world: FileWorld):
@@ -223,9 +227,9 @@ def test_F6_old_logs_read_by_number_and_no_list_has_the_tool(world: FileWorld):
 
 def test_F6_the_check_of_a_server_does_not_name_it(world: FileWorld):
     settings = load_settings({}, {"RECTO_AGENTS": str(world.agents), "RECTO_MODEL": "demo"}, None)
-    told = check(settings)
-    assert "docs: read_files" in told["tools"]
-    assert "file_read" not in str(told)
+    shown = check(settings)
+    assert "docs: read_files" in shown["tools"]
+    assert "file_read" not in str(shown)
 
 
 def test_F9_a_file_of_any_kind_is_put_into_the_threads_workspace(world: FileWorld):
@@ -293,6 +297,6 @@ def test_F8_a_client_that_comes_back_gets_urls_in_the_calls_that_wait_for_it(wor
     r = with_files(world, talk, *world.upload(NOTES))
     world.say(talk, "Send it.", calling("send", {"file": f"{r}-0", "text": f"see {r}-0"}), tools=[a_tool()])
     (call,) = rows(world.ask("GET", f"/api/v1/agent/threads/{talk.thread}").json["pendingCalls"])
-    told = load_object(str(call["arguments"])) or {}
-    assert world.get(str(told["file"])).body == b"Buy milk."
-    assert told["text"] == f"see {r}-0"
+    shown = load_object(str(call["arguments"])) or {}
+    assert world.get(str(shown["file"])).body == b"Buy milk."
+    assert shown["text"] == f"see {r}-0"

@@ -57,8 +57,8 @@ def reading(*ids: str) -> Answer:
 
 def read(turn: Turn) -> list[Mapping[str, Json]]:
     """What read_files answered, file by file."""
-    (told,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
-    return rows(load(told))
+    (shown,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    return rows(load(shown))
 
 
 def contents(turn: Turn) -> list[Json]:
@@ -250,9 +250,9 @@ def test_P7_a_snapshot_has_fresh_urls_in_messages_and_in_the_calls_of_the_client
     sources = [one["source"] for one in rows(user["content"]) if one["type"] != "text"]
     assert [world.get(str(one["value"])).body for one in rows(sources)] == [b"Buy milk.", PNG]
     function = cast("Mapping[str, str]", rows(asked["toolCalls"])[0]["function"])
-    told = load_object(function["arguments"]) or {}
-    assert world.get(str(told["file"])).body == b"Buy milk."
-    assert told["note"] == f"see {r}-0"
+    shown = load_object(function["arguments"]) or {}
+    assert world.get(str(shown["file"])).body == b"Buy milk."
+    assert shown["note"] == f"see {r}-0"
     world.ask("DELETE", f"{ATTACHMENTS}/{notes['id']}")
     (_, snapshot, _) = [sent.event for sent in read_events(world.url, str(first.body["runId"]), token=ANN)]
     assert [one["type"] for one in rows(rows(snapshot["messages"])[0]["content"])] == ["text", "image"]
@@ -449,8 +449,8 @@ def test_F4_R13_whoever_summarises_is_told_the_ids_of_files(world: FileWorld):
     r = world.response_id(talk.thread)
     too_long = failure(400, "maximum context length", code="context_length_exceeded")
     turn = world.say(talk, "So?", too_long, Answer(text="They have notes."))
-    told = f'<message role="user">\nHere.\n[document {r}-0: notes.txt]\n[image {r}-1: photo.png]\n</message>'
-    assert told in str(turn.pages[1][-1]["content"])
+    shown = f'<message role="user">\nHere.\n[document {r}-0: notes.txt]\n[image {r}-1: photo.png]\n</message>'
+    assert shown in str(turn.pages[1][-1]["content"])
 
 
 def test_F4_an_answer_that_is_asked_for_again_before_a_word_was_heard_has_the_turns_id(world: FileWorld):

@@ -10,7 +10,7 @@ import pytest
 from recto.testing.client import ask, run
 from recto.testing.model_server import Answer, Request, failure
 from recto.testing.postgres import postgres_server
-from tests.end_to_end.stage import Stage
+from tests.end_to_end.harness import Harness
 
 pytestmark = pytest.mark.full
 
@@ -70,28 +70,28 @@ def script(asked: Request) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     folder: Path = tmp_path_factory.mktemp("odd")
-    with postgres_server() as postgres, Stage(folder, script) as stage:
-        stage.database = postgres.url(postgres.create_database())
-        with (stage.agent / "tools.py").open("a", encoding="utf-8") as tools:
+    with postgres_server() as postgres, Harness(folder, script) as harness:
+        harness.database = postgres.url(postgres.create_database())
+        with (harness.agent / "tools.py").open("a", encoding="utf-8") as tools:
             tools.write(COUNT)
-        with stage.serve(retry_seconds=0.01, storage_url=f"file://{folder / 'files'}"):
-            yield stage
+        with harness.serve(retry_seconds=0.01, storage_url=f"file://{folder / 'files'}"):
+            yield harness
 
 
 @pytest.mark.parametrize("odd", SCRIPTS)
-def test_X4_whatever_a_provider_sends_the_run_ends_in_order_and_its_thread_goes_on(stage: Stage, odd: str):
+def test_X4_whatever_a_provider_sends_the_run_ends_in_order_and_its_thread_goes_on(harness: Harness, odd: str):
     first = ask(f"Give me {odd}.")
-    end = run(stage.url, first)[-1].event
+    end = run(harness.url, first)[-1].event
     wanted = ("RUN_ERROR", "model_failed") if odd in FAILED else ("RUN_FINISHED", None)
     assert (end["type"], end.get("code")) == wanted
-    after = run(stage.url, ask("And now?", thread=str(first["threadId"])))
+    after = run(harness.url, ask("And now?", thread=str(first["threadId"])))
     assert after[-1].event["type"] == "RUN_FINISHED"
 
 
-def test_P11_a_huge_number_in_a_tools_result_reaches_the_model_with_all_its_digits(stage: Stage):
-    run(stage.url, ask("Give me a tool with a huge number."))
-    (page,) = [asked.page for asked in stage.model.requests[-1:]]
+def test_P11_a_huge_number_in_a_tools_result_reaches_the_model_with_all_its_digits(harness: Harness):
+    run(harness.url, ask("Give me a tool with a huge number."))
+    (page,) = [asked.page for asked in harness.model.requests[-1:]]
     messages = cast("list[dict[str, object]]", page["messages"])
     assert messages[-1]["content"] == f'{{"of":[{10**30},null]}}'

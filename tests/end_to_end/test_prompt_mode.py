@@ -10,7 +10,7 @@ from recto.conversation.json import dump
 from recto.testing.client import ask, run
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import ServerProcess
-from tests.end_to_end.stage import TOOLS, Stage, told, told_by
+from tests.end_to_end.harness import TOOLS, Harness, log_texts, stream_texts
 
 pytestmark = pytest.mark.full
 
@@ -53,14 +53,14 @@ def messages(asked: Request) -> list[Mapping[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with Stage(tmp_path_factory.mktemp("prompt"), script) as stage:
-        write_agent(stage.agent, "tool_calling: prompt")
-        write_agent(stage.agents / "thinker", "tool_calling: prompt\nmodel: anthropic:claude-opus-5")
-        provider = {"ANTHROPIC_BASE_URL": stage.model.root, "ANTHROPIC_API_KEY": "key"}
-        command = ["recto", "serve", "--port", str(stage.port), "--data", str(stage.data)]
-        with ServerProcess(command, stage.environment() | provider):
-            yield stage
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    with Harness(tmp_path_factory.mktemp("prompt"), script) as harness:
+        write_agent(harness.agent, "tool_calling: prompt")
+        write_agent(harness.agents / "thinker", "tool_calling: prompt\nmodel: anthropic:claude-opus-5")
+        provider = {"ANTHROPIC_BASE_URL": harness.model.root, "ANTHROPIC_API_KEY": "key"}
+        command = ["recto", "serve", "--port", str(harness.port), "--data", str(harness.data)]
+        with ServerProcess(command, harness.environment() | provider):
+            yield harness
 
 
 def write_agent(folder: Path, settings: str) -> None:
@@ -69,24 +69,24 @@ def write_agent(folder: Path, settings: str) -> None:
     (folder / "tools.py").write_text(TOOLS, encoding="utf-8")
 
 
-def test_P11_a_call_written_after_more_thinking_is_run_and_stored_as_it_was_told(stage: Stage):
+def test_P11_a_call_written_after_more_thinking_is_run_and_stored_as_it_was_told(harness: Harness):
     body = ask("note milk", forwardedProps={"agent": "thinker"})
-    events = told(run(stage.url, body))
+    events = stream_texts(run(harness.url, body))
     assert events == {"words": ["Let me note it.", "Done."], "calls": [NOTED], "results": ["noted milk"]}
-    assert told_by(stage.log(str(body["threadId"]))) == events
-    (_, said, *_) = messages(stage.model.requests[-1])
+    assert log_texts(harness.log(str(body["threadId"]))) == events
+    (_, said, *_) = messages(harness.model.requests[-1])
     blocks = cast("list[Mapping[str, object]]", said["content"])
     assert [block["type"] for block in blocks] == ["thinking", "text", "thinking", "text"]
 
 
-def test_P11_a_written_call_and_a_native_one_are_both_run_and_a_made_up_result_is_not_shown(stage: Stage):
+def test_P11_a_written_call_and_a_native_one_are_both_run_and_a_made_up_result_is_not_shown(harness: Harness):
     body = ask("note milk")
-    events = told(run(stage.url, body))
+    events = stream_texts(run(harness.url, body))
     words = 'Like ```x```:\n```json\n{"a": 1}\n```'
     assert events["words"] == [words, "Done."]
     assert sorted(events["calls"]) == ['look {"text": "there"}', NOTED]
     assert sorted(events["results"]) == ["noted milk", "saw there"]
-    assert told_by(stage.log(str(body["threadId"]))) == events
-    (said,) = [one["content"] for one in messages(stage.model.requests[-1]) if one["role"] == "assistant"]
+    assert log_texts(harness.log(str(body["threadId"]))) == events
+    (said,) = [one["content"] for one in messages(harness.model.requests[-1]) if one["role"] == "assistant"]
     assert isinstance(said, str)
     assert said.startswith(f"{words}\n\n<tool_call>")

@@ -13,7 +13,7 @@ from recto.testing.client import RUNS, ask, request, start
 from recto.testing.model_server import Answer
 from recto.testing.postgres import postgres_server
 from tests.costs import MEBIBYTE, STANDSTILL, costs_of
-from tests.end_to_end.stage import Stage
+from tests.end_to_end.harness import Harness
 
 pytestmark = pytest.mark.full
 
@@ -28,19 +28,19 @@ def runs_of(thread: str) -> str:
 
 def test_P13_looking_at_large_messages_that_wait_stops_nobody(tmp_path: Path):
     held = Answer(text="one two three four five six", hold=threading.Event(), hold_after=4)
-    with postgres_server() as postgres, Stage(tmp_path, lambda _: held) as stage:
-        stage.database = postgres.url(postgres.create_database())
-        with stage.serve(storage_url=f"file://{tmp_path / 'files'}") as server:
+    with postgres_server() as postgres, Harness(tmp_path, lambda _: held) as harness:
+        harness.database = postgres.url(postgres.create_database())
+        with harness.serve(storage_url=f"file://{tmp_path / 'files'}") as server:
             first = ask("hold")
-            start(stage.url, first)
+            start(harness.url, first)
             thread = str(first["threadId"])
             for number in range(WAITING):
                 message: Json = {"id": f"m{number}", "role": "user", "content": PARTS}
-                reply = request(stage.url, "POST", RUNS, {**ask("", thread=thread), "messages": [message]})
+                reply = request(harness.url, "POST", RUNS, {**ask("", thread=thread), "messages": [message]})
                 assert reply.status == 202
 
             def look(path: str) -> Sequence[Json]:
-                found = request(stage.url, "GET", f"/api/v1/agent/{path}").json
+                found = request(harness.url, "GET", f"/api/v1/agent/{path}").json
                 rows = cast("Sequence[dict[str, Json]]", found.get("queued") or found.get("messages"))
                 return [row["id"] for row in rows if row.get("status") == "queued"]
 
@@ -54,5 +54,5 @@ def test_P13_looking_at_large_messages_that_wait_stops_nobody(tmp_path: Path):
             assert costs.standstill < STANDSTILL
             assert costs.kept < 64 * MEBIBYTE
             # Newest first: none of them begins.
-            for run in cast("Sequence[dict[str, Json]]", request(stage.url, "GET", runs_of(thread)).json["runs"]):
-                request(stage.url, "POST", f"{RUNS}/{run['taskId']}/cancel")
+            for run in cast("Sequence[dict[str, Json]]", request(harness.url, "GET", runs_of(thread)).json["runs"]):
+                request(harness.url, "POST", f"{RUNS}/{run['taskId']}/cancel")

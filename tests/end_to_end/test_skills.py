@@ -243,7 +243,7 @@ def test_S3_a_scenario_the_skill_does_not_have_is_its_default_one(world: FileWor
 
 
 @pytest.mark.parametrize(
-    ("props", "told"),
+    ("props", "shown"),
     [
         ({"skill": "tarot"}, "forwardedProps.skill: there is no skill 'tarot'; known: chart, mend, notes, core"),
         (
@@ -253,9 +253,9 @@ def test_S3_a_scenario_the_skill_does_not_have_is_its_default_one(world: FileWor
         ({"voice_mode": "loud"}, "forwardedProps.voice_mode: there is no voice_mode 'loud'; known: warm, direct"),
     ],
 )
-def test_S4_S11_what_the_agent_does_not_have_is_refused(world: FileWorld, props: dict[str, Json], told: str):
+def test_S4_S11_what_the_agent_does_not_have_is_refused(world: FileWorld, props: dict[str, Json], shown: str):
     reply = world.post(a_run(a_talk(), "Hm", forwardedProps=props))
-    assert (reply.status, reply.json["detail"]) == (422, told)
+    assert (reply.status, reply.json["detail"]) == (422, shown)
 
 
 def test_S4_going_back_behind_an_activation_and_forking_before_it_restore_what_was_on(world: FileWorld):

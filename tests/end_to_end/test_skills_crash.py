@@ -10,8 +10,8 @@ from recto.conversation.json import Json
 from recto.conversation.log import SkillChanged
 from recto.testing.client import Reader, ask, start
 from recto.testing.model_server import Answer, Request
+from tests.end_to_end.harness import Harness
 from tests.end_to_end.skilled import system_of, use, write_guide
-from tests.end_to_end.stage import Stage
 from tests.end_to_end.test_crash import KILLED, assert_whole, try_to_start
 
 pytestmark = pytest.mark.full
@@ -28,20 +28,20 @@ def a_chart(request: Request) -> Answer:
     ("point", "times"), [("tools_started", 1), ("tool_acted", 1), ("call_begun", 2), ("tool_ended", 1)]
 )
 def test_S3_X4_a_server_killed_around_an_activation_goes_on_in_the_skill(point: str, times: int, tmp_path: Path):
-    with Stage(tmp_path, a_chart) as stage:
-        write_guide(stage.agents)
+    with Harness(tmp_path, a_chart) as harness:
+        write_guide(harness.agents)
         body = ask("帮我排盘") | {"forwardedProps": {"agent": "guide"}}
-        with stage.crash(point, times) as server:
-            reader = Reader(lambda: stage.url, str(body["runId"]))
-            answered = try_to_start(stage.url, body)
+        with harness.crash(point, times) as server:
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            answered = try_to_start(harness.url, body)
             assert server.wait() == KILLED
-        with stage.serve():
-            assert answered or start(stage.url, body)
-            log = assert_whole(stage, body, reader.wait())
+        with harness.serve():
+            assert answered or start(harness.url, body)
+            log = assert_whole(harness, body, reader.wait())
             changes = [entry for entry in log if isinstance(entry, SkillChanged)]
             assert [(change.skill, change.scenario) for change in changes] == [("chart", "basic")]
             prompts = [
-                system_of(cast("list[Mapping[str, Json]]", made.page["messages"])) for made in stage.model.requests
+                system_of(cast("list[Mapping[str, Json]]", made.page["messages"])) for made in harness.model.requests
             ]
             assert prompts[0].startswith("你是向导。")
             assert all(prompt.startswith("# 命盘") for prompt in prompts[1:])

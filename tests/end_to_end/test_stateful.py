@@ -57,7 +57,7 @@ class Known:
     task: str
     ended: str | None = None
     is_cleaned: bool = False
-    told: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    heard: dict[int, bytes] = field(default_factory=dict[int, bytes])
 
     @property
     def name(self) -> str:
@@ -287,7 +287,7 @@ class Server(RuleBasedStateMachine):
         if not run.is_cleaned:
             assert [sent.number for sent in heard] == list(range(after + 1, last + 1))
             for sent in heard:
-                assert run.told.setdefault(sent.number, sent.body) == sent.body
+                assert run.heard.setdefault(sent.number, sent.body) == sent.body
         return heard
 
     # Threads and users

@@ -19,7 +19,7 @@ from recto.ids import new_id
 from recto.testing.client import request
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import free_port
-from tests.end_to_end.stage import TOOLS
+from tests.end_to_end.harness import TOOLS
 
 SECRET = "a secret that only this test and its server know"
 SAID = re.compile(r"(say|note|client|hold|fail) (w[0-9a-f]{12})")

@@ -1,4 +1,4 @@
-"""A stage for whole runs: a recording model, a data folder, an agent with tools, and real servers on them.
+"""A harness for whole runs: a recording model, a data folder, an agent with tools, and real servers on them.
 
 When it is struck, every model call that was received is looked up in the store: its bytes and the manifest's spans
 must be the same.
@@ -70,7 +70,7 @@ BETWEEN = 0.004
 CLOCK = re.compile(r"# Current time\n[^\n]+")
 
 
-class Stage:
+class Harness:
     """Where a test plays. `agents/helper` is the agent."""
 
     def __init__(self, folder: Path, script: Script) -> None:
@@ -117,7 +117,7 @@ class Stage:
         return {f"RECTO_{name.upper()}": str(value) for name, value in (known | settings).items()}
 
     def serve(self, **settings: object) -> ServerProcess:
-        """`recto serve` on the stage's port."""
+        """`recto serve` on the harness's port."""
         command = ["recto", "serve", "--port", str(self.port), "--data", str(self.data)]
         return ServerProcess(command, self.environment(**settings))
 
@@ -171,7 +171,7 @@ def without_clock(body: bytes) -> Json:
     return load(CLOCK.sub("# Current time", body.decode().replace("\\n", "\n")).replace("\n", "\\n"))
 
 
-def told(events: Sequence[SentEvent]) -> dict[str, list[str]]:
+def stream_texts(events: Sequence[SentEvent]) -> dict[str, list[str]]:
     """Messages put together from a stream as a client does it: text, calls, results; what was discarded is gone."""
     texts: dict[str, str] = {}
     parents: dict[str, str] = {}
@@ -194,7 +194,7 @@ def told(events: Sequence[SentEvent]) -> dict[str, list[str]]:
     return {"words": words, "calls": [text for key, text in texts.items() if "/" in key], "results": results}
 
 
-def told_by(log: Sequence[Entry]) -> dict[str, list[str]]:
+def log_texts(log: Sequence[Entry]) -> dict[str, list[str]]:
     """The same, from the log."""
     replies = [entry for entry in log if isinstance(entry, AssistantMessage)]
     results = [entry for entry in log if isinstance(entry, ToolMessage)]
