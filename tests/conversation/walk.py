@@ -10,7 +10,7 @@ from random import Random
 from recto.conversation.log import Compacted, Entry, Finish, Interrupted, ReplyEnded, RolledBack, ToolStarted, Undone
 from recto.conversation.messages import AssistantMessage, Text, ToolCall
 from recto.conversation.next_step import CallModel, Compact, Finished, Run, RunTools, Step, WaitForClient, next_step
-from tests.page.naive_turns import CLIENT, REPEATABLE, Naive, Reply
+from tests.conversation.naive_turns import CLIENT, REPEATABLE, Naive, Reply
 from tests.page.talk import call, result, user
 
 TOOLS = ("charge", "charge", "pay", REPEATABLE, CLIENT)

@@ -9,8 +9,8 @@ import pytest
 from recto.conversation.log import ToolStarted, view
 from recto.conversation.messages import AssistantMessage, ToolCall, ToolMessage
 from recto.conversation.next_step import Finished, RunTools, Step, WaitForClient, next_step
-from tests.page.naive_turns import CLIENT, REPEATABLE
-from tests.page.walk import ROW, Walk
+from tests.conversation.naive_turns import CLIENT, REPEATABLE
+from tests.conversation.walk import ROW, Walk
 
 pytestmark = pytest.mark.full
 

@@ -25,7 +25,7 @@ from recto.conversation.events import (
     encode_event,
 )
 from recto.conversation.json import load_object
-from tests.page.event_strategies import streams
+from tests.conversation.event_strategies import streams
 
 WHY = "It was lost."
 

@@ -35,7 +35,7 @@ from recto.conversation.events import (
     merge,
 )
 from recto.conversation.json import Json, dump, load_object
-from tests.page.event_strategies import ends, events, streams
+from tests.conversation.event_strategies import ends, events, streams
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 USAGE: Mapping[str, Json] = {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}
