@@ -83,7 +83,7 @@ def test_the_page_is_pure_by_its_source():
     assert_none(house.impurities(SOURCES))
 
 
-def test_the_page_is_pure_when_it_runs():
+def test_X3_the_page_is_pure_when_it_runs():
     assert_runs(PURE_RUN)
 
 
