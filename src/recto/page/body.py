@@ -14,7 +14,7 @@ from operator import add, itemgetter
 from typing import NamedTuple
 
 from recto.conversation.json import Json, dump, load_object
-from recto.conversation.memo import grow
+from recto.conversation.memo import grow, remember
 from recto.conversation.messages import (
     AssistantMessage,
     DeveloperMessage,
@@ -24,7 +24,6 @@ from recto.conversation.messages import (
     ToolMessage,
     ToolOffer,
     UserMessage,
-    remember,
 )
 from recto.errors import SettingsError, WireError
 from recto.page.manifest import Part, PartKind

@@ -38,8 +38,8 @@ from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.input.input_rules import RunOptions, run_options
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import load_object
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
-from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, Cancel, StoredRun

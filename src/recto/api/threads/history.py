@@ -16,11 +16,11 @@ from recto.api.bodies import zone_of
 from recto.api.route import Route
 from recto.api.signed import urls_of
 from recto.api.threads.thread_shapes import HISTORY_EXAMPLE, HistoryShape
-from recto.conversation.history import QUEUED, UrlOf, history_row
+from recto.conversation.history import QUEUED, FileUrlSigner, history_row
 from recto.conversation.input.input_rules import NO_UUID, UUID
 from recto.conversation.json import Json
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.messages import File, UserMessage
-from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
 from recto.errors import Refused, WireError
 from recto.store.runs.queued import Queued
 from recto.store.threads.history import HistoryDay, HistoryQuery
@@ -65,7 +65,7 @@ async def get_history(
     )
 
 
-def queued_row(queued: Queued, url_of: UrlOf) -> dict[str, Json]:
+def queued_row(queued: Queued, url_of: FileUrlSigner) -> dict[str, Json]:
     """A user message that waits for its turn. It has no number yet."""
     row = history_row(queued.message, url_of)
     return row | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}

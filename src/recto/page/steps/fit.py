@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import dump, load_object
-from recto.conversation.memo import grow
+from recto.conversation.memo import grow, remember
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -28,7 +28,6 @@ from recto.conversation.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    remember,
 )
 from recto.page.draft import Draft, then, unchanged
 from recto.page.manifest import Note

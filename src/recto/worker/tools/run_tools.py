@@ -13,7 +13,7 @@ from recto.conversation.json import Json, load_object
 from recto.conversation.log import Entry, SkillChanged, ToolStarted, View, view
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolPart
 from recto.conversation.next_step import INVALID_ARGUMENTS, RunTools
-from recto.conversation.ui.attach_ui import hinted, ui_events
+from recto.conversation.ui.compile_ui import hinted, ui_events
 from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
 from recto.tools.ports import Tell, ToolResult
