@@ -207,7 +207,7 @@ async def show_documents(
         return _Taken(document=document, part=await take_part(document, wanted, context.characters))
 
     files = {one.id: one.file for one in asked if isinstance(one.file, InputFile)}
-    read = await read_each(tuple(files.values()), take, files_of(context), context.tell, tell_seconds)
+    read = await read_each(tuple(files.values()), take, files_of(context), context.report, tell_seconds)
     known = dict(zip(files, read, strict=True))
     rows = [_row(one, known) for one in asked]
     limit = _fitting(rows, wanted, context.characters)

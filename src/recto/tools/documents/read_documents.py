@@ -46,7 +46,7 @@ async def read_thread(urls: Sequence[str], context: ToolContext, tell_seconds: f
     async def take(document: Document) -> tuple[str, str]:
         return await _beginning(document, context.characters)
 
-    read = await read_each(chosen, take, files, context.tell, tell_seconds)
+    read = await read_each(chosen, take, files, context.report, tell_seconds)
     found = [_block(one, taken) for one, taken in zip(chosen, read, strict=True)]
     known = {name for one in files.maps.files.values() for name in _names(one)}
     unknown = [url for url in dict.fromkeys(urls) if url not in known]

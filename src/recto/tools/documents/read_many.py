@@ -12,7 +12,7 @@ from typing import TypeVar
 from recto.conversation.document import Extent
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
-from recto.tools.ports import Document, FilesAtHand, Progress, Tell, ToolContext
+from recto.tools.ports import Document, FilesAtHand, Progress, ReportProgress, ToolContext
 
 # The longest name that is shown, and the most of an unknown id or url that is repeated.
 NAME_SHOWN = 200
@@ -51,7 +51,7 @@ async def read_each(
     files: Sequence[InputFile],
     take: Callable[[Document], Awaitable[T]],
     at_hand: FilesAtHand,
-    tell: Tell,
+    tell: ReportProgress,
     tell_seconds: float = TELL_SECONDS,
 ) -> Sequence[T | Unread]:
     """What `take` takes of each document, in the order given. One that cannot be read spoils no other."""
@@ -71,7 +71,11 @@ async def read_each(
 
 
 async def _read(
-    file: InputFile, take: Callable[[Document], Awaitable[T]], at_hand: FilesAtHand, tell: Tell, tell_seconds: float
+    file: InputFile,
+    take: Callable[[Document], Awaitable[T]],
+    at_hand: FilesAtHand,
+    tell: ReportProgress,
+    tell_seconds: float,
 ) -> T | Unread:
     opened: list[Document] = []
     try:
@@ -89,7 +93,7 @@ async def _read(
 
 
 @asynccontextmanager
-async def _telling(progress: Callable[[], Progress], tell: Tell, tell_seconds: float) -> AsyncGenerator[None]:
+async def _telling(progress: Callable[[], Progress], tell: ReportProgress, tell_seconds: float) -> AsyncGenerator[None]:
     """Tell how far it is, again and again while it takes, and where it ended. Of what is quick nothing is told."""
     is_told = False
 
