@@ -67,10 +67,10 @@ class Progress:
     id: str = ""
 
 
-Tell: TypeAlias = Callable[[Progress], None]
+ReportProgress: TypeAlias = Callable[[Progress], None]
 
 
-def tell_nobody(progress: Progress) -> None:
+def ignore_progress(progress: Progress) -> None:
     """For where nobody waits to see how far it is."""
 
 
@@ -176,7 +176,7 @@ class ToolContext:
     workspace: Path | None = None
     workspace_bytes: int = WORKSPACE_BYTES
     characters: int = LIMIT_CHARACTERS
-    tell: Tell = tell_nobody
+    tell: ReportProgress = ignore_progress
     profile: ProfileAtHand | None = None
     skills: SkillsAtHand | None = None
     tier: str = "free"
