@@ -20,13 +20,13 @@ from tests.tools.runs import context
 
 
 async def told_of(
-    document: Growing | Exception, wanted: WantedPart, tell_seconds: float
+    document: Growing | Exception, wanted: WantedPart, report_seconds: float
 ) -> tuple[str, Sequence[Progress]]:
     """What is answered of one document, and what was told until then."""
     told: list[Progress] = []
     files = at_hand(a=document)
     given = replace(context(), files=files, report=told.append)
-    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, tell_seconds)
+    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, report_seconds)
     return json.loads(answer)[0]["content"], told
 
 
