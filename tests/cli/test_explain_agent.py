@@ -11,8 +11,8 @@ from recto.cli.agents import agents
 from recto.conversation.json import load_object
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.page.steps.fit import Target
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.base import Target
 from recto.store.store import open_store
 from recto.store.users.profiles import ProfileChange
 from recto.tools.load_tools import tools_of_folder
