@@ -24,12 +24,12 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.page.fold.paths import cached_name
 from recto.page.manifest import Manifest
-from recto.page.steps.fit import Target
 from recto.page.text.tokens import OFFLINE
 from recto.page.text.tokens import (
     _tokenizer as tokenizer,  # pyright: ignore[reportPrivateUsage] - warmed here, so that it is in no figure
 )
 from recto.page.wire import openai
+from recto.page.wire.base import Target
 
 MESSAGES, TIMES = 1_640, 10
 TARGET = Target(wire="openai", model="bench")

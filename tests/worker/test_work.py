@@ -31,7 +31,7 @@ from recto.tools.registry import Registry
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.runtime import Runtime
-from tests.flow.stage import story
+from tests.end_to_end.harness import story
 from tests.stored_runs import OWNER, WHO, now
 
 QUESTION = "What is 12 * 7?"

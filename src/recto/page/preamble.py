@@ -43,7 +43,7 @@ class Injected:
     tokens_before: int | None = None
 
 
-def front_of(facts: Facts, seen: View) -> tuple[Injected, ...]:
+def preamble(facts: Facts, seen: View) -> tuple[Injected, ...]:
     """The messages before the conversation, in order."""
     return (*_prompt(facts), *_quote(facts), *_summary(facts, seen))
 

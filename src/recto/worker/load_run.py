@@ -20,7 +20,7 @@ from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, text
 from recto.conversation.ui.compile_ui import ui_events
 from recto.engine.ports import Signal
 from recto.store.ports import RunChange, StoredRun
-from recto.tools.ports import ToolResult, tell_nobody
+from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
 from recto.worker.account import account_of
 from recto.worker.context.thread_files import FileServices, ThreadFiles, has_files, load_thread_files
@@ -209,7 +209,7 @@ async def _acted_on(desk: RunState, answer: ToolMessage, call: ToolCall) -> Tool
         # It was made of a tool of the client's, which this agent's only has the name of.
         return None
     # Whatever stage the thread is on: the call was made, and is waited for.
-    acting = act(desk, replace(call, arguments=text), Registry((tool,)), tell_nobody)
+    acting = act(desk, replace(call, arguments=text), Registry((tool,)), report_nothing)
     result = await _unless_stopped(desk, acting)
     return replace(answer, parts=result.parts, error=result.error) if result else None
 

@@ -40,15 +40,15 @@ async def get_history(
     if thread is not None and not UUID.fullmatch(thread):
         raise Refused(NO_UUID, where="threadId")
     backend, owner = backend_of(request), user_of(request).name
-    wish = HistoryQuery(
+    query = HistoryQuery(
         thread=thread.lower() if thread else None,
         before=_day(before) if before is not None else None,
         zone=zone_of(tz, "tz") if tz is not None else UTC,
         queued_bytes=backend.bodies.queued_bytes,
     )
-    found = await backend.store.history(owner, wish)
-    told = [*found.messages, *(one.message for one in found.queued)]
-    has_files = any(isinstance(part, File) for message in told for part in message.parts)
+    found = await backend.store.history(owner, query)
+    messages = [*found.messages, *(one.message for one in found.queued)]
+    has_files = any(isinstance(part, File) for message in messages for part in message.parts)
     refs = await backend.store.file_refs(found.thread) if has_files and found.thread else ()
     url_of, locale = urls_of(backend, refs), await _locale(backend, owner, found)
     return json_answer(
