@@ -29,9 +29,9 @@ from recto.page.prefix import prefix_break
 from recto.page.prompt.quote import ParsedDocument
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Case, Datum, Prompt
-from recto.page.steps.fit import Target, WireName
 from recto.page.steps.remind import maps_of
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.base import Target, WireName
 
 NOON = datetime(2026, 5, 14, 4, tzinfo=UTC)
 SHANGHAI = timezone(timedelta(hours=8))

@@ -15,7 +15,7 @@ from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.steps.closing import CONTINUED, TRIMMED
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.page_rules import gaps, orphans, parse
 from tests.page.talk import asks, result

@@ -22,9 +22,9 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
-from recto.page.steps.failures import ERROR_ADDED
-from recto.page.steps.fit import Target
+from recto.page.steps.add_error_texts import ERROR_ADDED
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.base import Target
 from recto.tools.call import FAILED, TIMEOUT, UNKNOWN_TOOL
 from recto.worker.tools.run_tools import CUT_OFF, INTERRUPTED, NEEDS_CONSENT, TOO_MANY
 

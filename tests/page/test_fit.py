@@ -27,7 +27,8 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
 )
-from recto.page.steps.fit import Target, fit
+from recto.page.steps.fit import fit
+from recto.page.wire.base import Target
 
 OPENAI = Target(wire="openai", model="gpt-x")
 ANTHROPIC = Target(wire="anthropic", model="claude-x")

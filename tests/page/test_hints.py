@@ -8,7 +8,7 @@ from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
 from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
-from recto.page.steps.strip_ui_hints import UNHINTED, unhint
+from recto.page.steps.strip_ui_hints import HINTS_LEFT_OUT, strip_ui_hints
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -33,9 +33,9 @@ def talk(result: str) -> tuple[UserMessage, AssistantMessage, ToolMessage]:
     ],
 )
 def test_P14_the_model_sees_a_result_without_its_hints(result: str, shown: str):
-    draft = unhint(talk(result))
+    draft = strip_ui_hints(talk(result))
     assert draft.messages[-1] == talk(shown)[-1]
-    assert dict(draft.notes) == ({2: UNHINTED} if result != shown else {})
+    assert dict(draft.notes) == ({2: HINTS_LEFT_OUT} if result != shown else {})
 
 
 def test_P14_the_page_has_no_hints_and_the_manifest_says_so():

@@ -17,7 +17,7 @@ from recto.page.body import Page
 from recto.page.facts import Facts, ToolCalling, Turn
 from recto.page.manifest import Manifest
 from recto.page.prompt.system_prompt import Case, Prompt
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 from tests.page.entry_strategies import entry_logs
 
 WIRES: tuple[WireName, ...] = ("openai", "anthropic")

@@ -32,8 +32,8 @@ from recto.errors import SettingsError
 from recto.page.assemble import Facts, assemble
 from recto.page.body import Segment, segment
 from recto.page.fold.fold_settings import FoldSettings, ReadRule
-from recto.page.steps.fit import Target, WireName
 from recto.page.text.tokens import Calibration, TokenCount
+from recto.page.wire.base import Target, WireName
 
 Row: TypeAlias = dict[str, object]
 

@@ -15,7 +15,7 @@ from recto.page.assemble import Facts, assemble
 from recto.page.body import Page
 from recto.page.manifest import Manifest
 from recto.page.steps.closing import TRIMMED
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs, newest_user
 from tests.page.page_rules import fresh, gaps, lies, orphans, parse
 

@@ -18,8 +18,8 @@ from recto.page.body import Page
 from recto.page.fold.fold_settings import TERMINAL, AgeRule, FoldSettings, ReadRule
 from recto.page.fold.paths import Project
 from recto.page.manifest import Manifest
-from recto.page.steps.fit import Target, WireName
 from recto.page.text.tokens import Calibration
+from recto.page.wire.base import Target, WireName
 from tests.long_session import EACH_SESSION, Known
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, lies, orphans, parse

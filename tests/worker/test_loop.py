@@ -27,7 +27,7 @@ from recto.tools.load_tools import tools_built_in
 from recto.tools.registry import Registry
 from recto.worker.loop import work
 from recto.worker.runtime import Runtime
-from tests.flow.stage import story
+from tests.end_to_end.harness import story
 from tests.stored_runs import OWNER, WHO, now
 from tests.worker.plays import a_runtime
 

@@ -34,7 +34,7 @@ from recto.worker.context.prompt_context import offered
 from recto.worker.loop import work
 from recto.worker.run_state import sampled
 from recto.worker.runtime import Point, Runtime
-from tests.flow.skilled import calling, use, write_guide
+from tests.end_to_end.skilled import calling, use, write_guide
 from tests.stored_runs import OWNER, WHO, now
 from tests.worker.plays import a_runtime
 

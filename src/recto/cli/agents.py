@@ -33,8 +33,8 @@ from recto.page.facts import Facts
 from recto.page.manifest import Part
 from recto.page.preamble import system_text
 from recto.page.prompt.system_prompt import PromptCut, SystemPrompt
-from recto.page.steps.fit import Target, WireName
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.base import Target, WireName
 from recto.skills.known import FREE_TIER, SKILL_DATA, KnownData
 from recto.skills.skill import CORE, Skill
 

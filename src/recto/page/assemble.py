@@ -11,37 +11,38 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from recto.conversation.log import View, view
-from recto.conversation.memo import grow
-from recto.conversation.messages import Message, remember, remember_last
+from recto.conversation.memo import grow, remember, remember_last
+from recto.conversation.messages import Message
 from recto.page.body import (
     EncodedPart,
     EncodedParts,
     Page,
     Segment,
-    closing,
+    closing_brackets,
+    encode_message,
     encode_messages,
+    encode_tools,
     envelope,
-    kept,
+    kept_part,
     segment,
-    set_message,
-    set_tools,
 )
 from recto.page.draft import Draft, behind, then
 from recto.page.facts import Facts
 from recto.page.fold.fold import fold
 from recto.page.fold.observations import BEFORE_ALL
 from recto.page.manifest import Manifest, Note, Part
-from recto.page.preamble import Injected, front_of
+from recto.page.preamble import Injected, preamble
+from recto.page.steps.add_error_texts import add_error_texts
 from recto.page.steps.closing import CONTINUED, closing_word, trim_end
 from recto.page.steps.compact import compact
-from recto.page.steps.failures import add_error_texts
-from recto.page.steps.fit import WireName, fit
+from recto.page.steps.fit import fit
 from recto.page.steps.prompted import as_prompted
 from recto.page.steps.remind import files_shown, guard, remind
 from recto.page.steps.repair import repair
-from recto.page.steps.strip_ui_hints import unhint
+from recto.page.steps.strip_ui_hints import strip_ui_hints
 from recto.page.steps.window import window
 from recto.page.text.tokens import TokenCounter, calibrate, count_text, tokens_of
+from recto.page.wire.base import WireName
 
 SOURCE, TOKENS_AFTER = attrgetter("source"), attrgetter("tokens_after")
 
@@ -72,13 +73,13 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     seen = view(facts.log)
     base, draft = _choose(facts, seen)
     draft = then(draft, repair(draft.messages))
-    draft = then(draft, unhint(draft.messages)) if facts.turn else draft
+    draft = then(draft, strip_ui_hints(draft.messages)) if facts.turn else draft
     draft = then(draft, add_error_texts(draft.messages))
     draft = then(draft, guard(draft.messages))
     draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
     draft = then(draft, fit(draft.messages, facts.target))
     base, draft = _end(facts, base, draft)
-    tools = set_tools(facts.tools if facts.tool_calling == "native" else (), facts.target.wire, facts.counter)
+    tools = encode_tools(facts.tools if facts.tool_calling == "native" else (), facts.target.wire, facts.counter)
     talk = encode_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
     folded = fold(
         draft.messages, settings=facts.fold, now=facts.now or grow(seen.messages, _newest), counter=facts.counter
@@ -100,21 +101,21 @@ def _choose(facts: Facts, seen: View) -> tuple[_Base, Draft]:
     compacted = compact(seen)
     turn_start = bisect_left(compacted.origins, seen.turn_start)
     chosen = then(compacted, window(compacted.messages, turn_start, facts.history))
-    front = front_of(facts, seen)
+    front = preamble(facts, seen)
     injected = tuple([one.message for one in front if one.message])
     return _Base(front, len(injected), (*injected, *seen.messages)), behind(injected, chosen)
 
 
 def _end(facts: Facts, base: _Base, draft: Draft) -> tuple[_Base, Draft]:
     """A conversation that ends as the model takes it; what is added stands behind all others."""
-    closing = closing_word(draft.messages, facts)
-    if closing is None:
+    word = closing_word(draft.messages, facts)
+    if word is None:
         return base, then(draft, trim_end(draft.messages, facts))
     origin, notes = len(base.messages), {**draft.notes, len(base.messages): CONTINUED}
     is_plain = isinstance(draft.origins, range) and len(draft.origins) == origin
     origins = range(origin + 1) if is_plain else [*draft.origins, origin]
-    messages = (*draft.messages, closing)
-    closed = base._replace(messages=(*base.messages, closing), is_closed=True)
+    messages = (*draft.messages, word)
+    closed = base._replace(messages=(*base.messages, word), is_closed=True)
     return closed, Draft(messages=messages, origins=origins, notes=notes)
 
 
@@ -156,7 +157,7 @@ def _tell_the_front(
     origin, place = 0, -1
     for one in front:
         if one.message is None:
-            nothing = kept(one.kind, one.kind, "system", 0)
+            nothing = kept_part(one.kind, one.kind, "system", 0)
             lost = replace(nothing, decision="dropped", rule=one.rule, reason=one.reason)
             asides.setdefault(place, []).append(replace(lost, tokens_before=one.tokens_before or 0))
             continue
@@ -178,7 +179,7 @@ def _name_the_nameless(parts: list[Part], origins: Sequence[int], front: int) ->
 
 
 def _set_changed(shown: Message, note: Note, base: Part, tokens_before: int, at: _At) -> EncodedPart:
-    piece = remember(shown, set_message, at.wire, at.counter)
+    piece = remember(shown, encode_message, at.wire, at.counter)
     return EncodedPart(_changed(note, base, tokens_before, piece.part.tokens_after), piece.segment)
 
 
@@ -199,12 +200,12 @@ def _changed(note: Note, base: Part, tokens_before: int, tokens_after: int) -> P
 
 def _left_out(facts: Facts, base: _Base, origin: int, note: Note) -> Part:
     message = base.messages[origin]
-    nothing = kept("message", message.id or f"messages[{origin - base.first}]", message.role, 0)
+    nothing = kept_part("message", message.id or f"messages[{origin - base.first}]", message.role, 0)
     return _changed(note, nothing, tokens_of(message, facts.counter), 0)
 
 
 def _set_page(facts: Facts, tools: EncodedParts, talk: EncodedParts) -> tuple[Page, Manifest]:
-    head, tail = segment(envelope(facts.target.model, facts.options)), closing(talk.last)
+    head, tail = segment(envelope(facts.target.model, facts.options)), closing_brackets(talk.last)
     page = Page(segments=(head, *tools.segments, *talk.segments, tail))
     parts = (_envelope(head, facts.counter), *tools.parts, *talk.parts, _envelope(tail, facts.counter))
     sizes = array("I", (len(head.data), *tools.sizes, *talk.sizes, len(tail.data)))
@@ -213,4 +214,4 @@ def _set_page(facts: Facts, tools: EncodedParts, talk: EncodedParts) -> tuple[Pa
 
 
 def _envelope(data: Segment, counter: TokenCounter) -> Part:
-    return kept("envelope", "envelope", None, count_text(data.data.decode(), counter))
+    return kept_part("envelope", "envelope", None, count_text(data.data.decode(), counter))

@@ -14,7 +14,7 @@ from operator import add, itemgetter
 from typing import NamedTuple
 
 from recto.conversation.json import Json, dump, load_object
-from recto.conversation.memo import grow
+from recto.conversation.memo import grow, remember
 from recto.conversation.messages import (
     AssistantMessage,
     DeveloperMessage,
@@ -24,13 +24,12 @@ from recto.conversation.messages import (
     ToolMessage,
     ToolOffer,
     UserMessage,
-    remember,
 )
 from recto.errors import SettingsError, WireError
 from recto.page.manifest import Part, PartKind
-from recto.page.steps.fit import WireName
 from recto.page.text.tokens import TokenCounter, count_new, tokens_of
 from recto.page.wire import anthropic, openai
+from recto.page.wire.base import WireName
 
 
 class Segment(NamedTuple):
@@ -149,7 +148,7 @@ def punctuation(before: Slot, here: Slot, *, is_breakpoint: bool = False) -> Seg
 
 
 @cache
-def closing(last: Slot) -> Segment:
+def closing_brackets(last: Slot) -> Segment:
     """How a body ends. A body without messages still says so."""
     end = _end(last, is_breakpoint=False) + _close(last)
     return segment(end + (b"}" if last.field == MESSAGES.field else b',"messages":[]}'))
@@ -190,7 +189,7 @@ class EncodedParts:
     last: Slot = START
 
 
-def set_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> EncodedParts:
+def encode_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> EncodedParts:
     """Tools at the start of a body."""
     pieces = [remember(tool, encode_tool, wire, counter) for tool in tools]
     return _add(EncodedParts(), pieces, [FORMATS[wire].tools] * len(tools))
@@ -206,7 +205,7 @@ def _set_more(
     known: EncodedParts | None, messages: Sequence[Message], before: Slot, wire: WireName, counter: TokenCounter
 ) -> EncodedParts:
     count_new(messages, counter)
-    pieces = [remember(message, set_message, wire, counter) for message in messages]
+    pieces = [remember(message, encode_message, wire, counter) for message in messages]
     places = FORMATS[wire].places
     return _add(known or EncodedParts(last=before), pieces, [places[type(message)] for message in messages])
 
@@ -262,20 +261,20 @@ def encode_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> Encod
     if load_object(tool.parameters) is None:
         raise WireError(where=f"tools.{tool.name}.parameters", problem="must be a JSON Schema: an object, as JSON text")
     data = FORMATS[wire].encode_tool(tool.name, tool.description, tool.parameters)
-    part = kept("tool", tool.name, None, counter.count((data.decode(),))[0])
+    part = kept_part("tool", tool.name, None, counter.count((data.decode(),))[0])
     if tool.note:
         before = max(tool.tokens_before, part.tokens_after)
         part = replace(part, decision="cut", rule="S5", reason=tool.note, tokens_before=before)
     return EncodedPart(part, segment(data))
 
 
-def set_message(message: Message, wire: WireName, counter: TokenCounter) -> EncodedPart:
+def encode_message(message: Message, wire: WireName, counter: TokenCounter) -> EncodedPart:
     """A message as one piece."""
-    part = kept("message", message.id, message.role, tokens_of(message, counter))
+    part = kept_part("message", message.id, message.role, tokens_of(message, counter))
     return EncodedPart(part, segment(FORMATS[wire].encode(message)))
 
 
-def kept(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
+def kept_part(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
     """A part that is in the page as the log has it."""
     return Part(
         kind=kind,

@@ -15,8 +15,8 @@ from recto.page.fold.fold_settings import FoldSettings
 from recto.page.prompt.quote import Quote, Quoted
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Prompt
-from recto.page.steps.fit import Target
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter
+from recto.page.wire.base import Target
 
 
 @dataclass(frozen=True, kw_only=True)

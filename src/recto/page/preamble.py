@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from recto.conversation.locale import language
 from recto.conversation.log import View
-from recto.conversation.messages import Message, SystemMessage, language, remember
+from recto.conversation.memo import remember
+from recto.conversation.messages import Message, SystemMessage
 from recto.page.body import encode_tool
 from recto.page.facts import Facts
 from recto.page.manifest import Part, PartKind
@@ -41,7 +43,7 @@ class Injected:
     tokens_before: int | None = None
 
 
-def front_of(facts: Facts, seen: View) -> tuple[Injected, ...]:
+def preamble(facts: Facts, seen: View) -> tuple[Injected, ...]:
     """The messages before the conversation, in order."""
     return (*_prompt(facts), *_quote(facts), *_summary(facts, seen))
 

@@ -25,8 +25,8 @@ from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.prompt.quote import Quote
 from recto.page.prompt.reminder import Dataset
-from recto.page.steps.fit import Target
 from recto.page.text.tokens import Calibration
+from recto.page.wire.base import Target
 from recto.skills.known import KnownData
 from recto.skills.skill import Skill
 from recto.store.ports import Lease, Recorded, RunChange, StoredRun

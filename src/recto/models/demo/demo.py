@@ -11,7 +11,7 @@ from recto.agents.agent import Sampling
 from recto.conversation.json import Json
 from recto.models.demo.words import DemoReply, reply_to
 from recto.models.ports import CallDelta, CallStarted, Delta, ReplyEnd, TextDelta, Usage
-from recto.page.steps.fit import Target
+from recto.page.wire.base import Target
 
 NAME = "demo"
 WINDOW = 128_000

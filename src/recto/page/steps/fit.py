@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import dump, load_object
-from recto.conversation.memo import grow
+from recto.conversation.memo import grow, remember
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -28,15 +28,13 @@ from recto.conversation.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    remember,
 )
 from recto.page.draft import Draft, then, unchanged
 from recto.page.manifest import Note
 from recto.page.prompt.reminder import neutralise
 from recto.page.steps.fit_order import fit_order, is_in_order
 from recto.page.wire import anthropic, openai
-
-WireName: TypeAlias = Literal["openai", "anthropic"]
+from recto.page.wire.base import Target, WireName
 
 RULE = "fit"
 NOT_FOR_MODELS = "shown to people, never to models"
@@ -59,15 +57,6 @@ NAME_LEFT_OUT = "nothing in the name that the {wire} format takes"
 NEW_TOOL_NAME = "the name of a tool written as providers take it"
 # What OpenAI refuses in a name, and how much of one it takes; in the name of a tool all do.
 NOT_IN_NAME, LONGEST_NAME = re.compile(r"[^a-zA-Z0-9_-]+"), 64
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """Where a page goes: the format it speaks, the model it is for, and whether that model sees pictures."""
-
-    wire: WireName = "openai"
-    model: str = ""
-    sees_images: bool = True
 
 
 Named: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage

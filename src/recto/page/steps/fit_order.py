@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from recto.conversation.memo import remember_last
 from recto.conversation.messages import (
     AssistantMessage,
     DeveloperMessage,
@@ -15,7 +16,6 @@ from recto.conversation.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    remember_last,
 )
 from recto.page.draft import Draft, then, unchanged
 from recto.page.manifest import Note

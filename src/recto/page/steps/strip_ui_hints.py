@@ -7,16 +7,18 @@ from dataclasses import replace
 
 from recto.conversation.json import dump
 from recto.conversation.messages import Message, Text, ToolMessage, ToolPart
-from recto.conversation.ui.attach_ui import HINTS, hinted
+from recto.conversation.ui.compile_ui import HINTS, hinted
 from recto.page.draft import Draft, change_results
 from recto.page.manifest import Note
 
-UNHINTED = Note(decision="cut", rule="P14", reason="without its ui_hints, which are for clients; they get them all")
+HINTS_LEFT_OUT = Note(
+    decision="cut", rule="P14", reason="without its ui_hints, which are for clients; they get them all"
+)
 
 
-def unhint(messages: Sequence[Message]) -> Draft:
+def strip_ui_hints(messages: Sequence[Message]) -> Draft:
     """The conversation with tool results that hold no hints. The log keeps them; clients get what they compile to."""
-    return change_results(messages, _unhinted, UNHINTED)
+    return change_results(messages, _unhinted, HINTS_LEFT_OUT)
 
 
 def _unhinted(message: ToolMessage) -> ToolMessage:

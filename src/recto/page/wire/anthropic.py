@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from recto.conversation.fields import Object, as_object, objects, optional_text, text_field
-from recto.conversation.json import Json, dump, load_object, verbatim
+from recto.conversation.json import (
+    Json,
+    Object,
+    as_object,
+    dump,
+    load_object,
+    objects,
+    optional_text,
+    text_field,
+    verbatim,
+)
 from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,

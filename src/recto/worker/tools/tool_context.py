@@ -22,7 +22,7 @@ from recto.store.ports import Lease
 from recto.store.store import Store
 from recto.store.users.profiles import ProfileChange
 from recto.tools.call import ToolLimits, call_tool
-from recto.tools.ports import Activation, Tell, Tool, ToolContext, ToolResult
+from recto.tools.ports import Activation, ReportProgress, Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import workspace_of
 from recto.worker.context.prompt_context import offered, skill_of
@@ -33,7 +33,7 @@ NO_SKILL = "There is no skill {name!r}{known}."
 NO_FILES = "No skill is active, so there are no files to read. Take one up with use_skill first."
 
 
-async def act(state: RunState, call: ToolCall, tools: Registry, report: Tell) -> ToolResult:
+async def act(state: RunState, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
     """Have the tool act that a call names, if it is among those that may be called."""
     limits = state.agent.limits
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
@@ -63,7 +63,7 @@ def tools_of_reply(state: RunState) -> Registry:
     return Registry([tool for name, tool in state.tools.items() if name in names or not tool.is_offered])
 
 
-def _context_of(state: RunState, call: ToolCall, report: Tell) -> ToolContext:
+def _context_of(state: RunState, call: ToolCall, report: ReportProgress) -> ToolContext:
     """What a tool may know of the run it acts for."""
     profile = UserProfile(
         store=state.runtime.store,
@@ -88,7 +88,7 @@ def _context_of(state: RunState, call: ToolCall, report: Tell) -> ToolContext:
         files=state.tool_files(),
         workspace=workspace_of(state.runtime.workspaces, state.run.thread) if state.runtime.workspaces else None,
         workspace_bytes=state.runtime.workspace_bytes,
-        tell=report,
+        report=report,
         profile=profile,
         skills=SkillsOfRun(state=state) if state.agent.skills else None,
         tier=state.run.tier,
