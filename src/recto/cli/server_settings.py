@@ -75,9 +75,9 @@ class ServerTable(BaseModel):
     model_connect_seconds: Seconds | None = None
     model_first_byte_seconds: Seconds | None = None
     model_between_seconds: Seconds | None = None
-    shelf_threads: Count | None = None
-    shelf_entries: Count | None = None
-    shelf_bytes: Count | None = None
+    log_cache_threads: Count | None = None
+    log_cache_entries: Count | None = None
+    log_cache_bytes: Count | None = None
     quotes_at_once: Count | None = None
     database_connections: Count | None = None
     window: Count | None = None
@@ -208,9 +208,9 @@ class ServerSettings:
     model_connect_seconds: float = 10.0
     model_first_byte_seconds: float = 120.0
     model_between_seconds: float = 60.0
-    shelf_threads: int = 256
-    shelf_entries: int = 100_000
-    shelf_bytes: int = 64 * 2**20
+    log_cache_threads: int = 256
+    log_cache_entries: int = 100_000
+    log_cache_bytes: int = 64 * 2**20
     quotes_at_once: int = 2
     database_connections: int = 10
     window: int = 128_000
