@@ -34,7 +34,7 @@ DEFINED_TWICE = frozenset({"Count", "Gate", "Locale", "Seconds", "Tell", "Word"}
 # Modules that have one name because they are one thing: its values, its SQL, its routes, its command.
 ONE_MEANING = frozenset(
     {
-        *("agents", "attachments", "birth", "calls", "datasets", "files", "history", "ports", "postgres", "routes"),
+        *("agents", "attachments", "calls", "datasets", "history", "ports", "postgres", "routes"),
     }
 )
 
