@@ -30,11 +30,11 @@ EXCEPTIONS: dict[str, int] = {
 }
 
 # Types of one name that mean two things. It may only shrink.
-DEFINED_TWICE = frozenset({"Count", "Locale", "Seconds", "Word"})
+DEFINED_TWICE = frozenset({"Count", "Seconds", "Word"})
 # Modules that have one name because they are one thing: its values, its SQL, its routes, its command.
 ONE_MEANING = frozenset(
     {
-        *("agents", "attachments", "birth", "calls", "datasets", "files", "history", "ports", "postgres", "routes"),
+        *("agents", "attachments", "calls", "datasets", "history", "ports", "postgres", "routes"),
     }
 )
 
