@@ -30,7 +30,7 @@ EXCEPTIONS: dict[str, int] = {
 }
 
 # Types of one name that mean two things. It may only shrink.
-DEFINED_TWICE = frozenset({"Count", "Gate", "Locale", "Seconds", "Tell", "Word"})
+DEFINED_TWICE = frozenset({"Gate", "Locale", "Tell"})
 # Modules that have one name because they are one thing: its values, its SQL, its routes, its command.
 ONE_MEANING = frozenset(
     {

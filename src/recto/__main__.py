@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from recto.cli.main import app
 from recto.cli.options import Announce, ServerEntry
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 
 # The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
 

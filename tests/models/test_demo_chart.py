@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.json import Json
 from recto.models.demo.chart import LINE_SHOWN, read_lines, tell_data, tell_facts
-from recto.skills.known import told
+from recto.skills.known import render_value
 
 SKY: Json = {"sun": "Taurus 13°", "moon": {"sign": "Virgo", "house": 4}, "rising": None, "planets": [{"sun": "no"}]}
 values = st.recursive(
@@ -63,12 +63,12 @@ def test_S10_the_facts_it_knows_by_name_are_told_in_their_order(chart: Json, fac
 )
 def test_S10_a_chart_that_a_system_prompt_tells_is_read_as_the_chart_itself(chart: Json):
     for language in ("zh", "en"):
-        assert list(tell_data(told(chart), language)) == list(tell_facts(chart, language))
+        assert list(tell_data(render_value(chart), language)) == list(tell_facts(chart, language))
 
 
 def test_lines_are_read_as_the_tables_they_stand_for():
     chart: Json = {"a": "1", "b": {"c": "x", "d": ["one", "two" * 99]}, "rows": [{"n": "1", "m": "2"}]}
-    assert read_lines(told(chart)) == chart
+    assert read_lines(render_value(chart)) == chart
 
 
 def test_data_without_a_known_fact_is_read_out_as_it_begins():
@@ -82,4 +82,4 @@ def test_any_answer_of_a_tool_is_told_in_short_lines(chart: Json):
     for language in ("zh", "en"):
         assert all(0 < len(line) <= LINE_SHOWN + 3 for line in tell_facts(chart, language))
         tell_data(json.dumps(chart), language)
-        tell_data(told(chart), language)
+        tell_data(render_value(chart), language)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from recto.agents.agent import CHAT, Agent, Limits, Sampling
+from recto.agents.agent import CHAT, Agent, Sampling
 from recto.agents.agent_settings import (
     AgentTable,
-    LimitsTable,
     PhaseTable,
     check_settings,
     check_tools,
@@ -22,9 +21,10 @@ from recto.agents.agent_warnings import NO_PERSONA, agent_warnings
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
-from recto.config.checked import told
+from recto.config.checked import value_fault
 from recto.config.frontmatter import LONGEST, MarkdownFile, read_document
 from recto.config.problem import Fault, FileProblem
+from recto.config.settings import Limits
 from recto.config.yaml_values import Values, read_yaml
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
@@ -45,7 +45,7 @@ TOO_LONG = f"it has more than {LONGEST} bytes. Shorten it."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Staged:
+class FolderContents:
     """What was found in an agent's folder: its skills, the schema of its users' profile; and what is wrong with it.
 
     With `problems` the agent cannot work. A broken skill is left out, and the agent works without.
@@ -59,7 +59,7 @@ class Staged:
     warnings: tuple[FileProblem, ...] = ()
 
 
-def read_stage(folder: Path, locale: str) -> Staged:
+def read_contents(folder: Path, locale: str) -> FolderContents:
     """The skills and the profile's schema of an agent's folder, in a language."""
     loaded = load_skills(folder / SKILLS, locale)
     return replace(
@@ -82,25 +82,25 @@ def _phase(phase: Phase, table: PhaseTable) -> Phase:
     return replace(phase, history=history, budget=table.budget or phase.budget)
 
 
-def _read_profile(folder: Path, locale: str) -> Staged:
+def _read_profile(folder: Path, locale: str) -> FolderContents:
     names = (f"{PROFILE}.{locale}.yaml", f"{PROFILE}.yaml")
     file = next((folder / name for name in names if (folder / name).exists()), None)
     if file is None:
-        return Staged()
+        return FolderContents()
     try:
         with file.open("rb") as stream:
             raw = stream.read(LONGEST + 1)
         text = raw.decode("utf-8").replace("\r\n", "\n") if len(raw) <= LONGEST else ""
     except (OSError, UnicodeDecodeError) as error:
         text = f"it cannot be read ({error}). Save it as UTF-8, or take it away."
-        return Staged(problems=(FileProblem(file=file, line=None, text=text),))
+        return FolderContents(problems=(FileProblem(file=file, line=None, text=text),))
     if len(raw) > LONGEST:
-        return Staged(problems=(FileProblem(file=file, line=None, text=TOO_LONG),))
+        return FolderContents(problems=(FileProblem(file=file, line=None, text=TOO_LONG),))
     found = read_yaml(text, first_line=1)
     faults = found.faults or tuple(schema_faults(found.values, found, ()))
     if faults:
-        return Staged(problems=tuple([FileProblem(file=file, line=one.line, text=one.text) for one in faults]))
-    return Staged(profile_schema=dump(found.values).decode(), field_titles=_titles(found.values))
+        return FolderContents(problems=tuple([FileProblem(file=file, line=one.line, text=one.text) for one in faults]))
+    return FolderContents(profile_schema=dump(found.values).decode(), field_titles=_titles(found.values))
 
 
 def _titles(schema: Mapping[str, Json]) -> Mapping[str, str]:
@@ -127,25 +127,25 @@ def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str |
             None,
             f"phases.select.budget is {agent.select.budget}, but the persona has {lean} tokens and is never cut.",
         )
-    yield from _choice_doubts(agent)
+    yield from _choice_warnings(agent)
     for skill in agent.skills.values():
-        yield from _skill_doubts(agent, skill, tools)
+        yield from _warnings_of_skill(agent, skill, tools)
 
 
-def _choice_doubts(agent: Agent) -> Iterator[tuple[None, str]]:
+def _choice_warnings(agent: Agent) -> Iterator[tuple[None, str]]:
     """A tool of some skills is not offered in every page. Tools told of in words are never chosen so."""
     choice = agent.sampling.tool_choice
     having = [skill.name for skill in agent.skills.values() if choice in skill.tools]
     if having and agent.tool_calling == "native":
-        told = f"tool_choice is {choice}, which only {', '.join(having)} may call, so no other page asks for it"
-        yield None, f"{told}. Choose a tool that no skill names, or leave it out."
+        text = f"tool_choice is {choice}, which only {', '.join(having)} may call, so no other page asks for it"
+        yield None, f"{text}. Choose a tool that no skill names, or leave it out."
 
 
-def _skill_doubts(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:
+def _warnings_of_skill(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:
     unknown = [name for name in skill.tools if name not in tools]
     if unknown:
-        told = f"this agent has no tool {', '.join(unknown)}, so the skill works without"
-        yield skill.name, f"{told}. Put it into tools.py, or leave it out."
+        text = f"this agent has no tool {', '.join(unknown)}, so the skill works without"
+        yield skill.name, f"{text}. Put it into tools.py, or leave it out."
     fields = [path for path in skill.fields if agent.field_titles and path.split(".")[0] not in agent.field_titles]
     if fields:
         yield skill.name, f"{PROFILE}.yaml has no field {', '.join(fields)}. Describe it there, or leave it out."
@@ -227,11 +227,11 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
     problems = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in sorted(faults, key=_line)]
     name = f"{folder.name}-{locale}" if locale else folder.name
     problems += _name_problems(folder, name)
-    stage = read_stage(folder, table.locale)
+    stage = read_contents(folder, table.locale)
     problems += (*stage.problems, *(_tool_problems(file, document, table, tools) if tools else ()))
     if problems:
         return Read(agent=CHAT, problems=tuple(problems), broken_skills=stage.broken_skills)
-    agent = with_phases(_staged(_agent(name, document.body, table, limits), stage), table)
+    agent = with_phases(_with_contents(_agent(name, document.body, table, limits), stage), table)
     warnings = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in agent_warnings(agent, document)]
     if not has_file:
         warnings = [FileProblem(file=folder, line=None, text=f"there is no {FILE} in it: {NO_PERSONA}")]
@@ -263,7 +263,7 @@ def _locale_faults(document: MarkdownFile, locale: str) -> Iterator[Fault]:
     given = document.settings.values.get("locale")
     if given in VARIANTS and given != locale:
         allowed = f"the file's name says {locale}. Take the line out or rename the file"
-        yield told(document.settings, ("locale",), given, allowed)
+        yield value_fault(document.settings, ("locale",), given, allowed)
 
 
 def _name_problems(folder: Path, name: str) -> Iterator[FileProblem]:
@@ -282,7 +282,7 @@ def _over(first: MarkdownFile, variant: MarkdownFile, locale: str | None) -> Mar
     return replace(variant, settings=replace(merged, unread=own.unread), body=variant.body or first.body)
 
 
-def _staged(agent: Agent, stage: Staged) -> Agent:
+def _with_contents(agent: Agent, stage: FolderContents) -> Agent:
     return replace(agent, skills=stage.skills, profile_schema=stage.profile_schema, field_titles=stage.field_titles)
 
 
@@ -348,6 +348,7 @@ def _of_tools_file(file: Path, error: SettingsError) -> FileProblem:
 
 
 def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
+    limits = limits.with_given(table.limits)
     return Agent(
         name=name,
         prompt=Prompt(
@@ -372,7 +373,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         cases=table.cases,
         voices=table.voices,
         voice=table.voice if table.voice in table.voices else next(iter(table.voices), table.voice),
-        tiers={name: _limits(limits, table.limits, more) for name, more in table.tiers.items()},
+        tiers={name: limits.with_given(more) for name, more in table.tiers.items()},
         locale=table.locale,
         timezone=table.timezone,
         tool_calling=table.tool_calling,
@@ -381,15 +382,8 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         fold=with_table(FoldSettings(), table.fold),
         compact=CompactSettings(**table.compact.model_dump(exclude_none=True)),
         summary=summary_settings(table.summary, table.locale),
-        limits=_limits(limits, table.limits),
+        limits=limits,
     )
-
-
-def _limits(limits: Limits, *tables: LimitsTable) -> Limits:
-    """Those of later tables over those of earlier ones."""
-    for table in tables:
-        limits = replace(limits, **table.model_dump(exclude_none=True))
-    return limits
 
 
 def _sampling(table: AgentTable) -> Sampling:

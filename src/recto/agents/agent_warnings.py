@@ -26,52 +26,52 @@ def agent_warnings(agent: Agent, document: MarkdownFile) -> Iterator[Fault]:
     lines = document.settings.lines
     if not document.body:
         yield Fault(line=document.end_line, text=NO_PERSONA)
-    for doubt in (*_own_doubts(agent), *_skill_doubts(agent), *_file_doubts(agent)):
+    for doubt in (*_own_warnings(agent), *_skill_warnings(agent), *_file_warnings(agent)):
         line = next((lines[place] for place in doubt.places if place in lines), None)
         if line is not None:
             yield Fault(line=line, text=doubt.text)
 
 
-class _Doubt(NamedTuple):
+class _Warning(NamedTuple):
     """A text, and the places it rests on, the likeliest to be changed first."""
 
     text: str
     places: tuple[YamlPath, ...]
 
 
-def _own_doubts(agent: Agent) -> Iterator[_Doubt]:
+def _own_warnings(agent: Agent) -> Iterator[_Warning]:
     if agent.history == 0 and not agent.skills:
         text = "history is 0, so the model sees nothing of what was said before. Leave it out to show all."
-        yield _Doubt(text, (("history",),))
+        yield _Warning(text, (("history",),))
     if agent.tool_calling == "prompt" and agent.sampling.tool_choice not in (None, "auto"):
         text = "tool_choice does nothing with tool_calling: prompt, which tells of tools in words. Leave it out."
-        yield _Doubt(text, (("tool_choice",), ("tool_calling",)))
+        yield _Warning(text, (("tool_choice",), ("tool_calling",)))
     if agent.budget is not None and not agent.skills and (tokens := persona_tokens(agent)) > agent.budget:
         text = f"budget is {agent.budget}, but the persona has {tokens} tokens and is never cut. Raise the budget."
-        yield _Doubt(text, (("budget",),))
+        yield _Warning(text, (("budget",),))
 
 
-def _skill_doubts(agent: Agent) -> Iterator[_Doubt]:
+def _skill_warnings(agent: Agent) -> Iterator[_Warning]:
     """Phases have their own history and budget; without skills there are no phases."""
     for name in ("history", "budget") if agent.skills else ():
         text = f"{name} does nothing where there are skills. Say it in phases.select and phases.execute."
-        yield _Doubt(text, ((name,),))
+        yield _Warning(text, ((name,),))
     for name in OF_SKILLS if not agent.skills else ():
-        yield _Doubt(f"{name} does nothing without skills. Leave it out.", ((name,),))
+        yield _Warning(f"{name} does nothing without skills. Leave it out.", ((name,),))
 
 
-def _file_doubts(agent: Agent) -> Iterator[_Doubt]:
+def _file_warnings(agent: Agent) -> Iterator[_Warning]:
     files = agent.file_input
     mode, urls = ("file_input", "mode"), ("file_input", "urls")
     given = [place for place, is_given in ((mode, files.mode == "always"), (urls, files.urls)) if is_given]
     for place in given if not files.is_on else ():
         text = f"{'.'.join(place)} does nothing with file_input.on: false. Switch that on, or leave it out."
-        yield _Doubt(text, (place,))
+        yield _Warning(text, (place,))
     if mode not in given or not files.is_on:
         return
     if not files.takes_documents:
         text = "file_input.mode is always, but the agent takes no documents, so no page carries any. Leave it out."
-        yield _Doubt(text, (mode,))
+        yield _Warning(text, (mode,))
     elif agent.quote.strip():
         text = "quote stands where file_input.mode: always puts the documents, so no page carries them. Leave one out."
-        yield _Doubt(text, (("quote",), mode))
+        yield _Warning(text, (("quote",), mode))

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recto.agents.agent import CHAT, Agent, Limits
+from recto.agents.agent import CHAT, Agent
 from recto.agents.agent_folder import Read, Toolbox, load_variants
 from recto.config.problem import FileProblem
+from recto.config.settings import Limits
 from recto.errors import SettingsError
 
 SHIPPED = Path(__file__).parent / "shipped"

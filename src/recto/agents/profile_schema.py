@@ -40,7 +40,7 @@ PROBLEMS_SHOWN = 10
 PROBLEM_SHOWN = 300
 MOST_BACKTRACKING = 10_000
 # All errors are found before the first is told, each with a copy of what is wrong: of a longer profile only the first.
-MOST_TOLD_OF = 16_384
+LONGEST_CHECKED_WHOLE = 16_384
 
 _log = logging.getLogger("recto.agents")
 
@@ -54,11 +54,11 @@ def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
     known = {name: value for name, value in fields.items() if name in names}
     # What has no path is said of the profile as a whole: that a field is missing.
     errors = (error for error in _errors(validator, known) if error.instance_path)
-    return "; ".join([_told(error) for error in islice(errors, PROBLEMS_SHOWN)]) or None
+    return "; ".join([_render_error(error) for error in islice(errors, PROBLEMS_SHOWN)]) or None
 
 
 def _errors(validator: jsonschema_rs.Validator, known: Mapping[str, Json]) -> Iterable[jsonschema_rs.ValidationError]:
-    if len(str(known)) <= MOST_TOLD_OF:
+    if len(str(known)) <= LONGEST_CHECKED_WHOLE:
         return validator.iter_errors(known)
     try:
         validator.validate(known)
@@ -88,6 +88,6 @@ def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | 
     return frozenset(named), validator
 
 
-def _told(error: jsonschema_rs.ValidationError) -> str:
+def _render_error(error: jsonschema_rs.ValidationError) -> str:
     message = error.message if len(error.message) <= PROBLEM_SHOWN else f"{error.message[:PROBLEM_SHOWN]} ..."
     return f"{'.'.join(map(str, error.instance_path))}: {message}"

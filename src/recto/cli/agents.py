@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from recto.agents.agent import Agent, Limits
+from recto.agents.agent import Agent
 from recto.agents.agent_folder import FILE, NAME, NAME_RULE, TOOLS_FILE, Toolbox, lint
 from recto.agents.agent_warnings import persona_tokens
 from recto.agents.file_input import with_reading
@@ -23,8 +23,9 @@ from recto.agents.folders import Loaded, load_folder
 from recto.agents.template import new_files
 from recto.cli import options
 from recto.cli.data import opened_store
-from recto.cli.server_settings import ServerSettings, load_settings
+from recto.cli.server_settings import load_settings
 from recto.config.checked import nearest
+from recto.config.settings import Limits, ServerSettings
 from recto.config.zones import zone_of_server
 from recto.conversation.json import Json, dump
 from recto.errors import RectoError, SettingsError

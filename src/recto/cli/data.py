@@ -16,7 +16,8 @@ import typer
 from rich.console import Console
 
 from recto.cli import options
-from recto.cli.server_settings import ServerSettings, load_settings
+from recto.cli.server_settings import load_settings
+from recto.config.settings import ServerSettings
 from recto.errors import RectoError, SettingsError, WireError
 
 if TYPE_CHECKING:

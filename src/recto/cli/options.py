@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 
 # Told the url once the server answers, and the token of this machine's own user, if there is one.
 Announce: TypeAlias = Callable[[str, str | None], None]

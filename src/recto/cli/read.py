@@ -31,7 +31,7 @@ NO_SUCH_PAGE = "there is no {unit} {first} in what was read of it, which ends wi
 # Names longer than this would leave no room for the bar.
 NAME_CHARACTERS = 40
 
-Tell: TypeAlias = Callable[[Extent], None]
+ShowProgress: TypeAlias = Callable[[Extent], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ class Bars:
             yield
 
     @contextmanager
-    def file(self, name: str) -> Generator[Tell]:
+    def file(self, name: str) -> Generator[ShowProgress]:
         """A bar of a file, while it is read."""
         bar = self._progress.add_task(name[-NAME_CHARACTERS:], total=None)
         try:
@@ -172,7 +172,7 @@ MostCharacters = Annotated[
 Ocr = Annotated[
     str, typer.Option(metavar="LANGS", help="Read scans with tesseract, in these languages: eng, chi_sim+eng.")
 ]
-Seconds = Annotated[
+MostSeconds = Annotated[
     float | None,
     typer.Option(
         metavar="N",
@@ -191,7 +191,7 @@ def read(
     offset: Offset = 0,
     limit: MostCharacters = None,
     ocr: Ocr = "",
-    seconds: Seconds = None,
+    seconds: MostSeconds = None,
     name: InputName = "",
 ) -> None:
     """Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -19,7 +18,8 @@ from recto.cli import options
 from recto.cli.hello import say_hello
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.options import ServerEntry
-from recto.cli.server_settings import FILE, OTHERS, SECRETS, ServerSettings, load_settings
+from recto.cli.server_settings import FILE, OTHERS, load_settings
+from recto.config.settings import SECRETS, ServerSettings, ServerTable
 from recto.errors import RectoError, SettingsError
 
 FAILED, WRONG_USE = 1, 2
@@ -102,11 +102,10 @@ def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> C
 
 def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
     """The settings in force, as they stand in a file; then what else was found."""
-    for field in fields(settings):
-        if field.name != "limits":
-            typer.echo(f"{field.name} = {_shown(field.name, getattr(settings, field.name))}")
-    for field in fields(settings.limits):
-        typer.echo(f"limits.{field.name} = {_shown(field.name, getattr(settings.limits, field.name))}")
+    for name in ServerTable.model_fields:
+        typer.echo(f"{name} = {_shown(name, getattr(settings, name))}")
+    for name, value in settings.limits:
+        typer.echo(f"limits.{name} = {_shown(name, value)}")
     for name in (*KEYS, *sorted({*OTHERS, *URLS} - {*KEYS})):
         value = os.environ.get(name)
         typer.echo(f"{name} = {_shown(name, value)}")
@@ -172,7 +171,7 @@ def _serve_again_and_again(files: list[Path]) -> None:
     try:
         for changes in watch(*files, watch_filter=wanted, stop_event=ending, rust_timeout=LOOK, yield_on_timeout=True):
             if changes:
-                _tell_of_changes(changes)
+                _report_changes(changes)
                 _end_child(child)
                 child, has_told = _start_child(), False
             elif child.poll() is not None and not has_told:
@@ -196,6 +195,6 @@ def _end_child(child: subprocess.Popen[bytes]) -> None:
         child.wait()
 
 
-def _tell_of_changes(changes: Collection[tuple[object, str]]) -> None:
+def _report_changes(changes: Collection[tuple[object, str]]) -> None:
     names = sorted({Path(path).name for _, path in changes})
     typer.echo(f"Changed: {', '.join(names)}. Starting again.", err=True)

@@ -8,7 +8,7 @@ import typer
 
 from recto.cli import options
 from recto.cli.data import opened_store, settings_of_server
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 from recto.errors import RectoError, SettingsError
 
 FAILED, WRONG_USE = 1, 2

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from recto.config.checked import Table, TableForm, check, told
+from recto.config.checked import Table, TableForm, Word, check, value_fault
 from recto.config.problem import Fault, FileProblem
 from recto.page.prompt.system_prompt import Case
-from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_written
+from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_localized
 from recto.skills.safe_path import UnreadableFile
 
 CASES = "cases"
@@ -22,15 +22,6 @@ ENDING = ".md"
 LEFT_OUT = "The case is left out."
 NO_CONTENT = "it says nothing below its settings. Write the case there."
 NO_TAGS = "it has no tags, so no user's data leads to it. Give it `tags: [...]`."
-
-
-def _full(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is not empty")
-    return value.strip()
-
-
-Word = Annotated[str, AfterValidator(_full)]
 
 
 class CaseTable(Table):
@@ -86,7 +77,7 @@ def _read_case(
     """A case, or why it is left out."""
     file = folder / CASES / name
     try:
-        written = read_written(folder, file, language, lenient=False)
+        written = read_localized(folder, file, language, lenient=False)
     except UnreadableFile as error:
         return None, (FileProblem(file=file, line=None, text=f"{error} {LEFT_OUT}"),)
     table, faults = check(written.settings, FORM)
@@ -105,7 +96,7 @@ def _further(written: LocalizedFile, case: TaggedCase, taken: Collection[str]) -
     if not written.body:
         yield Fault(line=written.end_line, text=NO_CONTENT)
     if case.case.id in taken:
-        yield told(written.settings, ("id",), case.case.id, "another case has that id already")
+        yield value_fault(written.settings, ("id",), case.case.id, "another case has that id already")
 
 
 def _case(written: LocalizedFile, table: CaseTable, stem: str) -> TaggedCase:

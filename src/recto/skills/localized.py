@@ -60,7 +60,7 @@ def _line(fault: Fault) -> int:
     return fault.line
 
 
-def read_written(folder: Path, file: Path, language: FileLanguage, *, lenient: bool) -> LocalizedFile:
+def read_localized(folder: Path, file: Path, language: FileLanguage, *, lenient: bool) -> LocalizedFile:
     """A file, and over it its variant: the body and each setting that the variant has. Raises Unreadable."""
     base = _read(folder, file, lenient=lenient)
     variant = language.variant_of(file.name)

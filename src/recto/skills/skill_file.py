@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from recto.config.checked import line_of, short, told
+from recto.config.checked import line_of, short, value_fault
 from recto.config.problem import Fault, FileProblem
 from recto.config.yaml_values import Values
 from recto.conversation.json import Json, dump
@@ -48,7 +48,7 @@ def skill_of(written: LocalizedFile, folder: Path) -> ReadSkill:
     table, needs, faults = check_own(found, name)
     description = _text(found.values.get("description"))
     problems = [*found.faults, *_refused(found, name, description), *faults]
-    doubts = [*written.doubts, *_doubts(written, folder.name, name, description or "")]
+    doubts = [*written.doubts, *_warnings(written, folder.name, name, description or "")]
     return ReadSkill(
         skill=_skill(written, table, needs, folder),
         needs=needs,
@@ -150,39 +150,39 @@ def _refused(found: Values, name: str, description: str | None) -> Iterator[Faul
         yield Fault(line=line_of(found, ("name",)), text=text)
     value = found.values.get("description")
     if isinstance(value, dict | list):
-        yield told(found, ("description",), value, "it is text; put it in quotes")
+        yield value_fault(found, ("description",), value, "it is text; put it in quotes")
     # A file that could not be read has no settings at all, and that is told already.
     elif not description and not found.faults:
         yield Fault(line=line_of(found, ("description",)), text=NO_DESCRIPTION)
 
 
-def _doubts(written: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
+def _warnings(written: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
     """What is not as Agent Skills has it, or hardly meant."""
     found = written.settings
     if "name" in found.values:
-        yield from _name_doubts(found, folder_name, name)
+        yield from _name_warnings(found, folder_name, name)
     if len(description) > LONGEST_DESCRIPTION:
         text = f"description has {len(description)} characters; Agent Skills allows {LONGEST_DESCRIPTION}. Shorten it."
         yield Fault(line=line_of(found, ("description",)), text=text)
     tools = found.values.get("allowed-tools")
     if not isinstance(tools, str | None) and not _are_texts(tools):
-        yield told(
+        yield value_fault(
             found, ("allowed-tools",), tools, "it is names of tools, as text or as a list. What is not is left out"
         )
     if not isinstance(found.values.get("metadata"), dict | None):
-        yield told(found, ("metadata",), found.values["metadata"], "it is a table of names and values")
+        yield value_fault(found, ("metadata",), found.values["metadata"], "it is a table of names and values")
     yield from _near_names(found, {*OWN, *PUBLIC})
     if not written.body:
         yield Fault(line=written.end_line, text=NO_BODY)
 
 
-def _name_doubts(found: Values, folder_name: str, name: str) -> Iterator[Fault]:
+def _name_warnings(found: Values, folder_name: str, name: str) -> Iterator[Fault]:
     declared = _text(found.values["name"])
     if declared != name:
         allowed = f"{NAME_RULE}, so the folder's stands: {folder_name}"
-        yield told(found, ("name",), found.values["name"], allowed)
+        yield value_fault(found, ("name",), found.values["name"], allowed)
     elif name != folder_name:
-        yield told(found, ("name",), name, f"the folder is named {short(folder_name)!r}. Give both one name")
+        yield value_fault(found, ("name",), name, f"the folder is named {short(folder_name)!r}. Give both one name")
 
 
 def _are_texts(value: Json) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from recto.config.checked import Table, TableForm, check, told
+from recto.config.checked import Table, TableForm, Word, check, value_fault
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values
 from recto.skills.known import PLAIN, SKILL_DATA
@@ -35,12 +35,6 @@ def _path(value: str) -> str:
     return value
 
 
-def _full(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is not empty")
-    return value.strip()
-
-
 def _by_name(value: object) -> object:
     """A list of names is a table of scenarios that say no more."""
     if not isinstance(value, list):
@@ -50,9 +44,6 @@ def _by_name(value: object) -> object:
     if len(names) < len(items):
         raise ValueError(NAMES_OR_TABLE)
     return {name: ScenarioTable() for name in names}
-
-
-Word = Annotated[str, AfterValidator(_full)]
 
 
 class ScenarioTable(Table):
@@ -139,13 +130,13 @@ def _further(table: OwnTable, found: Values, skill: str) -> Iterator[Fault]:
     own = f"{SKILL_DATA}.{skill}"
     for number, path in enumerate(table.profile_fields):
         if is_at(path, SKILL_DATA) and not is_at(path, own):
-            yield told(found, ("profile_fields", number), path, f"a skill reads its own data only: {own}")
+            yield value_fault(found, ("profile_fields", number), path, f"a skill reads its own data only: {own}")
     wanted = table.default_scenario
     # Scenarios that have a fault are not known, so nobody can say that this is none of them.
     is_known = "scenarios" not in found.values or "scenarios" in table.model_fields_set
     if wanted is not None and is_known and wanted not in table.scenarios:
         known = ", ".join(table.scenarios) or "none"
-        yield told(found, ("default_scenario",), wanted, f"it is one of the scenarios. Known: {known}")
+        yield value_fault(found, ("default_scenario",), wanted, f"it is one of the scenarios. Known: {known}")
 
 
 def scenarios_of(table: Mapping[str, ScenarioTable]) -> tuple[Scenario, ...]:

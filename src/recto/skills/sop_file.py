@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple, cast
 
 from pydantic import BeforeValidator, Field
 
-from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, told
+from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, value_fault
 from recto.config.frontmatter import BOM, LONGEST
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values, YamlPath, read_yaml
@@ -73,7 +73,7 @@ def read_sop(raw: bytes, needs: Needs) -> ReadSop:
     steps = [_step(number, step, reading) for number, step in enumerate(table.steps)]
     faults = (*_step_faults(table.steps, found), *reading.faults)
     sop = Sop(steps=tuple(steps), rules=table.rules.strip(), tool_rules=table.tool_rules.strip())
-    return ReadSop(sop, faults, () if faults else tuple(_doubts(sop, found)))
+    return ReadSop(sop, faults, () if faults else tuple(_warnings(sop, found)))
 
 
 def _values(raw: bytes) -> Values:
@@ -115,11 +115,11 @@ def _step_faults(steps: Sequence[StepTable], found: Values) -> Iterator[Fault]:
             if not value.strip():
                 yield Fault(line=line_of(found, (*place, name)), text=f"{dotted(place)} has no {name}. Give it one.")
         if step.id.strip() and step.id.strip() in seen:
-            yield told(found, (*place, "id"), step.id, "another step has that id already")
+            yield value_fault(found, (*place, "id"), step.id, "another step has that id already")
         seen.add(step.id.strip())
 
 
-def _doubts(sop: Sop, found: Values) -> Iterator[Fault]:
+def _warnings(sop: Sop, found: Values) -> Iterator[Fault]:
     always = [number for number, step in enumerate(sop.steps) if step.when is None]
     if not always:
         yield Fault(line=line_of(found, ("steps",)), text=NOTHING_LEFT)
@@ -209,7 +209,7 @@ class _Conditions:
         return path
 
     def _wrong(self, place: YamlPath, value: Json, allowed: str) -> Condition:
-        fault = told(self.found, place, value, allowed)
+        fault = value_fault(self.found, place, value, allowed)
         # A path that is a name stands in the line of its name; what it equals may be elsewhere.
         line = self.found.names.get(place, fault.line)
         self.faults.append(replace(fault, line=line))
