@@ -1,4 +1,4 @@
-"""The settings of `AGENT.md` as tables: their names, types and bounds. Refuses to know what they are made into."""
+"""Settings of `AGENT.md`, checked: names, types and bounds of each, and every fault with its line."""
 
 from __future__ import annotations
 
@@ -209,7 +209,6 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("limits",): Limits,
     ("tiers", ANY): Limits,
 }
-SETTINGS = tuple(AgentTable.model_fields)
 # Values in them are the provider's business: nothing, too, may mean something.
 FREE = ("options", "output")
 

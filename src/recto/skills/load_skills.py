@@ -16,8 +16,7 @@ from recto.skills.cases import CASES, is_case, read_cases
 from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_localized
 from recto.skills.safe_path import UnreadableFile, read_within
 from recto.skills.skill import Skill
-from recto.skills.skill_file import skill_of
-from recto.skills.skill_table import Needs
+from recto.skills.skill_file import Needs, skill_of
 from recto.skills.sop import Sop
 from recto.skills.sop_file import read_sop
 
@@ -134,10 +133,10 @@ def _load_sop(
         return None, (), ()
     written = LocalizedFile(file=folder / name)
     try:
-        sop, faults, doubts = read_sop(read_within(folder, written.file, LONGEST), needs)
+        sop, faults, warnings = read_sop(read_within(folder, written.file, LONGEST), needs)
     except UnreadableFile as error:
         return None, (FileProblem(file=written.file, line=None, text=str(error)),), ()
-    return sop, written.problems(faults), written.problems(doubts)
+    return sop, written.problems(faults), written.problems(warnings)
 
 
 def _case_names(folder: Path) -> list[str]:

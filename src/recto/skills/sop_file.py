@@ -9,12 +9,12 @@ from typing import Annotated, NamedTuple, cast
 from pydantic import BeforeValidator, Field
 
 from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, value_fault
-from recto.config.frontmatter import BOM, LONGEST
+from recto.config.frontmatter import LONGEST, plain_text
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values, YamlPath, read_yaml
 from recto.conversation.json import Json
 from recto.skills.known import PLAIN
-from recto.skills.skill_table import Needs
+from recto.skills.skill_file import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
 
 TEXT_OR_LIST = "it is text, or a list of texts"
@@ -60,7 +60,7 @@ class ReadSop(NamedTuple):
 
     sop: Sop
     faults: tuple[Fault, ...] = ()
-    doubts: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
 
 
 def read_sop(raw: bytes, needs: Needs) -> ReadSop:
@@ -80,7 +80,7 @@ def _values(raw: bytes) -> Values:
     if len(raw) > LONGEST:
         return Values(faults=(Fault(line=1, text=f"it has more than {LONGEST} bytes. Shorten it."),))
     try:
-        text = raw.decode("utf-8").removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
+        text = plain_text(raw)
     except UnicodeDecodeError as error:
         text = f"byte {error.start} is no UTF-8 ({error.reason}). Save the file as UTF-8."
         return Values(faults=(Fault(line=raw.count(b"\n", 0, error.start) + 1, text=text),))
