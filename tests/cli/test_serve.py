@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recto.cli.server_settings import ServerSettings, load_settings
+from recto.cli.server_settings import load_settings
+from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 from recto.store.store import check_url
 from recto.testing.client import Reader, ask, request, start

@@ -10,8 +10,9 @@ from typing import cast
 import pytest
 from sqlalchemy import Connection
 
-from recto.agents.agent import Agent, Limits, Sampling
+from recto.agents.agent import Agent, Sampling
 from recto.agents.folders import load_folder
+from recto.config.settings import Limits
 from recto.conversation.json import Json, dump
 from recto.conversation.log import View
 from recto.conversation.messages import ToolMessage, UserMessage

@@ -37,7 +37,7 @@ from recto.app.files import (
     open_files,
     upload_rules,
 )
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
