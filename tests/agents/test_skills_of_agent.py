@@ -9,7 +9,7 @@ from recto.agents.agent_folder import Toolbox, lint
 from recto.agents.folders import Loaded, load_folder
 from recto.config.settings import Limits
 from recto.conversation.json import load_object
-from tests.flow.skilled import write_guide
+from tests.end_to_end.skilled import write_guide
 
 TOOLBOX = Toolbox(
     built_in=("current_time", "calculator"),

@@ -107,9 +107,9 @@ class ServerTable(BaseModel):
     model_connect_seconds: Seconds = 10.0
     model_first_byte_seconds: Seconds = 120.0
     model_between_seconds: Seconds = 60.0
-    shelf_threads: Count = 256
-    shelf_entries: Count = 100_000
-    shelf_bytes: Count = 64 * 2**20
+    log_cache_threads: Count = 256
+    log_cache_entries: Count = 100_000
+    log_cache_bytes: Count = 64 * 2**20
     quotes_at_once: Count = 2
     database_connections: Count = 10
     window: Count = 128_000
