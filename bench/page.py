@@ -1,4 +1,4 @@
-"""How long a page takes and what it holds, beside a peer. A missed goal is told, not raised."""
+"""How long a page takes and what it holds, beside a peer. A missed goal is reported, not raised."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ and it counts all of them at each call."""
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One thing measured. Without a goal it is told for comparison."""
+    """One thing measured. Without a goal it is shown for comparison."""
 
     name: str
     value: float

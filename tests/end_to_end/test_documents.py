@@ -12,7 +12,6 @@ import pytest
 
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import Json, dump, load, load_object
-from recto.page.prompt.quote import READ_DOCUMENTS_DESCRIPTION
 from recto.testing.client import RUNS
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import Field, file
@@ -210,7 +209,7 @@ def test_D4_the_four_rounds_where_the_model_asks_for_all_documents(world: FileWo
         assert BLOCK.findall(result(turn)) == [(name, f"This is {name}.") for name in read]
         assert quote_of(turn) is None
         offered = str(turn.requests[0].page["tools"])
-    assert READ_DOCUMENTS_DESCRIPTION in offered
+    assert "解析对话中所有上传的文档，并返回对应文档内容" in offered
 
 
 @pytest.mark.parametrize(

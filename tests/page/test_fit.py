@@ -1,4 +1,4 @@
-"""Fitting a conversation to its target: each change, whole, with the decision and the reason the manifest tells."""
+"""Fitting a conversation to its target: each change, whole, with the decision and the reason in the manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -92,14 +92,6 @@ def test_R1_a_page_of_messages_that_remember_is_that_of_messages_that_do_not(
 
 
 @given(logs(), wires)
-def test_R1_the_same_facts_give_the_same_page(log: tuple[Message, ...], wire: WireName):
-    target = Target(wire=wire, model="gpt-x")
-    first, second = set_page(fresh(log), target), set_page(fresh(log), target)
-    assert first == second
-    assert first[0].digest == second[0].digest
-
-
-@given(logs(), wires)
 def test_a_page_that_only_grew_begins_with_the_one_before(log: tuple[Message, ...], wire: WireName):
     target = Target(wire=wire, model="gpt-x")
     page, manifest = set_page(log, target)

@@ -1,4 +1,4 @@
-"""Tool results that failed, as the model reads them: with the error in words (P11), which formats have no field for."""
+"""Failed tool results as the model reads them: with the error in words (P11), which formats have no field for."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def add_error_texts(messages: Sequence[Message]) -> Draft:
 
 
 def _with_error(message: ToolMessage) -> ToolMessage:
-    told = error_text(message)
-    if told is None:
+    error = error_text(message)
+    if error is None:
         return message
     match message.parts:
         # As one text: simple servers take nothing else.
         case (Text() as words, *rest):
-            shown = replace(words, text=f"{told}\n{words.text}" if words.text.strip() else told)
+            shown = replace(words, text=f"{error}\n{words.text}" if words.text.strip() else error)
             return replace(message, parts=(shown, *rest))
         case parts:
-            return replace(message, parts=(Text(text=told), *parts))
+            return replace(message, parts=(Text(text=error), *parts))

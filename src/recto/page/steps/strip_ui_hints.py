@@ -18,15 +18,15 @@ HINTS_LEFT_OUT = Note(
 
 def strip_ui_hints(messages: Sequence[Message]) -> Draft:
     """The conversation with tool results that hold no hints. The log keeps them; clients get what they compile to."""
-    return change_results(messages, _unhinted, HINTS_LEFT_OUT)
+    return change_results(messages, _without_hints, HINTS_LEFT_OUT)
 
 
-def _unhinted(message: ToolMessage) -> ToolMessage:
-    parts = tuple([_plain(part) for part in message.parts])
+def _without_hints(message: ToolMessage) -> ToolMessage:
+    parts = tuple([_strip(part) for part in message.parts])
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _plain(part: ToolPart) -> ToolPart:
+def _strip(part: ToolPart) -> ToolPart:
     """A result that is an object is written without the key; one with words around it is left as it is."""
     answer = hinted(part.text) if isinstance(part, Text) else None
     if answer is None or not isinstance(part, Text):

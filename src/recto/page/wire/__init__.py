@@ -3,5 +3,5 @@
 - `base`: what the page has to know of a format, and where a page goes
 - `openai`: OpenAI chat completions
 - `anthropic`: Anthropic messages
-- `formats`: conversations in and out of a format by its name
+- `formats`: the formats by their names, and conversations in and out of them
 """

@@ -65,20 +65,20 @@ def last_of(body: Mapping[str, Json]) -> Mapping[str, Json]:
     return cast("list[Mapping[str, Json]]", body["messages"])[-1]
 
 
-@pytest.mark.parametrize(("content", "error", "told"), CASES)
-def test_P11_the_model_reads_the_error_of_a_tool_in_openai_form(content: str, error: str, told: str):
+@pytest.mark.parametrize(("content", "error", "shown"), CASES)
+def test_P11_the_model_reads_the_error_of_a_tool_in_openai_form(content: str, error: str, shown: str):
     body, manifest = page_of(talk(content, error), "openai", "native")
-    assert last_of(body) == {"role": "tool", "tool_call_id": "c", "content": told}
+    assert last_of(body) == {"role": "tool", "tool_call_id": "c", "content": shown}
     [part] = [part for part in manifest.parts if part.source == "t"]
-    assert (ERROR_ADDED.reason in part.reason) == (told != content)
+    assert (ERROR_ADDED.reason in part.reason) == (shown != content)
 
 
-@pytest.mark.parametrize(("content", "error", "told"), CASES)
-def test_P11_the_model_reads_the_error_of_a_tool_in_anthropic_form(content: str, error: str, told: str):
+@pytest.mark.parametrize(("content", "error", "shown"), CASES)
+def test_P11_the_model_reads_the_error_of_a_tool_in_anthropic_form(content: str, error: str, shown: str):
     body, _ = page_of(talk(content, error), "anthropic", "native")
     assert last_of(body) == {
         "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "c", "content": told, "is_error": True}],
+        "content": [{"type": "tool_result", "tool_use_id": "c", "content": shown, "is_error": True}],
     }
 
 
