@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from recto.api.backend import backend_of
 from recto.api.bodies import MAX_BYTES, read_body
-from recto.api.route import Route
-from recto.api.runs.routes import admit_run
-from recto.api.shapes import THREAD
+from recto.api.route import THREAD, Route
+from recto.api.runs.admit import admit_run
 from recto.conversation.fields import Object, as_list, as_object, kind_of, objects
 from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json, dump, load
