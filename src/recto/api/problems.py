@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from recto.api.access.audit import audit
+from recto.api.route import PROBLEM_MEDIA, Problem
 from recto.conversation.json import dump
 from recto.errors import (
     Conflict,
@@ -32,7 +33,6 @@ from recto.errors import (
     WireError,
 )
 
-MEDIA = "application/problem+json"
 STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     SettingsError: (422, "invalid_setting"),
     TooLarge: (413, "too_large"),
@@ -57,7 +57,7 @@ def problem(
     status: int, code: str, detail: str, *, errors: Sequence[Mapping[str, str]] = (), retry: float | None = None
 ) -> Response:
     """A refusal. `errors` names the fields that are wrong; `retry` the seconds after which to try again."""
-    body = {
+    body: Problem = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
@@ -68,7 +68,14 @@ def problem(
     if retry is None and status == HTTPStatus.SERVICE_UNAVAILABLE:
         retry = RETRY_SECONDS
     headers = {"retry-after": str(max(1, round(retry)))} if retry is not None else None
-    return Response(dump(body), status, headers, media_type=MEDIA)
+    return Response(dump(body), status, headers, media_type=PROBLEM_MEDIA)
+
+
+def refuse_user(request: Request, what: str) -> Response:
+    """What users who are no operators get where only operators may do something."""
+    audit(request, "not_an_operator", status=403)
+    detail = f"Only an operator of this server may {what}. Operators are named in RECTO_OPERATORS."
+    return problem(403, "not_an_operator", detail)
 
 
 async def refuse(request: Request, error: Exception) -> Response:

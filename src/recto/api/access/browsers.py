@@ -1,4 +1,4 @@
-"""Headers that keep browsers from doing harm with an answer: on every one, streams too. A handler's own ones stay."""
+"""Headers for browsers: which origins may ask (CORS), what keeps an answer from doing harm. A handler's own stay."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from starlette.types import Message, Send
 
 from recto.errors import SettingsError
 
+Field: TypeAlias = tuple[bytes, bytes]
 SETTING = "RECTO_CORS_ORIGINS"
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
@@ -21,6 +22,18 @@ VARY: Field = (b"vary", b"Origin")
 NO_CONTENT = 204
 # How long a browser need not ask again.
 ASKED_SECONDS = "600"
+ALWAYS: tuple[Field, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cache-control", b"no-store"),
+)
+SAME_ORIGIN: Field = (b"cross-origin-resource-policy", b"same-origin")
+# A year, as is usual; a browser takes it only from an answer over https.
+ONLY_HTTPS: Field = (b"strict-transport-security", b"max-age=31536000")
+# Data is no page: if a browser shows it all the same, it loads nothing and stands in no frame.
+NO_PAGE: Field = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+HTML = b"text/html"
 
 
 def parse_origins(text: str) -> frozenset[str]:
@@ -53,6 +66,14 @@ class Cors:
         return self._fields.get(headers.get("origin", ""), self._others)
 
 
+def _fields(origin: str) -> tuple[Field, ...]:
+    return (
+        VARY,
+        (b"access-control-allow-origin", origin.encode()),
+        (b"access-control-expose-headers", EXPOSED),
+    )
+
+
 def is_preflight(method: str, headers: Headers) -> bool:
     """Whether a browser asks what a page may send."""
     return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
@@ -66,30 +87,6 @@ def preflight() -> Response:
         "access-control-max-age": ASKED_SECONDS,
     }
     return Response(status_code=NO_CONTENT, headers=allowed)
-
-
-def _fields(origin: str) -> tuple[Field, ...]:
-    return (
-        VARY,
-        (b"access-control-allow-origin", origin.encode()),
-        (b"access-control-expose-headers", EXPOSED),
-    )
-
-
-Field: TypeAlias = tuple[bytes, bytes]
-
-ALWAYS: tuple[Field, ...] = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-    (b"cache-control", b"no-store"),
-)
-SAME_ORIGIN: Field = (b"cross-origin-resource-policy", b"same-origin")
-# A year, as is usual; a browser takes it only from an answer over https.
-ONLY_HTTPS: Field = (b"strict-transport-security", b"max-age=31536000")
-# Data is no page: if a browser shows it all the same, it loads nothing and stands in no frame.
-NO_PAGE: Field = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
-HTML = b"text/html"
 
 
 class Stamp:

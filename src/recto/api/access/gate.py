@@ -1,4 +1,4 @@
-"""Who may come in, and how (C3): names a host, comes from a page that may, sends JSON, has a credential, not too often.
+"""The gate of every request (C3): its host, the page it is from, how its body comes, its credential, and how often.
 
 Any page may post a form to 127.0.0.1, and any name may lead there. So a server on this machine looks at Host and
 Origin, which a browser writes itself; one that others can reach relies on the credential, which no page can guess.
@@ -24,10 +24,10 @@ from recto.api.access.rate import Buckets, neighbourhood
 from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.api.codings import TAKEN, coding_of, is_taken
 from recto.api.problems import problem
+from recto.api.route import FORM_MEDIA, JSON_MEDIA, MERGE_MEDIA
 from recto.errors import RectoError, SettingsError
 
 LOGGER = logging.getLogger("recto.api")
-JSON, MERGE, MULTIPART = "application/json", "application/merge-patch+json", "multipart/form-data"
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
@@ -161,16 +161,14 @@ class Gate:
 
     def _bad_body(self, request: HTTPConnection) -> Refusal | None:
         """What is wrong with the way a body comes."""
-        kind, taken = (
-            request.headers.get("content-type", ""),
-            self._media(request.scope["method"], request.scope["path"]),
-        )
+        kind = request.headers.get("content-type", "")
+        taken = self._media(request.scope["method"], request.scope["path"])
         media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
         if media not in taken:
             detail = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(taken)}."
             return Refusal(status=415, code="wrong_media", detail=detail)
-        codings = "identity" if media == MULTIPART else TAKEN
-        if coding and (media == MULTIPART or not is_taken(coding)):
+        codings = "identity" if media == FORM_MEDIA else TAKEN
+        if coding and (media == FORM_MEDIA or not is_taken(coding)):
             detail = f"The content-encoding is {coding[:64]!r}; this body may come as it is, or as one of: {codings}."
             return Refusal(status=415, code="wrong_media", detail=detail, codings=codings)
         return None
@@ -234,8 +232,8 @@ class Gate:
         return is_named and request.scope["method"] in LOOKS
 
     def _media(self, method: str, path: str) -> tuple[str, ...]:
-        patches = (MERGE,) if method == "PATCH" else ()
-        return (JSON, *patches, *((MULTIPART,) if path in self._rules.multipart_paths else ()))
+        patches = (MERGE_MEDIA,) if method == "PATCH" else ()
+        return (JSON_MEDIA, *patches, *((FORM_MEDIA,) if path in self._rules.multipart_paths else ()))
 
 
 def _has_body(headers: Headers) -> bool:

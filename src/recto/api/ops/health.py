@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, json_answer
 from recto.api.problems import problem
@@ -17,7 +17,7 @@ LOGGER = logging.getLogger("recto.health")
 NOT_READY = "No run can be admitted or worked on at present. The server's log says why."
 
 
-class HealthShape(BaseModel):
+class HealthShape(TypedDict):
     """How the server is."""
 
     status: str
