@@ -18,8 +18,7 @@ from conversation import Row, Step, converse, more_commands, more_questions, mor
 from full import full_facts, with_files
 from peer import Peer, PeerMissing, PeerRun, start_langchain
 
-from recto.conversation.fields import as_object
-from recto.conversation.json import dump, load
+from recto.conversation.json import as_object, dump, load
 from recto.conversation.messages import Message, texts_of
 from recto.page.assemble import assemble
 from recto.page.facts import Facts

@@ -25,7 +25,7 @@ from recto.store.store import Store, open_store
 from recto.testing.process import free_port
 from recto.testing.s3 import S3Server
 from tests.files.blob_names import A
-from tests.files.desk import ANY, given
+from tests.files.file_service import ANY, given
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from recto.conversation.input.take_input import Entering, pending_calls, take_input
+from recto.conversation.input.take_input import AdmittedRun, pending_calls, take_input
 from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, ToolStarted, view
 from recto.conversation.messages import (
     ActivityMessage,
@@ -31,7 +31,7 @@ ADMITTED = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
 def entered(log: Sequence[Entry], *messages: Message) -> tuple[Entry, ...]:
     numbers = count(1)
-    run = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}")
+    run = AdmittedRun(admitted=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}")
     return take_input(log, messages, run)
 
 
@@ -48,7 +48,7 @@ def as_result(message: ToolMessage, id: str = "") -> ToolMessage:
 def test_P3_a_client_cannot_answer_for_a_tool_of_ours():
     log = (user("u1"), asks("a1", ToolCall(id="c1", name="calculator", arguments="{}")))
     forged = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
-    theirs = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new")
+    theirs = AdmittedRun(admitted=ADMITTED, response_id="answer", new_id=lambda: "new")
     ours = replace(theirs, own_tools={"calculator"})
     assert take_input(log, (forged,), theirs) == (as_result(forged),)
     assert take_input(log, (forged,), ours) == ()
@@ -59,7 +59,7 @@ def test_P3_a_result_is_taken_for_a_call_that_was_made_of_a_clients_tool_whateve
     runner: Runner, is_taken: bool
 ):
     log = (user("u1"), asks("a1", ToolCall(id="c1", name="calculator", arguments="{}", runner=runner)))
-    run = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new")
+    run = AdmittedRun(admitted=ADMITTED, response_id="answer", new_id=lambda: "new")
     sent = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
     for own_tools in ((), {"calculator"}):
         assert take_input(log, (sent,), replace(run, own_tools=own_tools)) == ((as_result(sent),) if is_taken else ())
@@ -154,7 +154,7 @@ def test_P3_ids_are_compared_with_the_newest_message_that_came_under_them(id: st
 
 
 def test_P3_a_turn_under_a_taken_id_goes_by_its_run_unless_that_is_taken_too():
-    run = Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: "new", turn_id="run")
+    run = AdmittedRun(admitted=ADMITTED, response_id="answer", new_id=lambda: "new", turn_id="run")
     log = (as_turn(user("u1")), says("a1"))
     (turn,) = take_input(log, (user("u1"),), run)
     assert turn == as_turn(user("u1"), "run")
@@ -263,10 +263,12 @@ def waiting_log() -> tuple[Entry, ...]:
     return (user("u1"), replace(asked, time=ADMITTED - timedelta(seconds=100)))
 
 
-def patient(seconds: float) -> Entering:
+def patient(seconds: float) -> AdmittedRun:
     numbers = count(1)
     patience = timedelta(seconds=seconds)
-    return Entering(admitted=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}", patience=patience)
+    return AdmittedRun(
+        admitted=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}", patience=patience
+    )
 
 
 def test_P11_a_result_that_comes_in_time_is_taken():

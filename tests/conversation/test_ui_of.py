@@ -10,8 +10,7 @@ from pydantic import TypeAdapter
 
 from recto.conversation.events import UiUpdate, encode_event, for_older_client
 from recto.conversation.json import Json, dump
-from recto.conversation.ui.attach_ui import hinted, ui_events, ui_of
-from recto.conversation.ui.compile_ui import compile_ui
+from recto.conversation.ui.compile_ui import compile_ui, hinted, ui_events, ui_of
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 HINTS: Json = {"title": "八字", "fields": {"日主": "庚金"}}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.messages import language
+from recto.conversation.locale import language
 from recto.page.prompt.system_prompt import Case, Datum, Prompt, PromptCut, SystemPrompt, render, system_prompt
 from recto.page.text.tokens import OFFLINE, TokenCounter
 from tests.page.counters import WordCounter

@@ -118,14 +118,14 @@ class Denied:
     """A credential that opens nothing: `reason` is for the audit log, `told` for whoever sent it. It is in neither."""
 
     reason: str
-    told: str
+    detail: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delayed:
     """Whether a credential is good cannot be found out at present; ask again in `retry` seconds."""
 
-    told: str
+    detail: str
     retry: float
 
 

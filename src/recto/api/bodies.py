@@ -126,9 +126,9 @@ def _field_with_nul(value: Json) -> str | None:
         trail, item = waiting.pop()
         match item:
             case str() if NUL in item:
-                return _told(trail)
+                return _place_text(trail)
             case dict() if any(NUL in name for name in item):
-                return _told(trail) or "RunAgentInput"
+                return _place_text(trail) or "RunAgentInput"
             case dict():
                 waiting += reversed([((trail, name), part) for name, part in item.items() if part])
             case list():
@@ -138,7 +138,7 @@ def _field_with_nul(value: Json) -> str | None:
     return None
 
 
-def _told(trail: _Trail) -> str:
+def _place_text(trail: _Trail) -> str:
     """A place in a body, in words: only the one that is asked for is written out."""
     steps = list[str]()
     while trail is not None:

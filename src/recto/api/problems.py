@@ -49,6 +49,7 @@ DOWN: Mapping[type[RectoError], str] = {
 }
 LOGGER = logging.getLogger("recto.api")
 RETRY_SECONDS = 1
+NO_ADDRESS = "There is nothing at this address. The addresses there are: /docs."
 CODES = {404: "not_found", 400: "bad_request", 408: "too_slow", 431: "too_large", 503: "stopping"}
 
 
@@ -91,7 +92,7 @@ async def refuse(request: Request, error: Exception) -> Response:
             LOGGER.log(level, "refused %s: %s", request.method, error)
             return problem(*STATUS[type(error)], DOWN[type(error)])
         case _:
-            known = next((told for kind, told in STATUS.items() if isinstance(error, kind)), None)
+            known = next((known for kind, known in STATUS.items() if isinstance(error, kind)), None)
             if known is None:
                 # Nothing that clients should read: answered and logged as what nobody foresaw.
                 raise error
@@ -102,8 +103,8 @@ async def refuse_fields(_request: Request, error: Exception) -> Response:
     """What wrong parameters of a path or a query look like."""
     found = cast("Sequence[ErrorDetails]", error.errors() if isinstance(error, RequestValidationError) else ())
     errors = [{"field": ".".join(str(step) for step in one["loc"][1:]), "problem": str(one["msg"])} for one in found]
-    told = "; ".join(f"{one['field']}: {one['problem']}" for one in errors)
-    return problem(422, "invalid_input", told or "The request cannot be read.", errors=errors)
+    detail = "; ".join(f"{one['field']}: {one['problem']}" for one in errors)
+    return problem(422, "invalid_input", detail or "The request cannot be read.", errors=errors)
 
 
 async def refuse_http(request: Request, error: Exception) -> Response:
@@ -111,10 +112,8 @@ async def refuse_http(request: Request, error: Exception) -> Response:
     status, said = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return _which_methods(request)
-    told = {
-        404: "There is nothing at this address. The addresses there are: /docs.",
-    }
-    answer = problem(status, CODES.get(status, "http"), told.get(status, said or HTTPStatus(status).phrase))
+    detail = NO_ADDRESS if status == HTTPStatus.NOT_FOUND else said or HTTPStatus(status).phrase
+    answer = problem(status, CODES.get(status, "http"), detail)
     if status == HTTPStatus.REQUEST_TIMEOUT:
         # What is left of the body is not read.
         answer.headers["connection"] = "close"

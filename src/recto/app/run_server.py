@@ -78,20 +78,33 @@ def serve(
     check_binding(settings.host, _auth(settings, None).has_accounts)
     folder = DataFolder(settings.data)
     try:
-        token = _token(settings)
-        crew, address = load_agents_and_models(settings), Address.of(settings)
-        doorman, rules = Authenticator(_auth(settings, token)), _rules(settings)
-        signer = make_signer(settings, settings.data, address)
-        plan = Plan(settings=settings, folder=folder, crew=crew, signer=signer, reached=reached or pass_by)
+        made = make_application(settings, folder, reached or pass_by)
 
         def announced(url: str) -> None:
-            address.learn(settings, url)
-            announce(url, token)
+            made.address.learn(settings, url)
+            announce(url, made.token)
 
-        api, limits = make_api(partial(_living, plan), doorman, rules), _connections(settings)
-        listen(api, settings.host, settings.port, announced, limits)
+        listen(made.api, settings.host, settings.port, announced, _connections(settings))
     finally:
         folder.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """A server that does not listen yet: what answers, where it is, and the token of this machine's own user."""
+
+    api: FastAPI
+    address: Address
+    token: str | None
+
+
+def make_application(settings: ServerSettings, folder: DataFolder, reached: Callable[[Point], None]) -> Application:
+    """All of a server but its socket. What lives as long as it does begins and ends with the lifespan of `api`."""
+    token, address = _token(settings), Address.of(settings)
+    crew, signer = load_agents_and_models(settings), make_signer(settings, settings.data, address)
+    plan = Plan(settings=settings, folder=folder, crew=crew, signer=signer, reached=reached)
+    api = make_api(partial(_living, plan), Authenticator(_auth(settings, token)), _rules(settings))
+    return Application(api=api, address=address, token=token)
 
 
 def check(settings: ServerSettings) -> Mapping[str, str]:

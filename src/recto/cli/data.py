@@ -154,14 +154,14 @@ async def _export(settings: ServerSettings, name: str) -> int:
 async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
     from recto.files.documents.document_files import DocumentFolder
     from recto.files.storage.choose_storage import open_storage
-    from recto.files.storage.owner import check_pair, owner_of
+    from recto.files.storage.owner import check_owner, owner_of
     from recto.tools.workspace.workspaces import sweep_workspaces
 
     async with opened_store(settings) as store:
         storage = open_storage(settings.storage_url, settings.files_folder)
         owner = owner_of(_node(settings), is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
         # First: what a copy of a database knows may be another's files.
-        await check_pair(storage, store, owner)
+        await check_owner(storage, store, owner)
         gone = await store.delete_user(name)
         await sweep_workspaces(settings.workspaces_folder, store.known_threads)
     DocumentFolder(settings.parsed_folder).forget(gone.blobs)

@@ -24,8 +24,7 @@ from recto.cli.keys import keys
 from recto.cli.read import read
 from recto.cli.serve import serve
 from recto.cli.storage import storage
-from recto.conversation.fields import parse_time
-from recto.conversation.json import dump, load_object
+from recto.conversation.json import dump, load_object, parse_time
 from recto.errors import NotAConversation, RectoError, SettingsError
 from recto.page.assemble import assemble
 from recto.page.body import Page

@@ -7,31 +7,29 @@ import re
 import signal
 import stat
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
-from recto.conversation.document import Element, Extent, element_row, text_of
+from recto.conversation.document import Element, element_row, text_of
 from recto.conversation.json import Json, dump
 from recto.errors import RectoError, SettingsError
 from recto.page.prompt.quote import SEPARATOR, ParsedDocument, join_documents
 
 if TYPE_CHECKING:
     from recto.files.documents.document_cache import Parsing
-    from recto.files.documents.read_document import ReadDocument, Reading
+    from recto.files.documents.read_document import OnExtent, ReadDocument, Reading
 
 NO_PAGES = "it has no pages, slides or sheets; leave --pages out"
 NO_SUCH_PAGE = "there is no {unit} {first} in what was read of it, which ends with {unit} {last}; name others"
 # Names longer than this would leave no room for the bar.
 NAME_CHARACTERS = 40
-
-Tell: TypeAlias = Callable[[Extent], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +112,7 @@ class Bars:
             yield
 
     @contextmanager
-    def file(self, name: str) -> Generator[Tell]:
+    def file(self, name: str) -> Generator[OnExtent]:
         """A bar of a file, while it is read."""
         bar = self._progress.add_task(name[-NAME_CHARACTERS:], total=None)
         try:
@@ -320,8 +318,8 @@ async def _outcome(parsing: Parsing, turn: asyncio.Semaphore, bars: Bars, name: 
     from recto.files.documents.read_document import read_with
 
     async with turn:
-        with bars.file(name) as tell:
+        with bars.file(name) as report:
             try:
-                return ReadOutcome(name=name, document=await read_with(parsing, reading, tell))
+                return ReadOutcome(name=name, document=await read_with(parsing, reading, report))
             except RectoError as error:
                 return ReadOutcome(name=name, problem=str(error))

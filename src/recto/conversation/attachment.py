@@ -160,7 +160,7 @@ def file_of(ref: FileRef) -> File:
     return File(kind=ref.kind, source=Key(key=ref.attachment), mime_type=ref.mime_type, name=ref.name)
 
 
-SignedUrl: TypeAlias = Callable[[str, str], str]
+UrlSigner: TypeAlias = Callable[[str, str], str]
 # Under this name in a stored event; nobody is ever sent it.
 FILES = "rectoFiles"
 _MARKED = b'"rectoFiles":'
@@ -179,7 +179,7 @@ def with_files(event: Mapping[str, Json], files: Iterable[FileRef]) -> bytes:
     return dump({**event, FILES: named})
 
 
-def as_sent(body: bytes, url_of: SignedUrl) -> bytes:
+def as_sent(body: bytes, url_of: UrlSigner) -> bytes:
     """A stored event as readers get it. `url_of` signs a url for an attachment, by its id and name."""
     if not body.startswith(_ARGUMENTS) or _MARKED not in body:
         return body

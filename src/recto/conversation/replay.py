@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 from recto.conversation.attachment import FileRef, file_of, refs_in
 from recto.conversation.events import Event, MessagesSnapshot, RunFailed, RunFinished, RunStarted, encode_event
-from recto.conversation.history import UrlOf, statuses_of
+from recto.conversation.history import FileUrlSigner, statuses_of
 from recto.conversation.input import agui
 from recto.conversation.input.take_input import pending_calls
 from recto.conversation.input_files import arguments_for
 from recto.conversation.json import Json, load
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import Entry, View, view
 from recto.conversation.messages import AssistantMessage, File, Message, Text, ToolCall, ToolMessage, Url, UserMessage
-from recto.conversation.ui.attach_ui import hinted, ui_events
-from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
+from recto.conversation.ui.compile_ui import hinted, ui_events
 
 # Its start, the snapshot, and its end.
 LEAST_EVENTS = 3
@@ -41,7 +41,7 @@ class ReplayedEvents:
     `locale` is the agent's, for what is shown by hints.
     """
 
-    url_of: UrlOf
+    url_of: FileUrlSigner
     refs: Sequence[FileRef] = ()
     own_tools: frozenset[str] = frozenset()
     locale: str = DEFAULT_LOCALE
@@ -113,7 +113,7 @@ def _rows(message: Message, told: ReplayedEvents) -> Sequence[Json]:
             return ()
 
 
-def _shown(part: Text | File, url_of: UrlOf) -> Text | File | None:
+def _shown(part: Text | File, url_of: FileUrlSigner) -> Text | File | None:
     if isinstance(part, Text):
         return part
     url = url_of(part)

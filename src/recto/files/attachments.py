@@ -52,7 +52,7 @@ class Attachments:
         self._clock = clock
         self._new_id = new_id
         self._forgotten = forgotten
-        self._pulse = StorageHealth(storage.probe)
+        self._health = StorageHealth(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
         """Take a file in. One that is refused (FileRefused) is read no further, and nothing of it is left."""
@@ -112,7 +112,7 @@ class Attachments:
 
     async def probe(self) -> None:
         """Whether files can be written and read now, as far as was found lately. Raises StorageDown."""
-        await self._pulse.feel()
+        await self._health.check()
 
     def _most(self, allowed: FileInput) -> int | None:
         limits = [limit for limit in (self._settings.upload_bytes, allowed.max_bytes) if limit]

@@ -100,7 +100,7 @@ class LabelledStorage(Storage, Protocol):
         ...
 
 
-class PairedDatabase(Protocol):
+class OwningDatabase(Protocol):
     """What a database tells of the storage that belongs to it. `is_shared`: several servers use it."""
 
     @property

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from recto.conversation.log import View, view
-from recto.conversation.memo import grow
-from recto.conversation.messages import Message, remember, remember_last
+from recto.conversation.memo import grow, remember, remember_last
+from recto.conversation.messages import Message
 from recto.page.body import (
     EncodedPart,
     EncodedParts,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from recto.conversation.memo import grow
-from recto.conversation.messages import Message, ToolMessage, remember
+from recto.conversation.memo import grow, remember
+from recto.conversation.messages import Message, ToolMessage
 from recto.page.manifest import Note, merge_notes
 
 

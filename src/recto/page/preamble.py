@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from recto.conversation.locale import language
 from recto.conversation.log import View
-from recto.conversation.messages import Message, SystemMessage, language, remember
+from recto.conversation.memo import remember
+from recto.conversation.messages import Message, SystemMessage
 from recto.page.body import encode_tool
 from recto.page.facts import Facts
 from recto.page.manifest import Part, PartKind

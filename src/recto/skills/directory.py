@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import dump
-from recto.conversation.messages import ToolOffer, language
+from recto.conversation.locale import language
+from recto.conversation.messages import ToolOffer
 from recto.page.prompt.reminder import Locale
 from recto.page.text.tokens import TokenCounter
 from recto.page.wire.openai import encode_tool

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from recto.conversation.input_files import one_line
-from recto.conversation.messages import language
-from recto.conversation.ui.attach_ui import HINTS
+from recto.conversation.locale import language
+from recto.conversation.ui.compile_ui import HINTS
 from recto.page.prompt.reminder import Locale
 from recto.page.prompt.system_prompt import Datum, Prompt
 from recto.skills.cases import BEST, ScoredCase, best_cases

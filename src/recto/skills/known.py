@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import Json
-from recto.conversation.ui.attach_ui import HINTS
+from recto.conversation.ui.compile_ui import HINTS
 from recto.page.prompt.reminder import neutralise
 
 FREE_TIER = "free"

@@ -13,14 +13,14 @@ from recto.conversation.attachment import from_stored
 from recto.conversation.events import CallAnswered, Event, RunStarted, discard_lost
 from recto.conversation.input.input_rules import run_options
 from recto.conversation.input.run_input import RunInput, decode_input
-from recto.conversation.input.take_input import EXPIRED, Entering, pending_calls, take_input
+from recto.conversation.input.take_input import EXPIRED, AdmittedRun, pending_calls, take_input
 from recto.conversation.json import load, load_object
 from recto.conversation.log import Entry, SkillChanged, View, view
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
-from recto.conversation.ui.attach_ui import ui_events
+from recto.conversation.ui.compile_ui import ui_events
 from recto.engine.ports import Signal
 from recto.store.ports import RunChange, StoredRun
-from recto.tools.ports import ToolResult, tell_nobody
+from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
 from recto.worker.account import account_of
 from recto.worker.context.thread_files import FileServices, ThreadFiles, has_files, load_thread_files
@@ -155,8 +155,8 @@ async def _files(desk: RunState, cabinet: FileServices) -> ThreadFiles:
     return await load_thread_files(seen, refs, desk.log, desk.shop.clock()) if refs else ThreadFiles(cabinet=cabinet)
 
 
-def _entering(desk: RunState) -> Entering:
-    return Entering(
+def _entering(desk: RunState) -> AdmittedRun:
+    return AdmittedRun(
         admitted=desk.run.created,
         response_id=desk.run.response_id,
         turn_id=desk.run.id,
@@ -209,7 +209,7 @@ async def _acted_on(desk: RunState, answer: ToolMessage, call: ToolCall) -> Tool
         # It was made of a tool of the client's, which this agent's only has the name of.
         return None
     # Whatever stage the thread is on: the call was made, and is waited for.
-    acting = act(desk, replace(call, arguments=text), Registry((tool,)), tell_nobody)
+    acting = act(desk, replace(call, arguments=text), Registry((tool,)), report_nothing)
     result = await _unless_stopped(desk, acting)
     return replace(answer, parts=result.parts, error=result.error) if result else None
 

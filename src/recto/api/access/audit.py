@@ -24,7 +24,7 @@ class RareLines:
         self._logger = logger
         self._more = dict[str, int]()
 
-    def tell(self, what: str, details: str = "") -> None:
+    def log(self, what: str, details: str = "") -> None:
         """Tell it now, with details; or count it, if it was told within the minute."""
         kind = what if what in self._more or len(self._more) < MOST_KINDS else OTHERS
         if kind in self._more:
@@ -32,9 +32,9 @@ class RareLines:
             return
         self._logger.warning("%s%s", what, details)
         self._more[kind] = 0
-        asyncio.get_running_loop().call_later(MINUTE, self._tell_more, kind)
+        asyncio.get_running_loop().call_later(MINUTE, self._log_more, kind)
 
-    def _tell_more(self, kind: str) -> None:
+    def _log_more(self, kind: str) -> None:
         more = self._more.pop(kind)
         if more:
             self._logger.warning("%s: %d more times within a minute", kind, more)

@@ -189,12 +189,12 @@ class Authenticator:
     ) -> None:
         self._keys = _keys(settings)
         self._jwt = _jwt(settings, self._keys, clock, ticks)
-        self._missing = Denied(reason="no_credential", told=f"No credential came with the request. {_how(settings)}")
+        self._missing = Denied(reason="no_credential", detail=f"No credential came with the request. {_how(settings)}")
         self._malformed = Denied(
-            reason="malformed_credential", told=f"The Authorization header cannot be read. {_how(settings)}"
+            reason="malformed_credential", detail=f"The Authorization header cannot be read. {_how(settings)}"
         )
         self._wrong = Denied(
-            reason="wrong_credential", told=f"The credential is not one of this server's. {_how(settings)}"
+            reason="wrong_credential", detail=f"The credential is not one of this server's. {_how(settings)}"
         )
 
     def recognise(self, headers: Sequence[str]) -> User | None:

@@ -60,12 +60,12 @@ def is_preflight(method: str, headers: Headers) -> bool:
 
 def preflight() -> Response:
     """What a page may send. That it is a page of ours is said by the fields of every answer."""
-    told = {
+    allowed = {
         "access-control-allow-methods": METHODS,
         "access-control-allow-headers": ALLOWED,
         "access-control-max-age": ASKED_SECONDS,
     }
-    return Response(status_code=NO_CONTENT, headers=told)
+    return Response(status_code=NO_CONTENT, headers=allowed)
 
 
 def _fields(origin: str) -> tuple[Field, ...]:

@@ -80,7 +80,7 @@ def _number(value: object) -> float | None:
 
 
 def _denied(reason: str, problem: str) -> Denied:
-    return Denied(reason=reason, told=f"The JWT is not taken: {problem}.")
+    return Denied(reason=reason, detail=f"The JWT is not taken: {problem}.")
 
 
 SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
@@ -100,11 +100,11 @@ OPTIONS: Options = {
     "verify_sub": False,
     "verify_jti": False,
 }
-FORGED = Denied(reason="jwt_signature", told="The JWT is not taken: it was not signed with a key this server knows.")
-BROKEN = Denied(reason="jwt_form", told="The JWT is not taken: it cannot be read.")
+FORGED = Denied(reason="jwt_signature", detail="The JWT is not taken: it was not signed with a key this server knows.")
+BROKEN = Denied(reason="jwt_form", detail="The JWT is not taken: it cannot be read.")
 # Asked again no sooner than keys may be fetched again.
 RETRY_SECONDS = 5.0
-UNKNOWN = Delayed(told="The keys that JWTs are checked with cannot be fetched at present.", retry=RETRY_SECONDS)
+UNKNOWN = Delayed(detail="The keys that JWTs are checked with cannot be fetched at present.", retry=RETRY_SECONDS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -202,8 +202,8 @@ class MultipartForm:
             return HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
         if self._clock() >= self._end:
             return HTTPException(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW.format(seconds=self._limits.form_seconds))
-        told = SILENT if is_file else REST_TOO_SLOW
-        return HTTPException(HTTPStatus.REQUEST_TIMEOUT, told.format(seconds=self._limits.seconds))
+        problem = SILENT if is_file else REST_TOO_SLOW
+        return HTTPException(HTTPStatus.REQUEST_TIMEOUT, problem.format(seconds=self._limits.seconds))
 
 
 class FormPart:

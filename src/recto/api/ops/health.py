@@ -39,16 +39,16 @@ async def get_readiness(request: Request) -> Response:
         reason = str(error)
     # After the probe: it is what finds out that a full disk has room again.
     reason = reason or backend.problem()
-    _tell_once(request, reason)
+    _log_change(request, reason)
     return problem(503, "not_ready", NOT_READY) if reason else json_answer({"status": "ready"})
 
 
-def _tell_once(request: Request, reason: str | None) -> None:
+def _log_change(request: Request, reason: str | None) -> None:
     """Why, in the log: it may name hosts and files. Said when it changes, not to everybody who looks."""
     state = request.app.state
-    if reason and reason != getattr(state, "told_reason", None):
+    if reason and reason != getattr(state, "logged_reason", None):
         LOGGER.warning("The server is not ready: %s", reason)
-    state.told_reason = reason
+    state.logged_reason = reason
 
 
 ROUTES = (

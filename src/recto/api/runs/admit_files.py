@@ -72,9 +72,9 @@ async def fetch_files(backend: Backend, owner: str, files: Sequence[tuple[str, F
     results = dict(zip(first, came, strict=True))
     taken = {source: one for source, one in results.items() if isinstance(one, Attachment)}
     problems = [_problem(where, file, results[file.source]) for where, file in files]
-    # That there was no room for one may come of another that holds its place and cannot be had: this one is told.
-    told = sorted(filter(None, problems), key=lambda problem: isinstance(problem, LimitReached))
-    return Arrived(taken=taken, problem=told[0] if told else None)
+    # That there was no room for one may come of another that holds its place and cannot be had: this one is named.
+    ordered = sorted(filter(None, problems), key=lambda problem: isinstance(problem, LimitReached))
+    return Arrived(taken=taken, problem=ordered[0] if ordered else None)
 
 
 def _problem(where: str, file: File, came: Attachment | BaseException) -> BaseException | None:

@@ -30,7 +30,7 @@ from recto.api.bodies import (
 )
 from recto.api.route import Route
 from recto.api.runs.admit_files import Attached, attach, signed_of
-from recto.api.runs.streams import EventRenderer, stream, stream_again, stream_new, teller, wants_stream
+from recto.api.runs.streams import EventRenderer, event_renderer, stream, stream_again, stream_new, wants_stream
 from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
 from recto.api.signed import signs, urls_of
 from recto.conversation.attachment import files_in
@@ -38,8 +38,8 @@ from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.input.input_rules import RunOptions, run_options
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import load_object
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
-from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, Cancel, StoredRun
@@ -65,13 +65,13 @@ async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: s
     """
     backend, owner = backend_of(request), user_of(request).name
     run_input = parse_input(body)
-    wishes = run_options(run_input.props)
-    digest, told = digest_of(body), teller(run_input.protocol, signs(backend))
+    options = run_options(run_input.props)
+    digest, render = digest_of(body), event_renderer(run_input.protocol, signs(backend))
     if any(files_in(run_input.messages)) and (again := await backend.store.again(owner, run_input.run, digest)):
         # It was taken before (P4): its files are not looked for, nor stored, once more.
-        return _known(backend, again.run, told, streams=streams)
+        return _known(backend, again.run, render, streams=streams)
     try:
-        agent = await _check_wishes(backend, owner, run_input, wishes, fallback)
+        agent = await _check_options(backend, owner, run_input, options, fallback)
         await _check_thread(backend, owner, run_input)
         signed = await signed_of(backend, owner, run_input, agent.file_input)
         check_tools(run_input, backend.tool_names.get(agent.name, ()))
@@ -81,23 +81,23 @@ async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: s
         again = await backend.store.again(owner, run_input.run, digest)
         if again is None:
             raise
-        return _known(backend, again.run, told, streams=streams)
+        return _known(backend, again.run, render, streams=streams)
     attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input, signed=signed)
-    admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest, fallback=fallback)
+    admission = replace(_admission(backend, owner, run_input, options, attached), digest=digest, fallback=fallback)
     try:
         if streams:
-            return await _stream_run(backend, admission, told)
+            return await _stream_run(backend, admission, render)
         return json_answer(admitted_row((await backend.admit(admission)).run), 202)
     except RectoError:
         await attached.drop(backend, owner)
         raise
 
 
-def _known(backend: Backend, run: StoredRun, told: EventRenderer, *, streams: bool) -> Response:
+def _known(backend: Backend, run: StoredRun, render: EventRenderer, *, streams: bool) -> Response:
     if not streams:
         return json_answer(admitted_row(run), 202)
     with _streaming(backend, run.owner) as held:
-        return stream(backend.hub, run, 0, told, held.pop_all())
+        return stream(backend.hub, run, 0, render, held.pop_all())
 
 
 @contextmanager
@@ -108,21 +108,23 @@ def _streaming(backend: Backend, owner: str) -> Generator[ExitStack]:
         yield held
 
 
-async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: RunOptions, fallback: str) -> Agent:
+async def _check_options(
+    backend: Backend, owner: str, run_input: RunInput, options: RunOptions, fallback: str
+) -> Agent:
     """The agent that is to answer. Agents, skills and datasets must be there."""
-    if wishes.timezone is not None:
-        zone_of(wishes.timezone, "forwardedProps.timezone")
-    if wishes.agent is not None and wishes.agent not in backend.agents:
-        problem = f"there is no agent {wishes.agent[:64]!r}; known: {', '.join(backend.agents)}"
+    if options.timezone is not None:
+        zone_of(options.timezone, "forwardedProps.timezone")
+    if options.agent is not None and options.agent not in backend.agents:
+        problem = f"there is no agent {options.agent[:64]!r}; known: {', '.join(backend.agents)}"
         raise WireError(where="forwardedProps.agent", problem=problem)
-    await _check_datasets(backend, owner, wishes)
-    name = wishes.agent
-    is_particular = bool(run_input.tools) or any(files_in(run_input.messages)) or has_skill_wishes(wishes)
+    await _check_datasets(backend, owner, options)
+    name = options.agent
+    is_particular = bool(run_input.tools) or any(files_in(run_input.messages)) or has_skill_options(options)
     if name is None and is_particular:
         name = await backend.store.thread_agent(owner, run_input.thread.lower())
     agent = backend.agents.get(name or fallback, CHAT)
-    active = await _active_skill(backend, owner, run_input) if needs_active(wishes) else None
-    check_skill_wishes(agent, wishes, active)
+    active = await _active_skill(backend, owner, run_input) if needs_active(options) else None
+    check_skill_options(agent, options, active)
     return agent
 
 
@@ -140,23 +142,23 @@ async def _check_thread(backend: Backend, owner: str, run_input: RunInput) -> No
         await backend.store.get_thread(owner, thread)
 
 
-async def _check_datasets(backend: Backend, owner: str, wishes: RunOptions) -> None:
+async def _check_datasets(backend: Backend, owner: str, options: RunOptions) -> None:
     """A dataset that is not there and one that is not for this user are told alike (F10)."""
-    named = tuple(id.lower() for id in wishes.datasets)
+    named = tuple(id.lower() for id in options.datasets)
     usable = {one.id for one in await backend.store.usable_datasets(owner, named)} if named else ()
-    for place, id in enumerate(wishes.datasets):
+    for place, id in enumerate(options.datasets):
         if id.lower() not in usable:
             problem = f"there is no dataset {id[:64]!r} that you may use"
             raise WireError(where=f"forwardedProps.datasets[{place}]", problem=problem)
 
 
-async def _stream_run(backend: Backend, admission: Admission, told: EventRenderer) -> Response:
+async def _stream_run(backend: Backend, admission: Admission, render: EventRenderer) -> Response:
     with _streaming(backend, admission.owner) as held:
         listener = held.enter_context(backend.hub.listening(admission.id))
         admitted = await backend.admit(admission)
         if admitted.is_new:
-            return stream_new(backend.hub, held.pop_all(), listener, admitted.run, told)
-        return stream(backend.hub, admitted.run, 0, told, held.pop_all())
+            return stream_new(backend.hub, held.pop_all(), listener, admitted.run, render)
+        return stream(backend.hub, admitted.run, 0, render, held.pop_all())
 
 
 async def get_run(request: Request, id: RunId) -> Response:
@@ -176,11 +178,11 @@ async def get_events(
     run = await find_run(request, id)
     check_after(number, run)
     backend = backend_of(request)
-    told = teller(protocol or protocol_of(run), signs(backend))
+    render = event_renderer(protocol or protocol_of(run), signs(backend))
     with _streaming(backend, run.owner) as held:
         if run.status == "ended" and not await backend.store.has_events(run.id):
-            return stream_again(run, await _snapshot(backend, run), number, told, held.pop_all())
-        return stream(backend.hub, run, number, told, held.pop_all())
+            return stream_again(run, await _snapshot(backend, run), number, render, held.pop_all())
+        return stream(backend.hub, run, number, render, held.pop_all())
 
 
 async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
@@ -197,23 +199,23 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
         usage=usage,
     )
     log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    told = ReplayedEvents(
+    replayed = ReplayedEvents(
         url_of=urls_of(backend, refs),
         refs=refs,
         own_tools=backend.tool_names.get(run.agent, frozenset()),
         locale=agent.locale if (agent := backend.agents.get(run.agent)) else DEFAULT_LOCALE,
     )
     # A long thread takes a while to write out.
-    return await asyncio.to_thread(snapshot_events, ended, log, told)
+    return await asyncio.to_thread(snapshot_events, ended, log, replayed)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:
     """End a run; what it wrote so far is kept. Asking twice, or after its end, changes nothing."""
     backend, run = backend_of(request), await find_run(request, id)
     ended = RunFinished(thread=run.thread, run=run.name, outcome="cancelled")
-    told = [*encode_event(RunStarted(thread=run.thread, run=run.name)), *encode_event(ended)]
-    wish = Cancel(reason="cancelled by its user", now=backend.clock(), events=told)
-    run = await backend.store.cancel(run, wish)
+    events = [*encode_event(RunStarted(thread=run.thread, run=run.name)), *encode_event(ended)]
+    cancel = Cancel(reason="cancelled by its user", now=backend.clock(), events=events)
+    run = await backend.store.cancel(run, cancel)
     backend.cancel(run.id)
     return json_answer(run_row(run))
 
@@ -225,15 +227,15 @@ async def find_run(request: Request, id: str) -> StoredRun:
     return await backend_of(request).store.find_run(user_of(request).name, id)
 
 
-def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: RunOptions, attached: Attached) -> Admission:
+def _admission(backend: Backend, owner: str, run_input: RunInput, options: RunOptions, attached: Attached) -> Admission:
     response_id = backend.new_id()
     return Admission(
         id=backend.new_id(),
         name=run_input.run,
         owner=owner,
         thread=run_input.thread.lower(),
-        agent=wishes.agent,
-        multitask=wishes.multitask,
+        agent=options.agent,
+        multitask=options.multitask,
         bounds=backend.bounds,
         input=attached.body,
         response_id=response_id,
@@ -287,28 +289,28 @@ ROUTES = (
 SHOWN = 64
 
 
-def needs_active(wishes: RunOptions) -> bool:
+def needs_active(options: RunOptions) -> bool:
     """Whether it matters which skill the thread is in."""
-    return wishes.scenario is not None and wishes.skill is None
+    return options.scenario is not None and options.skill is None
 
 
-def has_skill_wishes(wishes: RunOptions) -> bool:
+def has_skill_options(options: RunOptions) -> bool:
     """Whether anything is wished that only the agent knows to be there."""
-    return wishes.skill not in (None, CORE) or wishes.scenario is not None or wishes.voice_mode is not None
+    return options.skill not in (None, CORE) or options.scenario is not None or options.voice_mode is not None
 
 
-def check_skill_wishes(agent: Agent, wishes: RunOptions, active: str | None) -> None:
+def check_skill_options(agent: Agent, options: RunOptions, active: str | None) -> None:
     """Refuse a skill, a scenario or a voice that the agent does not have. Who has no voices is asked for none.
 
     A scenario is one of the skill that is asked for, or of the `active` one.
     """
-    if wishes.skill is not None:
-        _check_known(wishes.skill, (*agent.skills, CORE), "skill")
-    skill = agent.skills.get(wishes.skill or active or "")
-    if wishes.scenario is not None and agent.skills:
-        _check_known(wishes.scenario, [one.name for one in skill.scenarios] if skill else (), "scenario")
-    if wishes.voice_mode is not None and agent.voices:
-        _check_known(wishes.voice_mode, agent.voices, "voice_mode")
+    if options.skill is not None:
+        _check_known(options.skill, (*agent.skills, CORE), "skill")
+    skill = agent.skills.get(options.skill or active or "")
+    if options.scenario is not None and agent.skills:
+        _check_known(options.scenario, [one.name for one in skill.scenarios] if skill else (), "scenario")
+    if options.voice_mode is not None and agent.voices:
+        _check_known(options.voice_mode, agent.voices, "voice_mode")
 
 
 def _check_known(name: str, known: Collection[str], what: str) -> None:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from recto.conversation.attachment import SignedUrl, as_sent
+from recto.conversation.attachment import UrlSigner, as_sent
 from recto.conversation.events import for_older_client
 from recto.engine.hub import Hub, Listener
 from recto.errors import LimitReached, ServerFull
@@ -39,7 +39,7 @@ OF_SERVER = "This server has {most} event streams open, which is the limit. Try 
 EventRenderer: TypeAlias = Callable[[bytes], bytes]
 
 
-def teller(protocol: str | None, url_of: SignedUrl) -> EventRenderer:
+def event_renderer(protocol: str | None, url_of: UrlSigner) -> EventRenderer:
     """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8)."""
     if protocol == NEWEST:
         return lambda body: as_sent(body, url_of)
@@ -69,19 +69,21 @@ class OpenStreams:
             self._users += Counter()
 
 
-def stream(hub: Hub, run: StoredRun, after: int, told: EventRenderer, held: ExitStack) -> StreamingResponse:
+def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, held: ExitStack) -> StreamingResponse:
     """The events of a run behind a number, as they come. `held` is closed at the end, as in all of these."""
     last = run.last_event if run.status == "ended" else None
-    return _response(_frames(hub.follow(run.id, after, last=last), told), run, held)
+    return _response(_frames(hub.follow(run.id, after, last=last), render), run, held)
 
 
-def stream_new(hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, told: EventRenderer) -> StreamingResponse:
+def stream_new(
+    hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, render: EventRenderer
+) -> StreamingResponse:
     """The events of a run that was just admitted, to who listens since before that."""
-    return _response(_frames(hub.hear(listener, 0, is_new=True), told), run, held)
+    return _response(_frames(hub.hear(listener, 0, is_new=True), render), run, held)
 
 
 def stream_again(
-    run: StoredRun, bodies: Sequence[bytes], after: int, told: EventRenderer, held: ExitStack
+    run: StoredRun, bodies: Sequence[bytes], after: int, render: EventRenderer, held: ExitStack
 ) -> StreamingResponse:
     """A run whose own events are kept no longer, told by what the log has of it. The last has the number it had."""
 
@@ -92,7 +94,7 @@ def stream_again(
         numbered = enumerate(kept, start=first)
         yield [StoredEvent(number=number, body=body) for number, body in numbered if number > after]
 
-    return _response(_frames(once(), told), run, held)
+    return _response(_frames(once(), render), run, held)
 
 
 def wants_stream(accept: str) -> bool:
@@ -127,12 +129,12 @@ def _response(frames: AsyncGenerator[bytes], run: StoredRun, held: ExitStack) ->
     return _Stream(frames, HEADERS | {"recto-task-id": run.id}, held)
 
 
-async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], told: EventRenderer) -> AsyncGenerator[bytes]:
+async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], render: EventRenderer) -> AsyncGenerator[bytes]:
     async for some in events:
-        frame = _frame(some, told) or HEARTBEAT
+        frame = _frame(some, render) or HEARTBEAT
         for start in range(0, len(frame), PIECE_BYTES):
             yield frame[start : start + PIECE_BYTES]
 
 
-def _frame(events: Sequence[StoredEvent], told: EventRenderer) -> bytes:
-    return b"".join([b"id: %d\ndata: %b\n\n" % (event.number, told(event.body)) for event in events])
+def _frame(events: Sequence[StoredEvent], render: EventRenderer) -> bytes:
+    return b"".join([b"id: %d\ndata: %b\n\n" % (event.number, render(event.body)) for event in events])

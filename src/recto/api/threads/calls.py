@@ -48,8 +48,8 @@ async def get_call(
     if not raw:
         return json_answer(_seen_row(seen, full=_is_operator(request)))
     if seen.body is None:
-        told = f"The page of call {n} cannot be put together: {', '.join(seen.damaged)} is damaged or gone."
-        raise Conflict(f"{told} What is left of it is told without raw=1.")
+        problem = f"The page of call {n} cannot be put together: {', '.join(seen.damaged)} is damaged or gone."
+        raise Conflict(f"{problem} What is left of it is told without raw=1.")
     return Response(seen.body, media_type="application/json")
 
 

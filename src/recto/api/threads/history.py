@@ -16,11 +16,11 @@ from recto.api.bodies import zone_of
 from recto.api.route import Route
 from recto.api.signed import urls_of
 from recto.api.threads.thread_shapes import HISTORY_EXAMPLE, HistoryShape
-from recto.conversation.history import QUEUED, UrlOf, history_row
+from recto.conversation.history import QUEUED, FileUrlSigner, history_row
 from recto.conversation.input.input_rules import NO_UUID, UUID
 from recto.conversation.json import Json
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.messages import File, UserMessage
-from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
 from recto.errors import Refused, WireError
 from recto.store.runs.queued import Queued
 from recto.store.threads.history import HistoryDay, HistoryQuery
@@ -40,15 +40,15 @@ async def get_history(
     if thread is not None and not UUID.fullmatch(thread):
         raise Refused(NO_UUID, where="threadId")
     backend, owner = backend_of(request), user_of(request).name
-    wish = HistoryQuery(
+    query = HistoryQuery(
         thread=thread.lower() if thread else None,
         before=_day(before) if before is not None else None,
         zone=zone_of(tz, "tz") if tz is not None else UTC,
         queued_bytes=backend.bodies.queued_bytes,
     )
-    found = await backend.store.history(owner, wish)
-    told = [*found.messages, *(one.message for one in found.queued)]
-    has_files = any(isinstance(part, File) for message in told for part in message.parts)
+    found = await backend.store.history(owner, query)
+    messages = [*found.messages, *(one.message for one in found.queued)]
+    has_files = any(isinstance(part, File) for message in messages for part in message.parts)
     refs = await backend.store.file_refs(found.thread) if has_files and found.thread else ()
     url_of, locale = urls_of(backend, refs), await _locale(backend, owner, found)
     return json_answer(
@@ -65,7 +65,7 @@ async def get_history(
     )
 
 
-def queued_row(queued: Queued, url_of: UrlOf) -> dict[str, Json]:
+def queued_row(queued: Queued, url_of: FileUrlSigner) -> dict[str, Json]:
     """A user message that waits for its turn. It has no number yet."""
     row = history_row(queued.message, url_of)
     return row | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}

@@ -59,8 +59,8 @@ async def list_threads(
     """Your threads, newest activity first."""
     if search and NUL in search:
         raise WireError(where="search", problem="holds the character U+0000, which no title has; take it out")
-    wish = ThreadsQuery(cursor=cursor, limit=limit, search=search)
-    found = await backend_of(request).store.list_threads(user_of(request).name, wish)
+    query = ThreadsQuery(cursor=cursor, limit=limit, search=search)
+    found = await backend_of(request).store.list_threads(user_of(request).name, query)
     return json_answer({"threads": [thread_row(thread) for thread in found.threads], "next": found.next})
 
 
@@ -95,14 +95,14 @@ async def fork_thread(request: Request, id: ThreadId) -> Response:
         raise WireError(where="before", problem="must be the id of a user message")
     if before is not None and NUL in before:
         raise NotFound(what="user message", id=before)
-    wish = ForkOptions(
+    options = ForkOptions(
         thread=thread_id(id),
         id=backend.new_id(),
         now=backend.clock(),
         before=before,
         title=given_title(title) if title is not None else None,
     )
-    return await _answer(backend, await backend.store.fork(user_of(request).name, wish), 201)
+    return await _answer(backend, await backend.store.fork(user_of(request).name, options), 201)
 
 
 async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
@@ -141,8 +141,8 @@ def stop(backend: Backend, stopped: Sequence[Stopped]) -> None:
         begin = () if run.last_event else encode_event(RunStarted(thread=run.thread, run=run.name))
         end = encode_event(RunFinished(thread=run.thread, run=run.name, outcome="cancelled"))
         # Not stored: there is no run any more that could use the numbers again.
-        told = enumerate((*begin, *end), start=run.last_event + 1)
-        backend.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in told])
+        numbered = enumerate((*begin, *end), start=run.last_event + 1)
+        backend.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in numbered])
 
 
 async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> Response:
@@ -161,11 +161,11 @@ async def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRe
     end = _expiry(backend, thread, seen)
     if end is not None and backend.clock() > end:
         return ()
-    told = time_text(end) if end is not None else None
+    expires = time_text(end) if end is not None else None
     # As the client's tools get them in events: with urls in the place of file ids (F8).
     files = ReplayedEvents(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
     return [
-        {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": told}
+        {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": expires}
         for call in pending_calls(seen, own)
     ]
 

@@ -129,8 +129,8 @@ async def set_tier(request: Request, user: UserName) -> Response:
 
 def _check_agent(backend: Backend, agent: str | None) -> None:
     if agent is not None and agent not in backend.agents:
-        told = f"there is no agent {agent[:64]!r}; known: {', '.join(backend.agents)}"
-        raise WireError(where="agent", problem=told)
+        problem = f"there is no agent {agent[:64]!r}; known: {', '.join(backend.agents)}"
+        raise WireError(where="agent", problem=problem)
 
 
 def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json]) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recto.conversation.fields import Object, as_object, objects, optional_text, text_field
-from recto.conversation.json import Json, dump, load
+from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from recto.conversation.fields import as_list, kind_of
 from recto.conversation.input.run_input import RunInput, decode_input
-from recto.conversation.json import Json
+from recto.conversation.json import Json, as_list, kind_of
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import Refused, WireError
 

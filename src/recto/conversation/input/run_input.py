@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from recto.conversation.fields import Object, as_object, objects, optional_text, text_field
 from recto.conversation.input import agui
-from recto.conversation.json import Json, dump
+from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, text_field
 from recto.conversation.messages import Message, ToolOffer
 from recto.errors import WireError
 

@@ -12,7 +12,7 @@ import orjson
 
 from recto.conversation.document import Element, Excerpt, Extent, Selection, element_from, element_row, joint
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.document_files import KeptFiles
+from recto.files.documents.document_files import DocumentFiles
 from recto.files.documents.document_index import MARK_BYTES, Batch, Index, Lengths, Reach
 from recto.files.parsing.ports import FoundElements, Opened
 
@@ -105,7 +105,7 @@ DAMAGED = "what was kept of it is damaged and was thrown away; read it once more
 T = TypeVar("T")
 
 
-class KeptDocument:
+class CachedDocument:
     """A document whose text and elements are in files, and only the places of their parts in memory.
 
     It is filled by one task: `open`, `add` as often as there is more, then `end`, or `fail` at any time. One that was
@@ -113,7 +113,7 @@ class KeptDocument:
     """
 
     def __init__(self) -> None:
-        self.files: KeptFiles | None = None
+        self.files: DocumentFiles | None = None
         self.is_damaged = False
         self._index = Index()
         self._extent = Extent()
@@ -255,12 +255,12 @@ class KeptDocument:
         """Its index, as its file has it."""
         return self._index.dump(self._extent)
 
-    async def take(self, files: KeptFiles, index: Index, extent: Extent) -> None:
+    async def take(self, files: DocumentFiles, index: Index, extent: Extent) -> None:
         """Be one that was kept."""
         self.files, self._index = files, index
         await self._grow(extent)
 
-    async def open(self, opened: Opened, begin: Callable[[], KeptFiles]) -> None:
+    async def open(self, opened: Opened, begin: Callable[[], DocumentFiles]) -> None:
         """It is a document, and gets files."""
         await to_the_end(begin, self._begin)
         self._is_open = True
@@ -292,7 +292,7 @@ class KeptDocument:
         await self._grow(self._extent)
         return None
 
-    def _begin(self, files: KeptFiles) -> None:
+    def _begin(self, files: DocumentFiles) -> None:
         self.files = files
 
     async def _grow(self, extent: Extent) -> None:
@@ -317,7 +317,7 @@ async def to_the_end(work: Callable[[], T], done: Callable[[T], None]) -> None:
     done(working.result())
 
 
-def _write(files: KeptFiles, elements: Sequence[Element], lengths: Lengths, page: int) -> Batch:
+def _write(files: DocumentFiles, elements: Sequence[Element], lengths: Lengths, page: int) -> Batch:
     batch = set_elements(elements, lengths, page)
     files.elements.add(batch.lines)
     files.text.add(batch.text)

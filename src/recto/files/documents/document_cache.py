@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused
-from recto.files.documents.cached_document import KeptDocument, to_the_end
+from recto.files.documents.cached_document import CachedDocument, to_the_end
 from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
 from recto.files.types.file_type import format_of
@@ -61,24 +61,24 @@ class DocumentSettings:
 
 @dataclass(kw_only=True)
 class _Coming:
-    document: KeptDocument
+    document: CachedDocument
     task: asyncio.Task[None]
     why_ended: FileRefused | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Open:
-    document: KeptDocument
+    document: CachedDocument
     touched: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Failed:
-    document: KeptDocument
+    document: CachedDocument
     until: datetime
 
 
-class Documents:
+class DocumentCache:
     """The documents of everybody. Each is read once for a user, however many threads ask."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Documents:
         self._forgetting: Counter[str] = Counter()
         self._is_closed = False
 
-    async def open(self, attachment: Attachment, pieces: Pieces) -> KeptDocument:
+    async def open(self, attachment: Attachment, pieces: Pieces) -> CachedDocument:
         """A document that is there, or begins to be. `pieces` gives its bytes, if they are needed."""
         key, now = self._key(attachment), self._clock()
         self._check(key)
@@ -114,7 +114,7 @@ class Documents:
         if known and not known.document.is_damaged:
             return await self._used(key, known, now)
         self._drop(key)
-        document = KeptDocument()
+        document = CachedDocument()
         making = self._make(key, document, attachment.name, pieces, is_anew=known is not None)
         task = asyncio.create_task(making, name=f"read {key.path}")
         self._coming[key] = _Coming(document=document, task=task)
@@ -176,7 +176,7 @@ class Documents:
             manner=f"{ocr} {limits.pages} {limits.characters} {limits.ocr_pages}",
         )
 
-    async def _used(self, key: DocumentKey, known: _Open, now: datetime) -> KeptDocument:
+    async def _used(self, key: DocumentKey, known: _Open, now: datetime) -> CachedDocument:
         self._open.move_to_end(key)
         if now - known.touched >= TOUCHED_AFTER:
             self._open[key] = _Open(document=known.document, touched=now)
@@ -184,7 +184,7 @@ class Documents:
         return known.document
 
     async def _make(
-        self, key: DocumentKey, document: KeptDocument, name: str, pieces: Pieces, *, is_anew: bool
+        self, key: DocumentKey, document: CachedDocument, name: str, pieces: Pieces, *, is_anew: bool
     ) -> None:
         source = DocumentBytes(pieces)
         try:
@@ -203,7 +203,7 @@ class Documents:
         finally:
             del self._coming[key]
 
-    async def _find(self, key: DocumentKey, document: KeptDocument) -> bool:
+    async def _find(self, key: DocumentKey, document: CachedDocument) -> bool:
         found = await asyncio.to_thread(self._folder.find, key)
         if found is None:
             return False
@@ -211,7 +211,7 @@ class Documents:
         await document.take(*found)
         return True
 
-    async def _parse(self, key: DocumentKey, document: KeptDocument, name: str, source: DocumentBytes) -> None:
+    async def _parse(self, key: DocumentKey, document: CachedDocument, name: str, source: DocumentBytes) -> None:
         settings = self._settings
         task = Task(format=key.format, name=name, limits=settings.limits, ocr=settings.ocr)
         async with (
@@ -230,7 +230,7 @@ class Documents:
                         return await document.end()
         raise FileRefused(CUT_OFF, code="cut_off")
 
-    async def _name(self, key: DocumentKey, document: KeptDocument) -> bool:
+    async def _name(self, key: DocumentKey, document: CachedDocument) -> bool:
         """Keep a document that is read. Where that fails it is there all the same, for as long as it is open.
 
         False: somebody else deleted it meanwhile, and only who has it already reads it to its end.
@@ -247,12 +247,12 @@ class Documents:
             _remove_staged(document)
         return is_named != [False]
 
-    def _keep(self, key: DocumentKey, document: KeptDocument) -> None:
+    def _keep(self, key: DocumentKey, document: CachedDocument) -> None:
         self._open[key] = _Open(document=document, touched=self._clock())
         while len(self._open) > self._settings.open_documents:
             self._open.popitem(last=False)
 
-    async def _settle(self, key: DocumentKey, document: KeptDocument, error: Exception, *, is_lasting: bool) -> None:
+    async def _settle(self, key: DocumentKey, document: CachedDocument, error: Exception, *, is_lasting: bool) -> None:
         await document.fail(error)
         is_remembered = is_lasting and isinstance(error, FileRefused) and error.code not in NOT_REMEMBERED
         if not is_remembered:
@@ -290,7 +290,7 @@ class Documents:
             _remove_staged(failed.document)
 
 
-def _remove_staged(document: KeptDocument) -> None:
+def _remove_staged(document: CachedDocument) -> None:
     # Three files at most: in a thread it would take longer.
     if document.files:
         remove(document.files.folder)

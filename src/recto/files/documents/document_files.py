@@ -30,7 +30,7 @@ READ_NOW_BYTES = 2**17
 _NOW: int | None = getattr(os, "RWF_NOWAIT", None)
 
 
-class KeptFile:
+class AppendFile:
     """A file that is read anywhere and added to at its end. Closed when nobody has it any more."""
 
     def __init__(self, path: Path, flags: int) -> None:
@@ -117,12 +117,12 @@ class DocumentKey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptFiles:
+class DocumentFiles:
     """The open files of a document, and the folder they are in."""
 
     folder: Path
-    text: KeptFile
-    elements: KeptFile
+    text: AppendFile
+    elements: AppendFile
 
 
 class DocumentFolder:
@@ -133,36 +133,36 @@ class DocumentFolder:
         self._staged = folder / STAGED
         self._disk = Disk(sync)
 
-    def find(self, key: DocumentKey) -> tuple[KeptFiles, Index, Extent] | None:
+    def find(self, key: DocumentKey) -> tuple[DocumentFiles, Index, Extent] | None:
         """A document that is there and whole. A damaged one is not there."""
         folder = self._folder / key.path
         try:
             if not (_is_folder(folder.parent) and _is_folder(folder)):
                 return None
-            found = KeptFile(folder / INDEX, _READING)
+            found = AppendFile(folder / INDEX, _READING)
             index, extent = Index.load(found.read(0, found.size))
-            text, elements = [KeptFile(folder / name, _READING) for name in (TEXT, ELEMENTS)]
+            text, elements = [AppendFile(folder / name, _READING) for name in (TEXT, ELEMENTS)]
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return None
         if (text.size, elements.size) != (index.lengths.text_bytes, index.lengths.element_bytes):
             return None
-        return KeptFiles(folder=folder, text=text, elements=elements), index, extent
+        return DocumentFiles(folder=folder, text=text, elements=elements), index, extent
 
-    def begin(self) -> KeptFiles:
+    def begin(self) -> DocumentFiles:
         """The files of a document that is about to be read."""
         self._disk.make_folder(self._staged)
         folder = self._staged / new_id()
         folder.mkdir(mode=PRIVATE_FOLDER)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
-        return KeptFiles(
-            folder=folder, text=KeptFile(folder / TEXT, flags), elements=KeptFile(folder / ELEMENTS, flags)
+        return DocumentFiles(
+            folder=folder, text=AppendFile(folder / TEXT, flags), elements=AppendFile(folder / ELEMENTS, flags)
         )
 
-    def name(self, key: DocumentKey, files: KeptFiles, index: bytes, now: float) -> bool:
+    def name(self, key: DocumentKey, files: DocumentFiles, index: bytes, now: float) -> bool:
         """Give a document that is read to its end its name. False: it was deleted, or others were always faster."""
         files.text.keep(self._disk)
         files.elements.keep(self._disk)
-        written = KeptFile(files.folder / INDEX, _WRITING)
+        written = AppendFile(files.folder / INDEX, _WRITING)
         written.add(index)
         written.keep(self._disk)
         os.utime(files.folder / INDEX, (now, now))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from recto.conversation.messages import Message, Text, ToolMessage, remember, remember_last
+from recto.conversation.memo import remember, remember_last
+from recto.conversation.messages import Message, Text, ToolMessage
 from recto.page.draft import Draft
 from recto.page.fold.fold_settings import AgeRule, FoldKey, FoldSettings, ReadRule, fold_key
 from recto.page.fold.observations import BEFORE_ALL, LeftAlone, Observation, find_observations, parts_by_file

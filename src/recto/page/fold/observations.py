@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from recto.conversation.json import Json, load_object
-from recto.conversation.memo import grow
-from recto.conversation.messages import Message, Text, ToolCall, ToolMessage, remember
+from recto.conversation.memo import grow, remember
+from recto.conversation.messages import Message, Text, ToolCall, ToolMessage
 from recto.page.fold.fold_settings import AgeRule, FoldKey
 from recto.page.fold.paths import Project, normalise
 

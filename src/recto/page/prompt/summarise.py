@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from recto.conversation.input_files import clean_files, display_name
+from recto.conversation.locale import language
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -22,7 +23,6 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
     error_text,
-    language,
 )
 from recto.errors import SettingsError
 from recto.page.prompt.reminder import OUR_TAGS, neutralise

@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias, cast
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import dump, load
-from recto.conversation.messages import ToolOffer, language
+from recto.conversation.locale import language
+from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
 from recto.page.prompt.reminder import FRAME_TAGS, escape, neutralise
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from recto.conversation.input_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
+from recto.conversation.locale import language
 from recto.conversation.log import messages_of, view
-from recto.conversation.memo import grow
+from recto.conversation.memo import grow, remember, remember_last
 from recto.conversation.messages import (
     Data,
     File,
@@ -24,9 +25,6 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
     UserPart,
-    language,
-    remember,
-    remember_last,
 )
 from recto.page.draft import Draft, replaced, then, unchanged
 from recto.page.facts import Facts, Turn

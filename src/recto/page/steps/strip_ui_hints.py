@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from recto.conversation.json import dump
 from recto.conversation.messages import Message, Text, ToolMessage, ToolPart
-from recto.conversation.ui.attach_ui import HINTS, hinted
+from recto.conversation.ui.compile_ui import HINTS, hinted
 from recto.page.draft import Draft, change_results
 from recto.page.manifest import Note
 

@@ -10,8 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from recto.conversation.fields import Object, as_object, objects, optional_text, text_field
-from recto.conversation.json import Json, dump, load_object, verbatim
+from recto.conversation.json import (
+    Json,
+    Object,
+    as_object,
+    dump,
+    load_object,
+    objects,
+    optional_text,
+    text_field,
+    verbatim,
+)
 from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,

@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from recto.conversation.fields import (
+from recto.conversation.json import (
+    Json,
     Object,
     as_object,
-    data_url,
+    dump,
+    load,
     objects,
     optional_text,
     optional_time,
-    source_from_url,
     text_field,
+    verbatim,
 )
-from recto.conversation.json import Json, dump, load, verbatim
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -39,6 +40,8 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
     UserPart,
+    data_url,
+    source_from_url,
 )
 from recto.errors import CannotCarry, WireError
 from recto.page.wire.base import Slot, Wire

@@ -23,7 +23,7 @@ from recto.tools.documents.document_parts import (
     harmless,
     json_of,
 )
-from recto.tools.documents.read_many import NAME_SHOWN, NO_TEXT, TELL_SECONDS, Unread, failure, files_of, read_each
+from recto.tools.documents.read_many import NAME_SHOWN, NO_TEXT, REPORT_SECONDS, Unread, failure, files_of, read_each
 from recto.tools.ports import Document, ToolContext
 
 # A few long elements are all that can be shown; where they are short, more are taken in a step.
@@ -199,7 +199,7 @@ class _Row:
 
 
 async def show_documents(
-    asked: Sequence[DocumentRequest], wanted: WantedPart, context: ToolContext, tell_seconds: float = TELL_SECONDS
+    asked: Sequence[DocumentRequest], wanted: WantedPart, context: ToolContext, report_seconds: float = REPORT_SECONDS
 ) -> str:
     """JSON `[{"id","name","content"}]` in the order asked. What cannot be read says why, and spoils no other (F5)."""
 
@@ -207,7 +207,7 @@ async def show_documents(
         return _Taken(document=document, part=await take_part(document, wanted, context.characters))
 
     files = {one.id: one.file for one in asked if isinstance(one.file, InputFile)}
-    read = await read_each(tuple(files.values()), take, files_of(context), context.tell, tell_seconds)
+    read = await read_each(tuple(files.values()), take, files_of(context), context.report, report_seconds)
     known = dict(zip(files, read, strict=True))
     rows = [_row(one, known) for one in asked]
     limit = _fitting(rows, wanted, context.characters)

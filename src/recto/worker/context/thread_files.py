@@ -13,7 +13,7 @@ from recto.conversation.log import Entry, View, view
 from recto.conversation.messages import Data, File, Key, ToolMessage, Url, UserMessage
 from recto.errors import FileRefused, NotFound
 from recto.files.attachments import Attachments
-from recto.files.documents.document_cache import Documents
+from recto.files.documents.document_cache import DocumentCache
 from recto.files.urls.signing import Signer
 from recto.page.facts import Facts, Turn
 from recto.page.steps.remind import files_shown, maps_of
@@ -36,7 +36,7 @@ class FileServices:
     attachments: Attachments
     signer: Signer
     pictures: Pictures | None = None
-    documents: Documents | None = None
+    documents: DocumentCache | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

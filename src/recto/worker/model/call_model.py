@@ -12,7 +12,7 @@ from recto.conversation.events import Event, discard_lost, encode_event
 from recto.conversation.json import dump
 from recto.conversation.log import Entry, Interrupted
 from recto.conversation.next_step import Finished, next_step
-from recto.conversation.ui.attach_ui import ui_events
+from recto.conversation.ui.compile_ui import ui_events
 from recto.errors import ModelError, ModelRefused, PageTooLong
 from recto.models.backoff import delay
 from recto.models.deltas import cut_short

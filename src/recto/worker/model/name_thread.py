@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from recto.conversation.locale import language
 from recto.conversation.log import Entry, view
-from recto.conversation.messages import AssistantMessage, Message, SystemMessage, Text, UserMessage, language, texts_of
+from recto.conversation.messages import AssistantMessage, Message, SystemMessage, Text, UserMessage, texts_of
 from recto.conversation.title import title_from
 from recto.worker.model.side_call import side_call
 from recto.worker.run_state import RunState

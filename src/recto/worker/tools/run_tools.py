@@ -13,10 +13,10 @@ from recto.conversation.json import Json, load_object
 from recto.conversation.log import Entry, SkillChanged, ToolStarted, View, view
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolPart
 from recto.conversation.next_step import INVALID_ARGUMENTS, RunTools
-from recto.conversation.ui.attach_ui import hinted, ui_events
+from recto.conversation.ui.compile_ui import hinted, ui_events
 from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
-from recto.tools.ports import Tell, ToolResult
+from recto.tools.ports import ReportProgress, ToolResult
 from recto.tools.registry import Registry
 from recto.worker.run_state import RunState
 from recto.worker.tools.calls_in_text import UNREADABLE
@@ -134,7 +134,7 @@ def _activated(desk: RunState, result: ToolResult) -> Iterator[SkillChanged]:
         yield SkillChanged(id=desk.shop.new_id(), time=desk.shop.clock(), skill=skill, scenario=scenario)
 
 
-async def _result(desk: RunState, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
+async def _result(desk: RunState, call: ToolCall, tools: Registry, tell: ReportProgress) -> ToolResult:
     tool = tools.get(call.name)
     if call.name == UNREADABLE:
         problem = str((load_object(call.arguments) or {}).get("problem", ""))

@@ -22,14 +22,14 @@ from recto.store.ports import Lease
 from recto.store.store import Store
 from recto.store.users.profiles import ProfileChange
 from recto.tools.call import ToolLimits, call_tool
-from recto.tools.ports import Activation, Tell, Tool, ToolContext, ToolResult
+from recto.tools.ports import Activation, ReportProgress, Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import workspace_of
 from recto.worker.context.prompt_context import offered, skill_of
 from recto.worker.run_state import RunState
 
 
-async def act(desk: RunState, call: ToolCall, tools: Registry, tell: Tell) -> ToolResult:
+async def act(desk: RunState, call: ToolCall, tools: Registry, tell: ReportProgress) -> ToolResult:
     """Have the tool act that a call names, if it is among those that may be called."""
     limits = desk.agent.limits
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
@@ -51,7 +51,7 @@ def tools_of_reply(desk: RunState) -> Registry:
     return Registry([tool for name, tool in desk.tools.items() if name in names or not tool.is_offered])
 
 
-def context_of(desk: RunState, call: ToolCall, tell: Tell) -> ToolContext:
+def context_of(desk: RunState, call: ToolCall, tell: ReportProgress) -> ToolContext:
     """What a tool may know of the run it acts for."""
     profile = UserProfile(
         store=desk.shop.store,
@@ -76,7 +76,7 @@ def context_of(desk: RunState, call: ToolCall, tell: Tell) -> ToolContext:
         files=desk.at_hand(),
         workspace=workspace_of(desk.shop.workspaces, desk.run.thread) if desk.shop.workspaces else None,
         workspace_bytes=desk.shop.workspace_bytes,
-        tell=tell,
+        report=tell,
         profile=profile,
         skills=SkillsOfRun(desk=desk) if desk.agent.skills else None,
         tier=desk.run.tier,

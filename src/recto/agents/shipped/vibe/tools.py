@@ -42,7 +42,7 @@ from recto.agents.shipped.vibe.almanac.sky.houses import HOUSE_SYSTEMS
 from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
 from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
 from recto.conversation.json import Json
-from recto.conversation.messages import language
+from recto.conversation.locale import language
 from recto.errors import ToolError
 from recto.skills.known import FEATURES, MADE_OF
 from recto.tools.mark import tool

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from recto.cli.fold.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
 from recto.cli.fold.sessions.session import Session, SessionTools
-from recto.conversation.fields import Object, optional_text, optional_time
-from recto.conversation.json import Json
+from recto.conversation.json import Json, Object, optional_text, optional_time
 from recto.conversation.messages import AssistantMessage, AssistantPart, Message, ToolCall, UserMessage
 from recto.errors import WireError
 from recto.page.wire import anthropic

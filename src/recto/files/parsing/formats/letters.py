@@ -18,7 +18,7 @@ from recto.files.parsing.formats.opendocument import odt
 from recto.files.parsing.formats.opendocument.odt import odt_labels
 from recto.files.parsing.formats.tables import table_elements
 from recto.files.parsing.formats.text.markdown import blocks
-from recto.files.parsing.formats.unpaged import told
+from recto.files.parsing.formats.unpaged import unpaged_frames
 from recto.files.parsing.formats.xberg_nodes import elements_of, paragraph
 from recto.files.parsing.ports import Frame
 
@@ -33,14 +33,14 @@ def flowing(data: bytes, form: str) -> Iterator[Frame]:
     """The elements of a text document, in their order. Raises Unreadable."""
     if form == "epub":
         # Its nodes do not say which item is within which.
-        return told(blocks(extract(data, form, "markdown").content))
+        return unpaged_frames(blocks(extract(data, form, "markdown").content))
     data = _READY[form](data) if form in _READY else data
     found = extract(data, form)
     nodes = found.document.nodes if found.document else []
     elements = elements_of(nodes, _LABELS[form](data)) if nodes or not found.content.strip() else blocks(found.content)
     if form in _MENDED:
         elements = chain.from_iterable(map(_MENDED[form], elements))
-    return told(formulas.placed(elements) if form == "docx" else elements)
+    return unpaged_frames(formulas.placed(elements) if form == "docx" else elements)
 
 
 def separated(element: Element) -> Iterator[Element]:

@@ -20,7 +20,7 @@ from recto.conversation.input_files import ENDINGS
 from recto.files.encoding.decode import decode, known_encoding
 from recto.files.parsing.formats.extraction import extract
 from recto.files.parsing.formats.text.web import page_elements
-from recto.files.parsing.formats.unpaged import told
+from recto.files.parsing.formats.unpaged import unpaged_frames
 from recto.files.parsing.formats.xberg_nodes import elements_of
 from recto.files.parsing.ports import FoundElements, Frame
 from recto.files.parsing.refusal import DAMAGED, UnreadableDocument
@@ -61,8 +61,8 @@ def mail(data: bytes, form: str, reader: AttachedReader) -> Iterator[Frame]:
         raise UnreadableDocument(DAMAGED)
     if form == "msg":
         found = extract(data, form)
-        return told(elements_of(found.document.nodes if found.document else []))
-    return told(_message(_parsed(data), reader, 0))
+        return unpaged_frames(elements_of(found.document.nodes if found.document else []))
+    return unpaged_frames(_message(_parsed(data), reader, 0))
 
 
 def _parsed(data: bytes) -> Message:

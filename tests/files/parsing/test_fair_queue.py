@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from recto.errors import FileRefused
-from recto.files.parsing.pool.fair_queue import Turns
+from recto.files.parsing.pool.fair_queue import FairQueue
 
 
 class Row:
     """Documents that stand in a row, and what has had its turn so far."""
 
     def __init__(self, *, places: int, of_owner: int, waiting: int = 100, slow_seconds: float = 60.0) -> None:
-        self.turns = Turns(places=places, of_owner=of_owner, waiting=waiting, slow_seconds=slow_seconds)
+        self.queue = FairQueue(places=places, of_owner=of_owner, waiting=waiting, slow_seconds=slow_seconds)
         self.begun: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -30,7 +30,7 @@ class Row:
             await settle()
 
     async def _read(self, name: str) -> None:
-        async with self.turns.turn(name[0]):
+        async with self.queue.turn(name[0]):
             self.begun.append(name)
             await self._ends[name].wait()
 
@@ -134,7 +134,7 @@ async def test_D7_who_leaves_the_row_holds_up_nobody():
 
 async def test_D7_who_leaves_at_the_moment_of_their_turn_gives_it_back():
     row = Row(places=1, of_owner=1)
-    async with row.turns.turn("b"):
+    async with row.queue.turn("b"):
         await row.come("a1")
     # The place is a1's from here on, but it has not heard of it yet.
     row.tasks["a1"].cancel()
@@ -146,7 +146,7 @@ async def test_D7_who_leaves_at_the_moment_of_their_turn_gives_it_back():
 async def test_D7_who_waits_is_refused_when_the_server_is_stopped_and_who_comes_later():
     row = Row(places=1, of_owner=1)
     await row.come("a1", "b1")
-    row.turns.close()
+    row.queue.close()
     await row.come("c1")
     for name in ("b1", "c1"):
         with pytest.raises(FileRefused, match="being stopped"):

@@ -8,7 +8,7 @@ from recto.errors import StorageDown
 from recto.files.storage.storage_health import HOLDS_SECONDS, StorageHealth
 
 
-class Patient:
+class FakeStorage:
     """A storage with a clock that is set by hand. `problem` is what is wrong with it."""
 
     def __init__(self) -> None:
@@ -24,57 +24,57 @@ class Patient:
         if self.problem:
             raise StorageDown(problem=self.problem)
 
-    def pulse(self, wait: float = 10.0) -> StorageHealth:
+    def health(self, wait: float = 10.0) -> StorageHealth:
         return StorageHealth(self.probe, wait=wait, clock=lambda: self.now)
 
 
 async def test_C3_a_storage_in_order_is_not_asked_again_for_some_seconds():
-    patient = Patient()
-    pulse = patient.pulse()
+    storage = FakeStorage()
+    health = storage.health()
     for now in (0, HOLDS_SECONDS / 2, HOLDS_SECONDS - 0.1):
-        patient.now = now
-        await pulse.feel()
-    assert patient.asked == 1
-    patient.now = HOLDS_SECONDS
-    patient.problem = "unplugged"
+        storage.now = now
+        await health.check()
+    assert storage.asked == 1
+    storage.now = HOLDS_SECONDS
+    storage.problem = "unplugged"
     with pytest.raises(StorageDown, match="unplugged"):
-        await pulse.feel()
+        await health.check()
 
 
 async def test_C3_one_that_is_down_is_asked_each_time_so_that_it_is_known_at_once_when_it_is_up():
-    patient = Patient()
-    pulse = patient.pulse()
-    patient.problem = "unplugged"
+    storage = FakeStorage()
+    health = storage.health()
+    storage.problem = "unplugged"
     for _ in range(2):
         with pytest.raises(StorageDown, match="unplugged"):
-            await pulse.feel()
-    patient.problem = None
-    await pulse.feel()
-    assert patient.asked == 3
+            await health.check()
+    storage.problem = None
+    await health.check()
+    assert storage.asked == 3
 
 
 async def test_C3_many_who_want_to_know_at_once_ask_once_and_hear_the_same():
-    patient = Patient()
-    pulse = patient.pulse()
-    patient.problem = "unplugged"
-    patient.answers.clear()
-    asking = [asyncio.create_task(pulse.feel()) for _ in range(20)]
+    storage = FakeStorage()
+    health = storage.health()
+    storage.problem = "unplugged"
+    storage.answers.clear()
+    asking = [asyncio.create_task(health.check()) for _ in range(20)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    patient.answers.set()
+    storage.answers.set()
     heard = await asyncio.gather(*asking, return_exceptions=True)
     assert [type(one) for one in heard] == [StorageDown] * 20
-    assert patient.asked == 1
+    assert storage.asked == 1
 
 
 async def test_C3_one_that_does_not_answer_is_down_and_is_not_asked_a_second_time_meanwhile():
-    patient = Patient()
-    pulse = patient.pulse(wait=0.01)
-    patient.answers.clear()
+    storage = FakeStorage()
+    health = storage.health(wait=0.01)
+    storage.answers.clear()
     for _ in range(3):
         with pytest.raises(StorageDown, match="did not answer within"):
-            await pulse.feel()
-    assert patient.asked == 1
-    patient.answers.set()
+            await health.check()
+    assert storage.asked == 1
+    storage.answers.set()
     await asyncio.sleep(0)
-    await pulse.feel()
+    await health.check()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recto.conversation.attachment import Attachment
 from recto.conversation.document import Element
-from recto.files.documents.document_cache import Documents, DocumentSettings
+from recto.files.documents.document_cache import DocumentCache, DocumentSettings
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
 from recto.tools.ports import Document
 
@@ -56,7 +56,7 @@ class Script:
 
 
 @dataclass(kw_only=True)
-class Shelf:
+class ScriptedCache:
     """Documents in a folder, with a clock that is set by hand."""
 
     folder: Path
@@ -65,8 +65,8 @@ class Shelf:
     # Files have the machine's time, so that leftovers are as old as they are.
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def open(self) -> Documents:
-        return Documents(self.folder, self.script, self.settings, clock=lambda: self.now)
+    def open(self) -> DocumentCache:
+        return DocumentCache(self.folder, self.script, self.settings, clock=lambda: self.now)
 
     def names(self) -> list[str]:
         """The files of documents."""
@@ -101,16 +101,16 @@ def pdf(count: int) -> list[Step]:
     ]
 
 
-def shelf(folder: Path, *steps: Step, settings: DocumentSettings | None = None) -> Shelf:
-    return Shelf(folder=folder, script=Script(steps=list(steps)), settings=settings or DocumentSettings())
+def scripted_cache(folder: Path, *steps: Step, settings: DocumentSettings | None = None) -> ScriptedCache:
+    return ScriptedCache(folder=folder, script=Script(steps=list(steps)), settings=settings or DocumentSettings())
 
 
-async def reading(documents: Documents, one: Attachment = ONE) -> Document:
+async def reading(documents: DocumentCache, one: Attachment = ONE) -> Document:
     """As tools know it: the protocol is fulfilled."""
     return await documents.open(one, pieces)
 
 
-async def text_in(documents: Documents, one: Attachment = ONE) -> str:
+async def text_in(documents: DocumentCache, one: Attachment = ONE) -> str:
     return (await (await documents.open(one, pieces)).characters(0, 10**9)).text
 
 
@@ -120,7 +120,7 @@ async def settled() -> None:
         await asyncio.wait(tasks)
 
 
-async def ended(documents: Documents) -> None:
+async def ended(documents: DocumentCache) -> None:
     """Let what is being read end, then close."""
     await settled()
     await documents.close()

@@ -13,10 +13,10 @@ from recto.files.ports import LabelledStorage
 from recto.files.storage.blobs import LABEL, PROBE
 from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.local_storage import copy_files
-from recto.files.storage.owner import ANOTHERS, NOTE, SHARED, adopt, check_pair, owner_of, pair
+from recto.files.storage.owner import ANOTHERS, NOTE, SHARED, adopt, check_owner, claim_storage, owner_of
 from recto.testing.s3 import S3Server
 from tests.files.blob_names import A, B
-from tests.files.desk import given
+from tests.files.file_service import given
 
 
 class Database:
@@ -66,7 +66,7 @@ def new_id() -> str:
 
 
 async def start(storage: LabelledStorage, database: Database, owner: str) -> None:
-    await pair(storage, database, owner, new_id)
+    await claim_storage(storage, database, owner, new_id)
 
 
 async def label_of(storage: LabelledStorage) -> object:
@@ -109,8 +109,8 @@ async def test_P9_a_restored_copy_of_the_database_is_refused_on_the_storage_of_i
     await storage.write(A, given(b"x"))
     assert ANOTHERS in await refused(storage, live.copy(), "restored")
     with pytest.raises(SettingsError):
-        await check_pair(storage, live.copy(), "restored")
-    await check_pair(storage, live, "live")
+        await check_owner(storage, live.copy(), "restored")
+    await check_owner(storage, live, "live")
     await start(storage, live, "live")
 
 

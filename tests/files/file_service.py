@@ -15,7 +15,7 @@ from tests.files.rows import MemoryRows
 ANY = FileInput(is_on=True, audio=True, video=True, endings=("bin",))
 
 
-class Desk:
+class FileService:
     """The service on a folder and rows in memory, with a clock that is set by hand."""
 
     def __init__(self, folder: Path, settings: FileSettings | None = None, rows: MemoryRows | None = None) -> None:

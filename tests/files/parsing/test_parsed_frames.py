@@ -6,8 +6,8 @@ import pytest
 
 from recto.conversation.document import Element
 from recto.errors import FileRefused, WireError
-from recto.files.parsing.pool.answer import ParsedFrames
 from recto.files.parsing.pool.frames import Ready
+from recto.files.parsing.pool.parsed_frames import ParsedFrames
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
 
 
