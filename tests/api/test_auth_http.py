@@ -25,8 +25,8 @@ async def broken(_request: Request) -> Response:
 
 @pytest.fixture(scope="module")
 def url() -> Generator[str]:
-    door = Authenticator(AuthSettings(token=TOKEN, api_keys=KEYS))
-    inside = [Middleware(Gate, doorman=door, rules=GateRules())]
+    authenticator = Authenticator(AuthSettings(token=TOKEN, api_keys=KEYS))
+    inside = [Middleware(Gate, authenticator=authenticator, rules=GateRules())]
     app, port = Starlette(routes=[*ROUTES, Route("/broken", broken)], middleware=inside), free_port()
     # Without a configuration of logs: it would be that of the whole process, and of the tests that come after.
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None, ws="none"))

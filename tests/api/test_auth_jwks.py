@@ -152,9 +152,9 @@ async def test_C3_while_the_url_is_down_the_keys_it_gave_stay_for_a_day(issuer: 
 
 async def test_C3_a_url_that_comes_back_is_found_again(issuer: Issuer, reader: JwtReader, ticks: Time):
     issuer.status = 503
-    verdict = await reader.read(by_rsa())
-    assert isinstance(verdict, Delayed)
-    assert verdict.retry == RETRY_SECONDS
+    result = await reader.read(by_rsa())
+    assert isinstance(result, Delayed)
+    assert result.retry == RETRY_SECONDS
     issuer.status = 200
     assert isinstance(await reader.read(by_rsa()), Delayed)
     assert issuer.asked == 1

@@ -44,15 +44,15 @@ def unsigned(header: Mapping[str, object], claims: Mapping[str, object] = CLAIMS
     return f"{text(dump(header))}.{text(dump(claims))}"
 
 
-def doorman(
+def made(
     *, secret: str | None = None, public_key: str | None = None, keys: str | None = None, audience: str | None = None
 ) -> Authenticator:
     settings = AuthSettings(jwt_secret=secret, jwt_public_key=public_key, api_keys=keys, jwt_audience=audience)
     return Authenticator(settings, clock=lambda: NOW)
 
 
-async def come(door: Authenticator, token: str) -> AuthResult:
-    return await door.admit([f"Bearer {token}"])
+async def come(auth: Authenticator, token: str) -> AuthResult:
+    return await auth.admit([f"Bearer {token}"])
 
 
 def signed(
@@ -65,18 +65,18 @@ def signed(
 
 
 async def test_C3_a_secret_checks_HS256():
-    assert await come(doorman(secret=SECRET), signed()) == User(name="anna")
+    assert await come(made(secret=SECRET), signed()) == User(name="anna")
 
 
 async def test_C3_a_public_key_checks_its_own_algorithm():
-    assert await come(doorman(public_key=pem(RSA)), signed(key=RSA, algorithm="RS256")) == User(name="anna")
-    assert await come(doorman(public_key=pem(EC)), signed(key=EC, algorithm="ES256", kid="any")) == User(name="anna")
+    assert await come(made(public_key=pem(RSA)), signed(key=RSA, algorithm="RS256")) == User(name="anna")
+    assert await come(made(public_key=pem(EC)), signed(key=EC, algorithm="ES256", kid="any")) == User(name="anna")
 
 
 async def test_C2_a_public_key_may_be_a_file_or_have_its_line_ends_spelled_out(tmp_path: Path):
     (tmp_path / "key.pem").write_text(pem(EC))
     for text in (str(tmp_path / "key.pem"), pem(EC).replace("\n", "\\n")):
-        assert await come(doorman(public_key=text), signed(key=EC, algorithm="ES256")) == User(name="anna")
+        assert await come(made(public_key=text), signed(key=EC, algorithm="ES256")) == User(name="anna")
 
 
 def forged() -> dict[str, tuple[Authenticator, str]]:
@@ -87,49 +87,51 @@ def forged() -> dict[str, tuple[Authenticator, str]]:
     confused = f"{body}.{text(hmac.digest(public.encode(), body.encode(), 'sha256'))}"
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     return {
-        "HS256 with the public key as secret": (doorman(public_key=public), confused),
-        "HS256 for a server with a public key": (doorman(public_key=public), signed()),
-        "RS256 for a server with a secret": (doorman(secret=SECRET), signed(key=RSA, algorithm="RS256")),
-        "another secret": (doorman(secret=SECRET), signed(key=SECRET + "!")),
-        "another private key": (doorman(public_key=public), signed(key=other, algorithm="RS256")),
-        "HS512 with the secret": (doorman(secret=SECRET), signed(key=SECRET * 2, algorithm="HS512")),
-        "RS512 with the key": (doorman(public_key=public), signed(key=RSA, algorithm="RS512")),
-        "PS256 with the key": (doorman(public_key=public), signed(key=RSA, algorithm="PS256")),
-        "none, without a signature": (doorman(secret=SECRET), f"{unsigned({'alg': 'none'})}."),
-        "none, with one": (doorman(secret=SECRET), f"{unsigned({'alg': 'none'})}.AAAA"),
-        "no alg": (doorman(secret=SECRET), f"{unsigned({})}.AAAA"),
-        "alg of another kind": (doorman(secret=SECRET), f"{unsigned({'alg': ['HS256']})}.AAAA"),
-        "deep nonsense": (doorman(secret=SECRET), f"{text(b'[' * 5000)}.{text(b'[' * 500)}.AAAA"),
-        "two parts": (doorman(secret=SECRET), "AAAA.AAAA"),
-        "four parts": (doorman(secret=SECRET), f"{signed()}.AAAA"),
-        "crit": (doorman(secret=SECRET), signed(crit=["x"], x=1)),
+        "HS256 with the public key as secret": (made(public_key=public), confused),
+        "HS256 for a server with a public key": (made(public_key=public), signed()),
+        "RS256 for a server with a secret": (made(secret=SECRET), signed(key=RSA, algorithm="RS256")),
+        "another secret": (made(secret=SECRET), signed(key=SECRET + "!")),
+        "another private key": (made(public_key=public), signed(key=other, algorithm="RS256")),
+        "HS512 with the secret": (made(secret=SECRET), signed(key=SECRET * 2, algorithm="HS512")),
+        "RS512 with the key": (made(public_key=public), signed(key=RSA, algorithm="RS512")),
+        "PS256 with the key": (made(public_key=public), signed(key=RSA, algorithm="PS256")),
+        "none, without a signature": (made(secret=SECRET), f"{unsigned({'alg': 'none'})}."),
+        "none, with one": (made(secret=SECRET), f"{unsigned({'alg': 'none'})}.AAAA"),
+        "no alg": (made(secret=SECRET), f"{unsigned({})}.AAAA"),
+        "alg of another kind": (made(secret=SECRET), f"{unsigned({'alg': ['HS256']})}.AAAA"),
+        "deep nonsense": (made(secret=SECRET), f"{text(b'[' * 5000)}.{text(b'[' * 500)}.AAAA"),
+        "two parts": (made(secret=SECRET), "AAAA.AAAA"),
+        "four parts": (made(secret=SECRET), f"{signed()}.AAAA"),
+        "crit": (made(secret=SECRET), signed(crit=["x"], x=1)),
     }
 
 
 @pytest.mark.parametrize("name", forged().keys())
 async def test_C3_no_forged_token_is_taken(name: str):
-    door, token = forged()[name]
-    verdict = await come(door, token)
-    assert isinstance(verdict, Denied), name
-    assert verdict.reason in ("jwt_signature", "jwt_form", "malformed_credential")
+    auth, token = forged()[name]
+    result = await come(auth, token)
+    assert isinstance(result, Denied), name
+    assert result.reason in ("jwt_signature", "jwt_form", "malformed_credential")
 
 
 HS256, ES256 = signed(), signed(key=EC, algorithm="ES256")
 
 
 @pytest.mark.parametrize(
-    ("door", "token"), [(doorman(secret=SECRET), HS256), (doorman(public_key=pem(EC)), ES256)], ids=["HS256", "ES256"]
+    ("auth", "token"),
+    [(made(secret=SECRET), HS256), (made(public_key=pem(EC)), ES256)],
+    ids=["HS256", "ES256"],
 )
 @given(data=st.data())
-async def test_C3_every_single_character_of_a_token_counts(door: Authenticator, token: str, data: st.DataObject):
+async def test_C3_every_single_character_of_a_token_counts(auth: Authenticator, token: str, data: st.DataObject):
     at = data.draw(st.integers(0, len(token) - 1))
     changed = token[:at] + data.draw(st.sampled_from(BASE64 + ".=")) + token[at + 1 :]
-    assert isinstance(await come(door, changed), User) == (changed == token)
+    assert isinstance(await come(auth, changed), User) == (changed == token)
 
 
 @given(st.text(st.sampled_from(BASE64 + "."), min_size=1))
 async def test_C3_no_text_whatever_brings_the_reader_down(token: str):
-    assert isinstance(await come(doorman(secret=SECRET), token), Denied)
+    assert isinstance(await come(made(secret=SECRET), token), Denied)
 
 
 # Claims
@@ -165,9 +167,9 @@ async def test_C3_no_text_whatever_brings_the_reader_down(token: str):
     ],
 )
 def test_C3_claims_that_are_not_taken(claims: Mapping[str, object], reason: str):
-    verdict = read_claims({**CLAIMS, **claims}, ClaimRules(reserved=frozenset({"local"})), NOW)
-    assert isinstance(verdict, Denied)
-    assert verdict.reason == reason
+    result = read_claims({**CLAIMS, **claims}, ClaimRules(reserved=frozenset({"local"})), NOW)
+    assert isinstance(result, Denied)
+    assert result.reason == reason
 
 
 @pytest.mark.parametrize(
@@ -190,15 +192,15 @@ def test_C3_claims_that_are_taken(claims: Mapping[str, object]):
     [("recto", True), (["x", "recto"], True), ("recto2", False), ([], False), ({"recto": 1}, False), (None, False)],
 )
 def test_C3_the_audience_is_compared_where_it_is_set(audience: object, is_taken: bool):
-    verdict = read_claims({**CLAIMS, "aud": audience}, ClaimRules(audience="recto"), NOW)
-    assert isinstance(verdict, User) is is_taken
+    result = read_claims({**CLAIMS, "aud": audience}, ClaimRules(audience="recto"), NOW)
+    assert isinstance(result, User) is is_taken
     assert isinstance(read_claims(CLAIMS, ClaimRules(audience="recto"), NOW), Denied)
 
 
 @pytest.mark.parametrize(("issuer", "is_taken"), [("https://id", True), ("https://id/", False), (None, False)])
 def test_C3_the_issuer_is_compared_where_it_is_set(issuer: object, is_taken: bool):
-    verdict = read_claims({**CLAIMS, "iss": issuer}, ClaimRules(issuer="https://id"), NOW)
-    assert isinstance(verdict, User) is is_taken
+    result = read_claims({**CLAIMS, "iss": issuer}, ClaimRules(issuer="https://id"), NOW)
+    assert isinstance(result, User) is is_taken
 
 
 @pytest.mark.parametrize(
@@ -215,19 +217,19 @@ def test_C3_no_claims_whatever_bring_the_reader_down(claims: Mapping[str, object
 
 
 async def test_P5_a_token_under_the_name_of_a_key_or_of_the_local_user_is_refused():
-    door = doorman(secret=SECRET, keys="anna:anna-key-0123456789")
+    auth = made(secret=SECRET, keys="anna:anna-key-0123456789")
     for name in ("anna", "local"):
-        verdict = await come(door, signed({**CLAIMS, "sub": name}))
-        assert isinstance(verdict, Denied)
-        assert "a name that an API key or the local token has here" in verdict.told
-    assert await come(door, signed({**CLAIMS, "sub": "Anna"})) == User(name="Anna")
+        result = await come(auth, signed({**CLAIMS, "sub": name}))
+        assert isinstance(result, Denied)
+        assert "a name that an API key or the local token has here" in result.detail
+    assert await come(auth, signed({**CLAIMS, "sub": "Anna"})) == User(name="Anna")
 
 
 async def test_C3_the_settings_reach_the_claims():
-    door = doorman(secret=SECRET, audience="recto")
-    assert isinstance(await come(door, signed()), Denied)
-    assert isinstance(await come(door, signed({**CLAIMS, "aud": "recto"})), User)
-    assert not isinstance(await come(door, signed({**CLAIMS, "aud": "recto", "exp": NOW - 1})), User | Delayed)
+    auth = made(secret=SECRET, audience="recto")
+    assert isinstance(await come(auth, signed()), Denied)
+    assert isinstance(await come(auth, signed({**CLAIMS, "aud": "recto"})), User)
+    assert not isinstance(await come(auth, signed({**CLAIMS, "aud": "recto", "exp": NOW - 1})), User | Delayed)
 
 
 # Settings
@@ -236,7 +238,7 @@ async def test_C3_the_settings_reach_the_claims():
 @pytest.mark.parametrize("secret", ["s" * 31, pem(RSA), ""])
 def test_C2_a_secret_that_is_short_or_public_stops_the_start(secret: str):
     with pytest.raises(SettingsError, match="RECTO_JWT_SECRET is '\\(not shown\\)'; it is a text of at least 32 bytes"):
-        doorman(secret=secret)
+        made(secret=secret)
 
 
 WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
@@ -256,11 +258,11 @@ WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
 )
 def test_C2_a_public_key_that_is_none_stops_the_start_and_is_not_shown(key: str, problem: str):
     with pytest.raises(SettingsError, match=r"RECTO_JWT_PUBLIC_KEY is '\(not shown\)'") as raised:
-        doorman(public_key=key)
+        made(public_key=key)
     assert problem in str(raised.value)
     assert not key or key not in str(raised.value)
 
 
 def test_C2_only_one_way_to_check_a_token_can_be_set():
     with pytest.raises(SettingsError, match="only one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY"):
-        doorman(secret=SECRET, public_key=pem(RSA))
+        made(secret=SECRET, public_key=pem(RSA))

@@ -19,12 +19,12 @@ KEYS = f"anna:{ANNA}, bert:{BERT}:read,anna:{CARL}"
 VISIBLE = st.characters(min_codepoint=0x21, max_codepoint=0x7E)
 
 
-def doorman(token: str | None = TOKEN, api_keys: str | None = KEYS) -> Authenticator:
+def made(token: str | None = TOKEN, api_keys: str | None = KEYS) -> Authenticator:
     return Authenticator(AuthSettings(token=token, api_keys=api_keys))
 
 
-async def come(door: Authenticator, *headers: str) -> AuthResult:
-    return await door.admit(headers)
+async def come(auth: Authenticator, *headers: str) -> AuthResult:
+    return await auth.admit(headers)
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ async def come(door: Authenticator, *headers: str) -> AuthResult:
     ],
 )
 async def test_C3_the_token_and_each_key_stand_for_their_user(credential: str, user: User):
-    assert await come(doorman(), f"Bearer {credential}") == user
-    assert await come(doorman(), f"bearer   {credential} ") == user
+    assert await come(made(), f"Bearer {credential}") == user
+    assert await come(made(), f"bearer   {credential} ") == user
 
 
 @pytest.mark.parametrize(
@@ -61,25 +61,25 @@ async def test_C3_the_token_and_each_key_stand_for_their_user(credential: str, u
     ],
 )
 async def test_C3_anything_else_is_denied_with_its_reason_and_what_to_send(headers: tuple[str, ...], reason: str):
-    verdict = await come(doorman(), *headers)
-    assert isinstance(verdict, Denied)
-    assert verdict.reason == reason
-    assert "Authorization: Bearer X" in verdict.told
-    assert "the file `token` of the data folder" in verdict.told
-    assert "an API key" in verdict.told
-    assert TOKEN not in verdict.told
+    result = await come(made(), *headers)
+    assert isinstance(result, Denied)
+    assert result.reason == reason
+    assert "Authorization: Bearer X" in result.detail
+    assert "the file `token` of the data folder" in result.detail
+    assert "an API key" in result.detail
+    assert TOKEN not in result.detail
 
 
 @given(st.integers(0, len(ANNA) - 1), VISIBLE)
 async def test_C3_every_single_character_of_a_key_counts(at: int, character: str):
     changed = ANNA[:at] + character + ANNA[at + 1 :]
-    verdict = await come(doorman(), f"Bearer {changed}")
-    assert isinstance(verdict, User) == (changed == ANNA)
+    result = await come(made(), f"Bearer {changed}")
+    assert isinstance(result, User) == (changed == ANNA)
 
 
 @given(st.lists(st.text(), max_size=3))
-async def test_C3_no_header_whatever_brings_the_doorman_down(headers: list[str]):
-    assert isinstance(await come(doorman(), *headers), Denied | Delayed)
+async def test_C3_no_header_whatever_brings_it_down(headers: list[str]):
+    assert isinstance(await come(made(), *headers), Denied | Delayed)
 
 
 @pytest.mark.parametrize(
@@ -102,19 +102,19 @@ async def test_C3_no_header_whatever_brings_the_doorman_down(headers: list[str])
 )
 def test_C2_malformed_keys_stop_the_start_with_one_line_that_shows_no_key(keys: str, problem: str):
     with pytest.raises(SettingsError) as raised:
-        doorman(api_keys=keys)
-    told = str(raised.value)
-    assert problem in told
-    assert "RECTO_API_KEYS is '(not shown)'" in told
-    assert "\n" not in told
-    assert ANNA[:15] not in told
-    assert TOKEN not in told
+        made(api_keys=keys)
+    detail = str(raised.value)
+    assert problem in detail
+    assert "RECTO_API_KEYS is '(not shown)'" in detail
+    assert "\n" not in detail
+    assert ANNA[:15] not in detail
+    assert TOKEN not in detail
 
 
 @pytest.mark.parametrize("token", ["short", "with spaces in its middle", "mit-Umlauten-äöü-drin", ""])
 def test_C2_a_token_no_header_could_carry_stops_the_start(token: str):
     with pytest.raises(SettingsError, match="RECTO_TOKEN is '\\(not shown\\)'"):
-        doorman(token=token)
+        made(token=token)
 
 
 def test_C3_settings_do_not_show_their_secrets():
@@ -123,9 +123,9 @@ def test_C3_settings_do_not_show_their_secrets():
 
 
 async def test_C3_with_keys_and_no_token_of_its_own_a_server_has_no_local_user():
-    verdict = await come(doorman(token=None), f"Bearer {TOKEN}")
-    assert isinstance(verdict, Denied)
-    assert "token" not in verdict.told.partition("where X is")[2]
+    result = await come(made(token=None), f"Bearer {TOKEN}")
+    assert isinstance(result, Denied)
+    assert "token" not in result.detail.partition("where X is")[2]
 
 
 # Where it may listen
@@ -169,7 +169,7 @@ def test_C2_a_token_is_made_once_for_its_owner_alone(tmp_path: Path):
     assert local_token(tmp_path, None) == token
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["token"]
-    doorman(token=token)
+    made(token=token)
 
 
 def test_C2_a_token_that_is_given_wins_and_nothing_is_written(tmp_path: Path):

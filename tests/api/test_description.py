@@ -8,6 +8,7 @@ from typing import cast
 
 import jsonschema
 import pytest
+from pydantic import TypeAdapter
 
 from recto.api.route import Route
 from recto.api.server import ROUTES
@@ -65,7 +66,7 @@ def test_every_example_is_of_the_shape_it_stands_for(route: Route):
     for name, example in route.examples.items():
         shape = shapes[name]
         assert shape is not None
-        shape.model_validate(example, strict=True)
+        TypeAdapter(shape).validate_python(example, strict=True)
 
 
 def test_P1_a_stream_is_described_under_the_status_it_is_answered_with(url: str):

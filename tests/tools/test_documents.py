@@ -11,7 +11,7 @@ from recto.conversation.document import Element
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused
 from recto.tools.documents.document_parts import WantedPart
-from recto.tools.documents.document_rows import DocumentRequest, show_documents
+from recto.tools.documents.read_files import DocumentRequest, show_documents
 from recto.tools.documents.read_many import AT_ONCE, FAILED, Unread, read_each
 from recto.tools.ports import Document, Progress, report_nothing
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
@@ -20,13 +20,13 @@ from tests.tools.runs import context
 
 
 async def told_of(
-    document: Growing | Exception, wanted: WantedPart, tell_seconds: float
+    document: Growing | Exception, wanted: WantedPart, report_seconds: float
 ) -> tuple[str, Sequence[Progress]]:
     """What is answered of one document, and what was told until then."""
     told: list[Progress] = []
     files = at_hand(a=document)
     given = replace(context(), files=files, report=told.append)
-    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, tell_seconds)
+    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, report_seconds)
     return json.loads(answer)[0]["content"], told
 
 

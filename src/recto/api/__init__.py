@@ -1,20 +1,22 @@
-"""HTTP only: routes, bodies, streams, problems, auth. Refuses SQL, models and decisions.
+"""The HTTP API: routes, bodies, streams, problems, credentials. Refuses SQL, models and decisions.
 
-- `access`: ...
-- `backend`: what the routes lead to, and who asks
+In the order a request meets them, and then what they share:
+
+- `listen`: the server that listens, and stops in the order that loses nothing
+- `connections`: connections, and what each may cost before its request is known
+- `server`: the application, with all its routes
+- `access`: who is let in
+- `codings`: content codings, of bodies that come packed and of answers
+- `route`: a route, and its description
+- `parameters`: parameters of paths and queries
 - `bodies`: request bodies
-- `codings`: content codings
-- `connections`: connections and what each may cost before its request is known
-- `docs_page`: the API's description
-- `files`: ...
-- `listen`: listening
-- `ops`: ...
-- `problems`: refusals as `application/problem+json`
-- `route`: A route and its description
-- `runs`: ...
-- `server`: the HTTP surface
-- `shapes`: what bodies look like, for the description of the API
-- `signed`: urls of files as clients get them in history and events
-- `threads`: ...
-- `users`: ...
+- `backend`: who asks, and what the routes lead to
+- `runs`: routes of runs, and their admission
+- `threads`: routes of threads, their history and their model calls
+- `files`: routes of attachments, files and datasets
+- `users`: routes of a user's profile, and of all there is of them
+- `ops`: routes of agents, and for whoever runs the server
+- `signed`: signed urls of files, for history and events
+- `problems`: refusals, as `application/problem+json`
+- `docs_page`: the description of the API, as OpenAPI and as a page
 """

@@ -1,4 +1,4 @@
-"""What the routes lead to, and who asks. Nothing here decides."""
+"""Who asks, what became of their credential, and what the routes lead to. Nothing here decides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from starlette.responses import Response
 from recto.agents.agent import Agent
 from recto.api.files.uploads import UnderWay, UploadRules
 from recto.api.runs.streams import OpenStreams
-from recto.conversation.json import Json, dump
+from recto.conversation.json import dump
 from recto.engine.hub import Hub
+from recto.errors import WireError
 from recto.files.attachments import Attachments
 from recto.files.fetch.outbound import Outbound
 from recto.files.urls.signing import Signer
@@ -28,6 +29,7 @@ from recto.tools.mark import ProfileCheck
 
 # Whoever comes with the token of a server on this machine.
 LOCAL = "local"
+NAME_LENGTH = 255
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,30 @@ class User:
 
     name: str
     can_write: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Denied:
+    """A credential that opens nothing: `reason` is for the audit log, `told` for whoever sent it. It is in neither."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delayed:
+    """Whether a credential is good cannot be found out at present; ask again in `retry` seconds."""
+
+    detail: str
+    retry: float
+
+
+AuthResult: TypeAlias = User | Denied | Delayed
+
+
+def is_name(text: str) -> bool:
+    """Whether a user may be called that. What cannot be printed could make two names look like one."""
+    return 0 < len(text) <= NAME_LENGTH and text.isprintable() and text == text.strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,34 +130,18 @@ def user_of(request: Request) -> User:
     return user
 
 
-def json_answer(value: Json, status: int = 200) -> Response:
+def is_operator(request: Request) -> bool:
+    """Whether a request comes from somebody who may look at how the whole server does."""
+    return user_of(request).name in backend_of(request).operators
+
+
+def agent_named(backend: Backend, name: str, where: str) -> Agent:
+    """An agent by the name that a request has for it in a field."""
+    if name not in backend.agents:
+        raise WireError(where=where, problem=f"there is no agent {name[:64]!r}; known: {', '.join(backend.agents)}")
+    return backend.agents[name]
+
+
+def json_answer(value: Mapping[str, object], status: int = 200) -> Response:
     """A value as the body of an answer."""
     return Response(dump(value), status, media_type="application/json")
-
-
-NAME_LENGTH = 255
-READ_SCOPE, WRITE_SCOPE = "recto:read", "recto:write"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Denied:
-    """A credential that opens nothing: `reason` is for the audit log, `told` for whoever sent it. It is in neither."""
-
-    reason: str
-    told: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delayed:
-    """Whether a credential is good cannot be found out at present; ask again in `retry` seconds."""
-
-    told: str
-    retry: float
-
-
-AuthResult: TypeAlias = User | Denied | Delayed
-
-
-def is_name(text: str) -> bool:
-    """Whether a user may be called that. What cannot be printed could make two names look like one."""
-    return 0 < len(text) <= NAME_LENGTH and text.isprintable() and text == text.strip()

@@ -1,12 +1,11 @@
-"""Request bodies: read within their limit, checked, made into values. Rows of runs made into answers."""
+"""Request bodies: read within their limit and their time, checked, made into values."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Collection, Mapping
-from datetime import tzinfo
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TypeAlias
 
@@ -16,14 +15,11 @@ from starlette.requests import Request
 
 from recto.api.backend import backend_of
 from recto.api.codings import Unpacked, coding_of
-from recto.config.zones import find_zone
 from recto.conversation.attachment import without_copies
-from recto.conversation.history import time_text
 from recto.conversation.input.input_rules import check_input
-from recto.conversation.input.run_input import RunInput, decode_input
+from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import Json, dump, load, load_object, parts_of
 from recto.errors import TooLarge, WireError
-from recto.store.ports import StoredRun
 
 MAX_BYTES = 262_144
 # Bodies of no more take no time worth mentioning.
@@ -35,20 +31,10 @@ TOO_SLOW = "The body took longer than {seconds:g} seconds. Send it again, faster
 COPY = re.compile(rb'"(?:assistant|reasoning|activity)"|\\u')
 # What is nested deeper cannot be written again, so the same input could not be told from another (P4).
 MAX_DEPTH = 128
-# Python refuses to read a number of thousands of digits; no event has one of more than a few.
-MAX_DIGITS = 18
 # PostgreSQL has no text with this character; JSON can only write it escaped.
 NUL, NUL_ESCAPE = "\0", b"\\u0000"
 # A way down into JSON, from its end: the last step and the way before it.
 _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
-# How a run that has ended is told to clients, by its outcome.
-STATUSES = {
-    "done": "finished",
-    "length": "finished",
-    "refused": "finished",
-    "waiting": "waiting",
-    "cancelled": "cancelled",
-}
 
 
 async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAgentInput payload") -> bytes:
@@ -78,6 +64,14 @@ async def _within(request: Request, most: int, what: str) -> bytes:
         pieces.append(found)
     unpacked.end()
     return b"".join(pieces)
+
+
+async def read_object(request: Request, empty: bytes = b"") -> Mapping[str, Json]:
+    """The object that a whole body holds; `empty` is what one without a byte stands for."""
+    found = load_object(await read_body(request, what="Request body") or empty)
+    if found is None:
+        raise WireError(where="body", problem="must be a JSON object")
+    return found
 
 
 def parse_input(body: bytes) -> RunInput:
@@ -126,9 +120,9 @@ def _field_with_nul(value: Json) -> str | None:
         trail, item = waiting.pop()
         match item:
             case str() if NUL in item:
-                return _told(trail)
+                return _place_text(trail)
             case dict() if any(NUL in name for name in item):
-                return _told(trail) or "RunAgentInput"
+                return _place_text(trail) or "RunAgentInput"
             case dict():
                 waiting += reversed([((trail, name), part) for name, part in item.items() if part])
             case list():
@@ -138,7 +132,7 @@ def _field_with_nul(value: Json) -> str | None:
     return None
 
 
-def _told(trail: _Trail) -> str:
+def _place_text(trail: _Trail) -> str:
     """A place in a body, in words: only the one that is asked for is written out."""
     steps = list[str]()
     while trail is not None:
@@ -146,65 +140,3 @@ def _told(trail: _Trail) -> str:
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
         trail = before
     return "".join(reversed(steps)).removeprefix(".")
-
-
-def check_tools(found: RunInput, own: Collection[str]) -> None:
-    """Refuse two tools of one name, be it the agent's own: a call of it would mean either."""
-    known: set[str] = set()
-    for place, tool in enumerate(found.tools):
-        where = f"tools[{place}].name"
-        if tool.name in own:
-            problem = f"{tool.name!r} is a tool of the agent itself; give yours another name"
-            raise WireError(where=where, problem=problem)
-        if tool.name in known:
-            raise WireError(where=where, problem=f"{tool.name!r} is there twice; give each its own name")
-        known.add(tool.name)
-
-
-def zone_of(name: str, where: str) -> tzinfo:
-    """A time zone by its name."""
-    try:
-        return find_zone(name)
-    except ValueError as error:
-        raise WireError(where=where, problem=str(error)) from error
-
-
-def parse_after(text: str) -> int:
-    """The number of the last event a reader has."""
-    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
-        raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
-    return min(int(text), 2**31 - 1)
-
-
-def check_after(after: int, run: StoredRun) -> None:
-    """Refuse a number that a run still under way has not come to: whoever waited for it would miss what comes now."""
-    if run.status != "ended" and after > run.last_event:
-        problem = f"is {after}, but the newest event of this run is number {run.last_event}"
-        raise WireError(where="Last-Event-ID", problem=problem)
-
-
-def protocol_of(run: StoredRun) -> str | None:
-    """The version of the protocol that a run was asked for in."""
-    return decode_input(load(run.input)).protocol
-
-
-def admitted_row(run: StoredRun) -> Mapping[str, Json]:
-    """The answer to an admitted run (P1)."""
-    return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": time_text(run.created)}
-
-
-def run_row(run: StoredRun) -> Mapping[str, Json]:
-    """A run as clients see it (P8)."""
-    ended = STATUSES.get(run.outcome or "", "failed")
-    return {
-        **admitted_row(run),
-        "agent": run.agent,
-        "status": ended if run.status == "ended" else run.status,
-        "started": time_text(run.started) if run.started else None,
-        "ended": time_text(run.ended) if run.ended else None,
-        "outcome": run.outcome,
-        "error": run.error,
-        "usage": load_object(run.usage) if run.usage else None,
-        "calls": run.calls,
-        "lastEventId": run.last_event,
-    }

@@ -82,7 +82,7 @@ class Connections:
         oldest = next(iter(idle), None)
         if oldest is None:
             return False
-        self.tell(oldest, "gave way to newer ones")
+        self.log(oldest, "gave way to newer ones")
         self.remove(oldest)
         oldest.transport.abort()
         return True
@@ -111,9 +111,9 @@ class Connections:
             if not self._counts[address]:
                 del self._counts[address]
 
-    def tell(self, connection: Connection, what: str) -> None:
+    def log(self, connection: Connection, what: str) -> None:
         """Say in the log what became of a connection."""
-        self._lines.tell(f"a connection {what}", f", from {connection.client[0] if connection.client else '-'}")
+        self._lines.log(f"a connection {what}", f", from {connection.client[0] if connection.client else '-'}")
 
 
 class Connection(HttpToolsProtocol):
@@ -240,20 +240,20 @@ class Connection(HttpToolsProtocol):
         if self._pending:
             self._refuse(SLOW, "sent no whole head of a request in time")
         else:
-            self.table.tell(self, "sent no request in time")
+            self.table.log(self, "sent no request in time")
             self._close()
 
     def _refuse(self, status: int, what: str) -> None:
         """Answer with a problem, unless another answer is under way, and close."""
-        self.table.tell(self, what)
+        self.table.log(self, what)
         if self._is_at_work() and (self.pipeline or self.cycle.response_started):
             self.transport.abort()
             return
-        told = problem(status, "busy" if status == FULL else CODES[status], f"Closed: this connection {what}.")
+        answer = problem(status, "busy" if status == FULL else CODES[status], f"Closed: this connection {what}.")
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
-        fields = [*told.raw_headers, *ALWAYS, NO_PAGE, (b"connection", b"close")]
+        fields = [*answer.raw_headers, *ALWAYS, NO_PAGE, (b"connection", b"close")]
         lines += [name + b": " + value for name, value in fields]
-        self.transport.write(b"\r\n".join([*lines, b"", bytes(told.body)]))
+        self.transport.write(b"\r\n".join([*lines, b"", bytes(answer.body)]))
         self._close()
 
     def _close(self) -> None:
@@ -272,7 +272,7 @@ class Connection(HttpToolsProtocol):
             self._give_up()
 
     def _give_up(self) -> None:
-        self.table.tell(self, "took nothing of its answer in time")
+        self.table.log(self, "took nothing of its answer in time")
         self.transport.abort()
 
     def _wait(self, seconds: float, then: Callable[[], None]) -> None:

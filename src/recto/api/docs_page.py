@@ -105,16 +105,16 @@ def _routes(paths: Paths, tag: str) -> Iterator[str]:
 
 
 def _route(path: str, method: str, route: Mapping[str, Json]) -> str:
-    told = escape(str(route.get("description", "")))
+    about = escape(str(route.get("description", "")))
     names = "".join(_parameter(one) for one in cast("Sequence[Mapping[str, Json]]", route.get("parameters", ())))
     taken = f"<table>{names}</table>" if names else ""
     head = f"<summary><b>{method.upper()}</b><code>{escape(path)}</code></summary>"
-    return f"<details>{head}<p>{told}</p>{taken}{''.join(_examples(route))}</details>"
+    return f"<details>{head}<p>{about}</p>{taken}{''.join(_examples(route))}</details>"
 
 
 def _parameter(one: Mapping[str, Json]) -> str:
-    name, where, told = (escape(str(one.get(field, ""))) for field in ("name", "in", "description"))
-    return f"<tr><td><code>{name}</code></td><td>{where}</td><td>{told}</td></tr>"
+    name, where, about = (escape(str(one.get(field, ""))) for field in ("name", "in", "description"))
+    return f"<tr><td><code>{name}</code></td><td>{where}</td><td>{about}</td></tr>"
 
 
 def _examples(route: Mapping[str, Json]) -> Iterator[str]:
@@ -123,8 +123,8 @@ def _examples(route: Mapping[str, Json]) -> Iterator[str]:
         yield "<p>Body</p>" + _shown(cast("Mapping[str, Mapping[str, Json]]", body.get("content", {})))
     for status, answer in cast("Mapping[str, Mapping[str, Json]]", route.get("responses", {})).items():
         content = cast("Mapping[str, Mapping[str, Json]]", answer.get("content", {}))
-        told = f"<p><code>{escape(status)}</code> {escape(str(answer.get('description', '')))}</p>"
-        yield told + _shown(content)
+        heading = f"<p><code>{escape(status)}</code> {escape(str(answer.get('description', '')))}</p>"
+        yield heading + _shown(content)
 
 
 def _shown(content: Mapping[str, Mapping[str, Json]]) -> str:

@@ -97,8 +97,8 @@ def with_files_for(limits: ConnectionLimits) -> ConnectionLimits:
 
 def _is_news(record: logging.LogRecord) -> bool:
     """What keeps us from starting is told in one line; the way through the code there helps nobody."""
-    told = record.getMessage()
-    return not ("Traceback" in told or "Application startup failed" in told or told.startswith(REPEATED))
+    line = record.getMessage()
+    return not ("Traceback" in line or "Application startup failed" in line or line.startswith(REPEATED))
 
 
 def _have_stopped(_signal: int, _frame: FrameType | None) -> None:

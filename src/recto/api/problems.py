@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from recto.api.access.audit import audit
+from recto.api.route import PROBLEM_MEDIA, Problem
 from recto.conversation.json import dump
 from recto.errors import (
     Conflict,
@@ -32,7 +33,6 @@ from recto.errors import (
     WireError,
 )
 
-MEDIA = "application/problem+json"
 STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     SettingsError: (422, "invalid_setting"),
     TooLarge: (413, "too_large"),
@@ -49,6 +49,7 @@ DOWN: Mapping[type[RectoError], str] = {
 }
 LOGGER = logging.getLogger("recto.api")
 RETRY_SECONDS = 1
+NO_ADDRESS = "There is nothing at this address. The addresses there are: /docs."
 CODES = {404: "not_found", 400: "bad_request", 408: "too_slow", 431: "too_large", 503: "stopping"}
 
 
@@ -56,7 +57,7 @@ def problem(
     status: int, code: str, detail: str, *, errors: Sequence[Mapping[str, str]] = (), retry: float | None = None
 ) -> Response:
     """A refusal. `errors` names the fields that are wrong; `retry` the seconds after which to try again."""
-    body = {
+    body: Problem = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
@@ -67,7 +68,14 @@ def problem(
     if retry is None and status == HTTPStatus.SERVICE_UNAVAILABLE:
         retry = RETRY_SECONDS
     headers = {"retry-after": str(max(1, round(retry)))} if retry is not None else None
-    return Response(dump(body), status, headers, media_type=MEDIA)
+    return Response(dump(body), status, headers, media_type=PROBLEM_MEDIA)
+
+
+def refuse_user(request: Request, what: str) -> Response:
+    """What users who are no operators get where only operators may do something."""
+    audit(request, "not_an_operator", status=403)
+    detail = f"Only an operator of this server may {what}. Operators are named in RECTO_OPERATORS."
+    return problem(403, "not_an_operator", detail)
 
 
 async def refuse(request: Request, error: Exception) -> Response:
@@ -91,7 +99,7 @@ async def refuse(request: Request, error: Exception) -> Response:
             LOGGER.log(level, "refused %s: %s", request.method, error)
             return problem(*STATUS[type(error)], DOWN[type(error)])
         case _:
-            known = next((told for kind, told in STATUS.items() if isinstance(error, kind)), None)
+            known = next((known for kind, known in STATUS.items() if isinstance(error, kind)), None)
             if known is None:
                 # Nothing that clients should read: answered and logged as what nobody foresaw.
                 raise error
@@ -102,8 +110,8 @@ async def refuse_fields(_request: Request, error: Exception) -> Response:
     """What wrong parameters of a path or a query look like."""
     found = cast("Sequence[ErrorDetails]", error.errors() if isinstance(error, RequestValidationError) else ())
     errors = [{"field": ".".join(str(step) for step in one["loc"][1:]), "problem": str(one["msg"])} for one in found]
-    told = "; ".join(f"{one['field']}: {one['problem']}" for one in errors)
-    return problem(422, "invalid_input", told or "The request cannot be read.", errors=errors)
+    detail = "; ".join(f"{one['field']}: {one['problem']}" for one in errors)
+    return problem(422, "invalid_input", detail or "The request cannot be read.", errors=errors)
 
 
 async def refuse_http(request: Request, error: Exception) -> Response:
@@ -111,10 +119,8 @@ async def refuse_http(request: Request, error: Exception) -> Response:
     status, said = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return _which_methods(request)
-    told = {
-        404: "There is nothing at this address. The addresses there are: /docs.",
-    }
-    answer = problem(status, CODES.get(status, "http"), told.get(status, said or HTTPStatus(status).phrase))
+    detail = NO_ADDRESS if status == HTTPStatus.NOT_FOUND else said or HTTPStatus(status).phrase
+    answer = problem(status, CODES.get(status, "http"), detail)
     if status == HTTPStatus.REQUEST_TIMEOUT:
         # What is left of the body is not read.
         answer.headers["connection"] = "close"

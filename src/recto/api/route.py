@@ -1,4 +1,7 @@
-"""A route and its description: what it takes, what it answers, with an example of each. Refuses to handle anything."""
+"""A route and its description: what it takes, what it answers, with an example of each. Refuses to handle anything.
+
+An answer is described by the type its handler writes it as, so that a row of another shape does not pass pyright.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,22 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
-from typing import Literal, cast
+from typing import Literal, NotRequired, cast
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
+from typing_extensions import TypedDict
 
 from recto.conversation.json import Json
 
+JSON_MEDIA, MERGE_MEDIA = "application/json", "application/merge-patch+json"
+FORM_MEDIA, STREAM_MEDIA = "multipart/form-data", "text/event-stream"
 PROBLEM_MEDIA = "application/problem+json"
-JSON_MEDIA = "application/json"
-STREAM_MEDIA = "text/event-stream"
 STREAM_STATUS = 200
 # What a stream is made of, and what it may look like, for the description.
 STREAM_ITEM: dict[str, Json] = {
@@ -29,6 +33,10 @@ STREAM_ITEM: dict[str, Json] = {
     "required": ["id", "data"],
 }
 STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"run-1"}\n\n'
+# What examples of bodies name.
+TASK = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e11"
+THREAD = "550e8400-e29b-41d4-a716-446655440000"
+TIME = "2026-05-14T12:00:00.000Z"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +52,7 @@ class Route:
     path: str
     handler: Callable[..., Awaitable[Response]]
     tag: str
-    answer: type[BaseModel] | None = None
+    answer: type[object] | None = None
     status: int = 200
     body: type[BaseModel] | None = None
     needs_body: bool = True
@@ -54,10 +62,10 @@ class Route:
     streams: bool = False
     is_open: bool = False
     text: str | None = None
-    examples: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    examples: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-class Problem(BaseModel):
+class Problem(TypedDict):
     """A refusal, as `application/problem+json`."""
 
     type: str
@@ -65,7 +73,7 @@ class Problem(BaseModel):
     status: int
     detail: str
     code: str
-    errors: list[dict[str, str]] = []
+    errors: NotRequired[Sequence[Mapping[str, str]]]
 
 
 class _RawRoute(APIRoute):
@@ -138,9 +146,9 @@ def _body(route: Route) -> dict[str, object]:
 
 
 @cache
-def _schema(model: type[BaseModel]) -> Json:
+def _schema(shape: type[object]) -> Json:
     """The shape of a body, whole: in the description, references to its parts would lead nowhere."""
-    schema = cast("dict[str, Json]", model.model_json_schema())
+    schema = cast("dict[str, Json]", TypeAdapter(shape).json_schema())
     return _inlined(schema, cast("Mapping[str, Json]", schema.pop("$defs", {})))
 
 
@@ -156,7 +164,7 @@ def _inlined(schema: Json, parts: Mapping[str, Json]) -> Json:
             return schema
 
 
-def _example(value: Json) -> dict[str, object]:
+def _example(value: object) -> dict[str, object]:
     return {} if value is None else {"example": value}
 
 
@@ -170,9 +178,10 @@ def with_examples(description: dict[str, Json], routes: Sequence[Route]) -> dict
 
 def _places(route: Route) -> Iterator[tuple[tuple[str, ...], Json]]:
     """The examples of a route, each with where it stands in what describes it."""
-    if (body := route.examples.get("body")) is not None:
+    examples = cast("Mapping[str, Json]", route.examples)
+    if (body := examples.get("body")) is not None:
         yield ("requestBody", "content", route.media), body
-    if (answer := route.examples.get("answer")) is not None:
+    if (answer := examples.get("answer")) is not None:
         yield ("responses", str(route.status), "content", JSON_MEDIA), answer
 
 

@@ -45,7 +45,7 @@ ROUTES = (
 
 
 def make_api(
-    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]], doorman: Authenticator, rules: GateRules
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]], authenticator: Authenticator, rules: GateRules
 ) -> FastAPI:
     """The application. Its `state.backend` is set by whoever starts it."""
     api = FastAPI(title="Recto", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
@@ -53,7 +53,7 @@ def make_api(
     api.add_exception_handler(RequestValidationError, refuse_fields)
     api.add_exception_handler(HTTPException, refuse_http)
     api.add_middleware(Packing)
-    api.add_middleware(Gate, doorman=doorman, rules=rules)
+    api.add_middleware(Gate, authenticator=authenticator, rules=rules)
     for route in ROUTES:
         add(api, route)
     described = describe(api)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from recto.conversation.json import Json, dump, load_object
 from recto.models.ports import Usage
-from recto.page.steps.fit import WireName
+from recto.page.wire.base import WireName
 from recto.testing.model_answers import Answer, Call, Framing
 
 OK = 200

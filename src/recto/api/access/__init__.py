@@ -1,10 +1,10 @@
-"""The access of api.
+"""Access: who is let in, how often, and what browsers may do with an answer.
 
-- `audit`: one log line for each refused access
-- `auth`: who is let in (C3)
-- `browsers`: headers that keep browsers from doing harm with an answer
-- `gate`: who may come in, and how (C3)
-- `jwks`: keys of an issuer by their url (JWKS)
-- `jwt`: JWTs
+- `gate`: what every request has to pass
+- `auth`: credentials: the local token, API keys, JWTs
+- `jwt`: JWTs, their keys and their claims
+- `jwks`: keys of an issuer, fetched by their url
 - `rate`: how often somebody may come
+- `browsers`: headers for browsers: origins that may ask (CORS), and what keeps an answer from doing harm
+- `audit`: log lines of refused access
 """

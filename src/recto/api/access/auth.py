@@ -1,4 +1,4 @@
-"""Who is let in (C3): the local token, API keys, JWTs. Every credential becomes one user, or none."""
+"""Credentials (C3): the local token, API keys, JWTs. Every one becomes one user, or none."""
 
 from __future__ import annotations
 
@@ -20,142 +20,20 @@ from recto.api.access.rate import is_loopback
 from recto.api.backend import LOCAL, AuthResult, Denied, User, is_name
 from recto.errors import NOT_SHOWN, SettingsError
 
-SETTING = "RECTO_API_KEYS"
-READ = "read"
-LEAST = 16
-KEY = re.compile(rf"[\x21-\x7e]{{{LEAST},}}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApiKey:
-    """What opens the door for one user. Only its hash is kept: an object that is shown shows no secret."""
-
-    user: User
-    digest: bytes = field(repr=False)
-
-
-def make_key(user: User, secret: str, *, setting: str) -> ApiKey:
-    """A key. One that is short, or that no header could carry, raises SettingsError."""
-    if not KEY.fullmatch(secret):
-        allowed = f"a token or key has at least {LEAST} characters, visible ones of ASCII"
-        raise SettingsError(name=setting, value=NOT_SHOWN, allowed=allowed)
-    return ApiKey(user=user, digest=_digest(secret))
-
-
-def parse_keys(text: str) -> tuple[ApiKey, ...]:
-    """The keys a setting names. One user may have several; no key may have several users."""
-    return tuple(_parse(entry.strip(), number) for number, entry in enumerate(text.split(","), 1)) if text else ()
-
-
-def check_distinct(keys: Sequence[ApiKey]) -> None:
-    """Raise where one secret would stand for two users, or for two rights of one."""
-    owners: Mapping[bytes, User] = {key.digest: key.user for key in keys}
-    if len(owners) < len(keys):
-        allowed = "the same key stands there twice, or is RECTO_TOKEN too. Give each its own"
-        raise SettingsError(name=SETTING, value=NOT_SHOWN, allowed=allowed)
-
-
-def find_user(keys: Sequence[ApiKey], secret: str) -> User | None:
-    """Whose key it is. Takes as long for a wrong one as for a right one."""
-    digest, found = _digest(secret), None
-    for key in keys:
-        if compare_digest(key.digest, digest):
-            found = key.user
-    return found
-
-
-def _parse(entry: str, number: int) -> ApiKey:
-    match entry.split(":"):
-        case [name, secret]:
-            user = User(name=name)
-        case [name, secret, "read"]:
-            user = User(name=name, can_write=False)
-        case _:
-            raise _wrong(number, f"is not written as user:key or user:key:{READ}")
-    if not is_name(name):
-        raise _wrong(number, "has no name, or one that is too long or cannot be printed")
-    if name == LOCAL:
-        raise _wrong(number, f"is for a user {LOCAL!r}; that is who comes with RECTO_TOKEN. Choose another name")
-    if not KEY.fullmatch(secret):
-        raise _wrong(
-            number, f"has a key that is too short: at least {LEAST} visible characters of ASCII, no ':' or ','"
-        )
-    return ApiKey(user=user, digest=_digest(secret))
-
-
-def _wrong(number: int, problem: str) -> SettingsError:
-    return SettingsError(name=SETTING, value=NOT_SHOWN, allowed=f"entry {number} {problem}")
-
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "replace")).digest()
-
-
 LOGGER = logging.getLogger("recto.auth")
-FILE = "token"
-BYTES = 32
-MOST_BYTES = 4_096
+MOST_CHARACTERS = 8_192
+BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE)
+KEYS_SETTING = "RECTO_API_KEYS"
+READ = "read"
+LEAST_CHARACTERS = 16
+KEY = re.compile(rf"[\x21-\x7e]{{{LEAST_CHARACTERS},}}")
+FILE_NAME = "token"
+TOKEN_BYTES = 32
+MOST_FILE_BYTES = 4_096
 PRIVATE = 0o600
 OTHERS = 0o077
 # A link in its place would have us read or change a file elsewhere. Windows has no such thing.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-
-
-def check_binding(host: str, has_accounts: bool) -> None:
-    """Raise where others could reach the server and nobody could tell them apart."""
-    if has_accounts or is_loopback(host):
-        return
-    allowed = (
-        "others can reach that address, so users need credentials of their own: set RECTO_API_KEYS (user:key,...), or "
-        "one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY and RECTO_JWT_JWKS_URL. Without them: 127.0.0.1 or ::1"
-    )
-    raise SettingsError(name="host", value=host, allowed=allowed)
-
-
-def local_token(folder: Path, given: str | None) -> str:
-    """The token given, else that in the folder's file, else a new one that is written there."""
-    if given is not None:
-        return given
-    file = folder / FILE
-    try:
-        if not file.exists() and not file.is_symlink():
-            _write(file, secrets.token_urlsafe(BYTES))
-        token = _read(file)
-    except OSError as error:
-        raise _unusable(file, f"it cannot be used ({error.strerror}). Remove it, or set RECTO_TOKEN") from error
-    if not KEY.fullmatch(token):
-        raise _unusable(file, "it holds no token. Remove it, and the next start makes a new one")
-    return token
-
-
-def _write(file: Path, token: str) -> None:
-    # Whole or not at all, and never readable by others, not even for a moment.
-    draft = file.with_name(f"{file.name}.new")
-    draft.unlink(missing_ok=True)
-    number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE)
-    with os.fdopen(number, "w", encoding="ascii") as opened:
-        opened.write(token + "\n")
-        opened.flush()
-        os.fsync(number)
-    draft.replace(file)
-
-
-def _read(file: Path) -> str:
-    number = os.open(file, os.O_RDONLY | NO_LINK)
-    with os.fdopen(number, "rb") as opened:
-        mode = os.fstat(number).st_mode
-        if os.name == "posix" and stat.S_IMODE(mode) & OTHERS:
-            os.fchmod(number, PRIVATE)
-            LOGGER.warning("Others could read %s; now only you can. If they may have: remove it for a new token.", file)
-        return opened.read(MOST_BYTES).decode("utf-8", "replace").strip()
-
-
-def _unusable(file: Path, allowed: str) -> SettingsError:
-    return SettingsError(name="RECTO_TOKEN", value=NOT_SHOWN, allowed=f"the file is {file}, and {allowed}")
-
-
-MOST_CHARACTERS = 8_192
-BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +52,20 @@ class AuthSettings:
     @property
     def has_accounts(self) -> bool:
         """Whether there are users beside the local one."""
-        return bool(self.api_keys or self.jwt_secret or self.jwt_public_key or self.jwt_jwks_url)
+        return bool(self.api_keys) or self.has_jwt
+
+    @property
+    def has_jwt(self) -> bool:
+        """Whether JWTs are taken."""
+        return bool(self.jwt_secret or self.jwt_public_key or self.jwt_jwks_url)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKey:
+    """A key of one user. Only its hash is kept: an object that is shown shows no secret."""
+
+    user: User
+    digest: bytes = field(repr=False)
 
 
 class Authenticator:
@@ -189,18 +80,18 @@ class Authenticator:
     ) -> None:
         self._keys = _keys(settings)
         self._jwt = _jwt(settings, self._keys, clock, ticks)
-        self._missing = Denied(reason="no_credential", told=f"No credential came with the request. {_how(settings)}")
+        self._missing = Denied(reason="no_credential", detail=f"No credential came with the request. {_how(settings)}")
         self._malformed = Denied(
-            reason="malformed_credential", told=f"The Authorization header cannot be read. {_how(settings)}"
+            reason="malformed_credential", detail=f"The Authorization header cannot be read. {_how(settings)}"
         )
         self._wrong = Denied(
-            reason="wrong_credential", told=f"The credential is not one of this server's. {_how(settings)}"
+            reason="wrong_credential", detail=f"The credential is not one of this server's. {_how(settings)}"
         )
 
     def recognise(self, headers: Sequence[str]) -> User | None:
         """Whose token or key comes with these headers: a digest, compared. JWTs are not looked at."""
         credential = _bearer(headers)
-        return find_user(self._keys, credential) if credential is not None else None
+        return _find_user(self._keys, credential) if credential is not None else None
 
     async def admit(self, headers: Sequence[str]) -> AuthResult:
         """Who comes with these `Authorization` headers. Only one is understood."""
@@ -209,13 +100,24 @@ class Authenticator:
         credential = _bearer(headers)
         if credential is None:
             return self._malformed
-        user = find_user(self._keys, credential)
+        user = _find_user(self._keys, credential)
         if user is not None:
             return user
         # What has no dots was no JWT but a key or the token, mistyped: it is told so.
         if self._jwt is None or "." not in credential:
             return self._wrong
         return await self._jwt.read(credential)
+
+
+def check_binding(host: str, has_accounts: bool) -> None:
+    """Raise where others could reach the server and nobody could tell them apart."""
+    if has_accounts or is_loopback(host):
+        return
+    allowed = (
+        "others can reach that address, so users need credentials of their own: set RECTO_API_KEYS (user:key,...), or "
+        "one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY and RECTO_JWT_JWKS_URL. Without them: 127.0.0.1 or ::1"
+    )
+    raise SettingsError(name="host", value=host, allowed=allowed)
 
 
 def _bearer(headers: Sequence[str]) -> str | None:
@@ -226,9 +128,9 @@ def _bearer(headers: Sequence[str]) -> str | None:
 
 
 def _keys(settings: AuthSettings) -> tuple[ApiKey, ...]:
-    own = () if settings.token is None else (make_key(User(name=LOCAL), settings.token, setting="RECTO_TOKEN"),)
-    keys = (*own, *parse_keys(settings.api_keys or ""))
-    check_distinct(keys)
+    own = () if settings.token is None else (_make_key(User(name=LOCAL), settings.token, setting="RECTO_TOKEN"),)
+    keys = (*own, *_parse_keys(settings.api_keys or ""))
+    _check_distinct(keys)
     return keys
 
 
@@ -265,10 +167,106 @@ def _how(settings: AuthSettings) -> str:
     ways = [
         *([own] if settings.token else []),
         *(["an API key"] if settings.api_keys else []),
-        *(["a JWT"] if _has_jwt(settings) else []),
+        *(["a JWT"] if settings.has_jwt else []),
     ]
     return f"Send `Authorization: Bearer X`, where X is {' or '.join(ways)}."
 
 
-def _has_jwt(settings: AuthSettings) -> bool:
-    return bool(settings.jwt_secret or settings.jwt_public_key or settings.jwt_jwks_url)
+def _make_key(user: User, secret: str, *, setting: str) -> ApiKey:
+    """A key. One that is short, or that no header could carry, raises SettingsError."""
+    if not KEY.fullmatch(secret):
+        allowed = f"a token or key has at least {LEAST_CHARACTERS} characters, visible ones of ASCII"
+        raise SettingsError(name=setting, value=NOT_SHOWN, allowed=allowed)
+    return ApiKey(user=user, digest=_digest(secret))
+
+
+def _parse_keys(text: str) -> tuple[ApiKey, ...]:
+    """The keys a setting names. One user may have several; no key may have several users."""
+    return tuple(_parse_key(entry.strip(), number) for number, entry in enumerate(text.split(","), 1)) if text else ()
+
+
+def _parse_key(entry: str, number: int) -> ApiKey:
+    match entry.split(":"):
+        case [name, secret]:
+            user = User(name=name)
+        case [name, secret, "read"]:
+            user = User(name=name, can_write=False)
+        case _:
+            raise _wrong_entry(number, f"is not written as user:key or user:key:{READ}")
+    if not is_name(name):
+        raise _wrong_entry(number, "has no name, or one that is too long or cannot be printed")
+    if name == LOCAL:
+        raise _wrong_entry(number, f"is for a user {LOCAL!r}; that is who comes with RECTO_TOKEN. Choose another name")
+    if not KEY.fullmatch(secret):
+        raise _wrong_entry(
+            number,
+            f"has a key that is too short: at least {LEAST_CHARACTERS} visible characters of ASCII, no ':' or ','",
+        )
+    return ApiKey(user=user, digest=_digest(secret))
+
+
+def _wrong_entry(number: int, problem: str) -> SettingsError:
+    return SettingsError(name=KEYS_SETTING, value=NOT_SHOWN, allowed=f"entry {number} {problem}")
+
+
+def _check_distinct(keys: Sequence[ApiKey]) -> None:
+    """Raise where one secret would stand for two users, or for two rights of one."""
+    owners: Mapping[bytes, User] = {key.digest: key.user for key in keys}
+    if len(owners) < len(keys):
+        allowed = "the same key stands there twice, or is RECTO_TOKEN too. Give each its own"
+        raise SettingsError(name=KEYS_SETTING, value=NOT_SHOWN, allowed=allowed)
+
+
+def _find_user(keys: Sequence[ApiKey], secret: str) -> User | None:
+    """Whose key it is. Takes as long for a wrong one as for a right one."""
+    digest, found = _digest(secret), None
+    for key in keys:
+        if compare_digest(key.digest, digest):
+            found = key.user
+    return found
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "replace")).digest()
+
+
+def local_token(folder: Path, given: str | None) -> str:
+    """The token given, else that in the folder's file, else a new one that is written there."""
+    if given is not None:
+        return given
+    file = folder / FILE_NAME
+    try:
+        if not file.exists() and not file.is_symlink():
+            _write_token(file, secrets.token_urlsafe(TOKEN_BYTES))
+        token = _read_token(file)
+    except OSError as error:
+        raise _unusable(file, f"it cannot be used ({error.strerror}). Remove it, or set RECTO_TOKEN") from error
+    if not KEY.fullmatch(token):
+        raise _unusable(file, "it holds no token. Remove it, and the next start makes a new one")
+    return token
+
+
+def _write_token(file: Path, token: str) -> None:
+    # Whole or not at all, and never readable by others, not even for a moment.
+    draft = file.with_name(f"{file.name}.new")
+    draft.unlink(missing_ok=True)
+    number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE)
+    with os.fdopen(number, "w", encoding="ascii") as opened:
+        opened.write(token + "\n")
+        opened.flush()
+        os.fsync(number)
+    draft.replace(file)
+
+
+def _read_token(file: Path) -> str:
+    number = os.open(file, os.O_RDONLY | NO_LINK)
+    with os.fdopen(number, "rb") as opened:
+        mode = os.fstat(number).st_mode
+        if os.name == "posix" and stat.S_IMODE(mode) & OTHERS:
+            os.fchmod(number, PRIVATE)
+            LOGGER.warning("Others could read %s; now only you can. If they may have: remove it for a new token.", file)
+        return opened.read(MOST_FILE_BYTES).decode("utf-8", "replace").strip()
+
+
+def _unusable(file: Path, allowed: str) -> SettingsError:
+    return SettingsError(name="RECTO_TOKEN", value=NOT_SHOWN, allowed=f"the file is {file}, and {allowed}")

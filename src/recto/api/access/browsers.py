@@ -1,4 +1,4 @@
-"""Headers that keep browsers from doing harm with an answer: on every one, streams too. A handler's own ones stay."""
+"""Headers for browsers: which origins may ask (CORS), what keeps an answer from doing harm. A handler's own stay."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from starlette.types import Message, Send
 
 from recto.errors import SettingsError
 
+Field: TypeAlias = tuple[bytes, bytes]
 SETTING = "RECTO_CORS_ORIGINS"
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
@@ -21,6 +22,18 @@ VARY: Field = (b"vary", b"Origin")
 NO_CONTENT = 204
 # How long a browser need not ask again.
 ASKED_SECONDS = "600"
+ALWAYS: tuple[Field, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cache-control", b"no-store"),
+)
+SAME_ORIGIN: Field = (b"cross-origin-resource-policy", b"same-origin")
+# A year, as is usual; a browser takes it only from an answer over https.
+ONLY_HTTPS: Field = (b"strict-transport-security", b"max-age=31536000")
+# Data is no page: if a browser shows it all the same, it loads nothing and stands in no frame.
+NO_PAGE: Field = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+HTML = b"text/html"
 
 
 def parse_origins(text: str) -> frozenset[str]:
@@ -53,21 +66,6 @@ class Cors:
         return self._fields.get(headers.get("origin", ""), self._others)
 
 
-def is_preflight(method: str, headers: Headers) -> bool:
-    """Whether a browser asks what a page may send."""
-    return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
-
-
-def preflight() -> Response:
-    """What a page may send. That it is a page of ours is said by the fields of every answer."""
-    told = {
-        "access-control-allow-methods": METHODS,
-        "access-control-allow-headers": ALLOWED,
-        "access-control-max-age": ASKED_SECONDS,
-    }
-    return Response(status_code=NO_CONTENT, headers=told)
-
-
 def _fields(origin: str) -> tuple[Field, ...]:
     return (
         VARY,
@@ -76,20 +74,19 @@ def _fields(origin: str) -> tuple[Field, ...]:
     )
 
 
-Field: TypeAlias = tuple[bytes, bytes]
+def is_preflight(method: str, headers: Headers) -> bool:
+    """Whether a browser asks what a page may send."""
+    return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
-ALWAYS: tuple[Field, ...] = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-    (b"cache-control", b"no-store"),
-)
-SAME_ORIGIN: Field = (b"cross-origin-resource-policy", b"same-origin")
-# A year, as is usual; a browser takes it only from an answer over https.
-ONLY_HTTPS: Field = (b"strict-transport-security", b"max-age=31536000")
-# Data is no page: if a browser shows it all the same, it loads nothing and stands in no frame.
-NO_PAGE: Field = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
-HTML = b"text/html"
+
+def preflight() -> Response:
+    """What a page may send. That it is a page of ours is said by the fields of every answer."""
+    allowed = {
+        "access-control-allow-methods": METHODS,
+        "access-control-allow-headers": ALLOWED,
+        "access-control-max-age": ASKED_SECONDS,
+    }
+    return Response(status_code=NO_CONTENT, headers=allowed)
 
 
 class Stamp:

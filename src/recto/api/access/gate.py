@@ -1,4 +1,4 @@
-"""Who may come in, and how (C3): names a host, comes from a page that may, sends JSON, has a credential, not too often.
+"""The gate of every request (C3): its host, the page it is from, how its body comes, its credential, and how often.
 
 Any page may post a form to 127.0.0.1, and any name may lead there. So a server on this machine looks at Host and
 Origin, which a browser writes itself; one that others can reach relies on the credential, which no page can guess.
@@ -24,10 +24,10 @@ from recto.api.access.rate import Buckets, neighbourhood
 from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.api.codings import TAKEN, coding_of, is_taken
 from recto.api.problems import problem
+from recto.api.route import FORM_MEDIA, JSON_MEDIA, MERGE_MEDIA
 from recto.errors import RectoError, SettingsError
 
 LOGGER = logging.getLogger("recto.api")
-JSON, MERGE, MULTIPART = "application/json", "application/merge-patch+json", "multipart/form-data"
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
@@ -72,7 +72,7 @@ class Refusal:
 
     status: int
     code: str
-    told: str
+    detail: str
     reason: str = ""
     retry: float | None = None
     codings: str | None = None
@@ -84,12 +84,12 @@ class Gate:
     def __init__(
         self,
         app: ASGIApp,
-        doorman: Authenticator,
+        authenticator: Authenticator,
         rules: GateRules,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
-        self._doorman = doorman
+        self._authenticator = authenticator
         self._rules = rules
         self._hosts = _public_hosts(rules.public_url)
         self._origins = {f"{'https' if rules.is_https else 'http'}://{host}" for host in self._hosts}
@@ -122,12 +122,12 @@ class Gate:
             reason = error.__cause__ or error
             if send.has_begun and isinstance(reason, RectoError):
                 # Too late to tell the client, which sees its answer break off. It may be that of every stream there is.
-                self._lines.tell(f"answers broke off: {reason}")
+                self._lines.log(f"answers broke off: {reason}")
                 return
             # Said here, so that this answer has all the headers too. The error goes on to whoever logs it.
             if not send.has_begun:
-                told = "Something went wrong in the server. Its log says what: tell whoever runs it."
-                await problem(500, "internal", told)(request.scope, receive, send)
+                detail = "Something went wrong in the server. Its log says what: tell whoever runs it."
+                await problem(500, "internal", detail)(request.scope, receive, send)
             raise
 
     async def _own_answer(self, request: HTTPConnection) -> Response | None:
@@ -138,7 +138,7 @@ class Gate:
         if not refusal:
             return None
         audit(request, refusal.reason or refusal.code, status=refusal.status)
-        answer = problem(refusal.status, refusal.code, refusal.told, retry=refusal.retry)
+        answer = problem(refusal.status, refusal.code, refusal.detail, retry=refusal.retry)
         if refusal.status == 401:  # noqa: PLR2004 - the one status that names a way to come in
             answer.headers["www-authenticate"] = "Bearer"
         if refusal.codings:
@@ -151,28 +151,26 @@ class Gate:
         hosts, origin = headers.getlist("host"), headers.get("origin")
         if self._rules.is_loopback and not self._is_host(hosts):
             named = f"{', '.join(hosts)[:64]!r}"
-            told = f"The Host header is {named}; this server is reached as 127.0.0.1, localhost or RECTO_PUBLIC_URL."
-            return Refusal(status=421, code="wrong_host", told=told)
+            detail = f"The Host header is {named}; this server is reached as 127.0.0.1, localhost or RECTO_PUBLIC_URL."
+            return Refusal(status=421, code="wrong_host", detail=detail)
         is_asking = self._is_asking(request)
         if origin is not None and (is_asking or method in WRITES) and not self._is_origin(origin, is_asking=is_asking):
-            told = f"A page of {origin[:64]!r} may not post here; those of this machine and RECTO_CORS_ORIGINS may."
-            return Refusal(status=403, code="wrong_origin", told=told)
+            detail = f"A page of {origin[:64]!r} may not post here; those of this machine and RECTO_CORS_ORIGINS may."
+            return Refusal(status=403, code="wrong_origin", detail=detail)
         return self._bad_body(request) if method in WRITES and _has_body(headers) else None
 
     def _bad_body(self, request: HTTPConnection) -> Refusal | None:
         """What is wrong with the way a body comes."""
-        kind, taken = (
-            request.headers.get("content-type", ""),
-            self._media(request.scope["method"], request.scope["path"]),
-        )
+        kind = request.headers.get("content-type", "")
+        taken = self._media(request.scope["method"], request.scope["path"])
         media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
         if media not in taken:
-            told = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(taken)}."
-            return Refusal(status=415, code="wrong_media", told=told)
-        codings = "identity" if media == MULTIPART else TAKEN
-        if coding and (media == MULTIPART or not is_taken(coding)):
-            told = f"The content-encoding is {coding[:64]!r}; this body may come as it is, or as one of: {codings}."
-            return Refusal(status=415, code="wrong_media", told=told, codings=codings)
+            detail = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(taken)}."
+            return Refusal(status=415, code="wrong_media", detail=detail)
+        codings = "identity" if media == FORM_MEDIA else TAKEN
+        if coding and (media == FORM_MEDIA or not is_taken(coding)):
+            detail = f"The content-encoding is {coding[:64]!r}; this body may come as it is, or as one of: {codings}."
+            return Refusal(status=415, code="wrong_media", detail=detail, codings=codings)
         return None
 
     def _is_asking(self, request: HTTPConnection) -> bool:
@@ -186,26 +184,26 @@ class Gate:
             return _too_many("requests without a credential from this address", wait)
         if is_open:
             return None
-        verdict: AuthResult
+        result: AuthResult
         if not self._wrong.is_empty and (wait := self._wrong.wait(neighbourhood(peer))):
             # Others may share the address: whoever has a token or a key is not shut out by their guesses.
-            known = self._doorman.recognise(credentials)
+            known = self._authenticator.recognise(credentials)
             if known is None:
                 return _too_many("wrong credentials from this address", wait)
-            verdict = known
+            result = known
         else:
-            verdict = await self._doorman.admit(credentials)
-        match verdict:
+            result = await self._authenticator.admit(credentials)
+        match result:
             case User():
-                state["user"] = verdict
+                state["user"] = result
                 return None
             case Delayed():
-                return Refusal(status=503, code="auth_unavailable", told=verdict.told, retry=verdict.retry)
+                return Refusal(status=503, code="auth_unavailable", detail=result.detail, retry=result.retry)
             case Denied():
                 # A page can send requests without a credential in its visitor's name: they must not shut them out.
                 if credentials:
                     self._wrong.take(neighbourhood(peer))
-                return Refusal(status=401, code="unauthorized", told=verdict.told, reason=verdict.reason)
+                return Refusal(status=401, code="unauthorized", detail=result.detail, reason=result.reason)
 
     def _may_not(self, request: HTTPConnection) -> Refusal | None:
         """What a user may not do, or not so often."""
@@ -214,8 +212,8 @@ class Gate:
             return None
         method = request.scope["method"]
         if not user.can_write and method not in LOOKS:
-            told = f"This credential may only read; {method[:16]} changes something. Use one that may write."
-            return Refusal(status=403, code="read_only", told=told)
+            detail = f"This credential may only read; {method[:16]} changes something. Use one that may write."
+            return Refusal(status=403, code="read_only", detail=detail)
         if wait := self._users.take(user.name):
             return _too_many("requests of this user", wait)
         return None
@@ -234,8 +232,8 @@ class Gate:
         return is_named and request.scope["method"] in LOOKS
 
     def _media(self, method: str, path: str) -> tuple[str, ...]:
-        patches = (MERGE,) if method == "PATCH" else ()
-        return (JSON, *patches, *((MULTIPART,) if path in self._rules.multipart_paths else ()))
+        patches = (MERGE_MEDIA,) if method == "PATCH" else ()
+        return (JSON_MEDIA, *patches, *((FORM_MEDIA,) if path in self._rules.multipart_paths else ()))
 
 
 def _has_body(headers: Headers) -> bool:
@@ -243,8 +241,8 @@ def _has_body(headers: Headers) -> bool:
 
 
 def _too_many(what: str, wait: float) -> Refusal:
-    told = f"Too many {what} within a minute. Try again in {max(1, round(wait))} seconds."
-    return Refusal(status=429, code="limit_reached", told=told, retry=wait)
+    detail = f"Too many {what} within a minute. Try again in {max(1, round(wait))} seconds."
+    return Refusal(status=429, code="limit_reached", detail=detail, retry=wait)
 
 
 def _public_hosts(url: str | None) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""JWTs: which key may have signed one, and whether it did. Refuses every algorithm that its key is not for."""
+"""JWTs: which key may have signed one, whether it did, and whom its claims name. Refuses algorithms of other keys."""
 
 from __future__ import annotations
 
@@ -16,12 +16,63 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from jwt.types import Options
 
-from recto.api.backend import READ_SCOPE, WRITE_SCOPE, AuthResult, Delayed, Denied, User, is_name
+from recto.api.backend import AuthResult, Delayed, Denied, User, is_name
 from recto.conversation.json import load_object
 from recto.errors import NOT_SHOWN, SettingsError
 
+SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+SECRET_BYTES = 32
+RSA_BITS = 2048
+PEM = "-----BEGIN "
+PEM_BYTES = 64 * 1024
+Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256"]
+# Only the signature is checked there; the claims we read ourselves, by the clock we are given.
+OPTIONS: Options = {
+    "enforce_minimum_key_length": True,
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "verify_aud": False,
+    "verify_iss": False,
+    "verify_sub": False,
+    "verify_jti": False,
+}
+FORGED = Denied(reason="jwt_signature", detail="The JWT is not taken: it was not signed with a key this server knows.")
+BROKEN = Denied(reason="jwt_form", detail="The JWT is not taken: it cannot be read.")
+# Asked again no sooner than keys may be fetched again.
+RETRY_SECONDS = 5.0
+UNKNOWN = Delayed(detail="The keys that JWTs are checked with cannot be fetched at present.", retry=RETRY_SECONDS)
 # Clocks of two machines differ a little: a token made just now may seem to come from the future.
 LEEWAY_SECONDS = 30.0
+READ_SCOPE, WRITE_SCOPE = "recto:read", "recto:write"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyKey:
+    """A key and the one algorithm it is for; `id` is its `kid`, where it has one."""
+
+    algorithm: Algorithm
+    key: str | RSAPublicKey | EllipticCurvePublicKey = field(repr=False)
+    id: str | None = None
+
+
+class KeySource(Protocol):
+    """Where keys come from."""
+
+    async def find(self, id: str | None) -> Sequence[VerifyKey] | None:
+        """The keys that may go by an id; None where that cannot be found out at present."""
+        ...
+
+
+class FixedKey:
+    """The one key of a setting. Whatever a token calls its key, this is it."""
+
+    def __init__(self, key: VerifyKey) -> None:
+        self._keys = (key,)
+
+    async def find(self, id: str | None) -> Sequence[VerifyKey]:  # noqa: ARG002 - the port has it
+        """The key."""
+        return self._keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +82,48 @@ class ClaimRules:
     audience: str | None = None
     issuer: str | None = None
     reserved: frozenset[str] = field(default_factory=frozenset[str])
+
+
+class JwtReader:
+    """Reads JWTs signed with the keys of one source."""
+
+    def __init__(self, keys: KeySource, rules: ClaimRules, clock: Callable[[], float]) -> None:
+        self._keys = keys
+        self._rules = rules
+        self._clock = clock
+
+    async def read(self, token: str) -> AuthResult:
+        """Who sent it. The key is asked for its algorithm, never the token."""
+        if not SHAPE.fullmatch(token):
+            return BROKEN
+        header = _header(token)
+        if header is None:
+            return BROKEN
+        id, algorithm = header.get("kid"), header.get("alg")
+        keys = await self._keys.find(id if isinstance(id, str) else None)
+        if keys is None:
+            return UNKNOWN
+        for key in [key for key in keys if key.algorithm == algorithm]:
+            claims = _claims(token, key)
+            if claims is not None:
+                return read_claims(claims, self._rules, self._clock())
+        return FORGED
+
+
+def _header(token: str) -> Mapping[str, object] | None:
+    """What a token says of its key: only a wish, until the signature is checked."""
+    text = token.partition(".")[0]
+    try:
+        return load_object(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except ValueError:
+        return None
+
+
+def _claims(token: str, key: VerifyKey) -> Mapping[str, object] | None:
+    try:
+        return jwt.decode(token, key.key, algorithms=[key.algorithm], options=OPTIONS)
+    except jwt.PyJWTError:
+        return None
 
 
 def read_claims(claims: Mapping[str, object], rules: ClaimRules, now: float) -> User | Denied:
@@ -80,85 +173,7 @@ def _number(value: object) -> float | None:
 
 
 def _denied(reason: str, problem: str) -> Denied:
-    return Denied(reason=reason, told=f"The JWT is not taken: {problem}.")
-
-
-SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
-SECRET_BYTES = 32
-RSA_BITS = 2048
-PEM = "-----BEGIN "
-PEM_BYTES = 64 * 1024
-Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256"]
-# Only the signature is checked there; the claims we read ourselves, by the clock we are given.
-OPTIONS: Options = {
-    "enforce_minimum_key_length": True,
-    "verify_exp": False,
-    "verify_nbf": False,
-    "verify_iat": False,
-    "verify_aud": False,
-    "verify_iss": False,
-    "verify_sub": False,
-    "verify_jti": False,
-}
-FORGED = Denied(reason="jwt_signature", told="The JWT is not taken: it was not signed with a key this server knows.")
-BROKEN = Denied(reason="jwt_form", told="The JWT is not taken: it cannot be read.")
-# Asked again no sooner than keys may be fetched again.
-RETRY_SECONDS = 5.0
-UNKNOWN = Delayed(told="The keys that JWTs are checked with cannot be fetched at present.", retry=RETRY_SECONDS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class VerifyKey:
-    """A key and the one algorithm it is for; `id` is its `kid`, where it has one."""
-
-    algorithm: Algorithm
-    key: str | RSAPublicKey | EllipticCurvePublicKey = field(repr=False)
-    id: str | None = None
-
-
-class KeySource(Protocol):
-    """Where keys come from."""
-
-    async def find(self, id: str | None) -> Sequence[VerifyKey] | None:
-        """The keys that may go by an id; None where that cannot be found out at present."""
-        ...
-
-
-class FixedKey:
-    """The one key of a setting. Whatever a token calls its key, this is it."""
-
-    def __init__(self, key: VerifyKey) -> None:
-        self._keys = (key,)
-
-    async def find(self, id: str | None) -> Sequence[VerifyKey]:  # noqa: ARG002 - the port has it
-        """The key."""
-        return self._keys
-
-
-class JwtReader:
-    """Reads JWTs signed with the keys of one source."""
-
-    def __init__(self, keys: KeySource, rules: ClaimRules, clock: Callable[[], float]) -> None:
-        self._keys = keys
-        self._rules = rules
-        self._clock = clock
-
-    async def read(self, token: str) -> AuthResult:
-        """Who sent it. The key is asked for its algorithm, never the token."""
-        if not SHAPE.fullmatch(token):
-            return BROKEN
-        header = _header(token)
-        if header is None:
-            return BROKEN
-        id, algorithm = header.get("kid"), header.get("alg")
-        keys = await self._keys.find(id if isinstance(id, str) else None)
-        if keys is None:
-            return UNKNOWN
-        for key in [key for key in keys if key.algorithm == algorithm]:
-            claims = _claims(token, key)
-            if claims is not None:
-                return read_claims(claims, self._rules, self._clock())
-        return FORGED
+    return Denied(reason=reason, detail=f"The JWT is not taken: {problem}.")
 
 
 def secret_key(secret: str) -> VerifyKey:
@@ -191,22 +206,6 @@ def key_of(key: object, id: str | None = None) -> VerifyKey | None:
             return VerifyKey(algorithm="ES256", key=key, id=id)
         case _:
             return None
-
-
-def _header(token: str) -> Mapping[str, object] | None:
-    """What a token says of its key: only a wish, until the signature is checked."""
-    text = token.partition(".")[0]
-    try:
-        return load_object(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except ValueError:
-        return None
-
-
-def _claims(token: str, key: VerifyKey) -> Mapping[str, object] | None:
-    try:
-        return jwt.decode(token, key.key, algorithms=[key.algorithm], options=OPTIONS)
-    except jwt.PyJWTError:
-        return None
 
 
 def _read(path: str) -> bytes:

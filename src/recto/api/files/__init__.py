@@ -1,9 +1,8 @@
-"""The files of api.
+"""Files: uploaded, listed, served under signed urls, and gathered in datasets.
 
 - `attachments`: routes of attachments (P9)
-- `datasets`: routes of datasets
-- `file_shapes`: what attachments and datasets look like, for the description of the API
+- `uploads`: uploads, file by file
 - `multipart`: forms with files (multipart/form-data), read as they come
-- `serving`: files under their signed urls
-- `uploads`: uploads
+- `serving`: the route of files under their signed urls
+- `datasets`: routes of datasets
 """

@@ -3,43 +3,102 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Path, Query
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recto.agents.file_input import FileInput
-from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.files.file_shapes import (
-    ATTACHMENT_EXAMPLE,
-    ATTACHMENTS_EXAMPLE,
-    GONE_EXAMPLE,
-    UPLOADED_EXAMPLE,
-    AttachmentShape,
-    AttachmentsShape,
-    GoneShape,
-    UploadedShape,
-    UploadForm,
-)
+from recto.api.backend import Backend, agent_named, backend_of, json_answer, user_of
 from recto.api.files.multipart import STOPPING, MultipartForm
 from recto.api.files.uploads import Intake, RefusedFile, Taken, UploadedFile, check_length
+from recto.api.parameters import Cursor, PageLimit, stored_id
 from recto.api.problems import refuse, refuse_http
-from recto.api.route import Route
-from recto.api.threads.routes import Cursor, PageLimit
+from recto.api.route import FORM_MEDIA, TIME, Route
 from recto.conversation.attachment import Attachment
 from recto.conversation.history import time_text
-from recto.conversation.input.input_rules import UUID
-from recto.conversation.json import Json
-from recto.errors import NotFound, RectoError, WireError
+from recto.errors import RectoError, WireError
 
 ATTACHMENTS = "/api/v1/agent/attachments"
-FORM = "multipart/form-data"
+ONE = f"{ATTACHMENTS}/{{id}}"
 AttachmentId = Annotated[str, Path(description="The attachment's id, a UUID.")]
 UploadAgent = Annotated[str | None, Query(max_length=256, description="The agent the files are for; else the default.")]
+
+
+class AttachmentShape(TypedDict):
+    """A file that was uploaded. Whoever has its `url` may read it until `expiresAt`."""
+
+    id: str
+    name: str
+    type: Literal["document", "image", "audio", "video"]
+    mimeType: str
+    size: int
+    url: str
+    expiresAt: str
+
+
+class RefusedFileShape(TypedDict):
+    """A file that was not taken, and why."""
+
+    name: str
+    error: str
+    code: str
+
+
+class UploadForm(BaseModel):
+    """Files, and before them the agent they are for. Every part with a filename is a file, whatever its name."""
+
+    agent: str | None = None
+    file: list[Annotated[str, Field(json_schema_extra={"format": "binary"})]]
+
+
+class UploadedShape(TypedDict):
+    """What became of each file, in the order they came."""
+
+    attachments: Sequence[AttachmentShape | RefusedFileShape]
+
+
+class AttachmentsShape(TypedDict):
+    """Attachments, newest first. `next` is the cursor of the page that follows."""
+
+    attachments: Sequence[AttachmentShape]
+    next: str | None
+
+
+class GoneShape(TypedDict):
+    """What was deleted."""
+
+    id: str
+
+
+ATTACHMENT = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12"
+URL = (
+    f"https://recto.example/api/v1/agent/files/{ATTACHMENT}/report.pdf"
+    "?signature=1778846400.k1.kq3vT0m8Yx5Zr1Wc7Nf2Bd9LpQaJhUeS"
+)
+ATTACHMENT_EXAMPLE: AttachmentShape = {
+    "id": ATTACHMENT,
+    "name": "report.pdf",
+    "type": "document",
+    "mimeType": "application/pdf",
+    "size": 48213,
+    "url": URL,
+    "expiresAt": TIME,
+}
+REFUSED_EXAMPLE: RefusedFileShape = {
+    "name": "empty.txt",
+    "error": "it is empty; send a file with something in it",
+    "code": "empty",
+}
+UPLOADED_EXAMPLE: UploadedShape = {"attachments": [ATTACHMENT_EXAMPLE, REFUSED_EXAMPLE]}
+ATTACHMENTS_EXAMPLE: AttachmentsShape = {"attachments": [ATTACHMENT_EXAMPLE], "next": None}
+GONE_EXAMPLE: GoneShape = {"id": ATTACHMENT}
 
 
 async def upload_attachments(request: Request, agent: UploadAgent = None) -> Response:
@@ -62,14 +121,14 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Res
         return _closing(await refuse_http(request, error))
     except RectoError as error:
         return _closing(await refuse(request, error))
-    answer = json_answer({"attachments": [_entry(backend, entry) for entry in taken.entries]})
-    return answer if taken.is_whole else _closing(answer)
+    uploaded: UploadedShape = {"attachments": [_entry(backend, entry) for entry in taken.entries]}
+    return json_answer(uploaded) if taken.is_whole else _closing(json_answer(uploaded))
 
 
 async def _take(request: Request, agent: str | None) -> Taken:
     backend, kind = backend_of(request), request.headers.get("content-type", "")
-    if kind.partition(";")[0].strip().lower() != FORM:
-        raise WireError(where="content-type", problem=f"is {kind[:64]!r}; send files as {FORM}")
+    if kind.partition(";")[0].strip().lower() != FORM_MEDIA:
+        raise WireError(where="content-type", problem=f"is {kind[:64]!r}; send files as {FORM_MEDIA}")
     owner, rules = user_of(request).name, backend.uploads
     form = MultipartForm(request.stream(), kind, rules.form_limits)
     with backend.uploading.one_more(owner, rules, form):
@@ -86,11 +145,7 @@ async def _take(request: Request, agent: str | None) -> Taken:
 
 
 def _file_input(backend: Backend, name: str | None) -> FileInput:
-    found = backend.agents.get(backend.agent if name is None else name)
-    if found is None:
-        problem = f"there is no agent {(name or backend.agent)[:64]!r}; known: {', '.join(backend.agents)}"
-        raise WireError(where="agent", problem=problem)
-    return found.file_input
+    return agent_named(backend, backend.agent if name is None else name, "agent").file_input
 
 
 def _closing(answer: Response) -> Response:
@@ -104,36 +159,33 @@ async def list_attachments(request: Request, cursor: Cursor = None, limit: PageL
     backend = backend_of(request)
     found = await backend.store.list_attachments(user_of(request).name, cursor, limit)
     rows = [attachment_row(backend, attachment) for attachment in found.attachments]
-    return json_answer({"attachments": rows, "next": found.next})
+    answer: AttachmentsShape = {"attachments": rows, "next": found.next}
+    return json_answer(answer)
 
 
 async def get_attachment(request: Request, id: AttachmentId) -> Response:
     """An attachment, with a new url."""
     backend = backend_of(request)
-    return json_answer(attachment_row(backend, await backend.files.find(user_of(request).name, _attachment_id(id))))
+    return json_answer(
+        attachment_row(backend, await backend.files.find(user_of(request).name, stored_id(id, "attachment")))
+    )
 
 
 async def delete_attachment(request: Request, id: AttachmentId) -> Response:
     """Delete an attachment for good. Its urls end at once; threads that show it say that it is gone."""
-    known = _attachment_id(id)
+    known = stored_id(id, "attachment")
     await backend_of(request).files.delete(user_of(request).name, known)
-    return json_answer({"id": known})
+    answer: GoneShape = {"id": known}
+    return json_answer(answer)
 
 
-def _attachment_id(id: str) -> str:
-    """The id of an attachment as it is stored. What is no UUID is no attachment's."""
-    if not UUID.fullmatch(id):
-        raise NotFound(what="attachment", id=id)
-    return id.lower()
-
-
-def _entry(backend: Backend, entry: UploadedFile) -> Mapping[str, Json]:
+def _entry(backend: Backend, entry: UploadedFile) -> AttachmentShape | RefusedFileShape:
     if isinstance(entry, RefusedFile):
         return {"name": entry.name, "error": entry.error, "code": entry.code}
     return attachment_row(backend, entry)
 
 
-def attachment_row(backend: Backend, attachment: Attachment) -> Mapping[str, Json]:
+def attachment_row(backend: Backend, attachment: Attachment) -> AttachmentShape:
     """An attachment as its owner sees it, with a url signed now."""
     # A url tells whole seconds.
     expires = backend.clock().replace(microsecond=0) + timedelta(seconds=backend.uploads.url_seconds)
@@ -148,7 +200,6 @@ def attachment_row(backend: Backend, attachment: Attachment) -> Mapping[str, Jso
     }
 
 
-ONE = f"{ATTACHMENTS}/{{id}}"
 ROUTES = (
     Route(
         method="POST",
@@ -156,7 +207,7 @@ ROUTES = (
         handler=upload_attachments,
         tag="attachments",
         body=UploadForm,
-        media=FORM,
+        media=FORM_MEDIA,
         answer=UploadedShape,
         refusals=(413, 422),
         examples={"answer": UPLOADED_EXAMPLE},

@@ -2,46 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, NotRequired
 
 from fastapi import Path
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, json_answer, user_of
-from recto.api.bodies import NUL, read_body
-from recto.api.files.file_shapes import (
-    DATASET,
-    DATASET_BODY,
-    DATASET_EXAMPLE,
-    DATASETS_EXAMPLE,
-    DatasetBody,
-    DatasetChangeBody,
-    DatasetShape,
-    DatasetsShape,
-    GoneShape,
-)
-from recto.api.route import Route
-from recto.api.threads.routes import Cursor, PageLimit
+from recto.api.bodies import NUL, read_object
+from recto.api.files.attachments import GoneShape
+from recto.api.parameters import Cursor, PageLimit, stored_id
+from recto.api.route import TIME, Route
 from recto.conversation.history import time_text
-from recto.conversation.input.input_rules import UUID
-from recto.conversation.json import Json, load_object
+from recto.conversation.json import Json
 from recto.conversation.title import CONTROLS
-from recto.errors import NotFound, WireError
+from recto.errors import WireError
 from recto.store.files.datasets import DatasetChange, StoredDataset
 
 DATASETS = "/api/v1/agent/datasets"
+ONE = f"{DATASETS}/{{id}}"
 NAME_CHARACTERS, DESCRIPTION_CHARACTERS = 200, 2_000
 USERS, USER_CHARACTERS = 1_000, 256
 # Of one user. Nobody finds their way in a list of more, and each may be shared with as many as above.
 MOST_DATASETS = 1_000
 DatasetId = Annotated[str, Path(description="The dataset's id, a UUID.")]
+DatasetName = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
+Description = Annotated[str, Field(max_length=DESCRIPTION_CHARACTERS)]
+SharedWith = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=USER_CHARACTERS)]],
+    Field(max_length=USERS, description="Users by name; `*` is everybody."),
+]
+
+
+class DatasetBody(BaseModel):
+    """A new dataset."""
+
+    name: DatasetName
+    description: Description | None = ""
+    shared_with: SharedWith | None = Field(default=[], alias="sharedWith")
+
+
+class DatasetChangeBody(BaseModel):
+    """What is to be different; what is left out stays."""
+
+    name: DatasetName | None = None
+    description: Description | None = None
+    shared_with: SharedWith | None = Field(default=None, alias="sharedWith")
+
+
+class DatasetShape(TypedDict):
+    """A dataset. Only its owner is told whom it is shared with."""
+
+    id: str
+    name: str
+    description: str
+    owner: str
+    sharedWith: NotRequired[Sequence[str] | None]
+    created: str
+    updated: str
+    mine: bool
+
+
+class DatasetsShape(TypedDict):
+    """Datasets you may use, newest first. `next` is the cursor of the page that follows."""
+
+    datasets: Sequence[DatasetShape]
+    next: str | None
+
+
+DATASET = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e13"
+DATASET_BODY: Json = {"name": "Price lists", "description": "All of 2026", "sharedWith": ["bob"]}
+DATASET_EXAMPLE: DatasetShape = {
+    "id": DATASET,
+    "name": "Price lists",
+    "description": "All of 2026",
+    "owner": "alice",
+    "sharedWith": ["bob"],
+    "created": TIME,
+    "updated": TIME,
+    "mine": True,
+}
+DATASETS_EXAMPLE: DatasetsShape = {"datasets": [DATASET_EXAMPLE], "next": None}
 
 
 async def make_dataset(request: Request) -> Response:
     """Make a dataset, for yourself and whom you share it with; `*` is everybody."""
-    backend, user, body = backend_of(request), user_of(request).name, await _object(request)
+    backend, user, body = backend_of(request), user_of(request).name, await read_object(request)
     now, description, users = backend.clock(), body.get("description"), body.get("sharedWith")
     dataset = StoredDataset(
         id=backend.new_id(),
@@ -59,18 +108,20 @@ async def list_datasets(request: Request, cursor: Cursor = None, limit: PageLimi
     """The datasets you may use, newest first: your own, and those shared with you."""
     user = user_of(request).name
     found = await backend_of(request).store.list_datasets(user, cursor, limit)
-    return json_answer({"datasets": [dataset_row(dataset, user) for dataset in found.datasets], "next": found.next})
+    rows = [dataset_row(dataset, user) for dataset in found.datasets]
+    answer: DatasetsShape = {"datasets": rows, "next": found.next}
+    return json_answer(answer)
 
 
 async def get_dataset(request: Request, id: DatasetId) -> Response:
     """A dataset you may use."""
     user = user_of(request).name
-    return json_answer(dataset_row(await backend_of(request).store.get_dataset(user, _dataset_id(id)), user))
+    return json_answer(dataset_row(await backend_of(request).store.get_dataset(user, stored_id(id, "dataset")), user))
 
 
 async def change_dataset(request: Request, id: DatasetId) -> Response:
     """Change a dataset of yours; what you leave out stays as it is."""
-    backend, user, body = backend_of(request), user_of(request).name, await _object(request)
+    backend, user, body = backend_of(request), user_of(request).name, await read_object(request)
     name, description, users = (body.get(field) for field in ("name", "description", "sharedWith"))
     change = DatasetChange(
         now=backend.clock(),
@@ -78,21 +129,15 @@ async def change_dataset(request: Request, id: DatasetId) -> Response:
         description=None if description is None else _description(description),
         shared_with=None if users is None else _users(users),
     )
-    return json_answer(dataset_row(await backend.store.change_dataset(user, _dataset_id(id), change), user))
+    return json_answer(dataset_row(await backend.store.change_dataset(user, stored_id(id, "dataset"), change), user))
 
 
 async def delete_dataset(request: Request, id: DatasetId) -> Response:
     """Delete a dataset of yours. Nobody may use it any more."""
-    known = _dataset_id(id)
+    known = stored_id(id, "dataset")
     await backend_of(request).store.delete_dataset(user_of(request).name, known)
-    return json_answer({"id": known})
-
-
-def _dataset_id(id: str) -> str:
-    """The id of a dataset as it is stored. What is no UUID is no dataset's."""
-    if not UUID.fullmatch(id):
-        raise NotFound(what="dataset", id=id)
-    return id.lower()
+    answer: GoneShape = {"id": known}
+    return json_answer(answer)
 
 
 def _name(value: Json) -> str:
@@ -127,29 +172,23 @@ def _is_user(name: str) -> bool:
     return 0 < len(name) <= USER_CHARACTERS and NUL not in name
 
 
-async def _object(request: Request) -> Mapping[str, Json]:
-    found = load_object(await read_body(request, what="Request body"))
-    if found is None:
-        raise WireError(where="body", problem="must be a JSON object")
-    return found
-
-
-def dataset_row(dataset: StoredDataset, user: str) -> Mapping[str, Json]:
+def dataset_row(dataset: StoredDataset, user: str) -> DatasetShape:
     """A dataset as a user sees it. Only its owner is told whom it is shared with."""
-    is_mine = dataset.owner == user
-    return {
+    row: DatasetShape = {
         "id": dataset.id,
         "name": dataset.name,
         "description": dataset.description,
         "owner": dataset.owner,
-        **({"sharedWith": list(dataset.shared_with)} if is_mine else {}),
+        "sharedWith": list(dataset.shared_with),
         "created": time_text(dataset.created),
         "updated": time_text(dataset.updated),
-        "mine": is_mine,
+        "mine": dataset.owner == user,
     }
+    if not row["mine"]:
+        del row["sharedWith"]
+    return row
 
 
-ONE = f"{DATASETS}/{{id}}"
 ROUTES = (
     Route(
         method="POST",

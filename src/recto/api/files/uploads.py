@@ -105,8 +105,8 @@ class UnderWay:
         """Count one while it lasts. More than may be at once raise LimitReached."""
         if self._users[owner] >= rules.of_user or self.count >= rules.at_once:
             most = min(rules.of_user, rules.at_once)
-            told = f"{most} uploads are under way already, as many as there may be. Try again in a moment."
-            raise LimitReached(told, retry=RETRY_SECONDS)
+            problem = f"{most} uploads are under way already, as many as there may be. Try again in a moment."
+            raise LimitReached(problem, retry=RETRY_SECONDS)
         if self._is_stopped:
             form.stop()
         self._users[owner] += 1
@@ -195,8 +195,8 @@ class Intake:
 
     async def _take_one(self, part: FormPart, name: str, allowed: FileInput, place: int) -> UploadedFile:
         if place >= self.rules.files:
-            told = f"a form takes up to {self.rules.files} files; send this one in another"
-            return RefusedFile(name=safe_name(name), error=told, code="too_many")
+            problem = f"a form takes up to {self.rules.files} files; send this one in another"
+            return RefusedFile(name=safe_name(name), error=problem, code="too_many")
         declared, room = part.heading.content_type, await self._room()
         upload = Upload(owner=self.owner, name=name, allowed=allowed, declared=declared, room=room)
         try:
@@ -257,5 +257,5 @@ def check_length(length: str | None, rules: UploadRules) -> None:
         return
     # A number with more digits is larger, and need not be read.
     if len(length) > len(str(most)) or int(length) > most:
-        told = f"{rules.files} files of up to {rules.upload_bytes:,} bytes"
-        raise TooLarge(f"A form takes {told}; this one cannot be of such. Send fewer, or smaller ones.")
+        most_files = f"{rules.files} files of up to {rules.upload_bytes:,} bytes"
+        raise TooLarge(f"A form takes {most_files}; this one cannot be of such. Send fewer, or smaller ones.")

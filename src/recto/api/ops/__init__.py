@@ -1,6 +1,6 @@
-"""The ops of api.
+"""Operations: what there is on this server, and how it does.
 
-- `agents`: routes of agents
+- `agents`: the route of agents
 - `health`: routes that say whether the server is well
-- `operations`: routes for whoever runs the server
+- `operations`: routes of its version and its metrics
 """

@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recto.agents.agent import Agent
 from recto.api.backend import Backend, backend_of, json_answer
 from recto.api.route import Route
-from recto.conversation.json import Json
 from recto.skills.skill import Skill
 
-EXAMPLE: dict[str, Json] = {
+
+class SkillShape(TypedDict):
+    """A skill of an agent. A run names one in `forwardedProps.skill`."""
+
+    name: str
+    description: str
+    scenarios: list[str]
+
+
+class AgentShape(TypedDict):
+    """An agent, as whoever may talk to it sees it. `clientTools` are those of its tools a client may answer for."""
+
+    name: str
+    description: str
+    default: bool
+    locale: str
+    toolCalling: str
+    tools: list[str]
+    clientTools: list[str]
+    skills: list[SkillShape]
+    voices: list[str]
+
+
+class AgentsShape(TypedDict):
+    """All agents."""
+
+    agents: list[AgentShape]
+
+
+EXAMPLE: AgentShape = {
     "name": "chat",
     "description": "A helpful assistant.",
     "default": True,
@@ -27,41 +55,14 @@ EXAMPLE: dict[str, Json] = {
 }
 
 
-class SkillShape(BaseModel):
-    """A skill of an agent. A run names one in `forwardedProps.skill`."""
-
-    name: str
-    description: str
-    scenarios: list[str]
-
-
-class AgentShape(BaseModel):
-    """An agent, as whoever may talk to it sees it. `clientTools` are those of its tools a client may answer for."""
-
-    name: str
-    description: str
-    default: bool
-    locale: str
-    toolCalling: str  # noqa: N815 - the name it has in JSON
-    tools: list[str]
-    clientTools: list[str]  # noqa: N815 - the name it has in JSON
-    skills: list[SkillShape]
-    voices: list[str]
-
-
-class AgentsShape(BaseModel):
-    """All agents."""
-
-    agents: list[AgentShape]
-
-
 async def get_agents(request: Request) -> Response:
     """The agents there are. A run names one in `forwardedProps.agent`; else its thread's answers, or the default."""
     backend = backend_of(request)
-    return json_answer({"agents": [_row(backend, agent) for agent in backend.agents.values()]})
+    answer: AgentsShape = {"agents": [_row(backend, agent) for agent in backend.agents.values()]}
+    return json_answer(answer)
 
 
-def _row(backend: Backend, agent: Agent) -> Json:
+def _row(backend: Backend, agent: Agent) -> AgentShape:
     offered = backend.offered.get(agent.name, frozenset())
     return {
         "name": agent.name,
@@ -76,7 +77,7 @@ def _row(backend: Backend, agent: Agent) -> Json:
     }
 
 
-def _skill(skill: Skill) -> Json:
+def _skill(skill: Skill) -> SkillShape:
     scenarios = [scenario.name for scenario in skill.scenarios]
     return {"name": skill.name, "description": skill.description, "scenarios": scenarios}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, json_answer
 from recto.api.problems import problem
@@ -17,7 +17,7 @@ LOGGER = logging.getLogger("recto.health")
 NOT_READY = "No run can be admitted or worked on at present. The server's log says why."
 
 
-class HealthShape(BaseModel):
+class HealthShape(TypedDict):
     """How the server is."""
 
     status: str
@@ -39,16 +39,16 @@ async def get_readiness(request: Request) -> Response:
         reason = str(error)
     # After the probe: it is what finds out that a full disk has room again.
     reason = reason or backend.problem()
-    _tell_once(request, reason)
+    _log_change(request, reason)
     return problem(503, "not_ready", NOT_READY) if reason else json_answer({"status": "ready"})
 
 
-def _tell_once(request: Request, reason: str | None) -> None:
+def _log_change(request: Request, reason: str | None) -> None:
     """Why, in the log: it may name hosts and files. Said when it changes, not to everybody who looks."""
     state = request.app.state
-    if reason and reason != getattr(state, "told_reason", None):
+    if reason and reason != getattr(state, "logged_reason", None):
         LOGGER.warning("The server is not ready: %s", reason)
-    state.told_reason = reason
+    state.logged_reason = reason
 
 
 ROUTES = (

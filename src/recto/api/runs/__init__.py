@@ -1,7 +1,8 @@
-"""The runs of api.
+"""Runs: how one is started, and how its events are read.
 
-- `admit_files`: the files of a run's request
+- `routes`: routes of runs
 - `chat`: the route of chat (P16)
-- `routes`: what a request may wish of an agent's skills
+- `admit`: admission of a run
+- `admit_files`: files of a run's request
 - `streams`: runs as server-sent events
 """

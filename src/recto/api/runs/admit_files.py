@@ -25,104 +25,8 @@ from recto.files.fetch.web_names import with_ending
 from recto.files.ports import Upload
 from recto.files.urls.signing import FILES
 
-NOT_AN_IMAGE = "it was sent as an image, and what came is a file of another kind ({kind})"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arrived:
-    """What came of the files that were fetched, and why not all of it may stay."""
-
-    taken: Mapping[Source, Attachment]
-    problem: BaseException | None = None
-
-
-def is_foreign(backend: Backend, file: File, allowed: FileInput) -> bool:
-    """Whether a file that was not signed here may be looked for elsewhere. At this server it is not."""
-    if not isinstance(file.source, Url) or not allowed.is_on or not allowed.urls:
-        return False
-    try:
-        return not is_same_server(read_url(file.source.url), read_url(_own_url(backend)))
-    except FileRefused:
-        # What is wrong with it is told when it is its turn.
-        return True
-
-
-def check_foreign(backend: Backend, files: Sequence[tuple[str, File]], allowed: FileInput) -> None:
-    """Refuse urls that lead where nothing is fetched from, before anything is."""
-    for where, file in files:
-        try:
-            check_url(_url(file), allowed.urls, _own_url(backend))
-        except FileRefused as error:
-            raise _refused(file, where, error) from error
-
-
-async def fetch_files(backend: Backend, owner: str, files: Sequence[tuple[str, File]], allowed: FileInput) -> Arrived:
-    """Fetch files, several at once, each url once. All have ended when this returns, so that nothing comes later."""
-    if not files:
-        return Arrived(taken={})
-    first = {file.source: (where, file) for where, file in reversed(files)}
-    settings = backend.outbound.settings
-    turn = asyncio.Semaphore(min(settings.of_user, settings.at_once))
-
-    async def take(where: str, file: File) -> Attachment:
-        async with turn:
-            return await _take(backend, owner, file, where, allowed)
-
-    came = await asyncio.gather(*[take(where, file) for where, file in first.values()], return_exceptions=True)
-    results = dict(zip(first, came, strict=True))
-    taken = {source: one for source, one in results.items() if isinstance(one, Attachment)}
-    problems = [_problem(where, file, results[file.source]) for where, file in files]
-    # That there was no room for one may come of another that holds its place and cannot be had: this one is told.
-    told = sorted(filter(None, problems), key=lambda problem: isinstance(problem, LimitReached))
-    return Arrived(taken=taken, problem=told[0] if told else None)
-
-
-def _problem(where: str, file: File, came: Attachment | BaseException) -> BaseException | None:
-    if isinstance(came, BaseException):
-        return came
-    if file.kind == "image" and came.kind != "image":
-        return Refused(f"{came.name}: {NOT_AN_IMAGE.format(kind=came.kind)}", where=where)
-    return None
-
-
-async def _take(backend: Backend, owner: str, file: File, where: str, allowed: FileInput) -> Attachment:
-    fetching = backend.outbound.fetch(
-        _url(file), hosts=allowed.urls, owner=owner, most_bytes=allowed.max_bytes, own=_own_url(backend)
-    )
-    try:
-        async with fetching as got:
-            return await backend.files.receive(await _upload(backend, owner, file, got, allowed), got.pieces)
-    except FileRefused as error:
-        raise _refused(file, where, error) from error
-
-
-async def _upload(backend: Backend, owner: str, file: File, got: Fetched, allowed: FileInput) -> Upload:
-    most = backend.uploads.user_bytes
-    return Upload(
-        owner=owner,
-        name=with_ending(file.name, got.mime_type) if file.name else got.name,
-        allowed=allowed,
-        declared=got.mime_type or file.mime_type,
-        room=max(0, most - await backend.store.attachment_bytes(owner)) if most else None,
-        # The same message sent again continues its turn (P3), so it has to name the same attachment.
-        once=True,
-    )
-
-
-def _refused(file: File, where: str, error: FileRefused) -> Refused:
-    return Refused(f"{file.name or file.kind}: {error}", where=where)
-
-
-def _url(file: File) -> str:
-    return file.source.url if isinstance(file.source, Url) else ""
-
-
-def _own_url(backend: Backend) -> str:
-    """Where this server is reached: what stands before the files in every url it signs."""
-    return backend.signer.url("own", "own", backend.clock()).partition(FILES)[0]
-
-
 TOO_MANY = "the message has {count} files; this agent takes up to {most} in one"
+NOT_AN_IMAGE = "it was sent as an image, and what came is a file of another kind ({kind})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +54,14 @@ class Attached:
         await _drop(backend, owner, self.made)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Arrived:
+    """What came of the files that were fetched, and why not all of it may stay."""
+
+    taken: Mapping[Source, Attachment]
+    problem: BaseException | None = None
+
+
 async def signed_of(
     backend: Backend, owner: str, run_input: RunInput, allowed: FileInput
 ) -> Mapping[Source, Attachment]:
@@ -160,9 +72,29 @@ async def signed_of(
             continue
         if one := await _signed(backend, owner, file):
             found[file.source] = one
-        elif not is_foreign(backend, file, allowed):
+        elif not _is_foreign(backend, file, allowed):
             raise Refused(NOT_SIGNED, where=where)
     return found
+
+
+async def _signed(backend: Backend, owner: str, file: File) -> Attachment | None:
+    """The attachment a url was signed for. Somebody else's is as good as none."""
+    id = backend.signer.read_url(_url(file), backend.clock())
+    try:
+        return await backend.files.find(owner, id or "")
+    except NotFound:
+        return None
+
+
+def _is_foreign(backend: Backend, file: File, allowed: FileInput) -> bool:
+    """Whether a file that was not signed here may be looked for elsewhere. At this server it is not."""
+    if not isinstance(file.source, Url) or not allowed.is_on or not allowed.urls:
+        return False
+    try:
+        return not is_same_server(read_url(file.source.url), read_url(_own_url(backend)))
+    except FileRefused:
+        # What is wrong with it is told when it is its turn.
+        return True
 
 
 async def attach(
@@ -182,7 +114,7 @@ async def attach(
         return Attached(body=body)
     foreign = [(where, file) for where, file in files if isinstance(file.source, Url) and file.source not in signed]
     # Before anything is taken in: what is refused here leaves nothing behind.
-    check_foreign(backend, foreign, allowed)
+    _check_foreign(backend, foreign, allowed)
     _check_count(run_input, signed, allowed)
     _check_allowed(files, signed, allowed)
     # Ids sort by when they were made: what is found under a later one was made for this request.
@@ -191,7 +123,7 @@ async def attach(
         for where, file in files:
             if isinstance(file.source, Data) and file.source not in taken:
                 taken[file.source] = await _taken_in(backend, owner, file, where, allowed)
-        arrived = await fetch_files(backend, owner, foreign, allowed)
+        arrived = await _fetch_files(backend, owner, foreign, allowed)
         taken.update(arrived.taken)
         if arrived.problem:
             raise arrived.problem
@@ -207,23 +139,13 @@ async def attach(
     return Attached(body=dump(stored), messages=messages, found=named, made=_made(taken, since))
 
 
-def _made(taken: Mapping[Source, Attachment], since: str) -> tuple[str, ...]:
-    """Of the attachments that were taken in, those that were not there before."""
-    return tuple(sorted({one.id for one in taken.values() if one.id > since}))
-
-
-async def _drop(backend: Backend, owner: str, ids: Sequence[str]) -> None:
-    await backend.files.forget(await backend.store.delete_unused_of(owner, ids))
-
-
-async def _signed(backend: Backend, owner: str, file: File) -> Attachment | None:
-    """The attachment a url was signed for. Somebody else's is as good as none."""
-    url = file.source.url if isinstance(file.source, Url) else ""
-    id = backend.signer.read_url(url, backend.clock())
-    try:
-        return await backend.files.find(owner, id or "")
-    except NotFound:
-        return None
+def _check_foreign(backend: Backend, files: Sequence[tuple[str, File]], allowed: FileInput) -> None:
+    """Refuse urls that lead where nothing is fetched from, before anything is."""
+    for where, file in files:
+        try:
+            check_url(_url(file), allowed.urls, _own_url(backend))
+        except FileRefused as error:
+            raise _refusal(file, where, error) from error
 
 
 def _check_count(run_input: RunInput, found: Mapping[Source, Attachment], allowed: FileInput) -> None:
@@ -245,4 +167,79 @@ async def _taken_in(backend: Backend, owner: str, file: File, where: str, allowe
     try:
         return await backend.files.take_inline(owner, file, allowed)
     except FileRefused as error:
-        raise Refused(f"{file.name or file.kind}: {error}", where=where) from error
+        raise _refusal(file, where, error) from error
+
+
+async def _fetch_files(backend: Backend, owner: str, files: Sequence[tuple[str, File]], allowed: FileInput) -> Arrived:
+    """Fetch files, several at once, each url once. All have ended when this returns, so that nothing comes later."""
+    if not files:
+        return Arrived(taken={})
+    first = {file.source: (where, file) for where, file in reversed(files)}
+    settings = backend.outbound.settings
+    turn = asyncio.Semaphore(min(settings.of_user, settings.at_once))
+
+    async def take(where: str, file: File) -> Attachment:
+        async with turn:
+            return await _fetch_one(backend, owner, file, where, allowed)
+
+    came = await asyncio.gather(*[take(where, file) for where, file in first.values()], return_exceptions=True)
+    results = dict(zip(first, came, strict=True))
+    taken = {source: one for source, one in results.items() if isinstance(one, Attachment)}
+    problems = [_problem(where, file, results[file.source]) for where, file in files]
+    # That there was no room for one may come of another that holds its place and cannot be had: this one is named.
+    ordered = sorted(filter(None, problems), key=lambda problem: isinstance(problem, LimitReached))
+    return Arrived(taken=taken, problem=ordered[0] if ordered else None)
+
+
+def _problem(where: str, file: File, came: Attachment | BaseException) -> BaseException | None:
+    if isinstance(came, BaseException):
+        return came
+    if file.kind == "image" and came.kind != "image":
+        return Refused(f"{came.name}: {NOT_AN_IMAGE.format(kind=came.kind)}", where=where)
+    return None
+
+
+async def _fetch_one(backend: Backend, owner: str, file: File, where: str, allowed: FileInput) -> Attachment:
+    fetching = backend.outbound.fetch(
+        _url(file), hosts=allowed.urls, owner=owner, most_bytes=allowed.max_bytes, own=_own_url(backend)
+    )
+    try:
+        async with fetching as got:
+            return await backend.files.receive(await _upload(backend, owner, file, got, allowed), got.pieces)
+    except FileRefused as error:
+        raise _refusal(file, where, error) from error
+
+
+async def _upload(backend: Backend, owner: str, file: File, got: Fetched, allowed: FileInput) -> Upload:
+    most = backend.uploads.user_bytes
+    return Upload(
+        owner=owner,
+        name=with_ending(file.name, got.mime_type) if file.name else got.name,
+        allowed=allowed,
+        declared=got.mime_type or file.mime_type,
+        room=max(0, most - await backend.store.attachment_bytes(owner)) if most else None,
+        # The same message sent again continues its turn (P3), so it has to name the same attachment.
+        once=True,
+    )
+
+
+def _refusal(file: File, where: str, error: FileRefused) -> Refused:
+    return Refused(f"{file.name or file.kind}: {error}", where=where)
+
+
+def _made(taken: Mapping[Source, Attachment], since: str) -> tuple[str, ...]:
+    """Of the attachments that were taken in, those that were not there before."""
+    return tuple(sorted({one.id for one in taken.values() if one.id > since}))
+
+
+async def _drop(backend: Backend, owner: str, ids: Sequence[str]) -> None:
+    await backend.files.forget(await backend.store.delete_unused_of(owner, ids))
+
+
+def _url(file: File) -> str:
+    return file.source.url if isinstance(file.source, Url) else ""
+
+
+def _own_url(backend: Backend) -> str:
+    """Where this server is reached: what stands before the files in every url it signs."""
+    return backend.signer.url("own", "own", backend.clock()).partition(FILES)[0]

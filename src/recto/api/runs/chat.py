@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from recto.api.backend import backend_of
 from recto.api.bodies import MAX_BYTES, read_body
-from recto.api.route import Route
-from recto.api.runs.routes import admit_run
-from recto.api.shapes import THREAD
+from recto.api.route import THREAD, Route
+from recto.api.runs.admit import admit_run
 from recto.conversation.fields import Object, as_list, as_object, kind_of, objects
 from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json, dump, load
@@ -24,11 +23,11 @@ CHAT = "/api/v1/chat"
 MOST_PARTS = 65_536
 MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the messages before."
 # Those of a request that a run is asked for by name.
-WISHES = ("skill", "voice_mode", "timezone")
+OPTIONS = ("skill", "voice_mode", "timezone")
 NO_WORDS = "there is none; send the user's words as `message`, or as the last user message of `messages`"
 LONG_MESSAGE = f"The parts of the message exceed {MAX_BYTES:,} bytes. Upload files, and name the urls they get."
 TOO_DEEP = "is nested too deep to be stored; make it flatter"
-# What the run calls what the user says, and what the user wishes.
+# What the run calls what the user says, and the options beside it.
 CONTENT, PROPS = "messages[0].content", "forwardedProps."
 MESSAGES = (
     "A list of what was said, each with `role` and `content`. It is looked at only where there is no `message`, for "
@@ -81,7 +80,7 @@ async def chat(request: Request) -> Response:
         "threadId": _thread(asked) or new_id(),
         "runId": new_id(),
         "messages": [{"id": new_id(), "role": "user", "content": said.content}],
-        "forwardedProps": {name: wish for name in WISHES if (wish := _text(asked, name, name).strip())},
+        "forwardedProps": {name: value for name in OPTIONS if (value := _text(asked, name, name).strip())},
     }
     try:
         return await admit_run(request, dump(run), streams=True, fallback=backend.chat_agent)

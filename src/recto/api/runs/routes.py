@@ -1,51 +1,118 @@
-"""What a request may wish of an agent's skills: one that it has, a scenario of it, a voice. Else it is refused."""
+"""Routes of runs: start one, look at how it does, read its events, end it. Somebody else's run is not there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Generator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Header, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.agents.agent import CHAT, Agent
 from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.bodies import (
-    NUL,
-    admitted_row,
-    check_after,
-    check_tools,
-    digest_of,
-    kept_of,
-    parse_after,
-    parse_input,
-    protocol_of,
-    read_body,
-    run_row,
-    zone_of,
-)
-from recto.api.route import Route
-from recto.api.runs.admit_files import Attached, attach, signed_of
-from recto.api.runs.streams import EventRenderer, stream, stream_again, stream_new, teller, wants_stream
-from recto.api.shapes import ACCEPTED, RUN_BODY, RUN_EXAMPLE, RunBody, RunShape, TaskAccepted
+from recto.api.bodies import NUL, read_body
+from recto.api.route import THREAD, TIME, Route
+from recto.api.runs.admit import ACCEPTED, TaskAccepted, admit_run, admitted_row
+from recto.api.runs.streams import event_renderer, stream, stream_again, wants_stream
 from recto.api.signed import signs, urls_of
-from recto.conversation.attachment import files_in
 from recto.conversation.events import RunFinished, RunStarted, encode_event
-from recto.conversation.input.input_rules import RunOptions, run_options
-from recto.conversation.input.run_input import RunInput
-from recto.conversation.json import load_object
+from recto.conversation.history import time_text
+from recto.conversation.input.run_input import decode_input
+from recto.conversation.json import Json, load, load_object
 from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
 from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
-from recto.errors import NotFound, RectoError, Refused, WireError
-from recto.skills.skill import CORE
-from recto.store.ports import Admission, Cancel, StoredRun
+from recto.errors import NotFound, WireError
+from recto.store.ports import Cancel, StoredRun
 
 RUNS = "/api/v1/agent/runs"
+# Python refuses to read a number of thousands of digits; no event has one of more than a few.
+MAX_DIGITS = 18
 RunId = Annotated[str, Path(description="The run's id: `taskId`, or the `runId` it was started with.")]
+RunStatus: TypeAlias = Literal["queued", "running", "finished", "waiting", "cancelled", "failed"]
+# How a run that has ended is shown to clients, by its outcome.
+STATUSES: Mapping[str, RunStatus] = {
+    "done": "finished",
+    "length": "finished",
+    "refused": "finished",
+    "waiting": "waiting",
+    "cancelled": "cancelled",
+}
+RUN_BODY: Json = {
+    "threadId": THREAD,
+    "runId": "run-001",
+    "state": {},
+    "messages": [{"id": "msg-001", "role": "user", "content": "What is 12*7?"}],
+    "tools": [],
+    "context": [],
+    "forwardedProps": {"agent": "chat"},
+}
+
+
+class MessageShape(BaseModel):
+    """A message of AG-UI. Which other fields it has depends on its role."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    role: Literal["user", "assistant", "system", "tool", "developer", "reasoning", "activity"]
+
+
+class ToolShape(BaseModel):
+    """A tool the client answers itself."""
+
+    name: str
+    description: str | None = ""
+    parameters: dict[str, object] | None = Field(default=None, description="JSON Schema")
+
+
+class ContextShape(BaseModel):
+    """Something the model should know for this turn."""
+
+    description: str
+    value: str
+
+
+class RunBody(BaseModel):
+    """AG-UI's RunAgentInput. Unknown fields are ignored; snake_case is taken too."""
+
+    thread_id: str = Field(alias="threadId", json_schema_extra={"format": "uuid"})
+    run_id: str = Field(alias="runId", min_length=1, max_length=128)
+    parent_run_id: str | None = Field(default=None, alias="parentRunId")
+    state: object = None
+    messages: list[MessageShape] = Field(max_length=200)
+    tools: list[ToolShape] | None = []
+    context: list[ContextShape] | None = []
+    forwarded_props: dict[str, object] | None = Field(default=None, alias="forwardedProps")
+
+
+class RunShape(TaskAccepted):
+    """A run and how it does."""
+
+    agent: str
+    status: RunStatus
+    started: str | None
+    ended: str | None
+    outcome: str | None
+    error: str | None
+    usage: Mapping[str, object] | None
+    calls: int
+    lastEventId: int  # noqa: N815 - the name it has in JSON
+
+
+RUN_EXAMPLE: RunShape = {
+    **ACCEPTED,
+    "agent": "chat",
+    "status": "finished",
+    "started": TIME,
+    "ended": TIME,
+    "outcome": "done",
+    "error": None,
+    "usage": {"inputTokens": 321, "outputTokens": 12, "totalTokens": 333},
+    "calls": 1,
+    "lastEventId": 7,
+}
 
 
 async def start_run(request: Request) -> Response:
@@ -56,107 +123,6 @@ async def start_run(request: Request) -> Response:
     """
     streams = wants_stream(request.headers.get("accept", ""))
     return await admit_run(request, await read_body(request), streams=streams, fallback=backend_of(request).agent)
-
-
-async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: str) -> Response:
-    """Store the run of a RunAgentInput, or refuse it; answer with its events, or with what it goes by.
-
-    `fallback` is the agent that answers where neither the run nor its thread names one.
-    """
-    backend, owner = backend_of(request), user_of(request).name
-    run_input = parse_input(body)
-    wishes = run_options(run_input.props)
-    digest, told = digest_of(body), teller(run_input.protocol, signs(backend))
-    if any(files_in(run_input.messages)) and (again := await backend.store.again(owner, run_input.run, digest)):
-        # It was taken before (P4): its files are not looked for, nor stored, once more.
-        return _known(backend, again.run, told, streams=streams)
-    try:
-        agent = await _check_wishes(backend, owner, run_input, wishes, fallback)
-        await _check_thread(backend, owner, run_input)
-        signed = await signed_of(backend, owner, run_input, agent.file_input)
-        check_tools(run_input, backend.tool_names.get(agent.name, ()))
-        await backend.schemas.admit(run_input.tools)
-    except (WireError, Refused):
-        # The same: what was there then may be gone.
-        again = await backend.store.again(owner, run_input.run, digest)
-        if again is None:
-            raise
-        return _known(backend, again.run, told, streams=streams)
-    attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input, signed=signed)
-    admission = replace(_admission(backend, owner, run_input, wishes, attached), digest=digest, fallback=fallback)
-    try:
-        if streams:
-            return await _stream_run(backend, admission, told)
-        return json_answer(admitted_row((await backend.admit(admission)).run), 202)
-    except RectoError:
-        await attached.drop(backend, owner)
-        raise
-
-
-def _known(backend: Backend, run: StoredRun, told: EventRenderer, *, streams: bool) -> Response:
-    if not streams:
-        return json_answer(admitted_row(run), 202)
-    with _streaming(backend, run.owner) as held:
-        return stream(backend.hub, run, 0, told, held.pop_all())
-
-
-@contextmanager
-def _streaming(backend: Backend, owner: str) -> Generator[ExitStack]:
-    """What a stream holds while it lasts; raises where there are too many. Whoever makes the stream takes it over."""
-    with ExitStack() as held:
-        held.enter_context(backend.streams.one_more(owner))
-        yield held
-
-
-async def _check_wishes(backend: Backend, owner: str, run_input: RunInput, wishes: RunOptions, fallback: str) -> Agent:
-    """The agent that is to answer. Agents, skills and datasets must be there."""
-    if wishes.timezone is not None:
-        zone_of(wishes.timezone, "forwardedProps.timezone")
-    if wishes.agent is not None and wishes.agent not in backend.agents:
-        problem = f"there is no agent {wishes.agent[:64]!r}; known: {', '.join(backend.agents)}"
-        raise WireError(where="forwardedProps.agent", problem=problem)
-    await _check_datasets(backend, owner, wishes)
-    name = wishes.agent
-    is_particular = bool(run_input.tools) or any(files_in(run_input.messages)) or has_skill_wishes(wishes)
-    if name is None and is_particular:
-        name = await backend.store.thread_agent(owner, run_input.thread.lower())
-    agent = backend.agents.get(name or fallback, CHAT)
-    active = await _active_skill(backend, owner, run_input) if needs_active(wishes) else None
-    check_skill_wishes(agent, wishes, active)
-    return agent
-
-
-async def _active_skill(backend: Backend, owner: str, run_input: RunInput) -> str | None:
-    try:
-        return (await backend.store.get_thread(owner, run_input.thread.lower())).skill
-    except NotFound:
-        return None
-
-
-async def _check_thread(backend: Backend, owner: str, run_input: RunInput) -> None:
-    """Files are looked at, and fetched, only for a thread of one's own, or one that is not there yet (P5)."""
-    thread = run_input.thread.lower()
-    if any(files_in(run_input.messages)) and thread in await backend.store.known_threads([thread]):
-        await backend.store.get_thread(owner, thread)
-
-
-async def _check_datasets(backend: Backend, owner: str, wishes: RunOptions) -> None:
-    """A dataset that is not there and one that is not for this user are told alike (F10)."""
-    named = tuple(id.lower() for id in wishes.datasets)
-    usable = {one.id for one in await backend.store.usable_datasets(owner, named)} if named else ()
-    for place, id in enumerate(wishes.datasets):
-        if id.lower() not in usable:
-            problem = f"there is no dataset {id[:64]!r} that you may use"
-            raise WireError(where=f"forwardedProps.datasets[{place}]", problem=problem)
-
-
-async def _stream_run(backend: Backend, admission: Admission, told: EventRenderer) -> Response:
-    with _streaming(backend, admission.owner) as held:
-        listener = held.enter_context(backend.hub.listening(admission.id))
-        admitted = await backend.admit(admission)
-        if admitted.is_new:
-            return stream_new(backend.hub, held.pop_all(), listener, admitted.run, told)
-        return stream(backend.hub, admitted.run, 0, told, held.pop_all())
 
 
 async def get_run(request: Request, id: RunId) -> Response:
@@ -172,15 +138,34 @@ async def get_events(
     protocol: Annotated[str | None, Query(alias="protocolVersion", description="`1.0`, or an older one.")] = None,
 ) -> Response:
     """A run's events from any number on, while it runs or later."""
-    number = parse_after(last_event_id or after or "0")
+    number = _parse_after(last_event_id or after or "0")
     run = await find_run(request, id)
-    check_after(number, run)
+    _check_after(number, run)
     backend = backend_of(request)
-    told = teller(protocol or protocol_of(run), signs(backend))
-    with _streaming(backend, run.owner) as held:
+    render = event_renderer(protocol or _protocol_of(run), signs(backend))
+    with backend.streams.hold(run.owner) as held:
         if run.status == "ended" and not await backend.store.has_events(run.id):
-            return stream_again(run, await _snapshot(backend, run), number, told, held.pop_all())
-        return stream(backend.hub, run, number, told, held.pop_all())
+            return stream_again(run, await _snapshot(backend, run), number, render, held.pop_all())
+        return stream(backend.hub, run, number, render, held.pop_all())
+
+
+def _parse_after(text: str) -> int:
+    """The number of the last event a reader has."""
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
+        raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
+    return min(int(text), 2**31 - 1)
+
+
+def _check_after(after: int, run: StoredRun) -> None:
+    """Refuse a number that a run still under way has not come to: whoever waited for it would miss what comes now."""
+    if run.status != "ended" and after > run.last_event:
+        problem = f"is {after}, but the newest event of this run is number {run.last_event}"
+        raise WireError(where="Last-Event-ID", problem=problem)
+
+
+def _protocol_of(run: StoredRun) -> str | None:
+    """The version of the protocol that a run was asked for in."""
+    return decode_input(load(run.input)).protocol
 
 
 async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
@@ -197,23 +182,23 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
         usage=usage,
     )
     log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    told = ReplayedEvents(
+    replayed = ReplayedEvents(
         url_of=urls_of(backend, refs),
         refs=refs,
         own_tools=backend.tool_names.get(run.agent, frozenset()),
         locale=agent.locale if (agent := backend.agents.get(run.agent)) else DEFAULT_LOCALE,
     )
     # A long thread takes a while to write out.
-    return await asyncio.to_thread(snapshot_events, ended, log, told)
+    return await asyncio.to_thread(snapshot_events, ended, log, replayed)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:
     """End a run; what it wrote so far is kept. Asking twice, or after its end, changes nothing."""
     backend, run = backend_of(request), await find_run(request, id)
     ended = RunFinished(thread=run.thread, run=run.name, outcome="cancelled")
-    told = [*encode_event(RunStarted(thread=run.thread, run=run.name)), *encode_event(ended)]
-    wish = Cancel(reason="cancelled by its user", now=backend.clock(), events=told)
-    run = await backend.store.cancel(run, wish)
+    events = [*encode_event(RunStarted(thread=run.thread, run=run.name)), *encode_event(ended)]
+    cancel = Cancel(reason="cancelled by its user", now=backend.clock(), events=events)
+    run = await backend.store.cancel(run, cancel)
     backend.cancel(run.id)
     return json_answer(run_row(run))
 
@@ -225,21 +210,21 @@ async def find_run(request: Request, id: str) -> StoredRun:
     return await backend_of(request).store.find_run(user_of(request).name, id)
 
 
-def _admission(backend: Backend, owner: str, run_input: RunInput, wishes: RunOptions, attached: Attached) -> Admission:
-    response_id = backend.new_id()
-    return Admission(
-        id=backend.new_id(),
-        name=run_input.run,
-        owner=owner,
-        thread=run_input.thread.lower(),
-        agent=wishes.agent,
-        multitask=wishes.multitask,
-        bounds=backend.bounds,
-        input=attached.body,
-        response_id=response_id,
-        files=attached.refs(response_id),
-        created=backend.clock(),
-    )
+def run_row(run: StoredRun) -> RunShape:
+    """A run as clients see it (P8)."""
+    ended = STATUSES.get(run.outcome or "", "failed")
+    return {
+        **admitted_row(run),
+        "agent": run.agent,
+        "status": ended if run.status == "ended" else run.status,
+        "started": time_text(run.started) if run.started else None,
+        "ended": time_text(run.ended) if run.ended else None,
+        "outcome": run.outcome,
+        "error": run.error,
+        "usage": load_object(run.usage) if run.usage else None,
+        "calls": run.calls,
+        "lastEventId": run.last_event,
+    }
 
 
 ROUTES = (
@@ -282,36 +267,3 @@ ROUTES = (
         examples={"answer": RUN_EXAMPLE},
     ),
 )
-
-
-SHOWN = 64
-
-
-def needs_active(wishes: RunOptions) -> bool:
-    """Whether it matters which skill the thread is in."""
-    return wishes.scenario is not None and wishes.skill is None
-
-
-def has_skill_wishes(wishes: RunOptions) -> bool:
-    """Whether anything is wished that only the agent knows to be there."""
-    return wishes.skill not in (None, CORE) or wishes.scenario is not None or wishes.voice_mode is not None
-
-
-def check_skill_wishes(agent: Agent, wishes: RunOptions, active: str | None) -> None:
-    """Refuse a skill, a scenario or a voice that the agent does not have. Who has no voices is asked for none.
-
-    A scenario is one of the skill that is asked for, or of the `active` one.
-    """
-    if wishes.skill is not None:
-        _check_known(wishes.skill, (*agent.skills, CORE), "skill")
-    skill = agent.skills.get(wishes.skill or active or "")
-    if wishes.scenario is not None and agent.skills:
-        _check_known(wishes.scenario, [one.name for one in skill.scenarios] if skill else (), "scenario")
-    if wishes.voice_mode is not None and agent.voices:
-        _check_known(wishes.voice_mode, agent.voices, "voice_mode")
-
-
-def _check_known(name: str, known: Collection[str], what: str) -> None:
-    if name not in known:
-        problem = f"there is no {what} {name[:SHOWN]!r}; known: {', '.join(known) or 'none'}"
-        raise WireError(where=f"forwardedProps.{what}", problem=problem)

@@ -11,17 +11,17 @@ from typing import TypeAlias
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from recto.api.route import JSON_MEDIA, STREAM_MEDIA
 from recto.conversation.attachment import SignedUrl, as_sent
 from recto.conversation.events import for_older_client
 from recto.engine.hub import Hub, Listener
 from recto.errors import LimitReached, ServerFull
 from recto.store.ports import StoredEvent, StoredRun
 
-STREAM, JSON = "text/event-stream", "application/json"
 WEIGHT = re.compile(r"q\s*=\s*([01](?:\.\d{0,3})?)")
 HEADERS = {
     # Exactly this: with a charset some clients do not take it for a stream.
-    "content-type": STREAM,
+    "content-type": STREAM_MEDIA,
     "cache-control": "no-cache",
     "x-accel-buffering": "no",
 }
@@ -39,7 +39,7 @@ OF_SERVER = "This server has {most} event streams open, which is the limit. Try 
 EventRenderer: TypeAlias = Callable[[bytes], bytes]
 
 
-def teller(protocol: str | None, url_of: SignedUrl) -> EventRenderer:
+def event_renderer(protocol: str | None, url_of: SignedUrl) -> EventRenderer:
     """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8)."""
     if protocol == NEWEST:
         return lambda body: as_sent(body, url_of)
@@ -55,33 +55,40 @@ class OpenStreams:
         self._users: Counter[str] = Counter()
 
     @contextmanager
-    def one_more(self, user: str) -> Generator[None]:
-        """Count one while it lasts. One too many of a user raises LimitReached, of the server ServerFull."""
+    def hold(self, user: str) -> Generator[ExitStack]:
+        """Count one more, in what it holds while it lasts; whoever makes the stream takes that over.
+
+        One too many of a user raises LimitReached, of the server ServerFull.
+        """
         if self._of_user and self._users[user] >= self._of_user:
             raise LimitReached(OF_USER.format(most=self._of_user), retry=RETRY_SECONDS)
         if self._most and self._users.total() >= self._most:
             raise ServerFull(OF_SERVER.format(most=self._most))
         self._users[user] += 1
-        try:
-            yield
-        finally:
-            self._users[user] -= 1
-            self._users += Counter()
+        with ExitStack() as held:
+            held.callback(self._release, user)
+            yield held
+
+    def _release(self, user: str) -> None:
+        self._users[user] -= 1
+        self._users += Counter()
 
 
-def stream(hub: Hub, run: StoredRun, after: int, told: EventRenderer, held: ExitStack) -> StreamingResponse:
+def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, held: ExitStack) -> StreamingResponse:
     """The events of a run behind a number, as they come. `held` is closed at the end, as in all of these."""
     last = run.last_event if run.status == "ended" else None
-    return _response(_frames(hub.follow(run.id, after, last=last), told), run, held)
+    return _response(_frames(hub.follow(run.id, after, last=last), render), run, held)
 
 
-def stream_new(hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, told: EventRenderer) -> StreamingResponse:
+def stream_new(
+    hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, render: EventRenderer
+) -> StreamingResponse:
     """The events of a run that was just admitted, to who listens since before that."""
-    return _response(_frames(hub.hear(listener, 0, is_new=True), told), run, held)
+    return _response(_frames(hub.hear(listener, 0, is_new=True), render), run, held)
 
 
 def stream_again(
-    run: StoredRun, bodies: Sequence[bytes], after: int, told: EventRenderer, held: ExitStack
+    run: StoredRun, bodies: Sequence[bytes], after: int, render: EventRenderer, held: ExitStack
 ) -> StreamingResponse:
     """A run whose own events are kept no longer, told by what the log has of it. The last has the number it had."""
 
@@ -92,16 +99,16 @@ def stream_again(
         numbered = enumerate(kept, start=first)
         yield [StoredEvent(number=number, body=body) for number, body in numbered if number > after]
 
-    return _response(_frames(once(), told), run, held)
+    return _response(_frames(once(), render), run, held)
 
 
 def wants_stream(accept: str) -> bool:
     """Whether a client would have events: it accepts them, and JSON no more than them."""
     kinds = accept.lower()
-    if STREAM not in kinds:
+    if STREAM_MEDIA not in kinds:
         return False
     weights = dict(map(_weight, kinds.split(",")))
-    return weights.get(STREAM, 0.0) > 0 and weights[STREAM] >= weights.get(JSON, 0.0)
+    return weights.get(STREAM_MEDIA, 0.0) > 0 and weights[STREAM_MEDIA] >= weights.get(JSON_MEDIA, 0.0)
 
 
 def _weight(kind: str) -> tuple[str, float]:
@@ -127,12 +134,12 @@ def _response(frames: AsyncGenerator[bytes], run: StoredRun, held: ExitStack) ->
     return _Stream(frames, HEADERS | {"recto-task-id": run.id}, held)
 
 
-async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], told: EventRenderer) -> AsyncGenerator[bytes]:
+async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], render: EventRenderer) -> AsyncGenerator[bytes]:
     async for some in events:
-        frame = _frame(some, told) or HEARTBEAT
+        frame = _frame(some, render) or HEARTBEAT
         for start in range(0, len(frame), PIECE_BYTES):
             yield frame[start : start + PIECE_BYTES]
 
 
-def _frame(events: Sequence[StoredEvent], told: EventRenderer) -> bytes:
-    return b"".join([b"id: %d\ndata: %b\n\n" % (event.number, told(event.body)) for event in events])
+def _frame(events: Sequence[StoredEvent], render: EventRenderer) -> bytes:
+    return b"".join([b"id: %d\ndata: %b\n\n" % (event.number, render(event.body)) for event in events])

@@ -1,7 +1,6 @@
-"""The threads of api.
+"""Threads, and what can be seen of them.
 
-- `calls`: routes that look at model calls (X1)
-- `history`: the route of history
 - `routes`: routes of threads
-- `thread_shapes`: what threads, history and calls look like, for the description of the API
+- `history`: the route of history (P13)
+- `calls`: routes of model calls (X1)
 """

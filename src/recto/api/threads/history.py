@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date
-from typing import Annotated
+from typing import Annotated, Literal, NotRequired, cast
 
 from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.bodies import zone_of
-from recto.api.route import Route
+from recto.api.parameters import zone_of
+from recto.api.route import THREAD, TIME, Route
 from recto.api.signed import urls_of
-from recto.api.threads.thread_shapes import HISTORY_EXAMPLE, HistoryShape
 from recto.conversation.history import QUEUED, UrlOf, history_row
 from recto.conversation.input.input_rules import NO_UUID, UUID
 from recto.conversation.json import Json
@@ -26,8 +26,59 @@ from recto.store.runs.queued import Queued
 from recto.store.threads.history import HistoryDay, HistoryQuery
 
 HISTORY = "/api/v1/agent/history"
-SCOPE = "history_day"
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+class HistoryFile(TypedDict):
+    """A file of a user message."""
+
+    id: str | None
+    name: str | None
+    type: Literal["document", "image", "audio", "video"]
+    mimeType: str | None
+    url: str
+
+
+class HistoryMessageShape(TypedDict):
+    """A message: a user's with `url` and `files`, others with `uiSchema`.
+
+    `status` is there where something is to be said: `queued` of a user's whose run has not begun, which has no `seq`
+    yet but a `taskId` and a `runId`; of an assistant's that is not whole, that it was `interrupted`, or how it ended.
+    """
+
+    id: str
+    seq: int | None
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    url: NotRequired[str | None]
+    files: NotRequired[Sequence[HistoryFile]]
+    uiSchema: NotRequired[Mapping[str, object] | None]
+    timestamp: str
+    status: NotRequired[Literal["queued", "interrupted", "length", "refused", "filtered"] | None]
+    taskId: NotRequired[str | None]
+    runId: NotRequired[str | None]
+
+
+class HistoryShape(TypedDict):
+    """One day of a thread."""
+
+    scope: Literal["history_day"]
+    threadId: str | None
+    day: str | None
+    hasMore: bool
+    messages: Sequence[HistoryMessageShape]
+
+
+HISTORY_EXAMPLE: HistoryShape = {
+    "scope": "history_day",
+    "threadId": THREAD,
+    "day": "2026-05-14",
+    "hasMore": True,
+    "messages": [
+        {"id": "m1", "seq": 1, "role": "user", "content": "Hi", "url": None, "files": [], "timestamp": TIME},
+        {"id": "m2", "seq": 2, "role": "assistant", "content": "Hello", "uiSchema": None, "timestamp": TIME},
+    ],
+}
 
 
 async def get_history(
@@ -40,40 +91,39 @@ async def get_history(
     if thread is not None and not UUID.fullmatch(thread):
         raise Refused(NO_UUID, where="threadId")
     backend, owner = backend_of(request), user_of(request).name
-    wish = HistoryQuery(
+    query = HistoryQuery(
         thread=thread.lower() if thread else None,
         before=_day(before) if before is not None else None,
         zone=zone_of(tz, "tz") if tz is not None else UTC,
         queued_bytes=backend.bodies.queued_bytes,
     )
-    found = await backend.store.history(owner, wish)
-    told = [*found.messages, *(one.message for one in found.queued)]
-    has_files = any(isinstance(part, File) for message in told for part in message.parts)
+    found = await backend.store.history(owner, query)
+    messages = [*found.messages, *(one.message for one in found.queued)]
+    has_files = any(isinstance(part, File) for message in messages for part in message.parts)
     refs = await backend.store.file_refs(found.thread) if has_files and found.thread else ()
     url_of, locale = urls_of(backend, refs), await _locale(backend, owner, found)
-    return json_answer(
-        {
-            "scope": SCOPE,
-            "threadId": found.thread,
-            "day": found.day.isoformat() if found.day else None,
-            "hasMore": found.has_more,
-            "messages": [
-                *(_with_status(history_row(one, url_of, locale), found.statuses) for one in found.messages),
-                *(queued_row(one, url_of) for one in found.queued),
-            ],
-        }
-    )
+    answer: HistoryShape = {
+        "scope": "history_day",
+        "threadId": found.thread,
+        "day": found.day.isoformat() if found.day else None,
+        "hasMore": found.has_more,
+        "messages": [
+            *(_with_status(history_row(one, url_of, locale), found.statuses) for one in found.messages),
+            *(queued_row(one, url_of) for one in found.queued),
+        ],
+    }
+    return json_answer(answer)
 
 
-def queued_row(queued: Queued, url_of: UrlOf) -> dict[str, Json]:
+def queued_row(queued: Queued, url_of: UrlOf) -> HistoryMessageShape:
     """A user message that waits for its turn. It has no number yet."""
-    row = history_row(queued.message, url_of)
-    return row | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
+    row = history_row(queued.message, url_of) | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
+    return cast("HistoryMessageShape", row)
 
 
-def _with_status(row: dict[str, Json], statuses: Mapping[str, str]) -> dict[str, Json]:
+def _with_status(row: dict[str, Json], statuses: Mapping[str, str]) -> HistoryMessageShape:
     status = statuses.get(str(row["id"]))
-    return row | {"status": status} if status else row
+    return cast("HistoryMessageShape", row | {"status": status} if status else row)
 
 
 async def _locale(backend: Backend, owner: str, found: HistoryDay) -> str:

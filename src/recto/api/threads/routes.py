@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import Path, Query
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.bodies import NUL, read_body, run_row
-from recto.api.route import Route
+from recto.api.bodies import NUL, read_object
+from recto.api.parameters import Cursor, PageLimit, stored_id
+from recto.api.route import TASK, THREAD, TIME, Route
+from recto.api.runs.routes import RUN_EXAMPLE, RunShape, run_row
 from recto.api.signed import urls_of
-from recto.api.threads.history import queued_row
-from recto.api.threads.thread_shapes import (
-    DELETED_EXAMPLE,
-    RUNS_EXAMPLE,
-    THREAD_EXAMPLE,
-    THREADS_EXAMPLE,
-    DeletedShape,
-    ForkBody,
-    RunsShape,
-    ThreadShape,
-    ThreadsShape,
-    TitleBody,
-)
+from recto.api.threads.history import HistoryMessageShape, queued_row
 from recto.conversation.attachment import FileRef
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
-from recto.conversation.input.input_rules import UUID
 from recto.conversation.input.take_input import pending_calls
-from recto.conversation.json import Json, load_object
 from recto.conversation.log import View
 from recto.conversation.messages import AssistantMessage
 from recto.conversation.replay import ReplayedEvents
-from recto.conversation.title import given_title
+from recto.conversation.title import MOST, given_title
 from recto.errors import NotFound, WireError
 from recto.store.ports import StoredEvent
 from recto.store.threads.forks import ForkOptions
@@ -44,13 +34,98 @@ from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsQuery
 from recto.tools.workspace.workspaces import drop_workspace
 
 THREADS = "/api/v1/agent/threads"
+ONE = f"{THREADS}/{{id}}"
 LONGEST_SEARCH = 200
 ThreadId = Annotated[str, Path(description="The thread's id, a UUID.")]
-Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
-PageLimit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
 TitleSearch = Annotated[
     str | None, Query(max_length=LONGEST_SEARCH, description="Only threads with this in their title, in any case.")
 ]
+
+
+class PendingCall(TypedDict):
+    """A call that waits for the client's result. `arguments` is what the model wrote. After `expiresAt` it is late."""
+
+    id: str
+    name: str
+    arguments: str
+    expiresAt: str | None
+
+
+class ThreadRow(TypedDict):
+    """A thread. `activeRun` is the task id of the run at work on it."""
+
+    id: str
+    title: str | None
+    agent: str | None
+    skill: str | None
+    scenario: str | None
+    created: str
+    updated: str
+    activeRun: str | None
+
+
+class ThreadShape(ThreadRow):
+    """A thread and what it waits for."""
+
+    pendingCalls: Sequence[PendingCall]
+    queued: Sequence[HistoryMessageShape]
+
+
+class ThreadsShape(TypedDict):
+    """Threads, newest activity first. `next` is the cursor of the page that follows."""
+
+    threads: Sequence[ThreadRow]
+    next: str | None
+
+
+class RunOfThread(RunShape):
+    """A run, and whether it is the one at work."""
+
+    active: bool
+
+
+class RunsShape(TypedDict):
+    """Runs, newest first."""
+
+    runs: Sequence[RunOfThread]
+    next: str | None
+
+
+class TitleBody(BaseModel):
+    """A new title."""
+
+    title: str = Field(min_length=1, max_length=MOST)
+
+
+class ForkBody(BaseModel):
+    """Where to fork: before this user message of the thread, else at its end."""
+
+    before: str | None = None
+    title: str | None = Field(default=None, min_length=1, max_length=MOST)
+
+
+class DeletedShape(TypedDict):
+    """What is gone, and the task ids of the runs that were stopped for it."""
+
+    id: str
+    stopped: Sequence[str]
+
+
+THREAD_ROW: ThreadRow = {
+    "id": THREAD,
+    "title": "Plan my week",
+    "agent": "vibe",
+    "skill": None,
+    "scenario": None,
+    "created": TIME,
+    "updated": TIME,
+    "activeRun": None,
+}
+PENDING_EXAMPLE: PendingCall = {"id": "c1", "name": "pick_date", "arguments": "{}", "expiresAt": TIME}
+THREAD_EXAMPLE: ThreadShape = {**THREAD_ROW, "pendingCalls": [PENDING_EXAMPLE], "queued": []}
+THREADS_EXAMPLE: ThreadsShape = {"threads": [THREAD_ROW], "next": None}
+RUNS_EXAMPLE: RunsShape = {"runs": [{**RUN_EXAMPLE, "active": False}], "next": None}
+DELETED_EXAMPLE: DeletedShape = {"id": THREAD, "stopped": [TASK]}
 
 
 async def list_threads(
@@ -59,68 +134,64 @@ async def list_threads(
     """Your threads, newest activity first."""
     if search and NUL in search:
         raise WireError(where="search", problem="holds the character U+0000, which no title has; take it out")
-    wish = ThreadsQuery(cursor=cursor, limit=limit, search=search)
-    found = await backend_of(request).store.list_threads(user_of(request).name, wish)
-    return json_answer({"threads": [thread_row(thread) for thread in found.threads], "next": found.next})
+    query = ThreadsQuery(cursor=cursor, limit=limit, search=search)
+    found = await backend_of(request).store.list_threads(user_of(request).name, query)
+    answer: ThreadsShape = {"threads": [thread_row(thread) for thread in found.threads], "next": found.next}
+    return json_answer(answer)
 
 
 async def get_thread(request: Request, id: ThreadId) -> Response:
     """A thread, the run at work on it, messages that wait for their turn, and calls that wait for your results."""
     backend = backend_of(request)
-    return await _answer(backend, await backend.store.get_thread(user_of(request).name, thread_id(id)))
+    return await _answer(backend, await backend.store.get_thread(user_of(request).name, stored_id(id, "thread")))
 
 
 async def rename_thread(request: Request, id: ThreadId) -> Response:
     """Give a thread a title. It is never changed by anybody else again."""
-    backend, body = backend_of(request), await _object(request)
+    backend, body = backend_of(request), await read_object(request, b"{}")
     title = given_title(body.get("title"))
-    return await _answer(backend, await backend.store.rename(user_of(request).name, thread_id(id), title))
+    return await _answer(backend, await backend.store.rename(user_of(request).name, stored_id(id, "thread"), title))
 
 
 async def delete_thread(request: Request, id: ThreadId) -> Response:
     """Delete a thread with all there is of it, for good. Runs at work on it are stopped."""
-    backend, known = backend_of(request), thread_id(id)
+    backend, known = backend_of(request), stored_id(id, "thread")
     stopped = await backend.store.delete_thread(user_of(request).name, known)
     stop(backend, stopped)
     if backend.workspaces:
         await drop_workspace(backend.workspaces, known)
-    return json_answer({"id": known, "stopped": [run.id for run in stopped]})
+    answer: DeletedShape = {"id": known, "stopped": [run.id for run in stopped]}
+    return json_answer(answer)
 
 
 async def fork_thread(request: Request, id: ThreadId) -> Response:
     """Make a new thread of what is seen of this one, up to a user message where one is named."""
-    backend, body = backend_of(request), await _object(request)
+    backend, body = backend_of(request), await read_object(request, b"{}")
     before, title = body.get("before"), body.get("title")
     if not (before is None or isinstance(before, str)):
         raise WireError(where="before", problem="must be the id of a user message")
     if before is not None and NUL in before:
         raise NotFound(what="user message", id=before)
-    wish = ForkOptions(
-        thread=thread_id(id),
+    options = ForkOptions(
+        thread=stored_id(id, "thread"),
         id=backend.new_id(),
         now=backend.clock(),
         before=before,
         title=given_title(title) if title is not None else None,
     )
-    return await _answer(backend, await backend.store.fork(user_of(request).name, wish), 201)
+    return await _answer(backend, await backend.store.fork(user_of(request).name, options), 201)
 
 
 async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
     """The runs of a thread, newest first; the one at work is marked."""
     store = backend_of(request).store
-    found = await store.runs_of_thread(user_of(request).name, thread_id(id), cursor, limit)
-    rows: list[Json] = [{**run_row(run), "active": run.status == "running"} for run in found.runs]
-    return json_answer({"runs": rows, "next": found.next})
+    found = await store.runs_of_thread(user_of(request).name, stored_id(id, "thread"), cursor, limit)
+    rows: list[RunOfThread] = [{**run_row(run), "active": run.status == "running"} for run in found.runs]
+    answer: RunsShape = {"runs": rows, "next": found.next}
+    return json_answer(answer)
 
 
-def thread_id(id: str) -> str:
-    """The id of a thread as it is stored. What is no UUID is no thread's."""
-    if not UUID.fullmatch(id):
-        raise NotFound(what="thread", id=id)
-    return id.lower()
-
-
-def thread_row(thread: StoredThread) -> Mapping[str, Json]:
+def thread_row(thread: StoredThread) -> ThreadRow:
     """A thread as clients see it."""
     return {
         "id": thread.id,
@@ -141,8 +212,8 @@ def stop(backend: Backend, stopped: Sequence[Stopped]) -> None:
         begin = () if run.last_event else encode_event(RunStarted(thread=run.thread, run=run.name))
         end = encode_event(RunFinished(thread=run.thread, run=run.name, outcome="cancelled"))
         # Not stored: there is no run any more that could use the numbers again.
-        told = enumerate((*begin, *end), start=run.last_event + 1)
-        backend.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in told])
+        numbered = enumerate((*begin, *end), start=run.last_event + 1)
+        backend.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in numbered])
 
 
 async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> Response:
@@ -151,21 +222,22 @@ async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> 
     # While a run is at work, calls are its own to wait for or to answer.
     calls = await _pending(backend, thread, refs) if thread.active is None else ()
     waiting = [queued_row(one, url_of) for one in queued]
-    return json_answer({**thread_row(thread), "pendingCalls": calls, "queued": waiting}, status)
+    answer: ThreadShape = {**thread_row(thread), "pendingCalls": calls, "queued": waiting}
+    return json_answer(answer, status)
 
 
-async def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRef]) -> Sequence[Json]:
+async def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRef]) -> Sequence[PendingCall]:
     """The calls the next run may still bring results of."""
     own = backend.tool_names.get(thread.agent or "", frozenset())
     seen = View(entries=tuple(await backend.store.turn(thread.id)))
     end = _expiry(backend, thread, seen)
     if end is not None and backend.clock() > end:
         return ()
-    told = time_text(end) if end is not None else None
+    expires = time_text(end) if end is not None else None
     # As the client's tools get them in events: with urls in the place of file ids (F8).
     files = ReplayedEvents(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
     return [
-        {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": told}
+        {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": expires}
         for call in pending_calls(seen, own)
     ]
 
@@ -179,14 +251,6 @@ def _expiry(backend: Backend, thread: StoredThread, seen: View) -> datetime | No
     return replies[-1] + timedelta(seconds=agent.limits.client_seconds)
 
 
-async def _object(request: Request) -> Mapping[str, Json]:
-    found = load_object(await read_body(request, what="Request body") or b"{}")
-    if found is None:
-        raise WireError(where="body", problem="must be a JSON object")
-    return found
-
-
-ONE = f"{THREADS}/{{id}}"
 ROUTES = (
     Route(
         method="GET",

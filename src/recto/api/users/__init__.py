@@ -1,5 +1,5 @@
-"""The users of api.
+"""Users: what is kept of them.
 
-- `me`: routes of a user's own data
-- `profile`: routes of profiles
+- `profile`: routes of profiles and tiers
+- `me`: routes of a user's own data, to take away and to delete
 """

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC
 from typing import Annotated
 
 from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, json_answer, user_of
 from recto.api.route import Route
 from recto.api.threads.routes import stop
-from recto.api.threads.thread_shapes import USER_DELETED_EXAMPLE, UserDeletedShape
 from recto.errors import WireError
 from recto.tools.workspace.workspaces import sweep_workspaces
 
 ME = "/api/v1/agent/me"
 LINES = "application/x-ndjson"
 HEADERS = {"content-disposition": 'attachment; filename="recto-export.ndjson"', "cache-control": "no-store"}
+
+
+class UserDeletedShape(TypedDict):
+    """How much is gone."""
+
+    threads: int
+    profiles: int
+    days: int
+    attachments: int
+    datasets: int
+    stopped: Sequence[str]
+
+
+USER_DELETED_EXAMPLE: UserDeletedShape = {
+    "threads": 3,
+    "profiles": 1,
+    "days": 12,
+    "attachments": 5,
+    "datasets": 0,
+    "stopped": [],
+}
 
 
 async def export_me(request: Request) -> Response:
@@ -40,9 +62,15 @@ async def delete_me(
     await backend.files.forget(gone.blobs)
     if backend.workspaces:
         await sweep_workspaces(backend.workspaces, backend.store.known_threads)
-    stopped = [run.id for run in gone.stopped]
-    counts = {name: getattr(gone, name) for name in ("threads", "profiles", "days", "attachments", "datasets")}
-    return json_answer({**counts, "stopped": stopped})
+    answer: UserDeletedShape = {
+        "threads": gone.threads,
+        "profiles": gone.profiles,
+        "days": gone.days,
+        "attachments": gone.attachments,
+        "datasets": gone.datasets,
+        "stopped": [run.id for run in gone.stopped],
+    }
+    return json_answer(answer)
 
 
 ROUTES = (

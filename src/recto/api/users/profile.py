@@ -10,40 +10,42 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recto.agents.profile_schema import check_profile
-from recto.api.access.audit import audit
-from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.backend import Backend, agent_named, backend_of, is_operator, json_answer, user_of
 from recto.api.bodies import NUL, NUL_ESCAPE, read_body
-from recto.api.problems import problem
-from recto.api.route import Route
-from recto.api.shapes import TIME
+from recto.api.problems import refuse_user
+from recto.api.route import MERGE_MEDIA, TIME, Route
 from recto.conversation.history import time_text
 from recto.conversation.json import Json, load
 from recto.errors import ToolError, WireError
 from recto.store.users.profiles import ProfileChange, StoredProfile
 from recto.tools.schema_cost import size
 
-PROFILE_BODY: Json = {
-    "birth_info": {"date": "1990-05-15", "time": "14:30", "place": "北京"},
-    "life_context": {"stage": None},
-    "skill_data": {"bazi": None},
-}
-PROFILE_EXAMPLE: Json = {
-    "tier": "free",
-    "profile": {"birth_info": {"date": "1990-05-15", "time": "14:30", "place": "北京"}},
-    "skillData": {"tarot": {"spread": "three"}},
-    "updated": TIME,
-}
-TIER_EXAMPLE: Json = {"user": "anna", "tier": "pro"}
+PROFILE, TIER = "/api/v1/profile", "/api/v1/users/{user}/tier"
+# How deep a body may be nested.
+DEEPEST = 32
+# The strings and numbers of a JSON text; whole numbers of so many digits may have more than 64 bits.
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*')
+MANY_DIGITS = re.compile(rb"[0-9]{19}")
+LEAST, MOST = -(2**63), 2**64 - 1
+SHOWN = 64
+HAS_NUL = "{text!r} holds the character U+0000, which cannot be stored; take it out"
+TOO_BIG = "the whole number {number} has more than 64 bits and would be kept as another; send it as a string"
+SKILL_DATA = "skill_data"
+SchemaAgent = Annotated[
+    str | None, Query(description="Whose schema a change keeps; by default, of who answers on /chat.")
+]
+UserName = Annotated[str, Path(description="The user's name.")]
 
 
-class ProfileShape(BaseModel):
+class ProfileShape(TypedDict):
     """What is kept of you: the fields of your profile, and by its name what each skill keeps."""
 
     tier: str
-    profile: dict[str, object]
-    skill_data: dict[str, object] = Field(alias="skillData")
+    profile: Mapping[str, object]
+    skillData: Mapping[str, object]
     updated: str | None
 
 
@@ -66,43 +68,40 @@ class TierBody(BaseModel):
     tier: str = Field(pattern="^[a-z0-9_-]{1,32}$")
 
 
-class TierShape(BaseModel):
+class TierShape(TypedDict):
     """What a user is."""
 
     user: str
     tier: str
 
 
-PROFILE, TIER = "/api/v1/profile", "/api/v1/users/{user}/tier"
-MERGE_MEDIA = "application/merge-patch+json"
-# How deep a body may be nested.
-DEEPEST = 32
-# The strings and numbers of a JSON text; whole numbers of so many digits may have more than 64 bits.
-TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*')
-MANY_DIGITS = re.compile(rb"[0-9]{19}")
-LEAST, MOST = -(2**63), 2**64 - 1
-SHOWN = 64
-HAS_NUL = "{text!r} holds the character U+0000, which cannot be stored; take it out"
-TOO_BIG = "the whole number {number} has more than 64 bits and would be kept as another; send it as a string"
-SKILL_DATA = "skill_data"
-NOT_YOURS = "Only an operator of this server may give users a tier. Operators are named in RECTO_OPERATORS."
-SchemaAgent = Annotated[
-    str | None, Query(description="Whose schema a change keeps; by default, of who answers on /chat.")
-]
-UserName = Annotated[str, Path(description="The user's name.")]
+PROFILE_BODY: Json = {
+    "birth_info": {"date": "1990-05-15", "time": "14:30", "place": "北京"},
+    "life_context": {"stage": None},
+    "skill_data": {"bazi": None},
+}
+PROFILE_EXAMPLE: ProfileShape = {
+    "tier": "free",
+    "profile": {"birth_info": {"date": "1990-05-15", "time": "14:30", "place": "北京"}},
+    "skillData": {"tarot": {"spread": "three"}},
+    "updated": TIME,
+}
+TIER_EXAMPLE: TierShape = {"user": "anna", "tier": "pro"}
 
 
 async def get_profile(request: Request, agent: SchemaAgent = None) -> Response:
     """What is kept of you: your profile, what skills keep, your tier."""
     backend = backend_of(request)
-    _check_agent(backend, agent)
+    if agent is not None:
+        agent_named(backend, agent, "agent")
     return json_answer(_row(await backend.store.whole_profile(user_of(request).name)))
 
 
 async def change_profile(request: Request, agent: SchemaAgent = None) -> Response:
     """Change your profile by a merge patch (RFC 7396); `skill_data` changes, or forgets, what skills keep of you."""
     backend = backend_of(request)
-    _check_agent(backend, agent)
+    if agent is not None:
+        agent_named(backend, agent, "agent")
     body = await _object(request)
     data = body.get(SKILL_DATA, {})
     if not isinstance(data, Mapping):
@@ -119,18 +118,13 @@ async def change_profile(request: Request, agent: SchemaAgent = None) -> Respons
 async def set_tier(request: Request, user: UserName) -> Response:
     """Give a user a tier. Their runs have it from now on. For operators."""
     backend = backend_of(request)
-    if user_of(request).name not in backend.operators:
-        audit(request, "not_an_operator", status=403)
-        return problem(403, "not_an_operator", NOT_YOURS)
+    if not is_operator(request):
+        return refuse_user(request, "give users a tier")
     tier = (await _object(request)).get("tier")
-    await backend.store.set_tier(user, tier if isinstance(tier, str) else "", backend.clock())
-    return json_answer({"user": user, "tier": tier})
-
-
-def _check_agent(backend: Backend, agent: str | None) -> None:
-    if agent is not None and agent not in backend.agents:
-        told = f"there is no agent {agent[:64]!r}; known: {', '.join(backend.agents)}"
-        raise WireError(where="agent", problem=told)
+    known = tier if isinstance(tier, str) else ""
+    await backend.store.set_tier(user, known, backend.clock())
+    answer: TierShape = {"user": user, "tier": known}
+    return json_answer(answer)
 
 
 def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json]) -> None:
@@ -173,7 +167,7 @@ def _check_token(token: bytes) -> None:
         raise WireError(where="body", problem=TOO_BIG.format(number=token[:SHOWN].decode()))
 
 
-def _row(profile: StoredProfile) -> Json:
+def _row(profile: StoredProfile) -> ProfileShape:
     return {
         "tier": profile.tier,
         "profile": profile.fields,
