@@ -21,7 +21,7 @@ from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
 from recto.conversation.input.run_input import decode_input
 from recto.conversation.json import Json, load, load_object
-from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
+from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
 from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
 from recto.errors import NotFound, WireError
 from recto.store.ports import Cancel, StoredRun
@@ -182,7 +182,7 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
         usage=usage,
     )
     log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    replayed = ReplayedEvents(
+    replayed = RenderContext(
         url_of=urls_of(backend, refs),
         refs=refs,
         own_tools=backend.tool_names.get(run.agent, frozenset()),
