@@ -10,7 +10,7 @@ from recto.conversation.messages import File, Key, Message, ToolOffer, UserMessa
 from recto.page.facts import Facts, Turn
 from recto.page.prompt.quote import ParsedDocument
 from recto.page.prompt.system_prompt import Case, Datum, Prompt
-from recto.page.steps.fit import Target
+from recto.page.wire.base import Target
 
 SKILLS, CASES, FILES = 200, 500, 50
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""How long a page takes and what it holds, beside a peer. A missed goal is told, not raised."""
+"""How long a page takes and what it holds, beside a peer. A missed goal is reported, not raised."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from conversation import Row, Step, converse, more_commands, more_questions, mor
 from full import full_facts, with_files
 from peer import Peer, PeerMissing, PeerRun, start_langchain
 
-from recto.conversation.fields import as_object
-from recto.conversation.json import dump, load
+from recto.conversation.json import as_object, dump, load
 from recto.conversation.messages import Message, texts_of
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.page.fold.paths import cached_name
 from recto.page.manifest import Manifest
-from recto.page.steps.fit import Target
 from recto.page.text.tokens import OFFLINE
 from recto.page.text.tokens import (
     _tokenizer as tokenizer,  # pyright: ignore[reportPrivateUsage] - warmed here, so that it is in no figure
 )
 from recto.page.wire import openai
+from recto.page.wire.base import Target
 
 MESSAGES, TIMES = 1_640, 10
 TARGET = Target(wire="openai", model="bench")
@@ -52,7 +51,7 @@ and it counts all of them at each call."""
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One thing measured. Without a goal it is told for comparison."""
+    """One thing measured. Without a goal it is shown for comparison."""
 
     name: str
     value: float

@@ -25,7 +25,7 @@ from peer import _environment as environment_of  # pyright: ignore[reportPrivate
 
 from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused
-from recto.files.documents.document_cache import Documents, DocumentSettings
+from recto.files.documents.document_cache import DocumentCache, DocumentSettings
 from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 from recto.files.parsing.ports import ParseLimits
 from recto.files.types.file_type import HEAD_BYTES, type_of
@@ -91,7 +91,7 @@ async def _ours(folder: Path, rounds: int, far: Path) -> Ours:
     parsers = Parsers(PoolSettings(children=1))
     limits = ParseLimits(seconds=5)
     documents = [
-        Documents(folder / f"kept-{number}", parsers, DocumentSettings(limits=limits, ocr=""), clock=_now)
+        DocumentCache(folder / f"kept-{number}", parsers, DocumentSettings(limits=limits, ocr=""), clock=_now)
         for number in range(rounds)
     ]
     try:
@@ -111,13 +111,13 @@ async def _ours(folder: Path, rounds: int, far: Path) -> Ours:
         await parsers.close()
 
 
-async def _middle(documents: Sequence[Documents], path: Path) -> Took:
+async def _middle(documents: Sequence[DocumentCache], path: Path) -> Took:
     """Each round with a cache of its own, so that none is known."""
     tooks = [await _read(one, path) for one in documents]
     return Took(seconds=statistics.median([took.seconds or math.inf for took in tooks]), pages=tooks[0].pages)
 
 
-async def _read(documents: Documents, path: Path) -> Took:
+async def _read(documents: DocumentCache, path: Path) -> Took:
     attachment = _attachment(path)
     begun = time.perf_counter()
     document = await documents.open(attachment, _pieces(path))
@@ -126,7 +126,7 @@ async def _read(documents: Documents, path: Path) -> Took:
     return Took(seconds=time.perf_counter() - begun, pages=extent.page_count or 1)
 
 
-async def _answered(documents: Documents, path: Path) -> float:
+async def _answered(documents: DocumentCache, path: Path) -> float:
     """Seconds until there is an answer, be it a refusal."""
     begun = time.perf_counter()
     with suppress(FileRefused):
@@ -136,7 +136,7 @@ async def _answered(documents: Documents, path: Path) -> float:
 
 async def _first(folder: Path, parsers: Parsers) -> float:
     """Until the first page of a long document is there."""
-    documents = Documents(folder, parsers, DocumentSettings(ocr=""), clock=_now)
+    documents = DocumentCache(folder, parsers, DocumentSettings(ocr=""), clock=_now)
     path = DOCUMENTS / "long.pdf"
     begun = time.perf_counter()
     document = await documents.open(_attachment(path), _pieces(path))
@@ -147,7 +147,7 @@ async def _first(folder: Path, parsers: Parsers) -> float:
     return taken
 
 
-async def _cached(documents: Documents, path: Path) -> float:
+async def _cached(documents: DocumentCache, path: Path) -> float:
     """The slowest but five in a hundred readings of a page, each of which opens the document anew."""
     times: list[float] = []
     attachment = _attachment(path)

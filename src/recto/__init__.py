@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from recto.page.fold.fold import fold
     from recto.page.fold.fold_settings import FoldSettings
     from recto.page.manifest import Manifest
-    from recto.page.steps.fit import Target
     from recto.page.steps.repair import repair
+    from recto.page.wire.base import Target
     from recto.page.wire.formats import decode, encode
     from recto.tools.mark import tool
     from recto.tools.ports import Progress, ToolContext, ToolResult

@@ -12,7 +12,7 @@ from recto.api.runs import routes as runs
 from recto.api.threads import history
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Text, ToolMessage, UserMessage
-from recto.conversation.ui.attach_ui import ui_of
+from recto.conversation.ui.compile_ui import ui_of
 from recto.store.ports import RunChange, RunEnding
 from recto.store.threads.cleaning import Retention
 from tests.api.local_api import LocalApi, local_api

@@ -11,13 +11,13 @@ from recto.cli.agents import agents
 from recto.conversation.json import load_object
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.page.steps.fit import Target
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.base import Target
 from recto.store.store import open_store
 from recto.store.users.profiles import ProfileChange
 from recto.tools.load_tools import tools_of_folder
 from recto.tools.registry import Registry
-from tests.flow.skilled import write_guide
+from tests.end_to_end.skilled import write_guide
 
 WRONG_USE = 2
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -23,21 +23,21 @@ from recto.files.storage.local_storage import LocalStorage
 from recto.testing.s3 import S3Server
 from tests.files import heads
 from tests.files.blob_names import NONE, blob_name, counted
-from tests.files.desk import ANY, Desk, given, read
+from tests.files.file_service import ANY, FileService, given, read
 from tests.files.rows import MemoryRows
 
 PDF = heads.PDF
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def service(tmp_path: Path) -> FileService:
+    return FileService(tmp_path)
 
 
-async def test_P9_a_file_is_taken_in_with_all_that_is_known_of_it(desk: Desk):
+async def test_P9_a_file_is_taken_in_with_all_that_is_known_of_it(service: FileService):
     body = PDF + os.urandom(3_000_000)
     pieces = [body[at : at + 70_001] for at in range(0, len(body), 70_001)]
-    taken = await desk.receive("C:\\papers\\a.PDF", *pieces)
+    taken = await service.receive("C:\\papers\\a.PDF", *pieces)
     assert taken == Attachment(
         id=blob_name(2),
         owner="ada",
@@ -47,19 +47,19 @@ async def test_P9_a_file_is_taken_in_with_all_that_is_known_of_it(desk: Desk):
         size=len(body),
         sha256=hashlib.sha256(body).hexdigest(),
         blob=blob_name(1),
-        created=desk.now,
+        created=service.now,
     )
-    assert await read(desk.files.read(taken)) == body
-    assert await read(desk.files.read(taken, 10, 20)) == body[10:20]
-    assert await desk.files.find("ada", taken.id) == taken
-    assert await desk.files.open(taken.id) == taken
+    assert await read(service.files.read(taken)) == body
+    assert await read(service.files.read(taken, 10, 20)) == body[10:20]
+    assert await service.files.find("ada", taken.id) == taken
+    assert await service.files.open(taken.id) == taken
 
 
 @pytest.mark.parametrize("sizes", [[1] * 50, [65_535, 2], [65_536], [2**20], [2**20 + 1, 2**21]])
-async def test_P9_however_the_bytes_arrive_they_are_the_same(desk: Desk, sizes: Sequence[int]):
+async def test_P9_however_the_bytes_arrive_they_are_the_same(service: FileService, sizes: Sequence[int]):
     pieces = [b"%PDF-" + os.urandom(size) if not place else os.urandom(size) for place, size in enumerate(sizes)]
-    taken = await desk.receive("a.pdf", *pieces)
-    assert await read(desk.files.read(taken)) == b"".join(pieces)
+    taken = await service.receive("a.pdf", *pieces)
+    assert await read(service.files.read(taken)) == b"".join(pieces)
     assert taken.size == sum(map(len, pieces))
     assert taken.sha256 == hashlib.sha256(b"".join(pieces)).hexdigest()
 
@@ -83,25 +83,25 @@ async def test_P9_however_the_bytes_arrive_they_are_the_same(desk: Desk, sizes: 
 async def test_P9_what_may_not_come_is_refused_and_leaves_nothing(
     tmp_path: Path, name: str, pieces: Sequence[bytes], allowed: FileInput, code: str
 ):
-    desk = Desk(tmp_path, FileSettings(upload_bytes=8_000_000))
+    service = FileService(tmp_path, FileSettings(upload_bytes=8_000_000))
     with pytest.raises(FileRefused) as refused:
-        await desk.receive(name, *pieces, allowed=allowed)
+        await service.receive(name, *pieces, allowed=allowed)
     assert refused.value.code == code
-    assert desk.stored() == []
-    assert desk.rows.attachments == {}
+    assert service.stored() == []
+    assert service.rows.attachments == {}
 
 
-async def test_P9_a_file_of_just_the_most_bytes_is_taken(desk: Desk):
-    taken = await desk.receive("a.txt", b"x" * 60, b"x" * 40, allowed=FileInput(is_on=True, max_bytes=100))
+async def test_P9_a_file_of_just_the_most_bytes_is_taken(service: FileService):
+    taken = await service.receive("a.txt", b"x" * 60, b"x" * 40, allowed=FileInput(is_on=True, max_bytes=100))
     assert taken.size == 100
 
 
 async def test_P9_no_limit_of_bytes_is_none(tmp_path: Path):
-    desk = Desk(tmp_path, FileSettings(upload_bytes=0, user_bytes=0))
-    assert (await desk.receive("a.txt", b"x" * 1_000_000)).size == 1_000_000
+    service = FileService(tmp_path, FileSettings(upload_bytes=0, user_bytes=0))
+    assert (await service.receive("a.txt", b"x" * 1_000_000)).size == 1_000_000
 
 
-async def test_P9_a_file_that_is_refused_is_read_no_further(desk: Desk):
+async def test_P9_a_file_that_is_refused_is_read_no_further(service: FileService):
     asked: list[int] = []
 
     async def endless(piece: bytes) -> AsyncGenerator[bytes]:
@@ -110,77 +110,74 @@ async def test_P9_a_file_that_is_refused_is_read_no_further(desk: Desk):
             yield piece
 
     with pytest.raises(FileRefused, match="PNG"):
-        await desk.files.receive(Upload(owner="ada", name="a.pdf", allowed=ANY), endless(heads.PNG + bytes(2**16)))
+        await service.files.receive(Upload(owner="ada", name="a.pdf", allowed=ANY), endless(heads.PNG + bytes(2**16)))
     assert asked == [0]
     asked.clear()
     with pytest.raises(FileRefused, match="more than 3,000,000 bytes"):
         allowed = replace(ANY, max_bytes=3_000_000)
-        await desk.files.receive(Upload(owner="ada", name="a.bin", allowed=allowed), endless(bytes(2**20)))
+        await service.files.receive(Upload(owner="ada", name="a.bin", allowed=allowed), endless(bytes(2**20)))
     assert asked == [0, 1, 2]
 
 
-async def test_P9_an_upload_that_takes_longer_than_bytes_without_a_row_are_kept_is_refused(desk: Desk):
+async def test_P9_an_upload_that_takes_longer_than_bytes_without_a_row_are_kept_is_refused(service: FileService):
     async def slow() -> AsyncGenerator[bytes]:
         yield b"x" * 100_000
-        desk.now += timedelta(minutes=51)
+        service.now += timedelta(minutes=51)
         yield b"x"
 
     with pytest.raises(FileRefused) as refused:
-        await desk.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), slow())
+        await service.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), slow())
     assert refused.value.code == "too_slow"
-    assert desk.stored() == []
+    assert service.stored() == []
 
 
-async def test_P9_a_sender_that_breaks_off_leaves_nothing(desk: Desk):
+async def test_P9_a_sender_that_breaks_off_leaves_nothing(service: FileService):
     async def broken() -> AsyncGenerator[bytes]:
         yield b"x" * 3_000_000
         raise ConnectionResetError
 
     with pytest.raises(ConnectionResetError):
-        await desk.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), broken())
-    assert desk.stored() == []
+        await service.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), broken())
+    assert service.stored() == []
 
 
-async def test_D3_the_same_bytes_of_a_user_are_stored_once(desk: Desk):
-    first = await desk.receive("a.txt", b"same")
-    second = await desk.receive("b.csv", b"same")
-    others = await desk.receive("a.txt", b"same", owner="bob")
+async def test_D3_the_same_bytes_of_a_user_are_stored_once(service: FileService):
+    first = await service.receive("a.txt", b"same")
+    second = await service.receive("b.csv", b"same")
+    others = await service.receive("a.txt", b"same", owner="bob")
     assert second.blob == first.blob
     assert second.id != first.id
     assert (second.name, second.mime_type) == ("b.csv", "text/csv")
-    assert desk.stored() == sorted([first.blob, others.blob])
+    assert service.stored() == sorted([first.blob, others.blob])
 
 
-async def test_P9_the_bytes_go_with_the_last_attachment_on_them(desk: Desk):
-    first = await desk.receive("a.txt", b"same")
-    second = await desk.receive("b.txt", b"same")
-    await desk.files.delete("ada", first.id)
-    assert await read(desk.files.read(second)) == b"same"
+async def test_P9_the_bytes_go_with_the_last_attachment_on_them(service: FileService):
+    first = await service.receive("a.txt", b"same")
+    second = await service.receive("b.txt", b"same")
+    await service.files.delete("ada", first.id)
+    assert await read(service.files.read(second)) == b"same"
     with pytest.raises(NotFound):
-        await desk.files.open(first.id)
-    await desk.files.delete("ada", second.id)
-    assert desk.stored() == []
+        await service.files.open(first.id)
+    await service.files.delete("ada", second.id)
+    assert service.stored() == []
 
 
-async def test_P5_nobody_finds_or_deletes_what_is_anothers(desk: Desk):
-    taken = await desk.receive("a.txt", b"mine")
+async def test_P5_nobody_finds_or_deletes_what_is_anothers(service: FileService):
+    taken = await service.receive("a.txt", b"mine")
     with pytest.raises(NotFound):
-        await desk.files.find("bob", taken.id)
+        await service.files.find("bob", taken.id)
     with pytest.raises(NotFound):
-        await desk.files.delete("bob", taken.id)
-    await desk.files.delete_of("bob")
-    assert await desk.files.find("ada", taken.id) == taken
-    await desk.files.delete_of("ada")
-    assert desk.stored() == []
+        await service.files.delete("bob", taken.id)
+    assert await service.files.find("ada", taken.id) == taken
 
 
 async def test_P9_more_than_a_user_may_have_is_refused_and_its_bytes_are_deleted(tmp_path: Path):
-    desk = Desk(tmp_path, FileSettings(user_bytes=10))
-    kept = await desk.receive("a.txt", b"123456")
+    service = FileService(tmp_path, FileSettings(user_bytes=10))
+    kept = await service.receive("a.txt", b"123456")
     with pytest.raises(FileRefused) as refused:
-        await desk.receive("b.txt", b"12345")
+        await service.receive("b.txt", b"12345")
     assert refused.value.code == "quota"
-    assert desk.stored() == [kept.blob]
+    assert service.stored() == [kept.blob]
 
 
 async def test_X4_where_nobody_knows_whether_the_row_is_there_the_bytes_stay_to_be_swept(tmp_path: Path):
@@ -189,36 +186,40 @@ async def test_X4_where_nobody_knows_whether_the_row_is_there_the_bytes_stay_to_
             await super().add_attachment(attachment, user_bytes, user_files)
             raise StoreDown(problem="the connection broke while it answered")
 
-    desk = Desk(tmp_path, rows=Failing())
+    service = FileService(tmp_path, rows=Failing())
     with pytest.raises(StoreDown):
-        await desk.receive("a.txt", b"x")
-    (row,) = desk.rows.attachments.values()
-    assert desk.stored() == [row.blob]
+        await service.receive("a.txt", b"x")
+    (row,) = service.rows.attachments.values()
+    assert service.stored() == [row.blob]
 
 
-async def test_P9_a_deleted_row_is_gone_even_when_the_storage_is_down(desk: Desk, caplog: pytest.LogCaptureFixture):
+async def test_P9_a_deleted_row_is_gone_even_when_the_storage_is_down(
+    service: FileService, caplog: pytest.LogCaptureFixture
+):
     class Down(LocalStorage):
         async def delete(self, names: Sequence[str]) -> None:
             raise StorageDown(problem="unplugged")
 
-    files = Attachments(Down(desk.folder), desk.rows, FileSettings(), clock=lambda: desk.now, new_id=counted(100))
+    files = Attachments(
+        Down(service.folder), service.rows, FileSettings(), clock=lambda: service.now, new_id=counted(100)
+    )
     taken = await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), given(b"x"))
     await files.delete("ada", taken.id)
-    assert desk.rows.attachments == {}
+    assert service.rows.attachments == {}
     assert "unplugged" in caplog.text
-    desk.now += timedelta(hours=2)
-    assert await desk.files.clean() == 1
-    assert desk.stored() == []
+    service.now += timedelta(hours=2)
+    assert await service.files.clean() == 1
+    assert service.stored() == []
 
 
-async def test_P9_memory_stays_flat_however_large_an_upload_is(desk: Desk):
+async def test_P9_memory_stays_flat_however_large_an_upload_is(service: FileService):
     async def many() -> AsyncGenerator[bytes]:
         for _ in range(512):
             yield bytes(2**17)
 
     tracemalloc.start()
     try:
-        await desk.files.receive(Upload(owner="ada", name="a.bin", allowed=ANY), many())
+        await service.files.receive(Upload(owner="ada", name="a.bin", allowed=ANY), many())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -228,11 +229,11 @@ async def test_P9_memory_stays_flat_however_large_an_upload_is(desk: Desk):
 # Inline
 
 
-async def test_P9_bytes_in_a_message_are_taken_like_an_upload(desk: Desk):
+async def test_P9_bytes_in_a_message_are_taken_like_an_upload(service: FileService):
     file = inline(heads.PNG, name="a.png", mime_type="image/png")
-    taken = await desk.files.take_inline("ada", file, ANY)
+    taken = await service.files.take_inline("ada", file, ANY)
     assert (taken.name, taken.kind, taken.mime_type, taken.size) == ("a.png", "image", "image/png", len(heads.PNG))
-    assert await read(desk.files.read(taken)) == heads.PNG
+    assert await read(service.files.read(taken)) == heads.PNG
 
 
 @pytest.mark.parametrize(
@@ -244,83 +245,83 @@ async def test_P9_bytes_in_a_message_are_taken_like_an_upload(desk: Desk):
         (b"a,b", "text/csv", "image.csv"),
     ],
 )
-async def test_P9_bytes_without_a_name_get_one(desk: Desk, body: bytes, mime: str | None, name: str):
-    assert (await desk.files.take_inline("ada", inline(body, mime_type=mime), ANY)).name == name
+async def test_P9_bytes_without_a_name_get_one(service: FileService, body: bytes, mime: str | None, name: str):
+    assert (await service.files.take_inline("ada", inline(body, mime_type=mime), ANY)).name == name
 
 
-async def test_P3_bytes_in_a_message_sent_again_are_the_same_attachment_to_their_owner_alone(desk: Desk):
+async def test_P3_bytes_in_a_message_sent_again_are_the_same_attachment_to_their_owner_alone(service: FileService):
     file = inline(heads.PNG, name="pictures/a.png")
-    first = await desk.files.take_inline("ada", file, ANY)
-    assert await desk.files.take_inline("ada", file, ANY) == first
-    assert (await desk.files.take_inline("ada", inline(heads.PNG, name="b.png"), ANY)).id != first.id
-    assert desk.stored() == [first.blob]
-    assert (await desk.files.take_inline("bob", file, ANY)).id != first.id
+    first = await service.files.take_inline("ada", file, ANY)
+    assert await service.files.take_inline("ada", file, ANY) == first
+    assert (await service.files.take_inline("ada", inline(heads.PNG, name="b.png"), ANY)).id != first.id
+    assert service.stored() == [first.blob]
+    assert (await service.files.take_inline("bob", file, ANY)).id != first.id
 
 
-async def test_P9_bytes_that_are_not_what_the_message_declares_are_refused(desk: Desk):
+async def test_P9_bytes_that_are_not_what_the_message_declares_are_refused(service: FileService):
     with pytest.raises(FileRefused) as refused:
-        await desk.files.take_inline("ada", inline(heads.PNG, mime_type="application/pdf"), ANY)
+        await service.files.take_inline("ada", inline(heads.PNG, mime_type="application/pdf"), ANY)
     assert refused.value.code == "mismatch"
 
 
 @pytest.mark.parametrize("text", ["!!!!", "YQ", "YQ=", "YQ===", "YW\nJj", " YWJj", "YWJj=", "YR=\n=", "ä", "\ud800"])
-async def test_P9_data_that_is_no_base64_is_refused(desk: Desk, text: str):
+async def test_P9_data_that_is_no_base64_is_refused(service: FileService, text: str):
     with pytest.raises(FileRefused) as refused:
-        await desk.files.take_inline("ada", File(kind="document", source=Data(base64=text)), ANY)
+        await service.files.take_inline("ada", File(kind="document", source=Data(base64=text)), ANY)
     assert refused.value.code == "base64"
-    assert desk.stored() == []
+    assert service.stored() == []
 
 
-async def test_P9_empty_data_and_files_without_data_are_refused(desk: Desk):
+async def test_P9_empty_data_and_files_without_data_are_refused(service: FileService):
     with pytest.raises(FileRefused) as refused:
-        await desk.files.take_inline("ada", inline(b""), ANY)
+        await service.files.take_inline("ada", inline(b""), ANY)
     assert refused.value.code == "empty"
     with pytest.raises(FileRefused) as refused:
-        await desk.files.take_inline("ada", File(kind="image", source=Url(url="https://a.example/")), ANY)
+        await service.files.take_inline("ada", File(kind="image", source=Url(url="https://a.example/")), ANY)
     assert refused.value.code == "not_inline"
 
 
 # Cleaning
 
 
-async def test_P9_uploads_that_no_thread_names_are_deleted_when_they_are_old(desk: Desk):
-    unused = await desk.receive("a.txt", b"unused")
-    used = await desk.receive("b.txt", b"used")
-    desk.rows.named.add(used.id)
-    desk.now += timedelta(hours=23)
-    young = await desk.receive("c.txt", b"young")
-    assert await desk.files.clean() == 0
-    desk.now += timedelta(hours=2)
-    assert await desk.files.clean() == 1
-    assert desk.stored() == sorted([used.blob, young.blob])
+async def test_P9_uploads_that_no_thread_names_are_deleted_when_they_are_old(service: FileService):
+    unused = await service.receive("a.txt", b"unused")
+    used = await service.receive("b.txt", b"used")
+    service.rows.named.add(used.id)
+    service.now += timedelta(hours=23)
+    young = await service.receive("c.txt", b"young")
+    assert await service.files.clean() == 0
+    service.now += timedelta(hours=2)
+    assert await service.files.clean() == 1
+    assert service.stored() == sorted([used.blob, young.blob])
     with pytest.raises(NotFound):
-        await desk.files.open(unused.id)
+        await service.files.open(unused.id)
 
 
-async def test_P9_uploads_are_deleted_in_rounds(desk: Desk):
-    one = await desk.receive("a.txt", b"unused")
-    desk.rows.attachments |= {f"row-{place}": replace(one, id=f"row-{place}") for place in range(500)}
-    desk.now += timedelta(days=2)
-    assert await desk.files.clean() == 501
-    assert desk.rows.rounds == 2
+async def test_P9_uploads_are_deleted_in_rounds(service: FileService):
+    one = await service.receive("a.txt", b"unused")
+    service.rows.attachments |= {f"row-{place}": replace(one, id=f"row-{place}") for place in range(500)}
+    service.now += timedelta(days=2)
+    assert await service.files.clean() == 501
+    assert service.rows.rounds == 2
 
 
 async def test_P9_with_no_limit_of_time_unused_uploads_stay(tmp_path: Path):
-    desk = Desk(tmp_path, FileSettings(unused_seconds=0))
-    await desk.receive("a.txt", b"unused")
-    desk.now += timedelta(days=400)
-    assert await desk.files.clean() == 0
+    service = FileService(tmp_path, FileSettings(unused_seconds=0))
+    await service.receive("a.txt", b"unused")
+    service.now += timedelta(days=400)
+    assert await service.files.clean() == 0
 
 
-async def test_X4_bytes_without_a_row_are_swept_once_no_upload_can_still_want_them(desk: Desk):
-    taken = await desk.receive("a.txt", b"kept")
-    desk.rows.named.add(taken.id)
-    await desk.storage.write(NONE, given(b"x"))
-    desk.now += timedelta(minutes=59)
-    assert await desk.files.clean() == 0
-    desk.now += timedelta(minutes=2)
-    assert await desk.files.clean() == 1
-    assert desk.stored() == [taken.blob]
+async def test_X4_bytes_without_a_row_are_swept_once_no_upload_can_still_want_them(service: FileService):
+    taken = await service.receive("a.txt", b"kept")
+    service.rows.named.add(taken.id)
+    await service.storage.write(NONE, given(b"x"))
+    service.now += timedelta(minutes=59)
+    assert await service.files.clean() == 0
+    service.now += timedelta(minutes=2)
+    assert await service.files.clean() == 1
+    assert service.stored() == [taken.blob]
 
 
 # Links, and the rest
@@ -345,7 +346,7 @@ async def test_P9_files_are_taken_in_and_given_back_by_a_bucket_as_by_a_folder(o
     assert [some async for some in storage.list_all()] == []
 
 
-async def test_P9_a_link_says_what_the_bytes_are_and_shows_in_place_only_what_does_nothing(desk: Desk):
+async def test_P9_a_link_says_what_the_bytes_are_and_shows_in_place_only_what_does_nothing(service: FileService):
     asked: list[ServedAs | None] = []
 
     class Linking(LocalStorage):
@@ -353,7 +354,9 @@ async def test_P9_a_link_says_what_the_bytes_are_and_shows_in_place_only_what_do
             asked.append(served)
             return f"https://bucket.example/{name}?{seconds}"
 
-    files = Attachments(Linking(desk.folder), desk.rows, FileSettings(), clock=lambda: desk.now, new_id=counted(100))
+    files = Attachments(
+        Linking(service.folder), service.rows, FileSettings(), clock=lambda: service.now, new_id=counted(100)
+    )
     image = await files.receive(Upload(owner="ada", name="a.png", allowed=ANY), given(heads.PNG))
     page = await files.receive(Upload(owner="ada", name="a.html", allowed=ANY), given(b"<p>"))
     assert await files.link(image, 60) == f"https://bucket.example/{image.blob}?60"
@@ -362,12 +365,12 @@ async def test_P9_a_link_says_what_the_bytes_are_and_shows_in_place_only_what_do
         ServedAs(mime_type="image/png", disposition='inline; filename="a.png"'),
         ServedAs(mime_type="application/octet-stream", disposition='attachment; filename="a.html"'),
     ]
-    assert await desk.files.link(image, 60) is None
+    assert await service.files.link(image, 60) is None
 
 
-async def test_C3_the_probe_is_the_storages(desk: Desk):
-    await desk.files.probe()
-    assert desk.stored() == []
+async def test_C3_the_probe_is_the_storages(service: FileService):
+    await service.files.probe()
+    assert service.stored() == []
 
 
 def inline(body: bytes, **known: str | None) -> File:

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 
 from recto.conversation.document import KINDS, Element, text_of
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.cached_document import KeptDocument
+from recto.files.documents.cached_document import CachedDocument
 from recto.files.documents.document_cache import DocumentSettings
-from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, KeptFile
+from recto.files.documents.document_files import STAGED_SECONDS, AppendFile, DocumentFolder
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from recto.ids import new_id
-from tests.files.shelf import ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
+from tests.files.scripted_cache import ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
 
 
 async def test_D3_files_are_only_for_the_server(tmp_path: Path):
     folder = tmp_path / "documents"
-    place = shelf(folder, *pdf(1))
+    place = scripted_cache(folder, *pdf(1))
     documents = place.open()
     await text_in(documents)
     await ended(documents)
@@ -39,14 +39,14 @@ async def test_D3_files_are_only_for_the_server(tmp_path: Path):
 
 async def test_D3_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path):
     (tmp_path / "incoming").write_text("in the way")
-    documents = shelf(tmp_path, *pdf(1)).open()
+    documents = scripted_cache(tmp_path, *pdf(1)).open()
     with pytest.raises(StorageDown):
         await text_in(documents)
     await ended(documents)
 
 
 async def test_D3_a_document_that_cannot_be_kept_is_read_all_the_same(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(2))
+    place = scripted_cache(tmp_path, *pdf(2))
     documents = place.open()
     await text_in(documents)
     await ended(documents)
@@ -63,7 +63,7 @@ async def test_D3_a_document_that_cannot_be_kept_is_read_all_the_same(tmp_path: 
 
 
 async def test_D3_deleted_bytes_have_no_text(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     two = replace(ONE, blob="c", sha256="bb" * 32)
     for one in (ONE, two, replace(ONE, blob="d", owner="bob")):
@@ -77,7 +77,7 @@ async def test_D3_deleted_bytes_have_no_text(tmp_path: Path):
 
 
 async def test_D3_a_deleted_user_has_no_texts(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     for one in (ONE, replace(ONE, blob="c", sha256="bb" * 32), replace(ONE, blob="d", owner="bob")):
         await text_in(documents, one)
@@ -91,7 +91,7 @@ async def test_D3_a_deleted_user_has_no_texts(tmp_path: Path):
 
 
 async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path):
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
+    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
@@ -108,7 +108,7 @@ async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path
 
 async def test_D3_bytes_that_another_process_deletes_while_they_are_read_leave_nothing(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, DocumentEnd())
+    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), gate, DocumentEnd())
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
@@ -124,7 +124,7 @@ async def test_D3_bytes_that_another_process_deletes_while_they_are_read_leave_n
 
 
 async def test_D3_that_bytes_were_deleted_is_known_for_as_long_as_they_may_be_read(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     await text_in(documents)
     await settled()
@@ -142,7 +142,7 @@ async def test_D3_that_bytes_were_deleted_is_known_for_as_long_as_they_may_be_re
 
 
 async def test_D3_deleting_again_lengthens_for_how_long_it_is_known(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     await documents.forget([ONE.blob])
     (barred,) = place.barred()
@@ -154,7 +154,7 @@ async def test_D3_deleting_again_lengthens_for_how_long_it_is_known(tmp_path: Pa
 
 
 async def test_D3_what_asks_for_bytes_that_are_being_deleted_is_refused_and_leaves_nothing(tmp_path: Path):
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
+    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
@@ -180,7 +180,7 @@ async def test_D3_what_asks_for_bytes_that_are_being_deleted_is_refused_and_leav
 
 @pytest.mark.parametrize("turns", range(1, 7))
 async def test_D3_deleting_twice_at_once_tells_who_waits_and_leaves_nothing(tmp_path: Path, turns: int):
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
+    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
@@ -197,7 +197,7 @@ async def test_D3_deleting_twice_at_once_tells_who_waits_and_leaves_nothing(tmp_
 
 @pytest.mark.parametrize("damage", ["cut", "letters", "index", "gone", "link", "linked text", "pipe"])
 async def test_D3_what_is_damaged_or_not_ours_is_not_there(tmp_path: Path, damage: str):
-    place = shelf(tmp_path / "documents", *pdf(2))
+    place = scripted_cache(tmp_path / "documents", *pdf(2))
     documents = place.open()
     text = await text_in(documents)
     await ended(documents)
@@ -235,7 +235,7 @@ def spoil(kept: Path, damage: str, outside: Path) -> None:
 
 
 async def test_D3_bytes_that_changed_under_a_reader_are_thrown_away(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(2))
+    place = scripted_cache(tmp_path, *pdf(2))
     documents = place.open()
     text = await text_in(documents)
     await ended(documents)
@@ -252,7 +252,7 @@ async def test_D3_bytes_that_changed_under_a_reader_are_thrown_away(tmp_path: Pa
 @pytest.mark.parametrize("name", ["text", "elements"])
 async def test_D3_damage_that_reads_like_text_is_not_served(tmp_path: Path, name: str):
     words = [Element(kind="paragraph", text=f"{number:05} " + "words " * 40) for number in range(300)]
-    place = shelf(tmp_path, Opened(), FoundElements(elements=tuple(words)), DocumentEnd())
+    place = scripted_cache(tmp_path, Opened(), FoundElements(elements=tuple(words)), DocumentEnd())
     documents = place.open()
     text = await text_in(documents)
     await ended(documents)
@@ -275,7 +275,7 @@ async def test_D3_damage_that_reads_like_text_is_not_served(tmp_path: Path, name
 
 async def test_D3_two_processes_that_read_the_same_do_not_hurt_each_other(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, gate, *pdf(2))
+    place = scripted_cache(tmp_path, gate, *pdf(2))
     first, second = place.open(), place.open()
     both = asyncio.gather(text_in(first), text_in(second))
     await place.script.begun.wait()
@@ -288,7 +288,7 @@ async def test_D3_two_processes_that_read_the_same_do_not_hurt_each_other(tmp_pa
 
 
 async def test_D3_cleaning_removes_the_old_the_least_used_and_leftovers(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     for name in ("aa", "bb", "cc"):
         await text_in(documents, replace(ONE, sha256=name * 32))
@@ -316,7 +316,7 @@ async def test_D3_cleaning_removes_the_old_the_least_used_and_leftovers(tmp_path
 
 async def test_D3_cleaning_leaves_what_is_being_read(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, DocumentEnd())
+    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), gate, DocumentEnd())
     documents = place.open()
     await (await reading(documents)).characters(0, 3)
     place.now += timedelta(days=1)
@@ -327,7 +327,7 @@ async def test_D3_cleaning_leaves_what_is_being_read(tmp_path: Path):
 
 
 async def test_D3_cleaning_leaves_what_another_process_is_reading(tmp_path: Path):
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
+    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
     one, other = place.open(), place.open()
     await (await reading(one)).characters(0, 3)
     assert await other.clean() == 0
@@ -355,7 +355,7 @@ def test_F5_windows_and_pages_put_together_are_the_text(
         FoundElements(elements=tuple(before)),
         *[FoundElements(elements=tuple(part), pages=n) for n, part in enumerate(pages, 1)],
     ]
-    place = shelf(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, DocumentEnd())
+    place = scripted_cache(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, DocumentEnd())
 
     async def check() -> None:
         documents = place.open()
@@ -368,7 +368,7 @@ def test_F5_windows_and_pages_put_together_are_the_text(
     asyncio.run(check())
 
 
-async def check_document(document: KeptDocument, elements: list[Element], pages: int, splits: int) -> None:
+async def check_document(document: CachedDocument, elements: list[Element], pages: int, splits: int) -> None:
     text, extent = text_of(elements), await document.whole()
     step = len(text) // splits + 1
     windows = [await document.characters(start, step) for start in range(0, len(text) + 1, step)]
@@ -385,7 +385,7 @@ async def check_document(document: KeptDocument, elements: list[Element], pages:
 
 async def test_D3_half_a_character_is_no_reason_to_fail(tmp_path: Path):
     odd = Element(kind="table", text="a\ud800b", rows=(("\udfff",),))
-    documents = shelf(tmp_path, Opened(), FoundElements(elements=(odd,)), DocumentEnd()).open()
+    documents = scripted_cache(tmp_path, Opened(), FoundElements(elements=(odd,)), DocumentEnd()).open()
     assert await text_in(documents) == "a?b"
     assert (await (await reading(documents)).elements(0, 1))[0].rows == (("?",),)
     await ended(documents)
@@ -394,7 +394,7 @@ async def test_D3_half_a_character_is_no_reason_to_fail(tmp_path: Path):
 @pytest.mark.full
 async def test_D3_a_window_of_a_large_document_is_read_within_two_milliseconds(tmp_path: Path):
     piece = FoundElements(elements=tuple([Element(kind="paragraph", text="中文 and words " * 70)] * 50))
-    documents = shelf(tmp_path, Opened(), *[piece] * 1_000, DocumentEnd()).open()
+    documents = scripted_cache(tmp_path, Opened(), *[piece] * 1_000, DocumentEnd()).open()
     document = await reading(documents)
     extent = await document.whole()
     assert extent.characters > 35_000_000
@@ -406,7 +406,7 @@ async def test_D3_a_window_of_a_large_document_is_read_within_two_milliseconds(t
 
 
 def test_D3_bytes_are_read_in_a_thread_unless_they_are_at_hand(tmp_path: Path):
-    file = KeptFile(tmp_path / "text", os.O_RDWR | os.O_CREAT)
+    file = AppendFile(tmp_path / "text", os.O_RDWR | os.O_CREAT)
     file.add(b"some words" * 100_000)
     assert file.read(5, 10) == b"words"
     assert file.read_now(5, 10) in (b"words", None)
@@ -426,7 +426,7 @@ async def times(read: Callable[[int], Awaitable[object]], count: int) -> list[fl
 
 
 async def test_D3_what_another_server_deleted_goes_with_the_next_cleaning(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     there, gone = (replace(ONE, blob=new_id(), sha256=name * 32) for name in ("aa", "bb"))
     for one in (there, gone):

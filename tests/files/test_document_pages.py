@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recto.conversation.document import Element, text_of
-from recto.files.documents.cached_document import KeptDocument, set_elements
-from recto.files.documents.document_index import MARK_BYTES, Index
+from recto.files.documents.cached_document import CachedDocument
+from recto.files.documents.document_index import MARK_BYTES, Index, set_elements
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
-from tests.files.shelf import ONE, ended, page, pieces, reading, shelf
+from tests.files.scripted_cache import ONE, ended, page, pieces, reading, scripted_cache
 
 TEXTS = st.text(alphabet="aé中🙂\n", max_size=12) | st.integers(0, 9_000).map(lambda count: "aé中" * count)
 PAGES = st.lists(st.lists(TEXTS, max_size=5), min_size=1, max_size=4)
@@ -39,7 +39,7 @@ def test_F5_windows_of_pages_put_together_are_the_pages(
     ]
     noted = enumerate([(*note, *pages[0]), *pages[1:]], start=1)
     expected = [one for n, part in noted if first <= n <= last for one in part]
-    place = shelf(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, DocumentEnd())
+    place = scripted_cache(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, DocumentEnd())
 
     async def check() -> None:
         documents = place.open()
@@ -52,7 +52,7 @@ def test_F5_windows_of_pages_put_together_are_the_pages(
     asyncio.run(check())
 
 
-async def check_pages(document: KeptDocument, first: int, last: int, expected: list[Element], step: int) -> None:
+async def check_pages(document: CachedDocument, first: int, last: int, expected: list[Element], step: int) -> None:
     text = (await document.pages(first, last)).text
     size = len(text) // step + 1
     windows = [await document.pages(first, last, start, size) for start in range(0, len(text) + size, size)]
@@ -67,7 +67,9 @@ async def check_pages(document: KeptDocument, first: int, last: int, expected: l
 async def test_F5_the_beginning_of_a_page_is_there_before_its_end(tmp_path: Path):
     gate = asyncio.Event()
     half = FoundElements(elements=page(2, "half").elements)
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), half, gate, FoundElements(pages=2), DocumentEnd())
+    place = scripted_cache(
+        tmp_path, Opened(unit="page"), page(1, "a"), half, gate, FoundElements(pages=2), DocumentEnd()
+    )
     documents = place.open()
     document = await reading(documents)
     begun = await document.pages(2, 2, 2, 6)
@@ -85,7 +87,7 @@ async def test_F5_the_beginning_of_a_page_is_there_before_its_end(tmp_path: Path
 
 
 async def test_F5_nobody_waits_for_elements_of_pages_that_a_text_does_not_have(tmp_path: Path):
-    documents = shelf(
+    documents = scripted_cache(
         tmp_path, Opened(), FoundElements(elements=(Element(kind="text", text="abc"),)), asyncio.Event()
     ).open()
     document = await reading(documents)

@@ -11,17 +11,19 @@ import pytest
 from recto.conversation.attachment import Attachment
 from recto.conversation.document import Element, Excerpt, Extent, text_of
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.document_cache import Documents, DocumentSettings
+from recto.files.documents.document_cache import DocumentCache, DocumentSettings
 from recto.files.parsing.pool.parser_pool import Parsers
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Opened
-from tests.files.shelf import NOON, ONE, ended, page, pdf, pieces, reading, settled, shelf, text_in
+from tests.files.scripted_cache import NOON, ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
 
 DOCUMENTS = Path(__file__).resolve().parents[1] / "documents"
 
 
 async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, Opened(unit="page", page_count=300), page(1, "first"), gate, page(2, "last"), DocumentEnd())
+    place = scripted_cache(
+        tmp_path, Opened(unit="page", page_count=300), page(1, "first"), gate, page(2, "last"), DocumentEnd()
+    )
     documents = place.open()
     document = await reading(documents)
     first = await document.pages(1, 1)
@@ -47,7 +49,7 @@ async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
 async def test_F5_a_page_is_done_when_the_next_begins(tmp_path: Path):
     gate = asyncio.Event()
     both = FoundElements(elements=(*page(1, "a").elements, *page(2, "b").elements))
-    documents = shelf(tmp_path, Opened(unit="page"), both, gate).open()
+    documents = scripted_cache(tmp_path, Opened(unit="page"), both, gate).open()
     document = await reading(documents)
     assert (await document.pages(1, 1)).text == "[page 1]\n\na"
     waiting = asyncio.create_task(document.pages(1, 2))
@@ -59,7 +61,7 @@ async def test_F5_a_page_is_done_when_the_next_begins(tmp_path: Path):
 
 async def test_D3_all_who_ask_share_one_reading_which_goes_on_when_they_are_gone(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, gate, *pdf(3))
+    place = scripted_cache(tmp_path, gate, *pdf(3))
     documents = place.open()
     asking = [asyncio.create_task(text_in(documents)) for _ in range(5)]
     await place.script.begun.wait()
@@ -80,7 +82,7 @@ async def test_D3_all_who_ask_share_one_reading_which_goes_on_when_they_are_gone
 
 async def test_D3_nobody_has_to_wait_for_a_reading_to_go_on(tmp_path: Path):
     gate = asyncio.Event()
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), gate, page(2, "b"), DocumentEnd())
+    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), gate, page(2, "b"), DocumentEnd())
     documents = place.open()
     assert (await (await reading(documents)).characters(0, 4)).text == "[pag"
     gate.set()
@@ -89,7 +91,7 @@ async def test_D3_nobody_has_to_wait_for_a_reading_to_go_on(tmp_path: Path):
 
 
 async def test_D3_users_share_nothing_and_a_users_threads_all(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     for one in (ONE, replace(ONE, id="2", name="other.pdf"), replace(ONE, blob="d", owner="bob")):
         await text_in(documents, one)
@@ -106,7 +108,7 @@ async def test_D3_users_share_nothing_and_a_users_threads_all(tmp_path: Path):
     ],
 )
 async def test_D3_other_bytes_or_another_format_are_read_anew(tmp_path: Path, other: Attachment):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     await text_in(documents)
     await text_in(documents, other)
@@ -119,7 +121,7 @@ async def test_D3_other_bytes_or_another_format_are_read_anew(tmp_path: Path, ot
     [DocumentSettings(ocr="eng"), DocumentSettings(limits=replace(DocumentSettings().limits, pages=1))],
 )
 async def test_D3_other_languages_or_limits_read_it_anew(tmp_path: Path, other: DocumentSettings):
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     for settings in (place.settings, other):
         place.settings = settings
         documents = place.open()
@@ -134,7 +136,7 @@ async def test_D3_other_languages_or_limits_read_it_anew(tmp_path: Path, other: 
 async def test_D7_a_failure_is_told_to_all_who_wait_and_not_tried_again_for_a_while(
     tmp_path: Path, failure: FileRefused | Failed
 ):
-    place = shelf(tmp_path, failure)
+    place = scripted_cache(tmp_path, failure)
     documents = place.open()
     for _ in range(3):
         with pytest.raises(FileRefused, match="password") as raised:
@@ -150,7 +152,7 @@ async def test_D7_a_failure_is_told_to_all_who_wait_and_not_tried_again_for_a_wh
 
 
 async def test_D7_a_busy_parser_is_asked_again(tmp_path: Path):
-    place = shelf(tmp_path, FileRefused("others are first", code="busy"))
+    place = scripted_cache(tmp_path, FileRefused("others are first", code="busy"))
     documents = place.open()
     for _ in range(2):
         with pytest.raises(FileRefused, match="others"):
@@ -165,7 +167,7 @@ async def test_D7_bytes_that_cannot_be_had_are_no_fault_of_the_document(tmp_path
         yield b"some"
         raise StorageDown(problem="no such bucket")
 
-    place = shelf(tmp_path, *pdf(1))
+    place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
     with pytest.raises(StorageDown, match="no such bucket"):
         await (await documents.open(ONE, broken)).whole()
@@ -175,7 +177,7 @@ async def test_D7_bytes_that_cannot_be_had_are_no_fault_of_the_document(tmp_path
 
 
 async def test_D7_what_came_before_a_failure_stays_for_a_while_and_says_so(tmp_path: Path):
-    place = shelf(tmp_path, Opened(unit="page"), page(1, "a"), FileRefused("it took too long", code="timeout"))
+    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), FileRefused("it took too long", code="timeout"))
     documents = place.open()
     text = "[page 1]\n\na\n\n[the rest could not be read: it took too long]"
     for _ in range(2):
@@ -192,21 +194,21 @@ async def test_D7_what_came_before_a_failure_stays_for_a_while_and_says_so(tmp_p
 
 
 async def test_D7_a_reading_that_just_stops_is_a_failure(tmp_path: Path):
-    documents = shelf(tmp_path, Opened()).open()
+    documents = scripted_cache(tmp_path, Opened()).open()
     with pytest.raises(FileRefused, match="ended before"):
         await text_in(documents)
     await ended(documents)
 
 
 async def test_D7_an_error_nobody_thought_of_keeps_nobody_waiting(tmp_path: Path):
-    documents = shelf(tmp_path, Opened(), ZeroDivisionError("odd")).open()
+    documents = scripted_cache(tmp_path, Opened(), ZeroDivisionError("odd")).open()
     with pytest.raises(ZeroDivisionError):
         await text_in(documents)
     await ended(documents)
 
 
 async def test_D3_closing_ends_what_is_read_and_tells_who_waits(tmp_path: Path):
-    place = shelf(tmp_path, Opened(unit="page"), asyncio.Event())
+    place = scripted_cache(tmp_path, Opened(unit="page"), asyncio.Event())
     documents = place.open()
     waiting = asyncio.create_task(text_in(documents))
     await place.script.begun.wait()
@@ -223,7 +225,7 @@ async def test_D3_closing_ends_what_is_read_and_tells_who_waits(tmp_path: Path):
 
 
 async def test_D3_only_so_many_indexes_are_in_memory_and_readers_of_others_go_on(tmp_path: Path):
-    place = shelf(tmp_path, *pdf(1), settings=DocumentSettings(open_documents=1))
+    place = scripted_cache(tmp_path, *pdf(1), settings=DocumentSettings(open_documents=1))
     documents = place.open()
     first = await reading(documents)
     await first.whole()
@@ -238,7 +240,9 @@ async def test_D3_only_so_many_indexes_are_in_memory_and_readers_of_others_go_on
 
 @pytest.mark.parametrize("turns", range(12))
 async def test_D3_however_far_it_is_closing_leaves_nothing_half_written(tmp_path: Path, turns: int):
-    place = shelf(tmp_path, Opened(unit="page"), *[page(n, "中文" * 9_000) for n in range(1, 9)], asyncio.Event())
+    place = scripted_cache(
+        tmp_path, Opened(unit="page"), *[page(n, "中文" * 9_000) for n in range(1, 9)], asyncio.Event()
+    )
     documents = place.open()
     document = await documents.open(ONE, pieces)
     while document.extent.elements < turns:
@@ -252,7 +256,7 @@ async def test_D3_however_far_it_is_closing_leaves_nothing_half_written(tmp_path
 
 
 async def test_F5_what_a_document_does_not_have_is_empty(tmp_path: Path):
-    documents = shelf(tmp_path, *pdf(2)).open()
+    documents = scripted_cache(tmp_path, *pdf(2)).open()
     document = await reading(documents)
     assert (await document.pages(3, 9)).text == ""
     assert (await document.pages(2, 1)).text == ""
@@ -267,7 +271,7 @@ async def test_F5_what_a_document_does_not_have_is_empty(tmp_path: Path):
 
 
 async def test_F5_a_text_has_no_pages_and_nobody_waits_for_them(tmp_path: Path):
-    documents = shelf(
+    documents = scripted_cache(
         tmp_path, Opened(), FoundElements(elements=(Element(kind="text", text="abc"),)), asyncio.Event()
     ).open()
     document = await reading(documents)
@@ -288,7 +292,7 @@ async def test_D3_documents_are_read_in_children_and_kept(tmp_path: Path):
         yield b""
 
     parsers = Parsers()
-    documents = Documents(tmp_path, parsers, clock=lambda: NOON)
+    documents = DocumentCache(tmp_path, parsers, clock=lambda: NOON)
     document = await documents.open(ONE, bytes_of_it)
     first = await document.pages(1, 1)
     assert first.text.startswith("[page 1]")
@@ -297,7 +301,7 @@ async def test_D3_documents_are_read_in_children_and_kept(tmp_path: Path):
     assert (extent.pages, extent.page_count) == (300, 300)
     text = (await document.characters(0, extent.characters)).text
     await ended(documents)
-    again = Documents(tmp_path, parsers, clock=lambda: NOON)
+    again = DocumentCache(tmp_path, parsers, clock=lambda: NOON)
     assert (await (await again.open(ONE, nothing)).characters(0, 10**9)).text == text
     await ended(again)
     await parsers.close()

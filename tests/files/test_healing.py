@@ -15,51 +15,51 @@ from recto.files.attachments import Attachments
 from recto.files.ports import FileSettings, Upload
 from recto.files.storage.local_storage import LocalStorage
 from tests.files.blob_names import NONE, counted
-from tests.files.desk import ANY, Desk, given, read
+from tests.files.file_service import ANY, FileService, given, read
 from tests.files.rows import MemoryRows
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def service(tmp_path: Path) -> FileService:
+    return FileService(tmp_path)
 
 
-def path_of(desk: Desk, blob: str) -> Path:
-    (path,) = desk.folder.rglob(blob)
+def path_of(service: FileService, blob: str) -> Path:
+    (path,) = service.folder.rglob(blob)
     return path
 
 
 @pytest.mark.parametrize("left", [None, b"", b"byte", b"bytes and more"])
 async def test_P9_bytes_that_were_lost_are_there_again_for_all_their_attachments_once_they_are_uploaded_again(
-    desk: Desk, left: bytes | None
+    service: FileService, left: bytes | None
 ):
-    first = await desk.receive("a.txt", b"bytes")
-    path = path_of(desk, first.blob)
+    first = await service.receive("a.txt", b"bytes")
+    path = path_of(service, first.blob)
     path.unlink()
     if left is not None:
         path.write_bytes(left)
-    second = await desk.receive("b.txt", b"bytes")
+    second = await service.receive("b.txt", b"bytes")
     for id in (first.id, second.id):
-        assert await read(desk.files.read(await desk.files.open(id))) == b"bytes"
-    assert (await desk.files.open(second.id)) == second
+        assert await read(service.files.read(await service.files.open(id))) == b"bytes"
+    assert (await service.files.open(second.id)) == second
     assert second.blob != first.blob
 
 
-async def test_P9_bytes_that_are_there_are_kept_and_the_new_ones_are_not(desk: Desk):
-    first = await desk.receive("a.txt", b"bytes")
-    second = await desk.receive("b.txt", b"bytes")
+async def test_P9_bytes_that_are_there_are_kept_and_the_new_ones_are_not(service: FileService):
+    first = await service.receive("a.txt", b"bytes")
+    second = await service.receive("b.txt", b"bytes")
     assert second.blob == first.blob
-    assert desk.stored() == [first.blob]
+    assert service.stored() == [first.blob]
 
 
-async def test_P3_lost_bytes_that_come_again_in_a_message_are_the_same_attachment_and_are_there(desk: Desk):
+async def test_P3_lost_bytes_that_come_again_in_a_message_are_the_same_attachment_and_are_there(service: FileService):
     file = File(kind="document", source=Data(base64=base64.b64encode(b"bytes").decode()), name="a.txt")
-    first = await desk.files.take_inline("ada", file, ANY)
-    path_of(desk, first.blob).unlink()
-    again = await desk.files.take_inline("ada", file, ANY)
+    first = await service.files.take_inline("ada", file, ANY)
+    path_of(service, first.blob).unlink()
+    again = await service.files.take_inline("ada", file, ANY)
     assert again.id == first.id
-    assert await read(desk.files.read(again)) == b"bytes"
-    assert len(desk.rows.attachments) == 1
+    assert await read(service.files.read(again)) == b"bytes"
+    assert len(service.rows.attachments) == 1
 
 
 async def test_P9_of_two_who_bring_lost_bytes_back_the_first_does_and_nothing_of_the_other_is_left(tmp_path: Path):
@@ -68,25 +68,25 @@ async def test_P9_of_two_who_bring_lost_bytes_back_the_first_does_and_nothing_of
             await super().mend_blob(old, NONE)
             await super().mend_blob(old, new)
 
-    desk = Desk(tmp_path, rows=Overtaken())
-    first = await desk.receive("a.txt", b"bytes")
-    path_of(desk, first.blob).unlink()
-    assert (await desk.receive("b.txt", b"bytes")).blob == NONE
-    assert desk.stored() == []
+    service = FileService(tmp_path, rows=Overtaken())
+    first = await service.receive("a.txt", b"bytes")
+    path_of(service, first.blob).unlink()
+    assert (await service.receive("b.txt", b"bytes")).blob == NONE
+    assert service.stored() == []
 
 
-async def test_P9_where_nobody_can_tell_whether_bytes_are_lost_they_stay_as_they_are(desk: Desk):
+async def test_P9_where_nobody_can_tell_whether_bytes_are_lost_they_stay_as_they_are(service: FileService):
     class Unreadable(LocalStorage):
         async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
             raise StorageDown(problem="it cannot be read")
             yield b""
 
-    storage = Unreadable(desk.folder)
-    files = Attachments(storage, desk.rows, FileSettings(), clock=lambda: desk.now, new_id=counted(100))
-    first = await desk.receive("a.txt", b"bytes")
+    storage = Unreadable(service.folder)
+    files = Attachments(storage, service.rows, FileSettings(), clock=lambda: service.now, new_id=counted(100))
+    first = await service.receive("a.txt", b"bytes")
     second = await files.receive(Upload(owner="ada", name="b.txt", allowed=ANY), given(b"bytes"))
     assert second.blob == first.blob
-    assert desk.stored() == [first.blob]
+    assert service.stored() == [first.blob]
 
 
 # Cleaning
@@ -105,11 +105,11 @@ class Stubborn(LocalStorage):
         return super().list_all()
 
 
-async def test_P9_what_could_not_be_deleted_is_not_counted_and_nobody_tries_again_at_once(desk: Desk):
-    storage = Stubborn(desk.folder)
-    files = Attachments(storage, desk.rows, FileSettings(), clock=lambda: desk.now, new_id=counted(100))
+async def test_P9_what_could_not_be_deleted_is_not_counted_and_nobody_tries_again_at_once(service: FileService):
+    storage = Stubborn(service.folder)
+    files = Attachments(storage, service.rows, FileSettings(), clock=lambda: service.now, new_id=counted(100))
     await storage.write(NONE, given(b"x"))
-    desk.now += timedelta(hours=2)
+    service.now += timedelta(hours=2)
     assert await files.clean() == 0
     reached = asyncio.Event()
 
@@ -124,24 +124,26 @@ async def test_P9_what_could_not_be_deleted_is_not_counted_and_nobody_tries_agai
     assert storage.listed == 2
 
 
-async def test_X4_one_file_that_cannot_be_deleted_keeps_none_of_the_others(desk: Desk):
+async def test_X4_one_file_that_cannot_be_deleted_keeps_none_of_the_others(service: FileService):
     names = [next_name() for next_name in [counted(1)] for _ in range(3)]
     for name in names:
-        await desk.storage.write(name, given(b"x"))
+        await service.storage.write(name, given(b"x"))
     # A folder in its place cannot be deleted like a file.
-    path = path_of(desk, names[1])
+    path = path_of(service, names[1])
     path.unlink()
     path.mkdir()
     with pytest.raises(StorageDown):
-        await desk.storage.delete(names)
-    assert desk.stored() == []
+        await service.storage.delete(names)
+    assert service.stored() == []
 
 
 # Room
 
 
 @pytest.mark.parametrize(("room", "size"), [(0, 1), (10, 11), (3_000_000, 3_000_001)])
-async def test_P9_a_file_there_is_no_room_for_is_refused_as_soon_as_that_is_known(desk: Desk, room: int, size: int):
+async def test_P9_a_file_there_is_no_room_for_is_refused_as_soon_as_that_is_known(
+    service: FileService, room: int, size: int
+):
     asked: list[int] = []
 
     async def endless() -> AsyncGenerator[bytes]:
@@ -150,24 +152,24 @@ async def test_P9_a_file_there_is_no_room_for_is_refused_as_soon_as_that_is_know
         yield b"x"
 
     with pytest.raises(FileRefused) as refused:
-        await desk.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY, room=room), endless())
+        await service.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY, room=room), endless())
     assert refused.value.code == "quota"
     assert f"{room:,} bytes more" in str(refused.value)
     assert asked == []
-    assert desk.stored() == []
+    assert service.stored() == []
 
 
-async def test_P9_a_file_that_just_fits_is_taken(desk: Desk):
-    taken = await desk.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY, room=10), given(b"x" * 10))
+async def test_P9_a_file_that_just_fits_is_taken(service: FileService):
+    taken = await service.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY, room=10), given(b"x" * 10))
     assert taken.size == 10
 
 
 async def test_P9_more_files_than_a_user_may_have_are_refused_and_leave_nothing(tmp_path: Path):
-    desk = Desk(tmp_path, FileSettings(user_files=1))
-    kept = await desk.receive("a.txt", b"one")
+    service = FileService(tmp_path, FileSettings(user_files=1))
+    kept = await service.receive("a.txt", b"one")
     with pytest.raises(FileRefused) as refused:
-        await desk.receive("b.txt", b"two")
+        await service.receive("b.txt", b"two")
     assert refused.value.code == "quota"
-    assert desk.stored() == [kept.blob]
+    assert service.stored() == [kept.blob]
     with pytest.raises(NotFound):
-        await desk.files.open(NONE)
+        await service.files.open(NONE)

@@ -11,7 +11,7 @@ from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json
 from recto.errors import SettingsError
 from recto.models.request_options import MAX_TOKENS, request_options
-from recto.page.steps.fit import WireName
+from recto.page.wire.base import WireName
 from tests.page.oracles import breaches
 
 SCHEMA = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'

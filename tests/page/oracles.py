@@ -17,7 +17,7 @@ import typing_extensions
 from anthropic.types import message_create_params
 from openai.types.chat import completion_create_params
 
-from recto.page.steps.fit import WireName
+from recto.page.wire.base import WireName
 
 TYPES: dict[WireName, object] = {
     "openai": completion_create_params.CompletionCreateParamsNonStreaming,

@@ -9,7 +9,7 @@ from recto.conversation.json import load
 from recto.conversation.messages import AssistantMessage, Message, ToolCall
 from recto.page.body import Page
 from recto.page.manifest import Manifest
-from recto.page.steps.fit import WireName
+from recto.page.wire.base import WireName
 
 Parsed: TypeAlias = Mapping[str, object]
 SHOWN = ("kept", "folded", "repaired")

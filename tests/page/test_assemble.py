@@ -29,9 +29,9 @@ from recto.page.prefix import prefix_break
 from recto.page.prompt.quote import ParsedDocument
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Case, Datum, Prompt
-from recto.page.steps.fit import Target, WireName
 from recto.page.steps.remind import maps_of
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.base import Target, WireName
 
 NOON = datetime(2026, 5, 14, 4, tzinfo=UTC)
 SHANGHAI = timezone(timedelta(hours=8))
@@ -130,7 +130,7 @@ def test_D2_pictures_go_as_parts_to_models_that_see_and_by_id_to_all(sees: bool)
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
-def test_D2_S9_R13_the_front_is_prompt_quote_and_summary_in_this_order(wire: WireName):
+def test_D2_S9_R13_the_preamble_is_prompt_quote_and_summary_in_this_order(wire: WireName):
     log: tuple[Entry, ...] = (user("u1", "one"), says("r1", "two"), user("u2", "three"))
     log = (*log, Compacted(id="k1", upto="r1", summary="they talked"))
     quote = (ParsedDocument(name="a.txt", content="text of a"),)
@@ -153,8 +153,8 @@ def test_S1_what_the_budget_took_is_listed_behind_the_prompt():
     cases = tuple(Case(id=str(n), name=f"case {n}", content="word " * 40) for n in range(3))
     prompt = Prompt(identity="You are X.", cases=cases, data=(Datum(title="birth", text="data " * 100),))
     page, manifest = assemble(Facts(log=(user("u1", "hi"),), prompt=prompt, budget=80))
-    told = [(part.source, part.decision) for part in manifest.parts if part.kind == "prompt"]
-    assert told == [
+    taken = [(part.source, part.decision) for part in manifest.parts if part.kind == "prompt"]
+    assert taken == [
         ("case 2", "dropped"),
         ("case 1", "dropped"),
         ("case 0", "dropped"),

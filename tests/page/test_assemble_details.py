@@ -58,7 +58,7 @@ def test_P11_a_result_in_words_names_its_tool():
     assert said(Facts(log=log, tool_calling="prompt"))[2] == '<tool_result name="look">\nseen\n</tool_result>'
 
 
-def test_S5_P11_the_manifest_says_what_tools_told_of_in_words_leave_out():
+def test_S5_P11_the_manifest_says_what_tools_offered_in_words_leave_out():
     short = ToolOffer(name="use_skill", description="Choose.", parameters="{}", note="left out", tokens_before=900)
     plain = ToolOffer(name="look", description="Look.", parameters="{}")
     log = (UserMessage(id="u1", parts=(Text(text="go"),)),)
@@ -66,9 +66,9 @@ def test_S5_P11_the_manifest_says_what_tools_told_of_in_words_leave_out():
         assemble(Facts(log=log, tools=(short, plain), tool_calling=calling))[1] for calling in ("native", "prompt")
     )
     (sent,) = [part for part in native.parts if part.source == "use_skill"]
-    told = replace(sent, tokens_before=900 - sent.tokens_after, tokens_after=0)
-    assert [part for part in words.parts if part.kind == "tool"] == [told]
-    assert (told.decision, told.rule, told.reason) == ("cut", "S5", "left out")
+    expected = replace(sent, tokens_before=900 - sent.tokens_after, tokens_after=0)
+    assert [part for part in words.parts if part.kind == "tool"] == [expected]
+    assert (expected.decision, expected.rule, expected.reason) == ("cut", "S5", "left out")
     assert [part.kind for part in words.parts] == ["envelope", "system", "tool", "message", "envelope"]
     assert words.spans[2] is None
 
@@ -78,9 +78,9 @@ def test_P11_the_text_of_the_system_prompt_is_that_of_the_page():
     log = (UserMessage(id="u1", parts=(Text(text="go"),)),)
     for calling in ("native", "prompt"):
         facts = Facts(log=log, prompt=Prompt(identity="I am."), budget=20, tools=(look,), tool_calling=calling)
-        told = system_text(facts)
-        assert said(facts)[0] == told.text
-        assert (told.over is None, "TOOLS_START" in told.text) == (calling == "native", calling == "prompt")
+        rendered = system_text(facts)
+        assert said(facts)[0] == rendered.text
+        assert (rendered.over is None, "TOOLS_START" in rendered.text) == (calling == "native", calling == "prompt")
 
 
 def test_R8_without_a_now_the_newest_time_of_the_whole_log_decides():

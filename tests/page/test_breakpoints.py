@@ -17,7 +17,7 @@ from recto.page.facts import Facts, ToolCalling, Turn
 from recto.page.manifest import Manifest
 from recto.page.prefix import prefix_break
 from recto.page.prompt.system_prompt import Prompt
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, orphans, parse
 

@@ -15,7 +15,7 @@ from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.steps.closing import CONTINUED, TRIMMED
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.page_rules import gaps, orphans, parse
 from tests.page.talk import asks, result
@@ -53,8 +53,8 @@ def test_P8_a_turn_that_goes_on_after_a_cancel_ends_with_a_users_word(wire: Wire
     assert "Once upon " in str(said(page)[-2])
     assert list(gaps(page, manifest)) == []
     part = manifest.parts[-2]
-    told = (part.kind, part.source, part.role, part.decision, part.reason)
-    assert told == ("closing", "closing", "user", "injected", CONTINUED.reason)
+    described = (part.kind, part.source, part.role, part.decision, part.reason)
+    assert described == ("closing", "closing", "user", "injected", CONTINUED.reason)
 
 
 def test_P8_the_word_is_in_the_language_of_the_agent():

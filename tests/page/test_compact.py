@@ -291,9 +291,9 @@ def test_R13_a_summary_of_what_is_to_summarise_leaves_nothing_untold(log: Log):
     seen = view(log)
     place = place_to_cut(seen, least=1, counter=WORDS)
     if place is not None:
-        told = len(seen.messages[: place + 1]) - len(to_summarise(seen, place))
-        assert seen.messages[told : place + 1] == to_summarise(seen, place)
-        assert told == (seen.messages.index(upto_of(log)) + 1 if seen.compaction else 0)
+        summarised = len(seen.messages[: place + 1]) - len(to_summarise(seen, place))
+        assert seen.messages[summarised : place + 1] == to_summarise(seen, place)
+        assert summarised == (seen.messages.index(upto_of(log)) + 1 if seen.compaction else 0)
 
 
 def upto_of(log: Log) -> Message:

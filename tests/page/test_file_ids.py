@@ -24,8 +24,8 @@ from recto.conversation.messages import (
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
-from recto.page.steps.fit import Target
 from recto.page.steps.remind import maps_of
+from recto.page.wire.base import Target
 
 SHOWN = re.compile(r"<file>\n<id>(.*?)</id>\n<name>(.*?)</name>")
 ZH_BLIND = "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。"

@@ -1,4 +1,4 @@
-"""Fitting a conversation to its target: each change, whole, with the decision and the reason the manifest tells."""
+"""Fitting a conversation to its target: each change, whole, with the decision and the reason in the manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,8 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
 )
-from recto.page.steps.fit import Target, fit
+from recto.page.steps.fit import fit
+from recto.page.wire.base import Target
 
 OPENAI = Target(wire="openai", model="gpt-x")
 ANTHROPIC = Target(wire="anthropic", model="claude-x")

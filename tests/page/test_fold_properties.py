@@ -33,13 +33,6 @@ def test_R1_folding_never_changes_its_input(log: Log, settings: FoldSettings, no
 
 
 @anything
-def test_R1_the_same_log_gives_the_same_page(log: Log, settings: FoldSettings, now: datetime | None):
-    first = fold(log, settings, now)
-    assert fold(log, settings, now) == first
-    assert fold(afresh(log), copy.deepcopy(settings), now) == first
-
-
-@anything
 def test_R2_folding_twice_changes_nothing_more(log: Log, settings: FoldSettings, now: datetime | None):
     once = fold(log, settings, now).messages
     assert fold(once, settings, now).messages == once

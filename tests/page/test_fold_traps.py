@@ -80,12 +80,6 @@ def test_R3_an_error_in_the_first_words_of_a_result_in_pieces_is_an_error():
     assert_folds([*failed, *reads("r1", "a.py", "1→x", 1)])
 
 
-def test_R3_five_reads_stay_and_the_sixth_goes():
-    rows = [row for n in range(6) for row in reads(f"r{n}", "a.py", f"{n}→x", n)]
-    assert_folds(rows[:10], settings=recto.FoldSettings())
-    assert_folds(rows, "r0", settings=recto.FoldSettings())
-
-
 # R4: which file a read was of
 
 

@@ -1,4 +1,4 @@
-"""Whatever the log and the facts: spans tile, every message is told of once, a page is what a fresh one would be."""
+"""Whatever the log and the facts: spans tile, every message is listed once, a page is what a fresh one would be."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from recto.page.body import Page
 from recto.page.facts import Facts, ToolCalling, Turn
 from recto.page.manifest import Manifest
 from recto.page.prompt.system_prompt import Case, Prompt
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 from tests.page.entry_strategies import entry_logs
 
 WIRES: tuple[WireName, ...] = ("openai", "anthropic")
@@ -50,8 +50,8 @@ def check_honest(facts: Facts, page: Page, manifest: Manifest) -> None:
     assert spans[-1][1] == len(body)
     for part, span in zip(manifest.parts, manifest.spans, strict=True):
         assert (span is None) == (part.decision == "dropped" or part.kind == "prompt"), part
-    told = sorted(part.source for part in manifest.parts if part.kind == "message")
-    assert told == sorted(message.id or f"messages[{n}]" for n, message in enumerate(view(facts.log).messages))
+    listed = sorted(part.source for part in manifest.parts if part.kind == "message")
+    assert listed == sorted(message.id or f"messages[{n}]" for n, message in enumerate(view(facts.log).messages))
 
 
 @given(st.data())

@@ -33,7 +33,7 @@ from recto.conversation.messages import (
 )
 from recto.page.assemble import Facts, assemble
 from recto.page.body import Page
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.oracles import breaches, recording
 from tests.page.page_rules import parse

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias
 
@@ -32,8 +32,8 @@ from recto.errors import SettingsError
 from recto.page.assemble import Facts, assemble
 from recto.page.body import Segment, segment
 from recto.page.fold.fold_settings import FoldSettings, ReadRule
-from recto.page.steps.fit import Target, WireName
 from recto.page.text.tokens import Calibration, TokenCount
+from recto.page.wire.base import Target, WireName
 
 Row: TypeAlias = dict[str, object]
 
@@ -163,16 +163,6 @@ def test_an_option_cannot_stand_for_what_the_page_sets_itself(name: str):
     assert str(refused.value) == f"Setting options.{name} is 'x'; a page sets this field itself."
 
 
-@pytest.mark.parametrize(("target", "tail"), [(OPENAI, "]}"), (ANTHROPIC, "]}]}")], ids=["openai", "anthropic"])
-def test_a_page_that_grew_begins_with_the_page_before(target: Target, tail: str):
-    # Calls still waiting for their results are not in a page, so pages end with a user, a result, or an answer.
-    ends = [length for length in range(3, len(LOG) + 1) if length not in (4, 5)]
-    pages = [body(LOG[:length], target, (READ,)) for length in ends]
-    assert all(page.endswith(tail) for page in pages)
-    for before, after in pairwise(pages):
-        assert after.startswith(before.removesuffix(tail))
-
-
 @TARGETS
 def test_segments_joined_are_the_body_and_the_digest_is_over_their_hashes(target: Target):
     page, _ = assemble(Facts(log=LOG, target=target, tools=(READ, LIST)))
@@ -213,7 +203,7 @@ class Letters:
         return [len(text) for text in texts]
 
 
-def tell(log: Sequence[Message], target: Target, tools: tuple[ToolOffer, ...] = ()) -> tuple[str, list[Row]]:
+def describe(log: Sequence[Message], target: Target, tools: tuple[ToolOffer, ...] = ()) -> tuple[str, list[Row]]:
     fold = FoldSettings(reads=ReadRule(tools=("read",), keep=1))
     facts = Facts(log=log, target=target, tools=tools, fold=fold, now=NOW, counter=Letters())
     page, manifest = assemble(facts)
@@ -247,7 +237,7 @@ def change(decision: str, rule: str, reason: str, before: int, after: int) -> Ro
     return {"decision": decision, "rule": rule, "reason": reason, "tokens": {"before": before, "after": after}}
 
 
-TOLD: tuple[Message, ...] = (
+DESCRIBED: tuple[Message, ...] = (
     user("u1", "go"),
     AssistantMessage(id="a1", parts=(call("c1", "a"), call("lost", "b"))),
     result("t1", "c1", "long ago"),
@@ -284,7 +274,7 @@ def openai_call(id: str) -> str:
 def test_X1_a_manifest_tells_of_every_part_in_openai_form():
     tool = '{"type":"function","function":{"name":"list","description":"List files.","parameters":{"type":"object"}}}'
     one_call = 4 + len("read") + len('{"path": "a"}')
-    assert tell(TOLD, OPENAI, (LIST,)) == expected(
+    assert describe(DESCRIBED, OPENAI, (LIST,)) == expected(
         row("envelope", '{"model":"gpt-x"', 16),
         row("list", ',"tools":[' + tool, len(tool), kind="tool"),
         row("u1", '],"messages":[{"role":"user","content":"go"}', 6, "user"),
@@ -303,7 +293,7 @@ def test_X1_a_manifest_tells_of_every_part_in_openai_form():
 def test_X1_a_manifest_tells_of_every_part_in_anthropic_form():
     log = (AssistantMessage(id="a0", parts=(Text(text="hi"),)), replace(user("u1", "go"), name="Ann"), system("Be."))
     early = "before the first user message, where this provider's conversations begin"
-    assert tell(log, ANTHROPIC) == expected(
+    assert describe(log, ANTHROPIC) == expected(
         row("envelope", '{"model":"claude-x"', 19),
         row("a0", "", role="assistant") | change("dropped", "S2", early, 6, 0),
         row("s", ',"system":[{"type":"text","text":"Be."', role="system")

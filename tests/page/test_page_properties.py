@@ -15,7 +15,7 @@ from recto.page.assemble import Facts, assemble
 from recto.page.body import Page
 from recto.page.manifest import Manifest
 from recto.page.steps.closing import TRIMMED
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs, newest_user
 from tests.page.page_rules import fresh, gaps, lies, orphans, parse
 
@@ -89,14 +89,6 @@ def test_R1_a_page_of_messages_that_remember_is_that_of_messages_that_do_not(
     for view in (*growing, retried, log, log[1:], retried[:-1]):
         for target in TARGETS:
             assert set_page(view, target, OFFERS) == set_page(fresh(view), target, OFFERS)
-
-
-@given(logs(), wires)
-def test_R1_the_same_facts_give_the_same_page(log: tuple[Message, ...], wire: WireName):
-    target = Target(wire=wire, model="gpt-x")
-    first, second = set_page(fresh(log), target), set_page(fresh(log), target)
-    assert first == second
-    assert first[0].digest == second[0].digest
 
 
 @given(logs(), wires)

@@ -10,8 +10,8 @@ from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
-from recto.page.steps.fit import Target, WireName
 from recto.page.steps.remind import files_shown, maps_of
+from recto.page.wire.base import Target, WireName
 
 PNG = "aW1hZ2U="
 INTRO = "<system-reminder>\n# Input Files\nFiles available to the user in this turn:\n\n"

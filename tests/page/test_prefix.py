@@ -14,7 +14,7 @@ from recto.page.manifest import Manifest
 from recto.page.prefix import Break, prefix_break
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Prompt
-from recto.page.steps.fit import Target, WireName
+from recto.page.wire.base import Target, WireName
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 WIRES: tuple[WireName, ...] = ("openai", "anthropic")

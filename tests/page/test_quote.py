@@ -7,7 +7,6 @@ import pytest
 from recto.conversation.input_files import InputFile, input_files
 from recto.conversation.messages import File, FileKind, Key, UserMessage
 from recto.page.prompt.quote import (
-    READ_DOCUMENTS_DESCRIPTION,
     Cut,
     ParsedDocument,
     Quote,
@@ -94,10 +93,6 @@ def test_D5_documents_are_joined_with_their_names_and_a_line_of_stars():
         "</Content>"
     )
     assert join_documents(()) == ""
-
-
-def test_D5_the_tool_is_described_as_the_seed_has_it():
-    assert READ_DOCUMENTS_DESCRIPTION == "解析对话中所有上传的文档，并返回对应文档内容"
 
 
 def test_D5_a_document_cannot_end_its_block_or_name_another_file():

@@ -45,8 +45,8 @@ LIBRARY = (Dataset(id="dataset_id", name="知识库名称"),)
 
 
 def test_F1_the_current_message_as_the_seed_shows_it():
-    told = reminder(files=A_PDF, datasets=LIBRARY, time=NOON)
-    assert with_reminder(told, "原始问题") == (
+    text = reminder(files=A_PDF, datasets=LIBRARY, time=NOON)
+    assert with_reminder(text, "原始问题") == (
         "<system-reminder>\n"
         "# Input Files\n"
         "用户本次可用的文件:\n"
@@ -126,8 +126,8 @@ def test_F1_everything_at_once_in_english():
     files = (*A_PDF, *shown("x", ("b.png", "image", "")))
     datasets = (Dataset(id="d1", name="Law", description="Statutes\nand cases"), Dataset(id="d2", name="Tax"))
     context = (ContextItem(description="Page", value="/orders"), ContextItem(description="Cart", value='{"n": 2}'))
-    told = reminder(files=files, datasets=datasets, context=context, time=NOON, zone=SHANGHAI, locale="en")
-    assert told == ENGLISH
+    text = reminder(files=files, datasets=datasets, context=context, time=NOON, zone=SHANGHAI, locale="en")
+    assert text == ENGLISH
 
 
 def test_F1_with_nothing_to_tell_there_is_no_tag_and_the_words_stand_alone():
@@ -136,10 +136,10 @@ def test_F1_with_nothing_to_tell_there_is_no_tag_and_the_words_stand_alone():
 
 
 def test_F1_with_empty_words_the_tag_stands_alone():
-    told = reminder(time=NOON)
+    text = reminder(time=NOON)
     assert (
-        with_reminder(told, "")
-        == told
+        with_reminder(text, "")
+        == text
         == ("<system-reminder>\n# Current time\n2026-05-14 12:00:00 Thursday\n</system-reminder>")
     )
 
@@ -158,8 +158,8 @@ def test_F3_the_users_own_words_are_left_as_they_are(words: str):
 
 
 def test_F2_a_past_message_as_the_seed_shows_it_has_its_files_only():
-    told = reminder(files=shown("history_ai_id", ("old.pdf", "document", "https://files.test/old.pdf")))
-    assert with_reminder(told, "历史原始问题") == (
+    text = reminder(files=shown("history_ai_id", ("old.pdf", "document", "https://files.test/old.pdf")))
+    assert with_reminder(text, "历史原始问题") == (
         "<system-reminder>\n"
         "# Input Files\n"
         "用户本次可用的文件:\n"
@@ -192,8 +192,8 @@ def test_P12_context_has_description_and_value_in_a_block_of_its_own():
 
 
 def test_P12_an_item_without_a_description_has_its_value_alone():
-    told = context_section((ContextItem(description="", value=""),), "en")
-    assert told.endswith("\n\n<context>\n<value></value>\n</context>")
+    text = context_section((ContextItem(description="", value=""),), "en")
+    assert text.endswith("\n\n<context>\n<value></value>\n</context>")
 
 
 # Time

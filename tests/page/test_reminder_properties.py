@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from datetime import UTC, datetime
 
 import orjson
@@ -16,7 +15,6 @@ from recto.conversation.input_files import (
     file_maps,
     file_prefixes,
     input_files,
-    replace_ids_with_urls,
 )
 from recto.conversation.json import Json
 from recto.conversation.messages import File, FileKind, Key, Message, UserMessage
@@ -121,17 +119,17 @@ class CharacterCounter:
 def test_F3_no_name_id_url_or_value_forges_anything_in_a_reminder(
     files: list[InputFile], known: list[Dataset], context: list[ContextItem], locale: Locale
 ):
-    told = reminder(files=files, datasets=known, context=context, time=NOON, locale=locale)
-    assert blocks_of(told) == [*map(file_block, files), *map(dataset_block, known), *map(context_block, context)]
+    text = reminder(files=files, datasets=known, context=context, time=NOON, locale=locale)
+    assert blocks_of(text) == [*map(file_block, files), *map(dataset_block, known), *map(context_block, context)]
 
 
 @given(st.lists(shown_files(), max_size=3), hostile())
 def test_F1_the_reminder_stands_before_the_words_and_the_words_are_untouched(files: list[InputFile], words: str):
-    told = reminder(files=files)
-    seen = with_reminder(told, words)
-    assert seen.startswith(told)
+    text = reminder(files=files)
+    seen = with_reminder(text, words)
+    assert seen.startswith(text)
     assert seen.endswith(words)
-    assert len(seen) == len(told) + len(words) + (2 if told and words else 0)
+    assert len(seen) == len(text) + len(words) + (2 if text and words else 0)
 
 
 @given(hostile())
@@ -205,13 +203,6 @@ def arguments() -> st.SearchStrategy[Json]:
 
 
 @given(arguments())
-def test_F8_ids_become_urls_as_a_naive_walk_would_have_it_and_the_input_stays(value: Json):
-    before = deepcopy(value)
-    assert replace_ids_with_urls(value, IDS) == walked(value)
-    assert value == before
-
-
-@given(arguments())
 def test_F8_the_text_of_a_call_says_what_its_value_says(value: Json):
     text = orjson.dumps(value).decode()
     sent = arguments_for("fetch", text, IDS)
@@ -266,13 +257,13 @@ FRAME = "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n
 # A reader that shares nothing with the writer
 
 
-def blocks_of(told: str) -> list[Block]:
+def blocks_of(text: str) -> list[Block]:
     """Every block of a reminder, read tag by tag. Fails on a tag where none may stand."""
     opening, closing = "<system-reminder>\n", "\n</system-reminder>"
-    assert told.startswith(opening)
-    assert told.endswith(closing)
-    assert (told.count("<system-reminder"), told.count("</system-reminder")) == (1, 1)
-    rest = told[len(opening) : -len(closing)]
+    assert text.startswith(opening)
+    assert text.endswith(closing)
+    assert (text.count("<system-reminder"), text.count("</system-reminder")) == (1, 1)
+    rest = text[len(opening) : -len(closing)]
     blocks: list[Block] = []
     while "<" in rest:
         tag, rest = rest.partition("<")[2].split(">", 1)

@@ -60,7 +60,7 @@ def room(tokens: int, counter: TokenCounter, summary_tokens: int = 1) -> Summary
     return SummarySettings(tokens=taken + summary_tokens + tokens, summary_tokens=summary_tokens, locale="en")
 
 
-def told(role: str, text: str) -> str:
+def framed(role: str, text: str) -> str:
     return f'<message role="{role}">\n{text}\n</message>'
 
 
@@ -118,7 +118,7 @@ def test_F3_what_a_cut_makes_a_tag_of_is_none_either():
     settings = SummarySettings(characters_per_message=20)
     pieces = summary_pieces((user("u1", "1 <messages>" + "x" * 20),), settings=settings, counter=OFFLINE)
     mark = "\n[... 12 characters left out ...]\n"
-    assert pieces == (told("user", f"1 &lt;message{mark}{'x' * 10}"),)
+    assert pieces == (framed("user", f"1 &lt;message{mark}{'x' * 10}"),)
     settings = room(100, CHARACTERS, summary_tokens=len("1 <message\n[... cut ...]"))
     _, words = summary_request("P", so_far="1 <messages>" + "x" * 20, settings=settings, counter=CHARACTERS)
     text = "The summary so far:\n<summary>\n1 &lt;message\n[... cut ...]\n</summary>\n\nThe conversation:\nP"
@@ -133,12 +133,12 @@ def test_R13_a_conversation_too_large_for_one_request_is_told_in_pieces():
     spoken = (user("u1", "one two"), says("a1", "three four"), user("u2", "five six"), says("a2", "seven"))
     # Three words of frame each.
     assert summary_pieces(spoken, settings=room(10, WORDS), counter=WORDS) == (
-        told("user", "one two") + "\n" + told("assistant", "three four"),
-        told("user", "five six") + "\n" + told("assistant", "seven"),
+        framed("user", "one two") + "\n" + framed("assistant", "three four"),
+        framed("user", "five six") + "\n" + framed("assistant", "seven"),
     )
 
 
-A, B = told("user", "a" * 30), told("user", "b" * 30)
+A, B = framed("user", "a" * 30), framed("user", "b" * 30)
 
 
 @pytest.mark.parametrize(
@@ -156,20 +156,20 @@ def test_R13_what_stands_between_two_messages_counts(tokens: int, pieces: tuple[
 def test_R13_a_message_shows_its_beginning_and_its_end_where_it_is_too_long():
     text = "a" * 50 + "b" * 50
     pieces = summary_pieces((user("u1", text),), settings=SummarySettings(characters_per_message=27), counter=OFFLINE)
-    assert pieces == (told("user", f"{'a' * 13}\n[... 74 characters left out ...]\n{'b' * 13}"),)
+    assert pieces == (framed("user", f"{'a' * 13}\n[... 74 characters left out ...]\n{'b' * 13}"),)
 
 
 def test_R13_a_message_too_large_for_one_request_is_shortened_until_it_fits():
     giant, short = user("u1", "x" * 1_000), user("u2", "y")
     settings = replace(room(160, CHARACTERS), characters_per_message=800)
     pieces = summary_pieces((giant, short), settings=settings, counter=CHARACTERS)
-    shown = told("user", f"{'x' * 25}\n[... 950 characters left out ...]\n{'x' * 25}")
-    assert pieces == (shown + "\n" + told("user", "y"),)
+    shown = framed("user", f"{'x' * 25}\n[... 950 characters left out ...]\n{'x' * 25}")
+    assert pieces == (shown + "\n" + framed("user", "y"),)
 
 
 # The requests
 
-P = told("user", "hi")
+P = framed("user", "hi")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_R13_a_summary_so_far_that_is_too_long_is_cut():
 def test_R13_a_request_too_small_for_any_message_is_refused_with_the_least(counter: TokenCounter):
     mark = "\n[... 1000000000000 characters left out ...]\n"
     roles = ("system", "developer", "user", "assistant", "tool", "reasoning", "activity")
-    least = room(max(counter.count([told(role, mark) + "\n" for role in roles])), counter, summary_tokens=7)
+    least = room(max(counter.count([framed(role, mark) + "\n" for role in roles])), counter, summary_tokens=7)
     assert summary_pieces((), settings=least, counter=counter) == ()
     with pytest.raises(SettingsError) as caught:
         summary_pieces((), settings=replace(least, tokens=least.tokens - 1), counter=counter)
@@ -276,7 +276,7 @@ def test_R13_every_short_message_is_told_once_and_in_order(count: int, tokens: i
     said: list[Message] = [says(f"m{place}", f"<{place}>") for place in range(count)]
     said.insert(min(giant, count), user("giant", "giant " * 500))
     text = "\n".join(summary_pieces(said, settings=room(tokens, OFFLINE), counter=OFFLINE))
-    places = [text.find(told("assistant", f"<{place}>")) for place in range(count)]
+    places = [text.find(framed("assistant", f"<{place}>")) for place in range(count)]
     assert -1 not in places
     assert places == sorted(places)
     assert [text.count(f"<{place}>") for place in range(count)] == [1] * count

@@ -136,11 +136,11 @@ def test_setting_the_page_of_a_longer_conversation_counts_only_what_is_new():
     log = recto.decode(long_talk())
     recto.assemble(Facts(log=log, fold=KEEP_ONE, counter=counter))
     before = set(counter.asked)
-    told = len(counter.asked)
+    counted = len(counter.asked)
     recto.assemble(Facts(log=(*log, UserMessage(parts=(Text(text="next words"),))), fold=KEEP_ONE, counter=counter))
-    new = [text for text in counter.asked[told:] if text not in before]
+    new = [text for text in counter.asked[counted:] if text not in before]
     assert new == ["next words"]
-    assert not {"first words", "part a", "both in one", "a 0", "out 0"} & set(counter.asked[told:])
+    assert not {"first words", "part a", "both in one", "a 0", "out 0"} & set(counter.asked[counted:])
 
 
 def test_folding_a_longer_conversation_parses_nothing_again():

@@ -345,8 +345,8 @@ def test_P11_words_and_calls_are_all_read_back(said: list[tuple[str, tuple[str, 
     for before, (name, given_arguments), form in said:
         call = f'{{"name": {_written(name)}, "arguments": {given_arguments}}}'
         reply += before + (f"<tool_call>{call}</tool_call>" if form == "tag" else f"\n```json\n{call}\n```\n")
-    told = [text.strip() for text in (*(before for before, _, _ in said), last)]
-    whole = "\n\n".join(filter(None, told)) if said else last
+    stripped = [text.strip() for text in (*(before for before, _, _ in said), last)]
+    whole = "\n\n".join(filter(None, stripped)) if said else last
     assert parse_tool_calls(reply + last) == Parsed(words=whole, calls=expected)
 
 

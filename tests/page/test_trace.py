@@ -18,8 +18,8 @@ from recto.page.body import Page
 from recto.page.fold.fold_settings import TERMINAL, AgeRule, FoldSettings, ReadRule
 from recto.page.fold.paths import Project
 from recto.page.manifest import Manifest
-from recto.page.steps.fit import Target, WireName
 from recto.page.text.tokens import Calibration
+from recto.page.wire.base import Target, WireName
 from tests.long_session import EACH_SESSION, Known
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, lies, orphans, parse
@@ -85,13 +85,13 @@ def unanswered(messages: Sequence[Message]) -> Counter[str]:
 def test_R10_each_of_the_calls_that_never_got_a_result_is_told(known: Known, wire: WireName):
     messages = session(known).messages
     _, manifest = set_page(messages, wire, fold_settings(session(known)))
-    told: Counter[str] = Counter()
+    reported: Counter[str] = Counter()
     for part in manifest.parts:
         lost = re.search(r"(\d+) of \d+ calls never got a result", part.reason)
         if lost and part.rule == "R10":
-            told[part.source] += int(lost[1])
-    assert told == unanswered(messages)
-    assert told.total() == known.unanswered
+            reported[part.source] += int(lost[1])
+    assert reported == unanswered(messages)
+    assert reported.total() == known.unanswered
 
 
 def successes(messages: Sequence[Message], tools: Sequence[str]) -> Iterator[tuple[Mapping[str, object], ToolMessage]]:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from recto.conversation.messages import ToolOffer
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.page.steps.fit import Target, WireName
 from recto.page.text.tokens import OFFLINE, TokenCounter
+from recto.page.wire.base import Target, WireName
 from recto.skills.directory import SHORTEST, use_skill_offer
 from recto.skills.skill import Scenario, Skill
 from tests.page.counters import WordCounter

@@ -11,22 +11,22 @@ from recto.conversation.document import Element
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused
 from recto.tools.documents.document_parts import WantedPart
-from recto.tools.documents.document_rows import DocumentRequest, show_documents
+from recto.tools.documents.read_files import DocumentRequest, show_documents
 from recto.tools.documents.read_many import AT_ONCE, FAILED, Unread, read_each
-from recto.tools.ports import Document, Progress, tell_nobody
+from recto.tools.ports import Document, Progress, report_nothing
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
 from tests.tools.growing_document import Growing, in_pages
 from tests.tools.runs import context
 
 
 async def told_of(
-    document: Growing | Exception, wanted: WantedPart, tell_seconds: float
+    document: Growing | Exception, wanted: WantedPart, report_seconds: float
 ) -> tuple[str, Sequence[Progress]]:
     """What is answered of one document, and what was told until then."""
     told: list[Progress] = []
     files = at_hand(a=document)
-    given = replace(context(), files=files, tell=told.append)
-    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, tell_seconds)
+    given = replace(context(), files=files, report=told.append)
+    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, report_seconds)
     return json.loads(answer)[0]["content"], told
 
 
@@ -66,7 +66,7 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
 
     told: list[Progress] = []
     files = Late(turns=[[a_file("a")]], holds={"a": growing})
-    given = replace(context(), files=files, tell=told.append)
+    given = replace(context(), files=files, report=told.append)
     answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], WantedPart(), given, 0)
     assert "it is gone" in answer
     assert told[0] == Progress(label="a.txt", done=0, total=None, unit="characters", id="a")
@@ -75,7 +75,7 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
 
 async def test_F5_after_the_answer_nothing_more_is_told():
     told: list[Progress] = []
-    given = replace(context(), files=at_hand(a=in_pages("one", "two")), tell=told.append)
+    given = replace(context(), files=at_hand(a=in_pages("one", "two")), report=told.append)
     await show_documents([DocumentRequest(id="a", file=a_file("a"))], WantedPart(), given, 0)
     before = len(told)
     for _ in range(5):
@@ -116,7 +116,7 @@ async def settled() -> None:
 
 async def test_F5_documents_are_read_at_once_but_not_all_and_answered_in_order():
     files, documents = gated(AT_ONCE + 2)
-    reading = asyncio.create_task(read_each(documents, length_of, files, tell_nobody))
+    reading = asyncio.create_task(read_each(documents, length_of, files, report_nothing))
     await settled()
     assert files.opened == [one.id for one in documents[:AT_ONCE]]
     files.gate.set()
@@ -125,7 +125,7 @@ async def test_F5_documents_are_read_at_once_but_not_all_and_answered_in_order()
 
 async def test_F5_who_stops_waiting_ends_all_reading():
     files, documents = gated(3)
-    reading = asyncio.create_task(read_each(documents, length_of, files, tell_nobody))
+    reading = asyncio.create_task(read_each(documents, length_of, files, report_nothing))
     await settled()
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -137,12 +137,12 @@ async def test_F5_who_stops_waiting_ends_all_reading():
 
 async def test_F5_a_fault_of_ours_costs_its_document_alone_and_is_logged(caplog: pytest.LogCaptureFixture):
     files = at_hand(a=ValueError("a fault"), b="two")
-    read = await read_each(list(files.maps.documents.values()), length_of, files, tell_nobody)
+    read = await read_each(list(files.maps.documents.values()), length_of, files, report_nothing)
     assert read == [Unread(reason=FAILED), 3]
     assert "a fault" in caplog.text
 
 
 async def test_F5_one_that_cannot_be_read_spoils_no_other():
     files = at_hand(a=FileRefused("it is encrypted. Ask for another.", code="locked"), b="two")
-    read = await read_each(list(files.maps.documents.values()), length_of, files, tell_nobody)
+    read = await read_each(list(files.maps.documents.values()), length_of, files, report_nothing)
     assert read == [Unread(reason="it is encrypted. Ask for another."), 3]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown
-from recto.page.prompt.quote import READ_DOCUMENTS_DESCRIPTION
 from recto.tools.documents.read_documents import read_documents, read_thread
 from recto.tools.function import tool_from
 from recto.tools.load_tools import tools_built_in, tools_for
@@ -48,7 +47,7 @@ def with_url(file: InputFile) -> InputFile:
 def test_D5_the_tool_is_described_as_the_seed_has_it_and_needs_no_arguments():
     tool = tool_from(read_documents)
     schema = json.loads(tool.offer.parameters)
-    assert tool.offer.description == READ_DOCUMENTS_DESCRIPTION
+    assert tool.offer.description == "解析对话中所有上传的文档，并返回对应文档内容"
     assert list(schema["properties"]) == ["urls"]
     assert "required" not in schema
     assert tool.safe_to_repeat
@@ -192,6 +191,6 @@ def test_D5_the_answer_is_never_longer_than_it_may_be_and_has_a_block_for_each(t
 
 async def test_D5_how_far_it_is_is_told():
     told: list[Progress] = []
-    given = replace(context(), files=at_hand(a=in_pages("one", "two", unit="sheet")), tell=told.append)
+    given = replace(context(), files=at_hand(a=in_pages("one", "two", unit="sheet")), report=told.append)
     await read_thread((), given, 0)
     assert told[-1] == Progress(label="a.txt", done=2, total=2, unit="sheets", id="a")

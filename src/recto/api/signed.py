@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from recto.api.backend import Backend
-from recto.conversation.attachment import FileRef, SignedUrl
-from recto.conversation.history import UrlOf
+from recto.conversation.attachment import FileRef, UrlSigner
+from recto.conversation.history import FileUrlSigner
 from recto.conversation.messages import File, Key
 
 
-def signs(backend: Backend) -> SignedUrl:
+def signs(backend: Backend) -> UrlSigner:
     """Signs a url for an attachment, by its id and name, that is good as long as one in an answer is."""
 
     def signed(attachment: str, name: str) -> str:
@@ -21,7 +21,7 @@ def signs(backend: Backend) -> SignedUrl:
     return signed
 
 
-def urls_of(backend: Backend, refs: Iterable[FileRef]) -> UrlOf:
+def urls_of(backend: Backend, refs: Iterable[FileRef]) -> FileUrlSigner:
     """The url of a file of a thread; None for one that was deleted."""
     there, signed = {ref.attachment for ref in refs if ref.is_there}, signs(backend)
 

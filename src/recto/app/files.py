@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 from recto.api.access.rate import is_loopback
 from recto.api.files.uploads import UploadRules
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 from recto.files.attachments import Attachments
-from recto.files.documents.document_cache import Documents, DocumentSettings
+from recto.files.documents.document_cache import DocumentCache, DocumentSettings
 from recto.files.fetch.outbound import Outbound, OutboundSettings
 from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 from recto.files.parsing.ports import ParseLimits
 from recto.files.ports import FileSettings, Storage
 from recto.files.storage.choose_storage import open_storage
-from recto.files.storage.owner import owner_of, pair
+from recto.files.storage.owner import claim_storage, owner_of
 from recto.files.storage.storage_health import StorageHealth
 from recto.files.urls.signing import Signer
 from recto.files.urls.signing_keys import load_keys, parse_keys
@@ -70,11 +70,11 @@ async def open_files(settings: ServerSettings, store: Store, node: str) -> Stora
     owner = owner_of(node, is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
 
     async def begin() -> None:
-        await pair(storage, store, owner, new_id)
+        await claim_storage(storage, store, owner, new_id)
         await storage.remove_leftovers()
         await storage.probe()
 
-    await StorageHealth(begin, wait=START_SECONDS).feel()
+    await StorageHealth(begin, wait=START_SECONDS).check()
     return storage
 
 
@@ -88,7 +88,7 @@ class Library:
     """What reads documents, and keeps what was read of them. Both end with the server."""
 
     parsers: Parsers
-    documents: Documents
+    documents: DocumentCache
 
     async def close(self) -> None:
         """Nobody reads any more."""
@@ -117,7 +117,7 @@ def make_library(settings: ServerSettings) -> Library:
         folder=settings.data,
     )
     parsers = Parsers(pool)
-    return Library(parsers=parsers, documents=Documents(settings.parsed_folder, parsers, kept, clock=now))
+    return Library(parsers=parsers, documents=DocumentCache(settings.parsed_folder, parsers, kept, clock=now))
 
 
 def make_outbound(settings: ServerSettings) -> Outbound:

@@ -1,18 +1,20 @@
-"""The conversation of recto.
+"""The conversation: what was said and shown, as values; what a client sends, what is stored of it, what readers get.
 
-- `attachment`: attachments as the log and the store know them
-- `document`: A document as its parser finds it
-- `events`: events of a run as values, and as the AG-UI JSON that is stored and sent
-- `fields`: reading fields of outside JSON
-- `history`: history as clients show it (P13)
-- `input`: ...
-- `input_files`: files of a user message as the model is told of them
-- `json`: JSON, one way
-- `log`: the log
-- `memo`: conversations grow at the end
-- `messages`: A conversation as values
-- `next_step`: what a run does next, told from the log and the run alone (DESIGN "The flow")
+Pure: no clock, no network, no storage.
+
+- `json`: JSON written one way, and its fields read
+- `memo`: what was worked out of a value, kept on it
+- `locale`: the wording of an agent's locale, and what clients call it
+- `messages`: messages and what they are made of
+- `log`: messages and markers in order, and the view that markers leave
+- `document`: a document as its parser finds it
+- `input_files`: the files of a user message under the ids the model knows
+- `attachment`: attachments by their ids, in requests, messages and calls
+- `input`: what clients send, from its JSON to entries of the log
+- `next_step`: what a run does next
+- `events`: what readers hear of a run, as values and as AG-UI
+- `ui`: how results and answers can be shown
+- `history`: what clients show of a thread later
 - `replay`: the events of a run that has ended, made from the log
-- `title`: titles of threads
-- `ui`: ...
+- `title`: the title of a thread
 """

@@ -1,26 +1,72 @@
-"""Conversations grow at the end: what was worked out of the beginning is carried on, not worked out again."""
+"""What was worked out of a value is kept on it: nothing is counted or parsed twice.
+
+A conversation grows at its end, so what was worked out of its beginning is carried on (`grow`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar, TypeVarTuple, cast
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, TypeVarTuple, cast
 
-from recto.conversation.messages import Message
-
+Memo: TypeAlias = dict[Hashable, object]
 Args = TypeVarTuple("Args")
+Known = TypeVar("Known")
 State = TypeVar("State")
+UNKNOWN = object()
 
 
-class _Known(NamedTuple, Generic[State]):
+@dataclass(frozen=True, kw_only=True)
+class Remembering:
+    """A value that remembers what pure functions said of it."""
+
+    memo: Memo = field(default_factory=dict[Hashable, object], init=False, repr=False, compare=False)
+
+
+Value = TypeVar("Value", bound=Remembering)
+
+
+def remember(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
+    """What `function(value, ...)` returns, worked out once in the life of the value. Arguments must be hashable."""
+    key = (function, *args)
+    known = value.memo.get(key, UNKNOWN)
+    if known is UNKNOWN:
+        known = value.memo[key] = function(value, *args)
+    return known  # pyright: ignore[reportReturnType] - the key holds the function, so this is what it returned
+
+
+def remember_last(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
+    """As `remember`, for arguments that change as a conversation grows: only the newest answer is kept."""
+    known = value.memo.get(function)
+    last = cast("tuple[tuple[*Args], Known]", known) if known else None
+    if last is None or last[0] != args:
+        last = value.memo[function] = (args, function(value, *args))
+    return last[1]
+
+
+class Spoken(Protocol):
+    """A message, as far as growing needs to know it: who said it, and its memo."""
+
+    @property
+    def role(self) -> str: ...
+
+    @property
+    def memo(self) -> Memo: ...
+
+
+Said = TypeVar("Said", bound=Spoken)
+
+
+class _Known(NamedTuple, Generic[Said, State]):
     """A conversation, without the message it is kept on, and what was worked out of it."""
 
-    before: tuple[Message, ...]
-    after: tuple[Message, ...]
+    before: tuple[Said, ...]
+    after: tuple[Said, ...]
     state: State
 
 
 def grow(
-    messages: Sequence[Message], extend: Callable[[State | None, Sequence[Message], *Args], State], *args: *Args
+    messages: Sequence[Said], extend: Callable[[State | None, Sequence[Said], *Args], State], *args: *Args
 ) -> State:
     """What `extend` makes of a conversation, carried on from the longest one known that this one continues.
 
@@ -34,7 +80,7 @@ def grow(
     anchor = next((place for place, message in enumerate(messages) if message.role == "user"), 0)
     memo, key = messages[anchor].memo, (extend, args)
     before, after = tuple(messages[:anchor]), tuple(messages[anchor + 1 :])
-    known = cast("tuple[_Known[State], ...]", memo.get(key, ()))
+    known = cast("tuple[_Known[Said, State], ...]", memo.get(key, ()))
     begun = next((one for one in known if one.before == before and one.after == after[: len(one.after)]), None)
     if begun is not None and len(begun.after) == len(after):
         return begun.state

@@ -6,16 +6,14 @@ knowledge of a message; no provider is ever sent them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, TypeAlias, TypeVar, TypeVarTuple, cast
+from typing import Literal, TypeAlias
 
-Args = TypeVarTuple("Args")
-Known = TypeVar("Known")
-Memo: TypeAlias = dict[Hashable, object]
-UNKNOWN = object()
+from recto.conversation.memo import Remembering
+
 # What providers call the blocks and fields that hold a model's thinking.
 THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details"})
 # What a failure is called where the words of its result are our own; what others call it is never one of these.
@@ -25,37 +23,12 @@ STATUSES = frozenset(
         *("needs_consent", "too_many_calls"),
     }
 )
+# How a failure begins where its words do not say it.
+FAILED = "Error: "
+DATA_URL = re.compile(r"data:(?P<mime>[^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE)
 FileKind: TypeAlias = Literal["document", "image", "audio", "video"]
 # The server runs its agents' tools and the client its own; a form is the client's answer to a tool of the agent's.
 Runner: TypeAlias = Literal["server", "client", "form"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remembering:
-    """A value that remembers what pure functions said of it, so that nothing is counted or parsed twice."""
-
-    memo: Memo = field(default_factory=dict[Hashable, object], init=False, repr=False, compare=False)
-
-
-Value = TypeVar("Value", bound=Remembering)
-
-
-def remember(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
-    """What `function(value, ...)` returns, worked out once in the life of the value. Arguments must be hashable."""
-    key = (function, *args)
-    known = value.memo.get(key, UNKNOWN)
-    if known is UNKNOWN:
-        known = value.memo[key] = function(value, *args)
-    return known  # pyright: ignore[reportReturnType] - the key holds the function, so this is what it returned
-
-
-def remember_last(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
-    """As `remember`, for arguments that change as a conversation grows: only the newest answer is kept."""
-    known = value.memo.get(function)
-    last = cast("tuple[tuple[*Args], Known]", known) if known else None
-    if last is None or last[0] != args:
-        last = value.memo[function] = (args, function(value, *args))
-    return last[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +69,19 @@ class ProviderFile:
 
 
 Source: TypeAlias = Url | Data | Key | ProviderFile
+
+
+def source_from_url(url: str) -> tuple[Source, str | None]:
+    """Where a file is: a data url is its bytes, with their type; anything else is an address."""
+    found = DATA_URL.match(url)
+    if found:
+        return Data(base64=url[found.end() :]), found["mime"] or None
+    return Url(url=url), None
+
+
+def data_url(source: Data, mime_type: str | None) -> str:
+    """The bytes of a file as a data url."""
+    return f"data:{mime_type or 'application/octet-stream'};base64,{source.base64}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +134,20 @@ class ToolCall(Remembering):
     def is_for_client(self, *, otherwise: bool) -> bool:
         """Whether the client is to answer it; `otherwise` is what counts where nobody wrote it down."""
         return otherwise if self.runner is None else self.runner != "server"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOffer(Remembering):
+    """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
+
+    `note` says to people what its description leaves out; `tokens_before` is what it would have cost with that.
+    """
+
+    name: str
+    description: str
+    parameters: str
+    note: str = ""
+    tokens_before: int = 0
 
 
 UserPart: TypeAlias = Text | File | Opaque
@@ -253,6 +253,11 @@ Message: TypeAlias = (
 )
 
 
+def words_of(message: UserMessage | AssistantMessage | ToolMessage, *, between: str = "") -> str:
+    """What a message says in words; not its calls, files and state."""
+    return between.join([part.text for part in message.parts if isinstance(part, Text)])
+
+
 def texts_of(message: Message) -> tuple[str, ...]:
     """Every text in a message that a model would read, calls included, in order."""
     match message:
@@ -276,34 +281,12 @@ def _texts_of_part(part: AssistantPart) -> tuple[str, ...]:
             return ()
 
 
-def language(locale: str) -> Literal["zh", "en"]:
-    """The wording a locale gets: Chinese unless it is English."""
-    return "en" if locale.lower().startswith("en") else "zh"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolOffer(Remembering):
-    """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
-
-    `note` tells people what its description leaves out; `tokens_before` is what it would have cost with that.
-    """
-
-    name: str
-    description: str
-    parameters: str
-    note: str = ""
-    tokens_before: int = 0
-
-
-FAILED = "Error: "
-
-
 def error_text(message: ToolMessage) -> str | None:
     """What is to be said of a failure beside the words of the result; None where they say it, or it went well.
 
     A status of our own comes with words for the model; that of an empty result says at least that it failed.
     """
-    error, words = message.error, "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    error, words = message.error, words_of(message, between="\n")
     if error is None or (words.strip() and (error in STATUSES or error in words)):
         return None
     return error if error.startswith(FAILED) else f"{FAILED}{error or 'error'}"

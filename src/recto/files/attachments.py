@@ -18,7 +18,8 @@ from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
 from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
 from recto.files.storage.storage_health import StorageHealth
-from recto.files.types.file_type import HEAD_BYTES, FileType, ending_for, served_as, type_of
+from recto.files.types.file_formats import ending_for, served_as
+from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
 from recto.files.types.names import content_disposition, safe_name
 
 LOGGER = logging.getLogger("recto.files")
@@ -52,7 +53,7 @@ class Attachments:
         self._clock = clock
         self._new_id = new_id
         self._forgotten = forgotten
-        self._pulse = StorageHealth(storage.probe)
+        self._health = StorageHealth(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
         """Take a file in. One that is refused (FileRefused) is read no further, and nothing of it is left."""
@@ -102,17 +103,13 @@ class Attachments:
         """Delete an attachment. Its urls end at once; its bytes are deleted where nobody else has them."""
         await self.forget(await self._rows.delete_attachment(owner, id))
 
-    async def delete_of(self, owner: str) -> None:
-        """Delete all attachments of an owner."""
-        await self.forget(await self._rows.delete_attachments_of(owner))
-
     async def clean(self) -> int:
         """Delete uploads that no thread names and that are old, then bytes without a row. Returns how many of both."""
         return await self._clean_unused() + await self._sweep()
 
     async def probe(self) -> None:
         """Whether files can be written and read now, as far as was found lately. Raises StorageDown."""
-        await self._pulse.feel()
+        await self._health.check()
 
     def _most(self, allowed: FileInput) -> int | None:
         limits = [limit for limit in (self._settings.upload_bytes, allowed.max_bytes) if limit]

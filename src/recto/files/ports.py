@@ -100,7 +100,7 @@ class LabelledStorage(Storage, Protocol):
         ...
 
 
-class PairedDatabase(Protocol):
+class OwningDatabase(Protocol):
     """What a database tells of the storage that belongs to it. `is_shared`: several servers use it."""
 
     @property
@@ -141,10 +141,6 @@ class AttachmentRows(Protocol):
 
     async def delete_unused_attachments(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
         """Delete rows made before a time that no thread refers to: how many, and the blobs nobody has any more."""
-        ...
-
-    async def delete_attachments_of(self, owner: str) -> Sequence[str]:
-        """Delete all rows of an owner, in pieces. Returns the blobs nobody has any more."""
         ...
 
     async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:

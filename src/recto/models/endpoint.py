@@ -24,7 +24,7 @@ from recto.models.ports import Delta
 from recto.models.request_options import request_options
 from recto.models.sse import EventReader
 from recto.models.wire_protocol import OPENAI_CHAT, WireProtocol
-from recto.page.steps.fit import Target
+from recto.page.wire.base import Target
 
 WINDOW = 128_000
 OK = 200

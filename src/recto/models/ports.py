@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantPart, Opaque
-from recto.page.steps.fit import Target
+from recto.page.wire.base import Target
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "filtered"]
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json, load_object
 from recto.errors import SettingsError
-from recto.page.steps.fit import WireName
+from recto.page.wire.base import WireName
 
 Options: TypeAlias = Mapping[str, Json]
 ModelVersion: TypeAlias = tuple[int, int]

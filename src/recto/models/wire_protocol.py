@@ -12,7 +12,7 @@ from recto.models.faults import Blame
 from recto.models.openai_chat import ChatReader
 from recto.models.ports import Delta, ReplyEnd
 from recto.models.request_options import MAX_TOKENS
-from recto.page.steps.fit import WireName
+from recto.page.wire.base import WireName
 
 
 class ReplyReader(Protocol):

@@ -1,15 +1,17 @@
-"""The pure heart: log and facts in, page and manifest out. No I/O, no clock, no randomness, no async.
+"""What one model call is sent: facts in, page and manifest out. No I/O, no clock, no randomness, no async.
 
-- `assemble`: the one function every page goes through
-- `body`: the galley
-- `draft`: A conversation on its way to a page
+In the order a page is made:
+
 - `facts`: all that shapes a page
-- `fold`: ...
-- `manifest`: the manifest
+- `assemble`: the one function every page goes through
 - `preamble`: what stands before the conversation
-- `prefix`: the prefix rule (DESIGN "Prompt prefix")
-- `prompt`: ...
-- `steps`: ...
-- `text`: ...
-- `wire`: provider and client formats, each both ways
+- `prompt`: the texts a page is written with: system prompt, tools, quote, reminder, request for a summary
+- `steps`: what happens to the conversation on its way, a file for each step
+- `fold`: old results that newer ones stand for become a line
+- `draft`: the conversation after a step, where each message came from, what the step noted
+- `body`: the bytes of a request
+- `wire`: provider formats, each both ways
+- `text`: counting tokens and cutting texts
+- `manifest`: of every part of a page what it costs and why it is in, folded or out
+- `prefix`: whether a page begins with the one before it, and if not, why
 """

@@ -1,12 +1,13 @@
-"""The galley: tools and messages set in bytes, each with its part, before folds and notes are put in.
+"""The bytes of a request: tools and messages encoded once each, with a part for the manifest and punctuation between.
 
-It grows at the end with the conversation, so that a page costs what is new and what is folded, not what is old.
+What is encoded grows at the end with the conversation, so that a page costs what is new and what is folded, not what is
+old.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain, pairwise
@@ -15,22 +16,18 @@ from typing import NamedTuple
 
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.memo import grow
-from recto.conversation.messages import (
-    AssistantMessage,
-    DeveloperMessage,
-    Message,
-    Opaque,
-    SystemMessage,
-    ToolMessage,
-    ToolOffer,
-    UserMessage,
-    remember,
-)
+from recto.conversation.messages import AssistantMessage, Message, Opaque, ToolOffer, UserMessage, remember
 from recto.errors import SettingsError, WireError
 from recto.page.manifest import Part, PartKind
-from recto.page.steps.fit import WireName
 from recto.page.text.tokens import TokenCounter, count_new, tokens_of
-from recto.page.wire import anthropic, openai
+from recto.page.wire.base import Slot, Wire, WireName
+from recto.page.wire.formats import WIRES
+
+OWN_FIELDS = frozenset({"model", "tools", "system", "messages"})
+START = Slot("")
+BREAKPOINT = b',"cache_control":{"type":"ephemeral"}'
+KEPT = "as the log has it"
+DATA = itemgetter(0)
 
 
 class Segment(NamedTuple):
@@ -57,122 +54,6 @@ class Page:
         return hashlib.sha256(b"".join([segment.sha256 for segment in self.segments])).hexdigest()
 
 
-class Slot(NamedTuple):
-    """Where a thing stands in a body: the field, and the turn's role where the format groups by role.
-
-    `is_open` says that what stands there leaves its last brace to the punctuation behind it.
-    """
-
-    field: str
-    role: str | None = None
-    is_open: bool = False
-
-
-class WireFormat(NamedTuple):
-    """What setting has to know of a wire format."""
-
-    name: str
-    tools: Slot
-    places: Mapping[type[Message], Slot]
-    encode: Callable[[Message], bytes]
-    encode_tool: Callable[[str, str, str], bytes]
-
-
-def _encode_anthropic(message: Message) -> bytes:
-    return anthropic.encode(message)[1][:-1]
-
-
-def _encode_anthropic_tool(name: str, description: str, parameters: str) -> bytes:
-    return anthropic.encode_tool(name, description, parameters)[:-1]
-
-
-START = Slot("")
-TOOLS = Slot("tools")
-MESSAGES = Slot("messages")
-OPEN_TOOLS = Slot("tools", is_open=True)
-SYSTEM = Slot("system", is_open=True)
-USER_TURN = Slot("messages", "user", is_open=True)
-ASSISTANT_TURN = Slot("messages", "assistant", is_open=True)
-OPENAI = WireFormat(
-    name=openai.WIRE,
-    tools=TOOLS,
-    places=dict.fromkeys((SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage), MESSAGES),
-    encode=openai.encode,
-    encode_tool=openai.encode_tool,
-)
-ANTHROPIC = WireFormat(
-    name=anthropic.WIRE,
-    tools=OPEN_TOOLS,
-    places={
-        SystemMessage: SYSTEM,
-        DeveloperMessage: SYSTEM,
-        UserMessage: USER_TURN,
-        ToolMessage: USER_TURN,
-        AssistantMessage: ASSISTANT_TURN,
-    },
-    encode=_encode_anthropic,
-    encode_tool=_encode_anthropic_tool,
-)
-FORMATS: Mapping[str, WireFormat] = {OPENAI.name: OPENAI, ANTHROPIC.name: ANTHROPIC}
-
-OWN_FIELDS = frozenset({"model", "tools", "system", "messages"})
-
-
-def envelope(model: str, options: Mapping[str, Json]) -> bytes:
-    """How a body begins: the model, then the options in the order of their names."""
-    for name in OWN_FIELDS & options.keys():
-        raise SettingsError(name=f"options.{name}", value=options[name], allowed="a page sets this field itself")
-    fields = {"model": model} | {name: options[name] for name in sorted(options)}
-    return dump(fields)[:-1]
-
-
-def segment(data: bytes) -> Segment:
-    """Bytes with their hash."""
-    # A copy: what orjson returns keeps the larger buffer it was written in.
-    data = bytes(memoryview(data))
-    return Segment(data, hashlib.sha256(data).digest())
-
-
-COMMA = segment(b",")
-BREAKPOINT = b',"cache_control":{"type":"ephemeral"}'
-
-
-@cache
-def punctuation(before: Slot, here: Slot, *, is_breakpoint: bool = False) -> Segment:
-    """The punctuation between two neighbours in a body, with the mark of a breakpoint on the first where asked for."""
-    end = _end(before, is_breakpoint=is_breakpoint)
-    if before == here:
-        return segment(end + b",") if end else COMMA
-    if before.field == here.field:
-        return segment(end + b"]}," + _open_turn(here))
-    return segment(end + _close(before) + b',"' + here.field.encode() + b'":[' + _open_turn(here))
-
-
-@cache
-def closing(last: Slot) -> Segment:
-    """How a body ends. A body without messages still says so."""
-    end = _end(last, is_breakpoint=False) + _close(last)
-    return segment(end + (b"}" if last.field == MESSAGES.field else b',"messages":[]}'))
-
-
-def _end(place: Slot, *, is_breakpoint: bool) -> bytes:
-    return (BREAKPOINT if is_breakpoint else b"") + b"}" if place.is_open else b""
-
-
-def _open_turn(place: Slot) -> bytes:
-    return b'{"role":"' + place.role.encode() + b'","content":[' if place.role else b""
-
-
-def _close(last: Slot) -> bytes:
-    if last == START:
-        return b""
-    return b"]}]" if last.role else b"]"
-
-
-KEPT = "as the log has it"
-DATA = itemgetter(0)
-
-
 class EncodedPart(NamedTuple):
     """A part and its bytes, without the punctuation that leads up to them."""
 
@@ -190,92 +71,52 @@ class EncodedParts:
     last: Slot = START
 
 
-def set_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> EncodedParts:
+def envelope(model: str, options: Mapping[str, Json]) -> Segment:
+    """How a body begins: the model, then the options in the order of their names."""
+    for name in OWN_FIELDS & options.keys():
+        raise SettingsError(name=f"options.{name}", value=options[name], allowed="a page sets this field itself")
+    fields = {"model": model} | {name: options[name] for name in sorted(options)}
+    return segment(dump(fields)[:-1])
+
+
+def encode_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> EncodedParts:
     """Tools at the start of a body."""
-    pieces = [remember(tool, encode_tool, wire, counter) for tool in tools]
-    return _add(EncodedParts(), pieces, [FORMATS[wire].tools] * len(tools))
+    encoded = [remember(tool, encode_tool, wire, counter) for tool in tools]
+    return _add(EncodedParts(), encoded, [WIRES[wire].tools] * len(tools))
 
 
 def encode_messages(messages: Sequence[Message], before: Slot, wire: WireName, counter: TokenCounter) -> EncodedParts:
     """A conversation as it stands in a body behind `before`."""
-    galley = grow(messages, _set_more, before, wire, counter)
-    return _set_breakpoints(galley, messages, before) if wire == "anthropic" else galley
+    encoded = grow(messages, _encode_more, before, wire, counter)
+    return _set_breakpoints(encoded, messages, before, WIRES[wire]) if WIRES[wire].has_breakpoints else encoded
 
 
-def _set_more(
-    known: EncodedParts | None, messages: Sequence[Message], before: Slot, wire: WireName, counter: TokenCounter
-) -> EncodedParts:
-    count_new(messages, counter)
-    pieces = [remember(message, set_message, wire, counter) for message in messages]
-    places = FORMATS[wire].places
-    return _add(known or EncodedParts(last=before), pieces, [places[type(message)] for message in messages])
-
-
-def _add(galley: EncodedParts, pieces: Sequence[EncodedPart], places: Sequence[Slot]) -> EncodedParts:
-    leads = [punctuation(before, here) for before, here in pairwise((galley.last, *places))]
-    segments = [piece.segment for piece in pieces]
-    return EncodedParts(
-        parts=(*galley.parts, *[piece.part for piece in pieces]),
-        sizes=(*galley.sizes, *map(add, _lengths(leads), _lengths(segments))),
-        segments=(*galley.segments, *chain.from_iterable(zip(leads, segments, strict=True))),
-        last=places[-1] if places else galley.last,
-    )
-
-
-def _set_breakpoints(galley: EncodedParts, messages: Sequence[Message], before: Slot) -> EncodedParts:
-    """Where the provider is to cache: after tools, after system, and before the message that opened this turn.
-
-    That message changes when its turn is over (F1, F2), so what stands before it is what the next turn can use. A page
-    without an admitted turn has none: nobody knows which of its messages will change.
-    """
-    turns = (n for n in range(len(messages) - 1, -1, -1) if _opens_a_turn(messages[n]))
-    turn = next(turns, None)
-    if turn is None:
-        return galley
-    system = next(n for n, message in enumerate(messages) if message.role not in ("system", "developer"))
-    wanted = {0, system} | ({turn} if turn and _takes_a_breakpoint(messages[turn - 1]) else set[int]())
-    places = FORMATS["anthropic"].places
-    sizes, segments = list(galley.sizes), list(galley.segments)
-    for n in wanted:
-        behind = places[type(messages[n - 1])] if n else before
-        marked = punctuation(behind, places[type(messages[n])], is_breakpoint=True)
-        sizes[n] += len(marked.data) - len(segments[2 * n].data)
-        segments[2 * n] = marked
-    return replace(galley, sizes=tuple(sizes), segments=tuple(segments))
-
-
-def _opens_a_turn(message: Message) -> bool:
-    return isinstance(message, UserMessage) and bool(message.response_id)
-
-
-def _takes_a_breakpoint(message: Message) -> bool:
-    """Whether the last block of a message may be marked: thinking may not, and of unknown blocks nobody knows."""
-    return not (isinstance(message, (UserMessage, AssistantMessage)) and isinstance(message.parts[-1], Opaque))
-
-
-def _lengths(segments: Sequence[Segment]) -> Iterator[int]:
-    return map(len, map(DATA, segments))
+@cache
+def closing_brackets(last: Slot) -> Segment:
+    """How a body ends. A body without messages still says so."""
+    end = _end(last, is_breakpoint=False) + _close(last)
+    return segment(end + (b"}" if last.field == "messages" else b',"messages":[]}'))
 
 
 def encode_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> EncodedPart:
-    """A tool as one piece. Its schema goes as it is written, so it has to be JSON."""
+    """One tool. Its schema goes as it is written, so it has to be JSON."""
     if load_object(tool.parameters) is None:
         raise WireError(where=f"tools.{tool.name}.parameters", problem="must be a JSON Schema: an object, as JSON text")
-    data = FORMATS[wire].encode_tool(tool.name, tool.description, tool.parameters)
-    part = kept("tool", tool.name, None, counter.count((data.decode(),))[0])
+    data = WIRES[wire].encode_tool(tool.name, tool.description, tool.parameters)
+    part = kept_part("tool", tool.name, None, counter.count((data.decode(),))[0])
     if tool.note:
         before = max(tool.tokens_before, part.tokens_after)
         part = replace(part, decision="cut", rule="S5", reason=tool.note, tokens_before=before)
     return EncodedPart(part, segment(data))
 
 
-def set_message(message: Message, wire: WireName, counter: TokenCounter) -> EncodedPart:
-    """A message as one piece."""
-    part = kept("message", message.id, message.role, tokens_of(message, counter))
-    return EncodedPart(part, segment(FORMATS[wire].encode(message)))
+def encode_message(message: Message, wire: WireName, counter: TokenCounter) -> EncodedPart:
+    """One message."""
+    part = kept_part("message", message.id, message.role, tokens_of(message, counter))
+    return EncodedPart(part, segment(WIRES[wire].encode(message)))
 
 
-def kept(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
+def kept_part(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
     """A part that is in the page as the log has it."""
     return Part(
         kind=kind,
@@ -287,3 +128,89 @@ def kept(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
         rule=None,
         reason=KEPT,
     )
+
+
+@cache
+def punctuation(before: Slot, here: Slot, *, is_breakpoint: bool = False) -> Segment:
+    """The punctuation between two neighbours in a body, with the mark of a breakpoint on the first where asked for."""
+    end = _end(before, is_breakpoint=is_breakpoint)
+    if before == here:
+        return segment(end + b",")
+    if before.field == here.field:
+        return segment(end + b"]}," + _open_turn(here))
+    return segment(end + _close(before) + b',"' + here.field.encode() + b'":[' + _open_turn(here))
+
+
+def segment(data: bytes) -> Segment:
+    """Bytes with their hash."""
+    # A copy: what orjson returns keeps the larger buffer it was written in.
+    data = bytes(memoryview(data))
+    return Segment(data, hashlib.sha256(data).digest())
+
+
+def _end(slot: Slot, *, is_breakpoint: bool) -> bytes:
+    return (BREAKPOINT if is_breakpoint else b"") + b"}" if slot.is_open else b""
+
+
+def _open_turn(slot: Slot) -> bytes:
+    return b'{"role":"' + slot.role.encode() + b'","content":[' if slot.role else b""
+
+
+def _close(last: Slot) -> bytes:
+    if last == START:
+        return b""
+    return b"]}]" if last.role else b"]"
+
+
+def _encode_more(
+    known: EncodedParts | None, messages: Sequence[Message], before: Slot, wire: WireName, counter: TokenCounter
+) -> EncodedParts:
+    count_new(messages, counter)
+    encoded = [remember(message, encode_message, wire, counter) for message in messages]
+    slots = WIRES[wire].slots
+    return _add(known or EncodedParts(last=before), encoded, [slots[type(message)] for message in messages])
+
+
+def _add(known: EncodedParts, encoded: Sequence[EncodedPart], slots: Sequence[Slot]) -> EncodedParts:
+    leads = [punctuation(before, here) for before, here in pairwise((known.last, *slots))]
+    segments = [one.segment for one in encoded]
+    return EncodedParts(
+        parts=(*known.parts, *[one.part for one in encoded]),
+        sizes=(*known.sizes, *map(add, _lengths(leads), _lengths(segments))),
+        segments=(*known.segments, *chain.from_iterable(zip(leads, segments, strict=True))),
+        last=slots[-1] if slots else known.last,
+    )
+
+
+def _lengths(segments: Sequence[Segment]) -> Iterator[int]:
+    return map(len, map(DATA, segments))
+
+
+def _set_breakpoints(encoded: EncodedParts, messages: Sequence[Message], before: Slot, wire: Wire) -> EncodedParts:
+    """Where the provider is to cache: after tools, after system, and before the message that opened this turn.
+
+    That message changes when its turn is over (F1, F2), so what stands before it is what the next turn can use. A page
+    without an admitted turn has none: nobody knows which of its messages will change.
+    """
+    turns = (n for n in range(len(messages) - 1, -1, -1) if _opens_a_turn(messages[n]))
+    turn = next(turns, None)
+    if turn is None:
+        return encoded
+    system = next(n for n, message in enumerate(messages) if message.role not in ("system", "developer"))
+    wanted = {0, system} | ({turn} if turn and _takes_a_breakpoint(messages[turn - 1]) else set[int]())
+    sizes, segments = list(encoded.sizes), list(encoded.segments)
+    for n in wanted:
+        behind = wire.slots[type(messages[n - 1])] if n else before
+        marked = punctuation(behind, wire.slots[type(messages[n])], is_breakpoint=True)
+        sizes[n] += len(marked.data) - len(segments[2 * n].data)
+        segments[2 * n] = marked
+    return replace(encoded, sizes=tuple(sizes), segments=tuple(segments))
+
+
+def _opens_a_turn(message: Message) -> bool:
+    return isinstance(message, UserMessage) and bool(message.response_id)
+
+
+def _takes_a_breakpoint(message: Message) -> bool:
+    """Whether the last block of a message may be marked: thinking may not, and of unknown blocks nobody knows."""
+    return not (isinstance(message, (UserMessage, AssistantMessage)) and isinstance(message.parts[-1], Opaque))

@@ -5,31 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from recto.conversation.memo import grow
-from recto.conversation.messages import Message, ToolMessage, remember
+from recto.conversation.memo import grow, remember
+from recto.conversation.messages import Message, ToolMessage
 from recto.page.manifest import Note, merge_notes
-
-
-def change_results(messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage], note: Note) -> Draft:
-    """The conversation with each tool result as `change` gives it. One that it gives back as it is, is not noted."""
-    return replaced(messages, grow(messages, _find_changed, change).shown, note)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Changed:
-    """Tool results that were changed, by place, among so many messages."""
-
-    count: int = 0
-    shown: Mapping[int, Message] = field(default_factory=dict[int, Message])
-
-
-def _find_changed(
-    known: _Changed | None, messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage]
-) -> _Changed:
-    known = known or _Changed()
-    tools = [(place, one) for place, one in enumerate(messages, start=known.count) if isinstance(one, ToolMessage)]
-    found = {place: changed for place, one in tools if (changed := remember(one, change)) is not one}
-    return _Changed(count=known.count + len(messages), shown={**known.shown, **found})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +17,14 @@ class Draft:
     messages: tuple[Message, ...]
     origins: Sequence[int]
     notes: Mapping[int, Note]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ChangedResults:
+    """Tool results that were changed, by place, among so many messages."""
+
+    count: int = 0
+    shown: Mapping[int, Message] = field(default_factory=dict[int, Message])
 
 
 def unchanged(messages: Sequence[Message]) -> Draft:
@@ -57,6 +43,11 @@ def replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: 
     return Draft(messages=tuple(shown), origins=range(len(shown)), notes=dict.fromkeys(differing, note))
 
 
+def change_results(messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage], note: Note) -> Draft:
+    """The conversation with each tool result as `change` gives it. One that it gives back as it is, is not noted."""
+    return replaced(messages, grow(messages, _find_changed, change).shown, note)
+
+
 def then(first: Draft, second: Draft) -> Draft:
     """Both steps as one: the places of the result are those before the first."""
     if isinstance(first.origins, range):
@@ -71,12 +62,21 @@ def then(first: Draft, second: Draft) -> Draft:
     return Draft(messages=second.messages, origins=origins, notes=notes)
 
 
-def behind(front: tuple[Message, ...], draft: Draft) -> Draft:
+def behind(injected: tuple[Message, ...], draft: Draft) -> Draft:
     """The draft behind some messages of its own; places count from the first of those."""
-    if not front:
+    if not injected:
         return draft
-    shift = len(front)
+    shift = len(injected)
     plain = isinstance(draft.origins, range)
     moved = range(shift + len(draft.messages)) if plain else [*range(shift), *[shift + o for o in draft.origins]]
     notes = {shift + origin: note for origin, note in draft.notes.items()}
-    return Draft(messages=(*front, *draft.messages), origins=moved, notes=notes)
+    return Draft(messages=(*injected, *draft.messages), origins=moved, notes=notes)
+
+
+def _find_changed(
+    known: _ChangedResults | None, messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage]
+) -> _ChangedResults:
+    known = known or _ChangedResults()
+    tools = [(place, one) for place, one in enumerate(messages, start=known.count) if isinstance(one, ToolMessage)]
+    found = {place: changed for place, one in tools if (changed := remember(one, change)) is not one}
+    return _ChangedResults(count=known.count + len(messages), shown={**known.shown, **found})

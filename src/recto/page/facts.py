@@ -1,4 +1,7 @@
-"""All that shapes a page. The same facts give the same bytes, on every platform and run (R1)."""
+"""All that shapes a page: the log, the target, the turn, and how much is shown.
+
+The same facts give the same bytes, on every platform and run (R1).
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ from recto.page.fold.fold_settings import FoldSettings
 from recto.page.prompt.quote import Quote, Quoted
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Prompt
-from recto.page.steps.fit import Target
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter
+from recto.page.wire.base import Target
+
+ToolCalling: TypeAlias = Literal["native", "prompt"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +37,12 @@ SELECT = Phase(name="select", history=5, budget=2_000)
 EXECUTE = Phase(name="execute", history=10, budget=8_000)
 
 
-ToolCalling: TypeAlias = Literal["native", "prompt"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Turn:
     """What is true of the current turn, from its admission to its end.
 
     `response_id` is the id of its first assistant message and the prefix of its file ids. `admitted` is the time the
-    model is told, in `zone`; without it none is told.
+    reminder names, in `zone`; without it there is none in it.
     """
 
     response_id: str = ""

@@ -140,7 +140,7 @@ def _receipt_row(receipt: Receipt) -> dict[str, Json]:
 
 
 def merge_notes(first: Note | None, second: Note) -> Note:
-    """Two steps touched one message: the weightier decides, both reasons are told."""
+    """Two steps touched one message: the weightier decides, both reasons are given."""
     if first is None:
         return second
     decides = max(second, first, key=lambda note: WEIGHT[note.decision])

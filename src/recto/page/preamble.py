@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from recto.conversation.locale import language
 from recto.conversation.log import View
-from recto.conversation.messages import Message, SystemMessage, language, remember
+from recto.conversation.memo import remember
+from recto.conversation.messages import Message, SystemMessage
 from recto.page.body import encode_tool
 from recto.page.facts import Facts
 from recto.page.manifest import Part, PartKind
@@ -41,21 +43,21 @@ class Injected:
     tokens_before: int | None = None
 
 
-def front_of(facts: Facts, seen: View) -> tuple[Injected, ...]:
+def preamble(facts: Facts, seen: View) -> tuple[Injected, ...]:
     """The messages before the conversation, in order."""
     return (*_prompt(facts), *_quote(facts), *_summary(facts, seen))
 
 
 def system_text(facts: Facts) -> SystemPrompt:
-    """The system prompt as a page has it: within its budget, with the tools where they are told of in words (P11)."""
+    """The system prompt as a page has it: within its budget, with the tools where they are offered in words (P11)."""
     prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
     tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
     if not tools:
         return system_prompt(prompt, facts.locale, budget, counter)
     room = None if budget is None else max(0, budget - counter.count((tools,))[0] - JOINT)
-    told = system_prompt(prompt, facts.locale, room, counter)
-    text = "\n\n".join(filter(None, (told.text, tools)))
-    return replace(told, text=text, over=None if budget is None else _over(text, budget, counter))
+    rendered = system_prompt(prompt, facts.locale, room, counter)
+    text = "\n\n".join(filter(None, (rendered.text, tools)))
+    return replace(rendered, text=text, over=None if budget is None else _over(text, budget, counter))
 
 
 def _over(text: str, budget: int, counter: TokenCounter) -> str | None:
@@ -64,25 +66,25 @@ def _over(text: str, budget: int, counter: TokenCounter) -> str | None:
 
 
 def _prompt(facts: Facts) -> Iterator[Injected]:
-    told = system_text(facts)
-    if not told.text:
+    rendered = system_text(facts)
+    if not rendered.text:
         return
     why = facts.prompt.why if facts.prompt else ""
-    reason = "; ".join(filter(None, (PROMPT_REASON, why, told.over)))
-    message = _system(told.text) if len(told.text) <= KEPT_CHARACTERS else _new_system(told.text)
-    changes = (*remember(told, _parts_taken), *_tools_taken(facts))
+    reason = "; ".join(filter(None, (PROMPT_REASON, why, rendered.over)))
+    message = _system(rendered.text) if len(rendered.text) <= KEPT_CHARACTERS else _new_system(rendered.text)
+    changes = (*remember(rendered, _parts_taken), *_tools_taken(facts))
     yield Injected(message=message, kind="system", rule="S9", reason=reason, changes=changes)
 
 
 def _tools_taken(facts: Facts) -> Iterator[Part]:
-    """What tools told of in words leave out. As a prompt's budget: what was taken, without bytes of its own."""
+    """What tools offered in words leave out. As a prompt's budget: what was taken, without bytes of its own."""
     for tool in facts.tools if facts.tool_calling == "prompt" else ():
         if tool.note:
             part = remember(tool, encode_tool, facts.target.wire, facts.counter).part
             yield replace(part, tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
 
 
-def _parts_taken(told: SystemPrompt) -> tuple[Part, ...]:
+def _parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:
     """What the budget took from a prompt, as parts without bytes of their own."""
     return tuple(
         Part(
@@ -95,12 +97,12 @@ def _parts_taken(told: SystemPrompt) -> tuple[Part, ...]:
             rule="S1",
             reason=change.reason,
         )
-        for change in told.changes
+        for change in prompt.changes
     )
 
 
 def _quote(facts: Facts) -> Iterator[Injected]:
-    quote = _set(facts)
+    quote = _make_quote(facts)
     if quote is None:
         return
     before = quote.tokens_before if quote.cuts else None
@@ -108,7 +110,7 @@ def _quote(facts: Facts) -> Iterator[Injected]:
     yield Injected(message=quote.message, kind="quote", rule="D2", reason=reason, tokens_before=before)
 
 
-def _set(facts: Facts) -> Quote | None:
+def _make_quote(facts: Facts) -> Quote | None:
     match facts.quote:
         case Quote() as ready:
             return ready

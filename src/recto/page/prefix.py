@@ -1,6 +1,6 @@
 """The prefix rule (DESIGN "Prompt prefix"): a page begins with the whole of the one before, or the cause has a name.
 
-A provider's prompt cache is worth money only while this holds, so every break of it is told.
+A provider's prompt cache is worth money only while this holds, so every break of it is reported.
 """
 
 from __future__ import annotations

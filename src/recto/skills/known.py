@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import Json
-from recto.conversation.ui.attach_ui import HINTS
+from recto.conversation.ui.compile_ui import HINTS
 from recto.page.prompt.reminder import neutralise
 
 FREE_TIER = "free"
@@ -96,7 +96,7 @@ def shown(value: Json, deepest: int = DEEPEST) -> Json:
             return value
 
 
-def told(value: Json) -> str:
+def render_value(value: Json) -> str:
     """A value in lines, tables as `- key: value`. Each begins with a dash: nothing in a value can pose as a heading."""
     return neutralise("\n".join(_lines(shown(value), "")))
 

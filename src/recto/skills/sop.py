@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recto.conversation.json import Json
-from recto.conversation.messages import language
+from recto.conversation.locale import language
 from recto.skills.known import KnownData, is_empty
 
 DUE, NOT_DUE = "→", "-"

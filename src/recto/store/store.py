@@ -205,7 +205,7 @@ class Store(FiledStore, ProfiledStore):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._chorus = EventBatch(database)
+        self._events = EventBatch(database)
         self._places = cleaning.Places()
         self._reading = asyncio.Lock()
 
@@ -226,7 +226,7 @@ class Store(FiledStore, ProfiledStore):
 
     async def close(self) -> None:
         """Finish what waits, then close."""
-        await self._chorus.close()
+        await self._events.close()
         await self._database.close()
 
     # Runs
@@ -278,9 +278,9 @@ class Store(FiledStore, ProfiledStore):
         """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
         return await self._database.write(partial(progress.record, lease=lease, change=change, now=now))
 
-    async def say(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
+    async def add_events(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
         """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""
-        return await self._chorus.say(lease, events)
+        return await self._events.add(lease, events)
 
     # What was written
 

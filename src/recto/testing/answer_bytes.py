@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from recto.page.steps.fit import WireName
+from recto.page.wire.base import WireName
 from recto.testing import anthropic_answers, model_answers
 from recto.testing.model_answers import Answer, Framing
 

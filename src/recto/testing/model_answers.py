@@ -16,7 +16,7 @@ DONE = b"data: [DONE]\n\n"
 Framing: TypeAlias = Literal["chunked", "length", "close"]
 
 
-class HoldEvent(Protocol):
+class Flag(Protocol):
     """What an answer can wait for: a threading.Event does."""
 
     def is_set(self) -> bool: ...
@@ -59,7 +59,7 @@ class Answer:
     cut_at: int | None = None
     fragment: int | None = None
     delay: float = 0.0
-    hold: HoldEvent | None = None
+    hold: Flag | None = None
     hold_after: int = 0
     hang: bool = False
 

@@ -17,9 +17,9 @@ from typing import Self, TypeAlias, cast
 
 from recto.conversation.json import Json, load_object
 from recto.testing.answer_bytes import PATHS, events, render, whole, writes
-from recto.testing.model_answers import Answer, Call, HoldEvent, failure
+from recto.testing.model_answers import Answer, Call, Flag, failure
 
-__all__ = ["Answer", "Call", "HoldEvent", "ModelServer", "Request", "events", "failure", "main", "render"]
+__all__ = ["Answer", "Call", "Flag", "ModelServer", "Request", "events", "failure", "main", "render"]
 
 DEFAULT = Answer(text="Nothing more is scripted.")
 NOT_FOUND = failure(404, f"there is only POST {' and '.join(PATHS)} here", code="not_found")

@@ -67,10 +67,10 @@ class Progress:
     id: str = ""
 
 
-Tell: TypeAlias = Callable[[Progress], None]
+ReportProgress: TypeAlias = Callable[[Progress], None]
 
 
-def tell_nobody(progress: Progress) -> None:
+def report_nothing(progress: Progress) -> None:
     """For where nobody waits to see how far it is."""
 
 
@@ -161,7 +161,7 @@ class ToolContext:
 
     `files` are those of the thread, `workspace` a folder of its own that may hold `workspace_bytes` (0: no limit); None
     where the server keeps none. Of an answer longer than `characters` the middle is left out: who cannot have that
-    answers less. `tell` says how far it is, to whoever watches the run.
+    answers less. `report` says how far it is, to whoever watches the run.
     """
 
     owner: str
@@ -176,7 +176,7 @@ class ToolContext:
     workspace: Path | None = None
     workspace_bytes: int = WORKSPACE_BYTES
     characters: int = LIMIT_CHARACTERS
-    tell: Tell = tell_nobody
+    report: ReportProgress = report_nothing
     profile: ProfileAtHand | None = None
     skills: SkillsAtHand | None = None
     tier: str = "free"

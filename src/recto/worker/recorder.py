@@ -82,7 +82,7 @@ class Recorder:
         # Copies: what the encoder returns keeps the page of memory it was written in, and readers' tails keep these.
         bodies = [bytes(memoryview(body)) for event in said for body in encode_event(event)]
         if change is NOTHING_ELSE:
-            written = await self._store.say(self._lease, bodies)
+            written = await self._store.add_events(self._lease, bodies)
         else:
             written = await self._store.record(self._lease, replace(change, events=bodies), self._clock())
         self.outcome = change.ending.outcome if change.ending else self.outcome

@@ -172,7 +172,7 @@ class RecordSuite:
     async def test_what_many_runs_say_at_once_is_numbered_in_each(self, store: Store) -> None:
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(RUNS)]
         for turn in range(CHANGES):
-            written = await asyncio.gather(*(store.say(lease, (b"a", b"b")) for lease in leases))
+            written = await asyncio.gather(*(store.add_events(lease, (b"a", b"b")) for lease in leases))
             expect([one.last_event for one in written], [2 * turn + 2] * RUNS)
         for lease in leases:
             expect([number for number, _ in await events_of(store, lease.run)], [*range(1, 2 * CHANGES + 1)])
@@ -181,7 +181,10 @@ class RecordSuite:
         good, bad = await begin(store, "r1", "thread-1"), await begin(store, "r2", "thread-2")
         lost = replace(bad, fence=bad.fence + 1)
         outcomes = await asyncio.gather(
-            store.say(good, (b"a",)), store.say(lost, (b"b",)), store.say(good, (b"c",)), return_exceptions=True
+            store.add_events(good, (b"a",)),
+            store.add_events(lost, (b"b",)),
+            store.add_events(good, (b"c",)),
+            return_exceptions=True,
         )
         expect([type(one).__name__ for one in outcomes], ["Recorded", "LeaseLost", "Recorded"])
         expect(await events_of(store, good.run), [(1, b"a"), (2, b"c")])

@@ -161,7 +161,7 @@ class ThreadSuite:
             with pytest.raises(LeaseLost):
                 await store.record(lease, change, at(1))
         lost, said_too = await asyncio.gather(
-            store.say(lease, (b"x",)), store.say(other, (b"y",)), return_exceptions=True
+            store.add_events(lease, (b"x",)), store.add_events(other, (b"y",)), return_exceptions=True
         )
         expect((type(lost), type(said_too).__name__), (LeaseLost, "Recorded"))
         expect(await store.renew(NODE, [lease], at(1)), ())
@@ -172,7 +172,7 @@ class ThreadSuite:
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(TOGETHER)]
         change = RunChange(entries=[said("m")], events=(b"a",), call=call(1, "ab"))
         writes = [store.record(lease, change, at(1)) for lease in leases]
-        words = [store.say(lease, (b"x",)) for lease in leases]
+        words = [store.add_events(lease, (b"x",)) for lease in leases]
         gone = [store.delete_thread("ann", lease.thread) for lease in leases]
         found = await asyncio.gather(*writes, *words, *gone, return_exceptions=True)
         expect({type(one).__name__ for one in found} - {"Recorded", "LeaseLost", "tuple"}, set[str]())

@@ -1,7 +1,7 @@
-"""The input of conversation.
+"""What clients send to have a run made, from its JSON to the entries of the log.
 
 - `agui`: AG-UI messages, both ways
-- `input_rules`: rules a run's input must keep (P2), each asked of all of it before the next
-- `run_input`: AG-UI's RunAgentInput
-- `take_input`: what of a run's input enters the log
+- `run_input`: AG-UI's RunAgentInput as values
+- `input_rules`: the rules a run's input must keep (P2), and its options (P1)
+- `take_input`: what of a run's input is added to the log (P3)
 """

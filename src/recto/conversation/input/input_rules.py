@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from recto.conversation.fields import as_list, kind_of
 from recto.conversation.input.run_input import RunInput, decode_input
-from recto.conversation.json import Json
+from recto.conversation.json import Json, as_list, kind_of
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import Refused, WireError
 
@@ -46,7 +45,7 @@ class RunOptions:
 
 
 def check_input(value: Json) -> RunInput:
-    """The input of a run, if it keeps every rule but the one on signed urls. The first rule it breaks is told."""
+    """The input of a run that keeps every rule but the one on signed urls; the first it breaks raises Refused."""
     found = decode_input(_with_stand_ins(value))
     for problem, where in _broken(found):
         raise Refused(problem, where=where)

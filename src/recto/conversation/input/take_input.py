@@ -1,4 +1,4 @@
-"""What of a run's input enters the log: the user's words, and results of calls that wait for the client (P3)."""
+"""Input taken into the log: the user's words, and results of calls that wait for the client (P3). Nothing else is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOO_LATE = "The client did not answer the call of {name} in time, so there is no
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entering:
+class AdmittedRun:
     """When the run was admitted, the id its answer and its files go by, and the tools no client may answer for.
 
     `turn_id` is the user message's where its own is taken. `patience` is how long a call waits for the client; without
@@ -43,7 +43,7 @@ class Entering:
     patience: timedelta | None = None
 
 
-def take_input(log: Sequence[Entry], messages: Sequence[Message], run: Entering) -> tuple[Entry, ...]:
+def take_input(log: Sequence[Entry], messages: Sequence[Message], run: AdmittedRun) -> tuple[Entry, ...]:
     """The entries to append. A client's copies of what others said are never taken.
 
     The user message of the current turn, sent again as it was, goes on with that turn until that is answered; any other
@@ -66,7 +66,9 @@ def take_input(log: Sequence[Entry], messages: Sequence[Message], run: Entering)
     return tuple(entries)
 
 
-def queued_turn(seen: View, messages: Sequence[Message], run: Entering, taken: Collection[str]) -> UserMessage | None:
+def queued_turn(
+    seen: View, messages: Sequence[Message], run: AdmittedRun, taken: Collection[str]
+) -> UserMessage | None:
     """The user message of a run that waits, as it will stand in the log where these ids are taken.
 
     None for one that only brings results to the turn that is current now.
@@ -81,7 +83,7 @@ def queued_turn(seen: View, messages: Sequence[Message], run: Entering, taken: C
 def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
     """The client's calls of the last reply that have no result yet. One that was broken off asked for none.
 
-    `own_tools` tell whose calls are that do not say it themselves.
+    `own_tools` decide whose calls are that do not say it themselves.
     """
     broken_off = {marker.message for marker in seen.markers if isinstance(marker, Interrupted)}
     answered: set[str] = set()
@@ -103,12 +105,12 @@ def _error_of(message: ToolMessage) -> str | None:
     return f"{FAILED}{message.error}" if message.error in STATUSES else message.error
 
 
-def _is_late(seen: View, run: Entering) -> bool:
+def _is_late(seen: View, run: AdmittedRun) -> bool:
     reply = next(message for message in reversed(seen.messages) if isinstance(message, AssistantMessage))
     return run.patience is not None and reply.time is not None and run.admitted - reply.time > run.patience
 
 
-def _too_late(seen: View, run: Entering) -> Iterator[ToolMessage]:
+def _too_late(seen: View, run: AdmittedRun) -> Iterator[ToolMessage]:
     for call in pending_calls(seen, run.own_tools):
         text = Text(text=TOO_LATE.format(name=call.name))
         yield ToolMessage(id=run.new_id(), time=run.admitted, tool_call_id=call.id, error=EXPIRED, parts=(text,))
@@ -123,13 +125,13 @@ def _goes_on(seen: View, message: UserMessage) -> bool:
     return came_as == message.id and how_answered(seen) is None
 
 
-def _new_turn(message: UserMessage, taken: set[str], run: Entering) -> UserMessage:
+def _new_turn(message: UserMessage, taken: set[str], run: AdmittedRun) -> UserMessage:
     turn = replace(message, time=run.admitted, response_id=run.response_id)
     named = _named(turn, taken, run)
     return named if named is turn else replace(named, client_id=message.id)
 
 
-def _named(message: Sent, taken: set[str], run: Entering) -> Sent:
+def _named(message: Sent, taken: set[str], run: AdmittedRun) -> Sent:
     """Under an id nobody has: its own, if that is one."""
     mine = run.turn_id if isinstance(message, UserMessage) else ""
     free = [id for id in (message.id, mine) if id and len(id) <= MAX_ID and id not in taken]

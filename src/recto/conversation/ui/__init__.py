@@ -1,9 +1,8 @@
-"""The ui of conversation.
+"""How messages can be shown (P14): the `uiSchema` that is made of the hints in results and answers.
 
-- `attach_ui`: the `uiSchema` that goes with a result or an answer (P14), for history and events alike
-- `compile_ui`: `uiSchema` v2.0 from the `ui_hints` of a tool result or an answer (P14)
-- `hint_fields`: fields of hints (P14)
-- `safe_text`: strings that are safe to show (P14)
-- `ui_nodes`: nodes of `uiSchema` (P14), made from hints
-- `ui_schema`: the JSON Schema of `uiSchema` v2.0 (P14)
+- `ui_schema`: what a `uiSchema` may hold, as a JSON Schema
+- `safe_text`: strings that are safe to show
+- `hint_fields`: the fields of hints, each taken only as what it should be
+- `ui_nodes`: the nodes of a `uiSchema`, made from hints
+- `compile_ui`: hints found, looked through and compiled, or said in words
 """

@@ -1,7 +1,7 @@
-"""`uiSchema` v2.0 from the `ui_hints` of a tool result or an answer (P14): whatever the hints, what comes out is safe.
+"""`uiSchema` v2.0 of what was said (P14): from the `ui_hints` in a tool result or an answer, whatever they are.
 
 Hints are outside input: they are looked through first, then compiled; where either refuses, their words are said as
-one text. Nothing is raised and nothing is fetched.
+one text. What comes out is safe. Nothing is raised and nothing is fetched.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, cast
 
-from recto.conversation.json import Json, scrub
-from recto.conversation.messages import language
+from recto.conversation.events import Event, UiUpdate
+from recto.conversation.json import Json, load_object, parts_of, scrub
+from recto.conversation.locale import DEFAULT_LOCALE, LOCALES, language
 from recto.conversation.ui.hint_fields import (
     LARGEST,
     Hints,
@@ -30,16 +31,17 @@ from recto.conversation.ui.ui_nodes import compile_hints, compile_node, document
 from recto.conversation.ui.ui_schema import LOCALE, META, STATUSES, THEMES, VERSION
 from recto.errors import WireError
 
-DEFAULT_LOCALE = "zh-CN"
+HINTS = "ui_hints"
 NOTHING_TO_SAY = {"zh": "（这里的内容无法显示）", "en": "(This content cannot be shown)"}
 CUT = "…"
-# Fields that steer a renderer; people are never told what they hold.
+# Fields that steer a renderer; what they hold is never shown as words.
 SILENT = frozenset(
     {
         *("type", "role", "status", "theme", "appearance", "direction", "style", "kind", "language", "url", "href"),
         *("src", "image", "version", "locale", "meta"),
     }
 )
+_MARK = f'"{HINTS}"'
 _LOCALE = re.compile(LOCALE)
 
 
@@ -64,6 +66,57 @@ class UiLimits:
 
 
 DEFAULTS = UiLimits()
+
+
+def ui_events(message_id: str, content: Json, locale: str) -> tuple[Event, ...]:
+    """What readers hear right after a result or an answer: its schema, if it has one."""
+    schema = ui_of(content, locale)
+    return (UiUpdate(message=message_id, schema=schema),) if schema else ()
+
+
+def ui_of(content: Json, locale: str = DEFAULT_LOCALE) -> dict[str, Json] | None:
+    """The schema of what was said: JSON text that is an object with `ui_hints`, or AG-UI parts with such a text.
+
+    None where there are no hints, or all they have is empty. `locale` may be an agent's.
+    """
+    answer = hinted(_words(content))
+    if answer is None or _is_empty(answer[HINTS]):
+        return None
+    return compile_ui(answer[HINTS], locale=LOCALES.get(locale, locale))
+
+
+def _words(content: Json) -> str:
+    """The text of what AG-UI calls content."""
+    match content:
+        case str():
+            return content
+        case Sequence():
+            parts = [part for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+            return "".join([text for part in parts if isinstance(text := part.get("text"), str)])
+        case _:
+            return ""
+
+
+def hinted(words: str) -> Mapping[str, Json] | None:
+    """What a text says as data, if that has hints."""
+    answer = load_object(words) if _MARK in words else None
+    return answer if answer and HINTS in answer else None
+
+
+def _is_empty(hints: Json) -> bool:
+    """Whether there is nothing but nulls, blanks, and what holds no more. Without recursion: hints may be deep."""
+    waiting = [hints]
+    while waiting:
+        match waiting.pop():
+            case None:
+                pass
+            case str() as text if not text.strip():
+                pass
+            case dict() | list() as inner:
+                waiting += parts_of(inner)
+            case _:
+                return False
+    return True
 
 
 def compile_ui(
@@ -98,11 +151,11 @@ def compile_ui(
 
 def _compiled(hints: object, limits: UiLimits) -> tuple[Node, str, str]:
     _look_through(hints, limits)
-    known = an_object(hints, "ui_hints")
+    known = an_object(hints, HINTS)
     root = _root(known)
     depths = tuple(_depths(root))
     if len(depths) > limits.nodes or max(depths) > limits.depth:
-        raise WireError(where="ui_hints", problem=f"{len(depths)} nodes, {max(depths)} deep. The limits are {limits}.")
+        raise WireError(where=HINTS, problem=f"{len(depths)} nodes, {max(depths)} deep. The limits are {limits}.")
     return root, document_status(known), choice(known, "theme", THEMES) if is_given(known, "theme") else THEMES[0]
 
 
@@ -120,7 +173,7 @@ def _look_through(hints: object, limits: UiLimits) -> None:
     for count, seen in enumerate(_walk(_Seen("", 1, hints), limits.levels)):
         characters += _check(seen.value, limits)
         if count >= limits.values or characters > limits.characters or seen.depth > limits.levels:
-            raise WireError(where="ui_hints", problem=f"too many or too deep values. The limits are {limits}.")
+            raise WireError(where=HINTS, problem=f"too many or too deep values. The limits are {limits}.")
 
 
 def _walk(seen: _Seen, levels: int) -> Iterator[_Seen]:
@@ -145,13 +198,13 @@ def _check(value: object, limits: UiLimits) -> int:
         return 0
     if isinstance(value, str):
         return _check_text(value, limits.characters if value.startswith(INLINE_IMAGE) else limits.text)
-    a_number(value, "ui_hints")
+    a_number(value, HINTS)
     return 0
 
 
 def _check_text(text: object, most: int) -> int:
     if not isinstance(text, str) or len(text) > most or scrub(text) != text:
-        raise WireError(where="ui_hints", problem=f"a key or a value that is no text of up to {most} characters")
+        raise WireError(where=HINTS, problem=f"a key or a value that is no text of up to {most} characters")
     return len(text)
 
 
@@ -180,8 +233,8 @@ def _depths(node: Json, depth: int = 1) -> Iterator[int]:
 
 def _said(hints: object, locale: str, limits: UiLimits) -> Node:
     """One text of what can be said: every text and number once, a line each."""
-    told = plain_text("\n".join(dict.fromkeys(_lines(hints, limits)))) or NOTHING_TO_SAY[language(locale)]
-    content = told if len(told) <= limits.text else f"{told[: limits.text]}{CUT}"
+    text = plain_text("\n".join(dict.fromkeys(_lines(hints, limits)))) or NOTHING_TO_SAY[language(locale)]
+    content = text if len(text) <= limits.text else f"{text[: limits.text]}{CUT}"
     return _card([{"type": "text", "content": content, "role": "body"}])
 
 

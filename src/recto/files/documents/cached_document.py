@@ -1,119 +1,35 @@
-"""One document that is being read, or was: readers wait for the part they want. Refuses to know how it is read."""
+"""One document of the cache, which is being read or was: readers wait for the part they want. It parses nothing."""
 
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 import orjson
 
-from recto.conversation.document import Element, Excerpt, Extent, Selection, element_from, element_row, joint
+from recto.conversation.document import Element, Excerpt, Extent, Selection, element_from
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.document_files import KeptFiles
-from recto.files.documents.document_index import MARK_BYTES, Batch, Index, Lengths, Reach
+from recto.files.documents.document_files import DocumentFiles
+from recto.files.documents.document_index import Batch, Index, Lengths, Reach, set_elements
 from recto.files.parsing.ports import FoundElements, Opened
-
-_SLICE_CHARACTERS = MARK_BYTES // 4
-
-
-def set_elements(elements: Sequence[Element], lengths: Lengths, last_page: int) -> Batch:
-    """Elements as the files of a document get them, which is so long by now and is on this page."""
-    setting = _Setting(lengths, last_page)
-    for element in elements:
-        setting.add(_writable(element))
-    return setting.batch()
-
-
-class _Setting:
-    def __init__(self, lengths: Lengths, last_page: int) -> None:
-        self._now = lengths
-        self._page = last_page
-        self._text, self._lines = bytearray(), bytearray()
-        self._text_marks: list[tuple[int, int, int]] = []
-        self._element_marks: list[tuple[int, int, int]] = []
-        self._pages: list[tuple[int, int, int]] = []
-
-    def add(self, element: Element) -> None:
-        now = self._now
-        if element.kind == "page":
-            self._page = element.page or self._page + 1
-            self._pages.append((self._page, now.characters, now.elements))
-        line = orjson.dumps(element_row(element)) + b"\n"
-        self._lines += line
-        element_bytes, element_sum = now.element_bytes + len(line), zlib.crc32(line, now.element_sum)
-        if element_bytes // MARK_BYTES > now.element_bytes // MARK_BYTES:
-            self._element_marks.append((now.elements + 1, element_bytes, element_sum))
-            element_sum = 0
-        characters, text_bytes, text_sum = now.characters, now.text_bytes, now.text_sum
-        for piece in _slices(joint(now.last, element.kind) + element.text):
-            bytes = piece.encode()
-            self._text += bytes
-            characters += len(piece)
-            text_sum = zlib.crc32(bytes, text_sum)
-            if (text_bytes + len(bytes)) // MARK_BYTES > text_bytes // MARK_BYTES:
-                self._text_marks.append((characters, text_bytes + len(bytes), text_sum))
-                text_sum = 0
-            text_bytes += len(bytes)
-        self._now = Lengths(
-            characters=characters,
-            text_bytes=text_bytes,
-            elements=now.elements + 1,
-            element_bytes=element_bytes,
-            text_sum=text_sum,
-            element_sum=element_sum,
-            last=element.kind,
-        )
-
-    def batch(self) -> Batch:
-        return Batch(
-            text=bytes(self._text),
-            lines=bytes(self._lines),
-            lengths=self._now,
-            text_marks=tuple(self._text_marks),
-            element_marks=tuple(self._element_marks),
-            pages=tuple(self._pages),
-        )
-
-
-def _writable(element: Element) -> Element:
-    """An element that UTF-8 can hold. Half a character becomes a question mark, so that no count changes."""
-    cells = tuple([tuple([_as_utf8(cell) for cell in row]) for row in element.rows])
-    text = _as_utf8(element.text)
-    return element if text is element.text and cells == element.rows else replace(element, text=text, rows=cells)
-
-
-def _as_utf8(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
-
-
-def _slices(text: str) -> Iterator[str]:
-    for start in range(0, len(text), _SLICE_CHARACTERS):
-        yield text[start : start + _SLICE_CHARACTERS]
-
 
 GONE = "gone"
 REST_UNREAD = "[the rest could not be read: {reason}]"
 DAMAGED = "what was kept of it is damaged and was thrown away; read it once more"
-
 T = TypeVar("T")
 
 
-class KeptDocument:
+class CachedDocument:
     """A document whose text and elements are in files, and only the places of their parts in memory.
 
     It is filled by one task: `open`, `add` as often as there is more, then `end`, or `fail` at any time. One that was
-    kept is filled by `take`.
+    in the cache is filled by `take`.
     """
 
     def __init__(self) -> None:
-        self.files: KeptFiles | None = None
+        self.files: DocumentFiles | None = None
         self.is_damaged = False
         self._index = Index()
         self._extent = Extent()
@@ -190,7 +106,7 @@ class KeptDocument:
             async with self._changed:
                 await self._changed.wait_for(lambda: is_there() or self._is_settled())
         if self._failure is not None:
-            # It may be told to many, each from where it is.
+            # Many may get it, each from where it is.
             raise self._failure.with_traceback(None)
 
     async def _until_on_pages(self, last: int, end: int | None, reach: Callable[[], tuple[int, int]]) -> int | None:
@@ -211,7 +127,7 @@ class KeptDocument:
         return await self._read(lambda: _elements(file.read(reach.start, reach.end), reach, end - first))
 
     async def _excerpt(self, start: int, end: int) -> Excerpt:
-        # What is written down is in the index a little before the extent tells of it.
+        # What is written down is in the index a little before it is in the extent.
         written = self._index.lengths.characters
         first, last = min(start, written), min(end, written)
         text = ""
@@ -255,12 +171,12 @@ class KeptDocument:
         """Its index, as its file has it."""
         return self._index.dump(self._extent)
 
-    async def take(self, files: KeptFiles, index: Index, extent: Extent) -> None:
-        """Be one that was kept."""
+    async def take(self, files: DocumentFiles, index: Index, extent: Extent) -> None:
+        """Be one that was in the cache."""
         self.files, self._index = files, index
         await self._grow(extent)
 
-    async def open(self, opened: Opened, begin: Callable[[], KeptFiles]) -> None:
+    async def open(self, opened: Opened, begin: Callable[[], DocumentFiles]) -> None:
         """It is a document, and gets files."""
         await to_the_end(begin, self._begin)
         self._is_open = True
@@ -292,7 +208,7 @@ class KeptDocument:
         await self._grow(self._extent)
         return None
 
-    def _begin(self, files: KeptFiles) -> None:
+    def _begin(self, files: DocumentFiles) -> None:
         self.files = files
 
     async def _grow(self, extent: Extent) -> None:
@@ -317,7 +233,7 @@ async def to_the_end(work: Callable[[], T], done: Callable[[T], None]) -> None:
     done(working.result())
 
 
-def _write(files: KeptFiles, elements: Sequence[Element], lengths: Lengths, page: int) -> Batch:
+def _write(files: DocumentFiles, elements: Sequence[Element], lengths: Lengths, page: int) -> Batch:
     batch = set_elements(elements, lengths, page)
     files.elements.add(batch.lines)
     files.text.add(batch.text)

@@ -1,4 +1,4 @@
-"""Where the bytes of a document come from, and whose fault it is when they do not. Keeps none of them."""
+"""The cache of documents: each is read once for its owner, and can be read while it is written. It parses nothing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Protocol, TypeAlias
 
 from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused
-from recto.files.documents.cached_document import KeptDocument, to_the_end
+from recto.files.documents.cached_document import CachedDocument, to_the_end
 from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
-from recto.files.types.file_type import format_of
+from recto.files.types.file_formats import format_of
 
 LOGGER = logging.getLogger("recto.files")
 STOPPED = "the server is stopping; ask again in a moment"
@@ -32,6 +32,7 @@ AT_ONCE = 500
 TOUCHED_AFTER = timedelta(hours=1)
 
 
+Pieces: TypeAlias = Callable[[], AsyncIterable[bytes]]
 KnownBlobs: TypeAlias = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
 
 
@@ -61,24 +62,24 @@ class DocumentSettings:
 
 @dataclass(kw_only=True)
 class _Coming:
-    document: KeptDocument
+    document: CachedDocument
     task: asyncio.Task[None]
     why_ended: FileRefused | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Open:
-    document: KeptDocument
+    document: CachedDocument
     touched: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Failed:
-    document: KeptDocument
+    document: CachedDocument
     until: datetime
 
 
-class Documents:
+class DocumentCache:
     """The documents of everybody. Each is read once for a user, however many threads ask."""
 
     def __init__(
@@ -99,7 +100,7 @@ class Documents:
         self._forgetting: Counter[str] = Counter()
         self._is_closed = False
 
-    async def open(self, attachment: Attachment, pieces: Pieces) -> KeptDocument:
+    async def open(self, attachment: Attachment, pieces: Pieces) -> CachedDocument:
         """A document that is there, or begins to be. `pieces` gives its bytes, if they are needed."""
         key, now = self._key(attachment), self._clock()
         self._check(key)
@@ -114,7 +115,7 @@ class Documents:
         if known and not known.document.is_damaged:
             return await self._used(key, known, now)
         self._drop(key)
-        document = KeptDocument()
+        document = CachedDocument()
         making = self._make(key, document, attachment.name, pieces, is_anew=known is not None)
         task = asyncio.create_task(making, name=f"read {key.path}")
         self._coming[key] = _Coming(document=document, task=task)
@@ -156,7 +157,7 @@ class Documents:
         return [blob for part in parts for there in [await known(part)] for blob in part if blob not in there]
 
     async def close(self) -> None:
-        """End what is being read. Who waits for it is told so."""
+        """End what is being read. Who waits for it is refused."""
         self._is_closed = True
         await self._end(lambda _: True, FileRefused(STOPPED, code="busy"))
 
@@ -176,7 +177,7 @@ class Documents:
             manner=f"{ocr} {limits.pages} {limits.characters} {limits.ocr_pages}",
         )
 
-    async def _used(self, key: DocumentKey, known: _Open, now: datetime) -> KeptDocument:
+    async def _used(self, key: DocumentKey, known: _Open, now: datetime) -> CachedDocument:
         self._open.move_to_end(key)
         if now - known.touched >= TOUCHED_AFTER:
             self._open[key] = _Open(document=known.document, touched=now)
@@ -184,9 +185,9 @@ class Documents:
         return known.document
 
     async def _make(
-        self, key: DocumentKey, document: KeptDocument, name: str, pieces: Pieces, *, is_anew: bool
+        self, key: DocumentKey, document: CachedDocument, name: str, pieces: Pieces, *, is_anew: bool
     ) -> None:
-        source = DocumentBytes(pieces)
+        source = _DocumentBytes(pieces)
         try:
             if is_anew or not await self._find(key, document):
                 await self._parse(key, document, name, source)
@@ -203,7 +204,7 @@ class Documents:
         finally:
             del self._coming[key]
 
-    async def _find(self, key: DocumentKey, document: KeptDocument) -> bool:
+    async def _find(self, key: DocumentKey, document: CachedDocument) -> bool:
         found = await asyncio.to_thread(self._folder.find, key)
         if found is None:
             return False
@@ -211,7 +212,7 @@ class Documents:
         await document.take(*found)
         return True
 
-    async def _parse(self, key: DocumentKey, document: KeptDocument, name: str, source: DocumentBytes) -> None:
+    async def _parse(self, key: DocumentKey, document: CachedDocument, name: str, source: _DocumentBytes) -> None:
         settings = self._settings
         task = Task(format=key.format, name=name, limits=settings.limits, ocr=settings.ocr)
         async with (
@@ -230,7 +231,7 @@ class Documents:
                         return await document.end()
         raise FileRefused(CUT_OFF, code="cut_off")
 
-    async def _name(self, key: DocumentKey, document: KeptDocument) -> bool:
+    async def _name(self, key: DocumentKey, document: CachedDocument) -> bool:
         """Keep a document that is read. Where that fails it is there all the same, for as long as it is open.
 
         False: somebody else deleted it meanwhile, and only who has it already reads it to its end.
@@ -247,12 +248,12 @@ class Documents:
             _remove_staged(document)
         return is_named != [False]
 
-    def _keep(self, key: DocumentKey, document: KeptDocument) -> None:
+    def _keep(self, key: DocumentKey, document: CachedDocument) -> None:
         self._open[key] = _Open(document=document, touched=self._clock())
         while len(self._open) > self._settings.open_documents:
             self._open.popitem(last=False)
 
-    async def _settle(self, key: DocumentKey, document: KeptDocument, error: Exception, *, is_lasting: bool) -> None:
+    async def _settle(self, key: DocumentKey, document: CachedDocument, error: Exception, *, is_lasting: bool) -> None:
         await document.fail(error)
         is_remembered = is_lasting and isinstance(error, FileRefused) and error.code not in NOT_REMEMBERED
         if not is_remembered:
@@ -290,16 +291,13 @@ class Documents:
             _remove_staged(failed.document)
 
 
-def _remove_staged(document: KeptDocument) -> None:
+def _remove_staged(document: CachedDocument) -> None:
     # Three files at most: in a thread it would take longer.
     if document.files:
         remove(document.files.folder)
 
 
-Pieces: TypeAlias = Callable[[], AsyncIterable[bytes]]
-
-
-class DocumentBytes:
+class _DocumentBytes:
     """The bytes of a document, and what went wrong with them: that is no fault of the document."""
 
     def __init__(self, make: Pieces) -> None:

@@ -1,4 +1,4 @@
-"""Kept documents in a folder: where each is, how it gets its name, and what is removed. Follows no link in there.
+"""Cached documents in a folder: where each is, how it gets its name, and what is removed. Follows no link in there.
 
 A document is a folder of three files. It is written under a name of its own and named in one go when it is whole.
 Where bytes were deleted, a file stands for a while in the place of the folder of all that was made of them.
@@ -25,12 +25,23 @@ from recto.files.storage.blobs import is_ours
 from recto.files.storage.unfinished import PRIVATE, PRIVATE_FOLDER, Disk
 from recto.ids import new_id
 
+TEXT, ELEMENTS, INDEX = "text", "elements", "index"
+STAGED = "incoming"
+# None of another process is read for as long: a document nobody has written to since is nobody's.
+STAGED_SECONDS = 3_600
+NAMED_TRIES = 3
 READ_NOW_BYTES = 2**17
 # Only some systems can say whether bytes are in memory.
 _NOW: int | None = getattr(os, "RWF_NOWAIT", None)
+_BINARY = getattr(os, "O_BINARY", 0)
+# A pipe that somebody put in a file's place must not be waited for.
+_READING = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_WRITING = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
+_HASHED = re.compile(r"[0-9a-f]{32}")
+_NAME = re.compile(r"([0-9a-f]{64})-(\d+)-[0-9a-f]{16}")
 
 
-class KeptFile:
+class AppendFile:
     """A file that is read anywhere and added to at its end. Closed when nobody has it any more."""
 
     def __init__(self, path: Path, flags: int) -> None:
@@ -82,22 +93,9 @@ class KeptFile:
         disk.keep(self._file)
 
 
-TEXT, ELEMENTS, INDEX = "text", "elements", "index"
-STAGED = "incoming"
-# None of another process is read for as long: a document nobody has written to since is nobody's.
-STAGED_SECONDS = 3_600
-NAMED_TRIES = 3
-_BINARY = getattr(os, "O_BINARY", 0)
-# A pipe that somebody put in a file's place must not be waited for.
-_READING = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_WRITING = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
-_HASHED = re.compile(r"[0-9a-f]{32}")
-_NAME = re.compile(r"([0-9a-f]{64})-(\d+)-[0-9a-f]{16}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class DocumentKey:
-    """What a kept document was made of and how. Users share nothing; the threads of one share all.
+    """What a cached document was made of and how. Users share nothing; the threads of one share all.
 
     Equal bytes of one user are one blob, so what was made of them stands under it and goes with it.
     """
@@ -117,52 +115,50 @@ class DocumentKey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptFiles:
+class DocumentFiles:
     """The open files of a document, and the folder they are in."""
 
     folder: Path
-    text: KeptFile
-    elements: KeptFile
+    text: AppendFile
+    elements: AppendFile
 
 
 class DocumentFolder:
-    """All kept documents. Nothing here waits for anything but the disk."""
+    """All cached documents. Nothing here waits for anything but the disk."""
 
     def __init__(self, folder: Path, *, sync: Callable[[int], None] = os.fsync) -> None:
         self._folder = folder
         self._staged = folder / STAGED
         self._disk = Disk(sync)
 
-    def find(self, key: DocumentKey) -> tuple[KeptFiles, Index, Extent] | None:
+    def find(self, key: DocumentKey) -> tuple[DocumentFiles, Index, Extent] | None:
         """A document that is there and whole. A damaged one is not there."""
         folder = self._folder / key.path
         try:
             if not (_is_folder(folder.parent) and _is_folder(folder)):
                 return None
-            found = KeptFile(folder / INDEX, _READING)
+            found = AppendFile(folder / INDEX, _READING)
             index, extent = Index.load(found.read(0, found.size))
-            text, elements = [KeptFile(folder / name, _READING) for name in (TEXT, ELEMENTS)]
+            text, elements = [AppendFile(folder / name, _READING) for name in (TEXT, ELEMENTS)]
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return None
         if (text.size, elements.size) != (index.lengths.text_bytes, index.lengths.element_bytes):
             return None
-        return KeptFiles(folder=folder, text=text, elements=elements), index, extent
+        return DocumentFiles(folder=folder, text=text, elements=elements), index, extent
 
-    def begin(self) -> KeptFiles:
+    def begin(self) -> DocumentFiles:
         """The files of a document that is about to be read."""
         self._disk.make_folder(self._staged)
         folder = self._staged / new_id()
         folder.mkdir(mode=PRIVATE_FOLDER)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
-        return KeptFiles(
-            folder=folder, text=KeptFile(folder / TEXT, flags), elements=KeptFile(folder / ELEMENTS, flags)
-        )
+        text, elements = [AppendFile(folder / name, _WRITING) for name in (TEXT, ELEMENTS)]
+        return DocumentFiles(folder=folder, text=text, elements=elements)
 
-    def name(self, key: DocumentKey, files: KeptFiles, index: bytes, now: float) -> bool:
+    def name(self, key: DocumentKey, files: DocumentFiles, index: bytes, now: float) -> bool:
         """Give a document that is read to its end its name. False: it was deleted, or others were always faster."""
         files.text.keep(self._disk)
         files.elements.keep(self._disk)
-        written = KeptFile(files.folder / INDEX, _WRITING)
+        written = AppendFile(files.folder / INDEX, _WRITING)
         written.add(index)
         written.keep(self._disk)
         os.utime(files.folder / INDEX, (now, now))
@@ -249,9 +245,9 @@ class DocumentFolder:
     def _put_away(self, folder: Path) -> None:
         """Remove a folder whose name is wanted at once."""
         with suppress(OSError):
-            aside = self._staged / new_id()
-            folder.rename(aside)
-            remove(aside)
+            unnamed = self._staged / new_id()
+            folder.rename(unnamed)
+            remove(unnamed)
 
     def _named(self) -> Iterator[Path]:
         for blob in _folders(self._folder):

@@ -18,7 +18,8 @@ from recto.errors import FileRefused
 from recto.files.documents.cached_document import REST_UNREAD
 from recto.files.documents.document_cache import CUT_OFF, Parsing
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
-from recto.files.types.file_type import HEAD_BYTES, format_of, type_of
+from recto.files.types.file_formats import format_of
+from recto.files.types.file_type import HEAD_BYTES, type_of
 from recto.files.types.names import safe_name
 
 PIECE_BYTES = 2**20
@@ -31,7 +32,7 @@ EMPTY = "it is empty; give a file with something in it"
 NO_DOCUMENT = "it is {kind}, and only documents are read; give a document"
 KINDS = {"image": "an image", "audio": "sound", "video": "a video"}
 
-Tell: TypeAlias = Callable[[Extent], None]
+OnExtent: TypeAlias = Callable[[Extent], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +93,11 @@ async def read_document(
         await parsers.close()
 
 
-def tell_nobody(extent: Extent) -> None:
+def ignore_extent(extent: Extent) -> None:
     """For where nobody waits to see how far it is."""
 
 
-async def read_with(parsing: Parsing, reading: Reading, tell: Tell = tell_nobody) -> ReadDocument:
+async def read_with(parsing: Parsing, reading: Reading, on_extent: OnExtent = ignore_extent) -> ReadDocument:
     """Read a document whole with parsers that are there. Raises FileRefused where nothing of it can be read."""
     name = safe_name(reading.name or (reading.source.name if isinstance(reading.source, Path) else ""))
     async with aclosing(_pieces(reading.source)) as pieces:
@@ -107,7 +108,7 @@ async def read_with(parsing: Parsing, reading: Reading, tell: Tell = tell_nobody
         if type.kind != "document":
             raise FileRefused(NO_DOCUMENT.format(kind=KINDS[type.kind]), code="not_a_document")
         task = Task(format=format_of(type.mime_type, name), name=name, limits=reading.limits, ocr=reading.ocr)
-        collected = _Collected(name, reading.last_page, tell)
+        collected = _Collected(name, reading.last_page, on_extent)
         try:
             async with aclosing(_chained(head, pieces)) as all, aclosing(parsing.parse(OWNER, task, all)) as frames:
                 await collected.take_all(frames)
@@ -121,10 +122,10 @@ async def read_with(parsing: Parsing, reading: Reading, tell: Tell = tell_nobody
 class _Collected:
     """A document as far as it came."""
 
-    def __init__(self, name: str, last_page: int | None, tell: Tell) -> None:
+    def __init__(self, name: str, last_page: int | None, on_extent: OnExtent) -> None:
         self._name = name
         self._last_page = last_page
-        self._tell = tell
+        self._on_extent = on_extent
         self._opened = Opened()
         self._elements: list[Element] = []
         self._incomplete = ""
@@ -138,10 +139,10 @@ class _Collected:
             match frame:
                 case Opened():
                     self._opened = frame
-                    self._tell(self._extent(0))
+                    self._on_extent(self._extent(0))
                 case FoundElements():
                     self._elements += frame.elements
-                    self._tell(self._extent(frame.pages))
+                    self._on_extent(self._extent(frame.pages))
                     if self._last_page is not None and self._opened.unit and frame.pages >= self._last_page:
                         return
                 case Failed(code=code, reason=reason):

@@ -1,6 +1,6 @@
-"""A storage belongs to one database. Refuses to use one that belongs to another: its sweep would delete live files.
+"""The owner of a storage: it belongs to one database. Refuses one that is another's: a sweep would delete live files.
 
-The storage has a label, the database a note, and both say the same: a name made for the pair, and whose it is. The note
+The storage has a label, the database a note, and both say the same: a name made for the two, and whose it is. The note
 is written first, so whoever is killed between the two finds a note and an unlabelled storage, and goes on.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal
 
 from recto.conversation.json import dump, load_object
 from recto.errors import SettingsError
-from recto.files.ports import LabelledStorage, PairedDatabase
+from recto.files.ports import LabelledStorage, OwningDatabase
 from recto.files.storage.blobs import PROBE
 
 NOTE = "storage"
@@ -36,7 +36,7 @@ StorageOwner = Literal["nothing", "ours", "others"]
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """The name of a pair of storage and database, and whose it is: a data folder's node, or `shared`."""
+    """The name that a storage and its database share, and whose it is: a data folder's node, or `shared`."""
 
     storage: str
     owner: str
@@ -47,9 +47,13 @@ def owner_of(node: str, *, is_shared: bool, is_in_data_folder: bool) -> str:
     return SHARED if is_shared and not is_in_data_folder else node
 
 
-async def pair(storage: LabelledStorage, database: PairedDatabase, owner: str, new_id: Callable[[], str]) -> None:
-    """Make sure of the pair before anything touches files. One that is new is made; SettingsError where it is none."""
-    label, note = await read_pair(storage, database)
+async def claim_storage(
+    storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]
+) -> None:
+    """Make sure that the storage is this database's before anything touches files; a new one becomes so. Raises
+    SettingsError where it is another's.
+    """
+    label, note = await _labels(storage, database)
     if label is None:
         await _label(storage, database, note, Label(storage=new_id(), owner=owner))
     elif label.owner != owner or note not in (None, label):
@@ -58,27 +62,27 @@ async def pair(storage: LabelledStorage, database: PairedDatabase, owner: str, n
         await _note(storage, database, label)
 
 
-async def check_pair(storage: LabelledStorage, database: PairedDatabase, owner: str) -> None:
+async def check_owner(storage: LabelledStorage, database: OwningDatabase, owner: str) -> None:
     """Raise SettingsError where the storage is known to be another's. Nothing is written."""
-    label, note = await read_pair(storage, database)
+    label, note = await _labels(storage, database)
     if label is not None and (label.owner != owner or note not in (None, label)):
         raise _wrong(ANOTHERS)
 
 
-async def adopt(storage: LabelledStorage, database: PairedDatabase, owner: str, new_id: Callable[[], str]) -> None:
+async def adopt(storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]) -> None:
     """Make the storage this database's, whosever it was. All others refuse to start on it from now on."""
     label = Label(storage=new_id(), owner=owner)
     await database.change_note(NOTE, _text(label))
     await storage.write_label(_text(label).encode())
 
 
-async def read_pair(storage: LabelledStorage, database: PairedDatabase) -> tuple[Label | None, Label | None]:
+async def _labels(storage: LabelledStorage, database: OwningDatabase) -> tuple[Label | None, Label | None]:
     """What the storage says, and what the database says."""
     label, note = await storage.read_label(), await database.note(NOTE)
     return _read(label), _read(note.encode() if note is not None else None)
 
 
-async def _label(storage: LabelledStorage, database: PairedDatabase, note: Label | None, new: Label) -> None:
+async def _label(storage: LabelledStorage, database: OwningDatabase, note: Label | None, new: Label) -> None:
     """Label a storage that has no label yet: one with nothing in it, or with files this database knows."""
     found = await _look(storage, database)
     if found == "others":
@@ -95,7 +99,7 @@ async def _label(storage: LabelledStorage, database: PairedDatabase, note: Label
     await storage.write_label(_text(kept).encode())
 
 
-async def _note(storage: LabelledStorage, database: PairedDatabase, label: Label) -> None:
+async def _note(storage: LabelledStorage, database: OwningDatabase, label: Label) -> None:
     """Note a label that was there before the database: the database is new, or older than the label."""
     found = await _look(storage, database)
     # `shared` is said of any such database: only files tell that it is this one's.
@@ -104,7 +108,7 @@ async def _note(storage: LabelledStorage, database: PairedDatabase, label: Label
     await database.take_note(NOTE, _text(label))
 
 
-async def _look(storage: LabelledStorage, database: PairedDatabase) -> StorageOwner:
+async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOwner:
     """Whose blobs are in the storage: one that the database knows makes all of them ours."""
     is_empty = True
     async with aclosing(storage.list_all()) as listing:

@@ -29,7 +29,7 @@ class StorageHealth:
         self._asking: asyncio.Task[str | None] | None = None
         self._good_until: float | None = None
 
-    async def feel(self) -> None:
+    async def check(self) -> None:
         """Raises StorageDown where it cannot be used, or does not answer in time."""
         if self._good_until is not None and self._clock() < self._good_until:
             return

@@ -1,4 +1,4 @@
-"""Folding (R1-R9): old results that newer ones stand for are replaced by a line, in the page only.
+"""Folding (R1-R9): which results newer ones stand for, and the line with a receipt that takes their place in the page.
 
 Never touches errors, other tools or its input. Folding twice changes nothing more.
 """
@@ -10,12 +10,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from recto.conversation.messages import Message, Text, ToolMessage, remember, remember_last
+from recto.conversation.memo import remember, remember_last
+from recto.conversation.messages import Message, Text, ToolMessage
 from recto.page.draft import Draft
 from recto.page.fold.fold_settings import AgeRule, FoldKey, FoldSettings, ReadRule, fold_key
 from recto.page.fold.observations import BEFORE_ALL, LeftAlone, Observation, find_observations, parts_by_file
 from recto.page.manifest import Note, Recall, Receipt
 from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
+
+DEFAULTS = FoldSettings()
+STALE_READ = "{path}: read {n} counted from the newest, {keep} stay"
+STALE_BATCH = "a batch read, stale for each of its files: {paths}"
+STALE_RESULT = "result {n} counted from the newest, {keep} stay, and older than {minutes:g} minutes"
 
 
 class StaleResult(NamedTuple):
@@ -28,60 +34,6 @@ class StaleResult(NamedTuple):
     n: int
     keep: int
     newest: str
-
-
-def stale_reads(
-    reads: Mapping[str, Sequence[Observation]], lens: FoldKey
-) -> Iterator[tuple[Observation, tuple[StaleResult, ...]]]:
-    """Reads that newer reads stand for, each with the files for which they do (R2-R5)."""
-    rule = lens.settings.reads
-    if rule is None:
-        return
-    stale: dict[int, tuple[Observation, list[StaleResult]]] = {}
-    for path, seen in reads.items():
-        keep = rule.keep_for(_size(seen[-1].message, path, lens)) if rule.keep_by_size else rule.keep
-        newest = label(seen[-1].message)
-        for n, sighting in _beyond(seen, keep):
-            stale.setdefault(sighting.place, (sighting, []))[1].append(StaleResult(path, n, keep, newest))
-    for sighting, files in stale.values():
-        # R5: a batch result in one piece goes only when no file needs it; one with a part for each file goes by parts.
-        if len(files) == len(sighting.files) or sighting.by_part:
-            yield sighting, tuple(files)
-
-
-def stale_results(
-    seen: Sequence[Observation], rule: AgeRule | None, now: datetime
-) -> Iterator[tuple[Observation, AgeRule, StaleResult]]:
-    """Commands or searches that are neither among the newest nor young (R8, R9)."""
-    if rule is None or not seen:
-        return
-    newest = label(seen[-1].message)
-    for n, sighting in _beyond(seen, rule.keep):
-        # A result with no time before it in the log has no age: it may be new.
-        if sighting.time is not BEFORE_ALL and now - sighting.time > rule.max_age:
-            yield sighting, rule, StaleResult(None, n, rule.keep, newest)
-
-
-def label(message: ToolMessage) -> str:
-    """What a result is called in receipts: its id, or that of its call."""
-    return message.id or message.tool_call_id
-
-
-def _beyond(seen: Sequence[Observation], keep: int) -> Iterator[tuple[int, Observation]]:
-    """All but the newest `keep`, numbered from the newest."""
-    return enumerate(reversed(seen[: max(0, len(seen) - keep)]), start=keep + 1)
-
-
-def _size(message: ToolMessage, path: str, lens: FoldKey) -> int:
-    indexes = remember(message, parts_by_file, lens).get(path)
-    parts = message.parts if indexes is None else [message.parts[index] for index in indexes]
-    return sum(len(part.text) for part in parts if isinstance(part, Text))
-
-
-DEFAULTS = FoldSettings()
-STALE_READ = "{path}: read {n} counted from the newest, {keep} stay"
-STALE_BATCH = "a batch read, stale for each of its files: {paths}"
-STALE_RESULT = "result {n} counted from the newest, {keep} stay, and older than {minutes:g} minutes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,54 +71,102 @@ def fold(
     counter: TokenCounter = OFFLINE,
 ) -> Folded:
     """Fold a conversation as of `now` (the newest time in it, where none is given)."""
-    lens = fold_key(settings, counter)
-    seen = find_observations(messages, lens)
+    key = fold_key(settings, counter)
+    seen = find_observations(messages, key)
     now = now or seen.newest
     shown = list(messages)
     notes: dict[int, Note] = {}
-    for sighting, files in stale_reads(seen.reads, lens):
-        folded = remember_last(sighting.message, _fold_read, sighting.call.name, files, lens)
-        shown[sighting.place], notes[sighting.place] = folded
-    rules = lens.settings
+    for read, files in stale_reads(seen.reads, key):
+        folded = remember_last(read.message, _fold_read, read.call.name, files, key)
+        shown[read.place], notes[read.place] = folded
+    rules = key.settings
     old = (*stale_results(seen.commands, rules.terminal, now), *stale_results(seen.searches, rules.search, now))
-    for sighting, rule, stale in old:
-        folded = remember_last(sighting.message, _fold_result, sighting.call.name, rule, stale, lens)
-        shown[sighting.place], notes[sighting.place] = folded
+    for result, rule, stale in old:
+        folded = remember_last(result.message, _fold_result, result.call.name, rule, stale, key)
+        shown[result.place], notes[result.place] = folded
     draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
     return Folded(draft=draft, left_alone=seen.left_alone)
 
 
+def stale_reads(
+    reads: Mapping[str, Sequence[Observation]], key: FoldKey
+) -> Iterator[tuple[Observation, tuple[StaleResult, ...]]]:
+    """Reads that newer reads stand for, each with the files for which they do (R2-R5)."""
+    rule = key.settings.reads
+    if rule is None:
+        return
+    stale: dict[int, tuple[Observation, list[StaleResult]]] = {}
+    for path, seen in reads.items():
+        keep = rule.keep_for(_size(seen[-1].message, path, key)) if rule.keep_by_size else rule.keep
+        newest = label(seen[-1].message)
+        for n, read in _beyond(seen, keep):
+            stale.setdefault(read.place, (read, []))[1].append(StaleResult(path, n, keep, newest))
+    for read, files in stale.values():
+        # R5: a batch result in one piece goes only when no file needs it; one with a part for each file goes by parts.
+        if len(files) == len(read.files) or read.by_part:
+            yield read, tuple(files)
+
+
+def stale_results(
+    seen: Sequence[Observation], rule: AgeRule | None, now: datetime
+) -> Iterator[tuple[Observation, AgeRule, StaleResult]]:
+    """Commands or searches that are neither among the newest nor young (R8, R9)."""
+    if rule is None or not seen:
+        return
+    newest = label(seen[-1].message)
+    for n, result in _beyond(seen, rule.keep):
+        # A result with no time before it in the log has no age: it may be new.
+        if result.time is not BEFORE_ALL and now - result.time > rule.max_age:
+            yield result, rule, StaleResult(None, n, rule.keep, newest)
+
+
+def label(message: ToolMessage) -> str:
+    """What a result is called in receipts: its id, or that of its call."""
+    return message.id or message.tool_call_id
+
+
+def _beyond(seen: Sequence[Observation], keep: int) -> Iterator[tuple[int, Observation]]:
+    """All but the newest `keep`, numbered from the newest."""
+    return enumerate(reversed(seen[: max(0, len(seen) - keep)]), start=keep + 1)
+
+
+def _size(message: ToolMessage, path: str, key: FoldKey) -> int:
+    indexes = remember(message, parts_by_file, key).get(path)
+    parts = message.parts if indexes is None else [message.parts[index] for index in indexes]
+    return sum(len(part.text) for part in parts if isinstance(part, Text))
+
+
 def _fold_read(
-    message: ToolMessage, tool: str, files: tuple[StaleResult, ...], lens: FoldKey
+    message: ToolMessage, tool: str, files: tuple[StaleResult, ...], key: FoldKey
 ) -> tuple[ToolMessage, Note]:
-    placeholder = (lens.settings.reads or ReadRule()).placeholder
-    if parts_by_file(message, lens):
-        return _fold_parts(message, tool, files, placeholder, lens)
+    placeholder = (key.settings.reads or ReadRule()).placeholder
+    if parts_by_file(message, key):
+        return _fold_parts(message, tool, files, placeholder, key)
     if len(files) == 1:
         rule, reason = "R2", _read_reason(files[0])
     else:
         rule, reason = "R5", STALE_BATCH.format(paths=", ".join(stale.path or "" for stale in files))
-    return _fold_whole(message, files, placeholder, _Why(tool, rule, reason), lens)
+    return _fold_whole(message, files, placeholder, _Why(tool, rule, reason), key)
 
 
 def _fold_result(
-    message: ToolMessage, tool: str, rule: AgeRule, stale: StaleResult, lens: FoldKey
+    message: ToolMessage, tool: str, rule: AgeRule, stale: StaleResult, key: FoldKey
 ) -> tuple[ToolMessage, Note]:
-    name = "R8" if rule is lens.settings.terminal else "R9"
+    name = "R8" if rule is key.settings.terminal else "R9"
     minutes = rule.max_age / timedelta(minutes=1)
     reason = STALE_RESULT.format(n=stale.n, keep=stale.keep, minutes=minutes)
-    return _fold_whole(message, (stale,), rule.placeholder, _Why(tool, name, reason), lens)
+    return _fold_whole(message, (stale,), rule.placeholder, _Why(tool, name, reason), key)
 
 
 def _fold_whole(
-    message: ToolMessage, files: tuple[StaleResult, ...], placeholder: str, why: _Why, lens: FoldKey
+    message: ToolMessage, files: tuple[StaleResult, ...], placeholder: str, why: _Why, key: FoldKey
 ) -> tuple[ToolMessage, Note]:
-    shown = remember(message, _placeheld, placeholder)
-    tokens = tokens_of(message, lens.counter), tokens_of(shown, lens.counter)
+    shown = remember(message, _with_placeholder, placeholder)
+    tokens = tokens_of(message, key.counter), tokens_of(shown, key.counter)
     return shown, _note(_receipt(message, files, why, tokens))
 
 
-def _placeheld(message: ToolMessage, placeholder: str) -> ToolMessage:
+def _with_placeholder(message: ToolMessage, placeholder: str) -> ToolMessage:
     return ToolMessage(
         id=message.id,
         seq=message.seq,
@@ -179,9 +179,9 @@ def _placeheld(message: ToolMessage, placeholder: str) -> ToolMessage:
 
 
 def _fold_parts(
-    message: ToolMessage, tool: str, files: tuple[StaleResult, ...], placeholder: str, lens: FoldKey
+    message: ToolMessage, tool: str, files: tuple[StaleResult, ...], placeholder: str, key: FoldKey
 ) -> tuple[ToolMessage, Note]:
-    by_file = parts_by_file(message, lens)
+    by_file = parts_by_file(message, key)
     folded = {index: stale for stale in files for index in by_file[stale.path or ""]}
     parts = list(message.parts)
     receipts: list[Receipt] = []
@@ -190,13 +190,13 @@ def _fold_parts(
         if isinstance(part, Text):
             parts[index] = replace(part, text=placeholder)
             why = _Why(tool, "R5", _read_reason(stale), index)
-            tokens = remember(message, _count_part, part.text, placeholder, lens)
+            tokens = remember(message, _count_part, part.text, placeholder, key)
             receipts.append(_receipt(message, (stale,), why, tokens))
     return replace(message, parts=tuple(parts)), _note(*receipts)
 
 
-def _count_part(_: ToolMessage, text: str, placeholder: str, lens: FoldKey) -> tuple[int, int]:
-    before, after = lens.counter.count((text, placeholder))
+def _count_part(_: ToolMessage, text: str, placeholder: str, key: FoldKey) -> tuple[int, int]:
+    before, after = key.counter.count((text, placeholder))
     return before, after
 
 

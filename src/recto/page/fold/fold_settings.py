@@ -80,7 +80,7 @@ class FoldKey:
 
 @lru_cache(maxsize=64)
 def fold_key(settings: FoldSettings, counter: TokenCounter) -> FoldKey:
-    """The lens for these settings and this counter."""
+    """The key of these settings and this counter."""
     rules = (settings.reads, settings.terminal, settings.search)
     tools = frozenset(tool for rule in rules if rule for tool in rule.tools)
     return FoldKey(settings=settings, counter=counter, tools=tools)

@@ -17,7 +17,6 @@ from recto.page.prompt.reminder import OUR_TAGS, neutralise
 from recto.page.text.cut import Try, is_cut, shortened, widest
 from recto.page.text.tokens import TokenCounter
 
-READ_DOCUMENTS_DESCRIPTION = "解析对话中所有上传的文档，并返回对应文档内容"
 QUOTE_TEMPLATE = "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n{{quote}}\n</Quote>"
 DOCUMENT_TEMPLATE = "File: {name}\n<Content>\n{content}\n</Content>"
 SEPARATOR = "\n******\n"
@@ -120,7 +119,7 @@ def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter) -> Quote
 
 def _quote(quote: Quoted, shown: Try, tokens: int, budget: int, counter: TokenCounter) -> Quote:
     cuts = _cuts(quote, shown.limit, counter)
-    reason = CUT_REASON.format(budget=budget, cuts=", ".join(map(_told, cuts))) if cuts else ""
+    reason = CUT_REASON.format(budget=budget, cuts=", ".join(map(_costs, cuts))) if cuts else ""
     before = _estimated(tokens, quote)
     return Quote(text=shown.text, tokens_before=before, tokens_after=shown.size, cuts=cuts, reason=reason)
 
@@ -180,5 +179,5 @@ def _cuts(quote: Quoted, limit: int | None, counter: TokenCounter) -> tuple[Cut,
     return tuple(Cut(name=name, tokens_before=was, tokens_after=now) for name, was, now in pairs)
 
 
-def _told(cut: Cut) -> str:
+def _costs(cut: Cut) -> str:
     return f"{cut.name} {cut.tokens_before} -> {cut.tokens_after}"

@@ -84,8 +84,8 @@ def reminder(
         context_section(context, locale),
         time_section(time, zone) if time else "",
     )
-    told = "\n\n".join(filter(None, sections))
-    return REMINDER.format(sections=told) if told else ""
+    text = "\n\n".join(filter(None, sections))
+    return REMINDER.format(sections=text) if text else ""
 
 
 def with_reminder(reminder_text: str, words: str) -> str:
@@ -126,8 +126,8 @@ def time_section(time: datetime, zone: tzinfo = UTC) -> str:
 
 
 def _section(intro: str, blocks: Iterable[str]) -> str:
-    told = "\n".join(blocks)
-    return f"{intro}\n\n{told}" if told else ""
+    text = "\n".join(blocks)
+    return f"{intro}\n\n{text}" if text else ""
 
 
 def _block(tag: str, **fields: str | None) -> str:

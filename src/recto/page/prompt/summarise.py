@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from recto.conversation.input_files import clean_files, display_name
+from recto.conversation.locale import language
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -22,7 +23,6 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
     error_text,
-    language,
 )
 from recto.errors import SettingsError
 from recto.page.prompt.reminder import OUR_TAGS, neutralise
@@ -140,13 +140,13 @@ def _cut(so_far: str, tokens: int, locale: str, counter: TokenCounter) -> str:
 
 
 def _within(message: Message, most: int, room: int, counter: TokenCounter) -> str:
-    """A message as a piece tells it: of its text as many characters as the room allows, halving."""
+    """A message as it stands in a piece: of its text as many characters as the room allows, halving."""
     text = "\n".join(_lines(message))
-    told = _framed(message.role, _shorten(text, most))
-    while most and counter.count((told + BETWEEN,))[0] > room:
+    framed = _framed(message.role, _shorten(text, most))
+    while most and counter.count((framed + BETWEEN,))[0] > room:
         most //= 2
-        told = _framed(message.role, _shorten(text, most))
-    return told
+        framed = _framed(message.role, _shorten(text, most))
+    return framed
 
 
 def _framed(role: str, text: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from recto.conversation.messages import Remembering, language, remember
+from recto.conversation.locale import language
+from recto.conversation.memo import Remembering, remember
 from recto.page.text.cut import cut_to
 from recto.page.text.tokens import TokenCounter
 

@@ -1,6 +1,6 @@
 """Tools for models that have no native calls (P11): the prompt's block, calls read from text, results as text.
 
-It judges the form of a call only. Whether a tool exists and its arguments match is for the room of the tools.
+It judges the form of a call only. Whether a tool exists and its arguments match is for the tools to say.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias, cast
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import dump, load
-from recto.conversation.messages import ToolOffer, language
+from recto.conversation.locale import language
+from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
 from recto.page.prompt.reminder import FRAME_TAGS, escape, neutralise
 
@@ -181,15 +182,15 @@ def _until_invented(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
 
 def _pieces(text: str, starts: re.Pattern[str]) -> Iterator[_Piece]:
     ends = _fence_ends(text)
-    told = at = 0
+    done = at = 0
     while start := starts.search(text, at):
         fence = start.groupdict().get("fence")
         found, at = _fenced(text, start, ends[len(fence)]) if fence else _tagged(text, start.end())
         if found:
-            yield _Words(text=text[told : start.start()])
+            yield _Words(text=text[done : start.start()])
             yield from found
-            told = at
-    yield _Words(text=text[told:])
+            done = at
+    yield _Words(text=text[done:])
 
 
 def _fence_ends(text: str) -> Mapping[int, list[re.Match[str]]]:

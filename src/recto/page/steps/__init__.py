@@ -1,13 +1,13 @@
-"""The steps of page.
+"""The steps a conversation takes to its page, a file for each, in the order `assemble` takes them.
 
-- `closing`: how a page ends
-- `compact`: compaction (R13)
-- `failures`: tool results that failed, as the model reads them
-- `fit`: fit a conversation to the model it goes to
-- `fit_order`: order and ids as providers demand them
-- `prompted`: calls and results as words, for a model that has no native tool calls (P11)
-- `remind`: user messages as the model sees them (F1, F2), and tool results that cannot pose as ours (F3)
-- `repair`: repair (R10)
-- `strip_ui_hints`: tool results as the model sees them
-- `window`: the window of history (S1, S2)
+- `compact`: without what a summary stands for (R13)
+- `window`: the newest messages of history (S1, S2)
+- `repair`: no call without its result, no result without its call (R10)
+- `strip_ui_hints`: tool results without what is for clients (P14)
+- `add_error_texts`: failed tool results with the error in words (P11)
+- `guard`: tool results that cannot pose as ours (F3)
+- `remind`: user messages with files, datasets, context and time (F1, F2)
+- `fit`: what the target cannot carry is changed or left out; order and ids as its provider demands
+- `closing`: how the conversation ends
+- `prompted`: calls and results as words, for a model that has no native calls (P11)
 """

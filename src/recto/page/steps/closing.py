@@ -1,5 +1,6 @@
-"""How a page ends. A model answers somebody: newer ones refuse a page whose last word is an assistant's, others a blank
-at its end. So a turn that goes on after a reply that was broken off ends with a user's word.
+"""How a conversation ends in its page: a turn that goes on after a reply that was broken off ends with a user's word.
+
+A model answers somebody: newer ones refuse a page whose last word is an assistant's, others a blank at its end.
 """
 
 from __future__ import annotations
@@ -7,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recto.conversation.messages import AssistantMessage, Message, Text, UserMessage, language
-from recto.page.draft import Draft, replaced
+from recto.page.draft import Draft, replaced, unchanged
 from recto.page.facts import Facts
 from recto.page.manifest import Note
+from recto.page.wire.formats import WIRES
 
 CONTINUE = {"zh": "请继续。", "en": "Continue."}
 CONTINUED = Note(decision="injected", rule="R10", reason="a model answers a user: the turn goes on after its own words")
@@ -29,12 +31,12 @@ def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:
     """The conversation without a blank at its end, where the provider refuses that."""
     place, last = _last_said(messages) or (0, None)
     match last:
-        case AssistantMessage(parts=(*before, Text() as words)) if facts.target.wire == "anthropic":
+        case AssistantMessage(parts=(*before, Text() as words)) if not WIRES[facts.target.wire].takes_blank_end:
             text = words.text.rstrip()
             short = replace(last, parts=(*before, replace(words, text=text))) if text != words.text else last
             return replaced(messages, {place: short}, TRIMMED)
         case _:
-            return replaced(messages, {}, TRIMMED)
+            return unchanged(messages)
 
 
 def _last_said(messages: tuple[Message, ...]) -> tuple[int, AssistantMessage] | None:

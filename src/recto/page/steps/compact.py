@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from recto.conversation.locale import language
 from recto.conversation.log import Compacted, View
-from recto.conversation.messages import Message, Text, UserMessage, language, remember
+from recto.conversation.memo import remember
+from recto.conversation.messages import Message, Text, UserMessage
 from recto.errors import SettingsError
 from recto.page.draft import Draft, unchanged
 from recto.page.manifest import Note

@@ -1,14 +1,16 @@
-"""Fit a conversation to the model it goes to: what its format cannot carry is changed or left out, with a reason.
+"""A conversation as its target takes it: what the format cannot carry is changed or left out, with a reason; then order
+and call ids as the provider demands them.
 
 After this, encoding refuses nothing. Roles for people only (reasoning, activity) never reach a model.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import dump, load_object
@@ -29,14 +31,13 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
     remember,
+    remember_last,
 )
 from recto.page.draft import Draft, then, unchanged
 from recto.page.manifest import Note
 from recto.page.prompt.reminder import neutralise
-from recto.page.steps.fit_order import fit_order, is_in_order
-from recto.page.wire import anthropic, openai
-
-WireName: TypeAlias = Literal["openai", "anthropic"]
+from recto.page.wire.base import Target, Wire
+from recto.page.wire.formats import WIRES
 
 RULE = "fit"
 NOT_FOR_MODELS = "shown to people, never to models"
@@ -57,18 +58,11 @@ NO_NAME = "the {wire} format carries no name"
 NEW_NAME = "the name written as the {wire} format takes it"
 NAME_LEFT_OUT = "nothing in the name that the {wire} format takes"
 NEW_TOOL_NAME = "the name of a tool written as providers take it"
+BEFORE_USER = "before the first user message, where this provider's conversations begin"
+HOISTED = "instructions stand before the conversation"
+NEW_IDS = "call ids rewritten to what the provider gave or accepts"
 # What OpenAI refuses in a name, and how much of one it takes; in the name of a tool all do.
 NOT_IN_NAME, LONGEST_NAME = re.compile(r"[^a-zA-Z0-9_-]+"), 64
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """Where a page goes: the format it speaks, the model it is for, and whether that model sees pictures."""
-
-    wire: WireName = "openai"
-    model: str = ""
-    sees_images: bool = True
-
 
 Named: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage
 
@@ -76,7 +70,7 @@ Named: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage 
 class _To(NamedTuple):
     """A target as something that is quick to look up by."""
 
-    wire: WireName
+    wire: Wire
     model: str
     sees_images: bool
 
@@ -91,24 +85,52 @@ class _Fitted(NamedTuple):
 AS_IS = _Fitted(None, ())
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Order:
+    """Whether a conversation is as the provider wants it so far, and what that depends on when it goes on."""
+
+    good: bool = True
+    has_user: bool = False
+    has_talk: bool = False
+    ids: frozenset[str] = frozenset()
+
+
 def fit(messages: Sequence[Message], target: Target) -> Draft:
     """The conversation as the target can take it, each change noted."""
-    if grow(messages, _all_fit, target) and grow(messages, is_in_order, target.wire).good:
+    to = _to(target)
+    if grow(messages, _all_fit, to) and grow(messages, _check_order, to.wire).good:
         return unchanged(messages)
-    fitted = _fit_each(messages, target)
-    return then(fitted, fit_order(fitted.messages, target.wire))
+    fitted = _fit_each(messages, to)
+    ordered = _begin_with_user(fitted.messages) if to.wire.begins_with_user else unchanged(fitted.messages)
+    return then(fitted, then(ordered, _fit_ids(ordered.messages, to.wire)))
 
 
-def _all_fit(known: bool | None, messages: Sequence[Message], target: Target) -> bool:
+def can_show(file: File, message: ToolMessage, target: Target) -> bool:
+    """Whether a file goes to the model as it is, in this message."""
+    to = _to(target)
+    return not _why_not_shown(file, _holder(message, to.wire), to)
+
+
+def file_mark(file: File) -> str:
+    """What stands for a file that is not shown. Its name is one line, in which our own tags mean nothing (F3)."""
+    return FILE_MARK.format(kind=file.kind, name=_name_of(file))
+
+
+def _to(target: Target) -> _To:
+    return _To(WIRES[target.wire], target.model, target.sees_images)
+
+
+def _all_fit(known: bool | None, messages: Sequence[Message], to: _To) -> bool:
     if known is False:
         return False
-    to = _To(target.wire, target.model, target.sees_images)
     return all(_is_plain(message, to.wire) or remember(message, _fit_message, to) is AS_IS for message in messages)
 
 
-def _is_plain(message: Message, wire: WireName) -> bool:
+def _is_plain(message: Message, wire: Wire) -> bool:
     """Whether a message surely fits: words, or calls without state, in the format that takes them as they are."""
-    if wire != "openai" or not isinstance(message, (UserMessage, AssistantMessage, ToolMessage)):
+    if not (wire.takes_empty_text and wire.takes_any_arguments):
+        return False
+    if not isinstance(message, (UserMessage, AssistantMessage, ToolMessage)):
         return False
     if not isinstance(message, ToolMessage) and message.name:
         return False
@@ -121,8 +143,7 @@ def _is_plain(message: Message, wire: WireName) -> bool:
             return False
 
 
-def _fit_each(messages: Sequence[Message], target: Target) -> Draft:
-    to = _To(target.wire, target.model, target.sees_images)
+def _fit_each(messages: Sequence[Message], to: _To) -> Draft:
     shown: list[Message] = []
     origins: list[int] = []
     notes: dict[int, Note] = {}
@@ -142,7 +163,7 @@ def _fit_message(message: Message, to: _To) -> _Fitted:
     match message:
         case ReasoningMessage() | ActivityMessage():
             return _Fitted(None, (NOT_FOR_MODELS,))
-        case SystemMessage() | DeveloperMessage() if wire == "anthropic" and _is_blank(message.text):
+        case SystemMessage() | DeveloperMessage() if not wire.takes_empty_text and _is_blank(message.text):
             return _Fitted(None, (EMPTY_TEXT,))
         case SystemMessage() | DeveloperMessage():
             return _with_good_name(message, wire, ())
@@ -150,7 +171,7 @@ def _fit_message(message: Message, to: _To) -> _Fitted:
             return _fit_assistant(message, to)
         case ToolMessage() | UserMessage():
             parts, reasons = _fit_parts(message, to)
-            if wire == "anthropic" and not parts and isinstance(message, UserMessage):
+            if not wire.takes_empty_text and not parts and isinstance(message, UserMessage):
                 parts, reasons = (Text(text=EMPTY_MARK),), (*reasons, EMPTY_SAID)
             shown = tuple(part for part in parts if not isinstance(part, ToolCall))
             changed = replace(message, parts=shown) if reasons else message
@@ -159,26 +180,26 @@ def _fit_message(message: Message, to: _To) -> _Fitted:
 
 def _fit_assistant(message: AssistantMessage, to: _To) -> _Fitted:
     parts, reasons = _fit_parts(message, to)
-    if to.wire == "openai":
+    if to.wire.calls_come_last:
         ordered = tuple(sorted(parts, key=lambda part: isinstance(part, ToolCall)))
         reasons = (*reasons, CALLS_LAST) if ordered != parts else reasons
         parts = ordered
     if all(isinstance(part, Opaque) and part.is_thought for part in parts):
-        return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire)))
+        return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire.name)))
     return _with_good_name(replace(message, parts=parts) if reasons else message, to.wire, reasons)
 
 
-def _with_good_name(message: Named, wire: WireName, reasons: tuple[str, ...]) -> _Fitted:
+def _with_good_name(message: Named, wire: Wire, reasons: tuple[str, ...]) -> _Fitted:
     if not isinstance(message, ToolMessage) and message.name:
         name, reason = _fit_name(message.name, wire)
         if name != message.name:
-            return _Fitted(replace(message, name=name), (*reasons, reason.format(wire=wire)))
+            return _Fitted(replace(message, name=name), (*reasons, reason.format(wire=wire.name)))
     return _Fitted(message, reasons) if reasons else AS_IS
 
 
-def _fit_name(name: str, wire: WireName) -> tuple[str | None, str]:
+def _fit_name(name: str, wire: Wire) -> tuple[str | None, str]:
     """A name in a form the format takes (P3), the same for the same name; None where there is none."""
-    if wire == "anthropic":
+    if not wire.takes_names:
         return None, NO_NAME
     good = NOT_IN_NAME.sub("_", name).strip("_") if NOT_IN_NAME.search(name) else name
     return (good[:LONGEST_NAME], NEW_NAME) if good else (None, NAME_LEFT_OUT)
@@ -193,22 +214,15 @@ def _fit_parts(
     return parts, tuple(reason for _, reason in fitted if reason)
 
 
-def _holder(message: UserMessage | AssistantMessage | ToolMessage, wire: WireName) -> str:
-    # Anthropic takes nothing but words in a result that reports an error.
-    words_only = wire == "anthropic" and isinstance(message, ToolMessage) and message.error is not None
-    return "error" if words_only else message.role
-
-
-def can_show(file: File, message: ToolMessage, target: Target) -> bool:
-    """Whether a file goes to the model as it is, in this message."""
-    to = _To(target.wire, target.model, target.sees_images)
-    return not _why_not_shown(file, _holder(message, target.wire), to)
+def _holder(message: UserMessage | AssistantMessage | ToolMessage, wire: Wire) -> str:
+    is_error = isinstance(message, ToolMessage) and message.error is not None
+    return "error" if is_error and wire.errors_are_words else message.role
 
 
 def _fit_part(part: AssistantPart, holder: str, to: _To) -> tuple[AssistantPart | None, str]:
     wire, model = to.wire, to.model
     match part:
-        case Text() if wire == "anthropic" and _is_blank(part.text):
+        case Text() if not wire.takes_empty_text and _is_blank(part.text):
             return None, EMPTY_TEXT
         case Text():
             return part, ""
@@ -216,8 +230,7 @@ def _fit_part(part: AssistantPart, holder: str, to: _To) -> tuple[AssistantPart 
             reason = _why_not_shown(part, holder, to)
             return (Text(text=_mark_in(holder, part)), reason) if reason else (part, "")
         case Opaque():
-            carries = openai.carries_state if wire == "openai" else anthropic.carries_state
-            reason = _why_left_out(part, wire, model, has_place=carries(part, holder))
+            reason = _why_left_out(part, wire, model, has_place=wire.carries_state(part, holder))
             return (None, reason) if reason else (part, "")
         case ToolCall():
             return _fit_call(part, wire, model)
@@ -226,8 +239,8 @@ def _fit_part(part: AssistantPart, holder: str, to: _To) -> tuple[AssistantPart 
 def _why_not_shown(file: File, holder: str, to: _To) -> str:
     if file.kind == "image" and not to.sees_images:
         return NO_IMAGES
-    carries = openai.carries_file if to.wire == "openai" else anthropic.carries_file
-    return "" if carries(file, holder) else FILE_LEFT_OUT.format(wire=to.wire, kind=file.kind)
+    can_carry = to.wire.carries_file(file, holder)
+    return "" if can_carry else FILE_LEFT_OUT.format(wire=to.wire.name, kind=file.kind)
 
 
 def _mark_in(holder: str, file: File) -> str:
@@ -236,18 +249,13 @@ def _mark_in(holder: str, file: File) -> str:
     return STORED_MARK.format(kind=file.kind, name=_name_of(file), key=neutralise(one_line(file.source.key)))
 
 
-def file_mark(file: File) -> str:
-    """What stands for a file that is not shown. Its name is one line, in which our own tags mean nothing (F3)."""
-    return FILE_MARK.format(kind=file.kind, name=_name_of(file))
-
-
 def _name_of(file: File) -> str:
     names = (one_line(name) for name in (file.name, file.id, file.mime_type) if name)
     return neutralise(next(filter(None, names), "no name"))
 
 
-def _fit_call(call: ToolCall, wire: WireName, model: str) -> tuple[ToolCall, str]:
-    reason = _why_left_out(call.state, wire, model, has_place=wire == "openai") if call.state else ""
+def _fit_call(call: ToolCall, wire: Wire, model: str) -> tuple[ToolCall, str]:
+    reason = _why_left_out(call.state, wire, model, has_place=wire.calls_carry_state) if call.state else ""
     if reason:
         fitted, second = _fit_call(replace(call, state=None), wire, model)
         return fitted, "; ".join(filter(None, (reason, second)))
@@ -256,7 +264,7 @@ def _fit_call(call: ToolCall, wire: WireName, model: str) -> tuple[ToolCall, str
         good = NOT_IN_NAME.sub("_", call.name)[:LONGEST_NAME] or "_"
         fitted, second = _fit_call(replace(call, name=good), wire, model)
         return fitted, "; ".join(filter(None, (NEW_TOOL_NAME, second)))
-    if wire == "anthropic" and load_object(call.arguments) is None:
+    if not wire.takes_any_arguments and load_object(call.arguments) is None:
         arguments = dump({"arguments": call.arguments}).decode()
         return replace(call, arguments=arguments), NO_OBJECT.format(name=call.name)
     return call, ""
@@ -270,8 +278,95 @@ def _is_blank(text: str) -> bool:
     return not text or text.isspace()
 
 
-def _why_left_out(state: Opaque, wire: WireName, model: str, *, has_place: bool) -> str:
+def _why_left_out(state: Opaque, wire: Wire, model: str, *, has_place: bool) -> str:
     maker = state.model or state.provider
-    if state.provider != wire or (state.model is not None and model and state.model != model):
+    if state.provider != wire.name or (state.model is not None and model and state.model != model):
         return OTHER_STATE.format(name=state.name, maker=maker)
-    return "" if has_place else STATE_LEFT_OUT.format(name=state.name, maker=maker, wire=wire)
+    return "" if has_place else STATE_LEFT_OUT.format(name=state.name, maker=maker, wire=wire.name)
+
+
+def _check_order(known: _Order | None, messages: Sequence[Message], wire: Wire) -> _Order:
+    order = known or _Order()
+    good, has_user, has_talk = order.good, order.has_user, order.has_talk
+    ids: list[str] = []
+    for message in messages:
+        if message.role in ("system", "developer"):
+            good = good and not (wire.begins_with_user and has_talk)
+            continue
+        has_user, has_talk = has_user or message.role == "user", True
+        good = good and (has_user or not wire.begins_with_user)
+        if message.role == "assistant":
+            ids += [call.id for call in message.tool_calls]
+            good = good and not any(call.provider_id for call in message.tool_calls)
+    good = good and _ids_are_good(ids, wire) and not (wire.call_ids_are_unique and order.ids.intersection(ids))
+    return _Order(good=good, has_user=has_user, has_talk=has_talk, ids=order.ids.union(ids))
+
+
+def _begin_with_user(messages: Sequence[Message]) -> Draft:
+    instructions = [i for i, message in enumerate(messages) if isinstance(message, (SystemMessage, DeveloperMessage))]
+    first_user = next((i for i, message in enumerate(messages) if isinstance(message, UserMessage)), len(messages))
+    late = [place for order, place in enumerate(instructions) if place != order]
+    early = [place for place in range(first_user) if place not in instructions]
+    if not late and not early:
+        return unchanged(messages)
+    notes = {place: Note(decision="repaired", rule=RULE, reason=HOISTED) for place in late}
+    notes |= {place: Note(decision="dropped", rule="S2", reason=BEFORE_USER) for place in early}
+    instruction_places = set(instructions)
+    talk = [place for place in range(first_user, len(messages)) if place not in instruction_places]
+    origins = [*instructions, *talk]
+    return Draft(messages=tuple(messages[place] for place in origins), origins=origins, notes=notes)
+
+
+def _fit_ids(messages: Sequence[Message], wire: Wire) -> Draft:
+    used: set[str] = set()
+    renamed: dict[str, str] = {}
+    shown = list(messages)
+    notes: dict[int, Note] = {}
+    for place, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            ids = tuple(_new_ids(message, used, wire))
+            renamed = {call.id: new for call, new in zip(message.tool_calls, ids, strict=True)}
+            shown[place] = remember_last(message, _with_call_ids, ids)
+        elif isinstance(message, ToolMessage):
+            shown[place] = remember_last(message, _with_result_id, renamed.get(message.tool_call_id, ""))
+        if shown[place] is not message:
+            notes[place] = Note(decision="repaired", rule=RULE, reason=NEW_IDS)
+    return Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
+
+
+def _ids_are_good(ids: Sequence[str], wire: Wire) -> bool:
+    if wire.call_ids_are_unique and len(set(ids)) != len(ids):
+        return False
+    is_short = max(map(len, ids), default=0) <= wire.longest_call_id
+    return is_short and all(ids) and bool(wire.call_id.fullmatch("".join(ids)))
+
+
+def _new_ids(message: AssistantMessage, used: set[str], wire: Wire) -> Iterator[str]:
+    """What the provider called each of them, where it takes that; else their own ids; else others."""
+    taken = used if wire.call_ids_are_unique else set[str]()
+    for call in message.tool_calls:
+        wanted = [id for id in (call.provider_id, call.id) if id and id not in taken and _ids_are_good((id,), wire)]
+        new = wanted[0] if wanted else _new_id(call.id, used)
+        used.add(new)
+        taken.add(new)
+        yield new
+
+
+def _new_id(id: str, used: set[str]) -> str:
+    stem = re.sub(r"[^a-zA-Z0-9_-]", "_", id)[:24]
+    hashes = (hashlib.sha256(f"{id}#{n}".encode(errors="replace")).hexdigest()[:8] for n in range(len(used) + 1))
+    return next(new for new in (f"{stem}_{tail}" for tail in hashes) if new not in used)
+
+
+def _with_call_ids(message: AssistantMessage, ids: tuple[str, ...]) -> AssistantMessage:
+    if ids == tuple(call.id for call in message.tool_calls):
+        return message
+    left = iter(ids)
+    parts = tuple(
+        replace(part, id=next(left), provider_id="") if isinstance(part, ToolCall) else part for part in message.parts
+    )
+    return replace(message, parts=parts)
+
+
+def _with_result_id(message: ToolMessage, id: str) -> ToolMessage:
+    return message if id in ("", message.tool_call_id) else replace(message, tool_call_id=id)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from recto.conversation.json import dump
+from recto.conversation.memo import remember
 from recto.conversation.messages import (
     FAILED,
     AssistantMessage,
@@ -19,7 +20,6 @@ from recto.conversation.messages import (
     ToolMessage,
     ToolPart,
     UserMessage,
-    remember,
 )
 from recto.page.draft import Draft
 from recto.page.manifest import Note

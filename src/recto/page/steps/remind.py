@@ -1,4 +1,7 @@
-"""User messages as the model sees them (F1, F2), and tool results that cannot pose as ours (F3)."""
+"""User messages as the model sees them: with their files, and the current one with all that is at hand (F1, F2).
+
+Also which files the thread has shown under which ids (F4, F7), and pictures where the model can see them (D2).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from recto.conversation.input_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
+from recto.conversation.locale import language
 from recto.conversation.log import messages_of, view
-from recto.conversation.memo import grow
+from recto.conversation.memo import grow, remember, remember_last
 from recto.conversation.messages import (
     Data,
     File,
@@ -21,20 +25,16 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
     UserPart,
-    language,
-    remember,
-    remember_last,
 )
-from recto.page.draft import Draft, change_results, replaced, then, unchanged
+from recto.page.draft import Draft, replaced, then, unchanged
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Note
-from recto.page.prompt.reminder import FRAME_TAGS, Locale, escape, files_section, neutralise, reminder, with_reminder
+from recto.page.prompt.reminder import Locale, escape, files_section, reminder, with_reminder
 from recto.page.steps.fit import can_show
 
 CURRENT = Note(decision="injected", rule="F1", reason="what the user has at hand in this turn")
 PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by their ids")
 PAST_TURN = Turn()
-NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
 UNPICTURED = "pictures among them are not shown, and it says so"
 SIGHT = Note(decision="injected", rule="D2", reason="pictures in a tool's result, where the model can see them")
 # The last line of the files section, for a model that gets no image parts (D2).
@@ -51,35 +51,18 @@ UNSEEN: Mapping[Locale, str] = {
 SEEN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-def guard(messages: Sequence[Message]) -> Draft:
-    """The conversation with tool results in which our own tags mean nothing (F3)."""
-    return change_results(messages, _neutralised, NEUTRALISED)
-
-
-def _neutralised(message: ToolMessage) -> ToolMessage:
-    parts = tuple([_neutral_part(part) for part in message.parts])
-    return message if parts == message.parts else replace(message, parts=parts)
-
-
-def _neutral_part(part: ToolPart) -> ToolPart:
-    if not isinstance(part, Text):
-        return part
-    text = neutralise(part.text, FRAME_TAGS)
-    return part if text == part.text else replace(part, text=text)
-
-
 def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[InputFile, ...]]) -> Draft:
     """The conversation with each user message as the model sees it: the current one with all that is at hand (F1),
     past ones with their files only (F2). `shown` is what `files_shown` says of the log these very messages are from.
     """
     if facts.turn is None:
         return unchanged(messages)
-    filed = grow(messages, _find_filed)
+    with_files = grow(messages, _find_files)
     current = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user"), -1)
     locale, sees = language(facts.locale), facts.target.sees_images
     changed: dict[int, Message] = {}
     unpictured: list[int] = []
-    for place in (*filed.users, *([current] if current not in (-1, *filed.users[-1:]) else ())):
+    for place in (*with_files.users, *([current] if current not in (-1, *with_files.users[-1:]) else ())):
         message = messages[place]
         files = shown.get(id(message), ())
         if isinstance(message, UserMessage) and (files or place == current):
@@ -88,11 +71,10 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
             changed[place] = remember_last(message, _reminded, turn, files, locale, pictures)
             if pictures != () and _unseen(files, pictures):
                 unpictured.append(place)
-    told = replaced(messages, changed, PAST)
-    if current in told.notes:
-        told = replace(told, notes={**told.notes, current: CURRENT})
-    told = replace(told, notes={**told.notes, **{place: _unpictured(told.notes[place]) for place in unpictured}})
-    return then(told, _show_pictures(told.messages, filed.tools, facts))
+    draft = replaced(messages, changed, PAST)
+    notes = {**draft.notes, current: CURRENT} if current in draft.notes else draft.notes
+    notes = {**notes, **{place: _unpictured(notes[place]) for place in unpictured}}
+    return then(replace(draft, notes=notes), _show_pictures(draft.messages, with_files.tools, facts))
 
 
 def _unpictured(note: Note) -> Note:
@@ -123,7 +105,7 @@ def _reminded(
     message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, pictures: ShownPictures
 ) -> UserMessage:
     """`pictures` are the images among the files, in order; None for a model that sees none."""
-    told = reminder(
+    text = reminder(
         files=files,
         datasets=turn.datasets,
         context=turn.context,
@@ -133,9 +115,9 @@ def _reminded(
     )
     section = files_section(files, locale)
     if notice := _notice(files, locale, pictures):
-        told = told.replace(section, f"{section}\n{notice}", 1)
+        text = text.replace(section, f"{section}\n{notice}", 1)
     words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-    said = with_reminder(told, words)
+    said = with_reminder(text, words)
     images = [one for one in pictures or () if one is not None]
     others = [part for part in message.parts if isinstance(part, Opaque)]
     parts: tuple[UserPart, ...] = (*([Text(text=said)] if said else []), *images, *others)
@@ -177,7 +159,7 @@ def _with_parts(message: ToolMessage, parts: tuple[ToolPart, ...]) -> ToolMessag
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Filed:
+class _WithFiles:
     """Places of users' messages and of tools' results that have files in them, among so many messages."""
 
     count: int = 0
@@ -185,12 +167,12 @@ class _Filed:
     tools: tuple[int, ...] = ()
 
 
-def _find_filed(known: _Filed | None, messages: Sequence[Message]) -> _Filed:
-    known = known or _Filed()
+def _find_files(known: _WithFiles | None, messages: Sequence[Message]) -> _WithFiles:
+    known = known or _WithFiles()
     numbered = list(enumerate(messages, start=known.count))
     users = [place for place, one in numbered if isinstance(one, UserMessage) and _has_files(one)]
     tools = [place for place, one in numbered if isinstance(one, ToolMessage) and _has_files(one)]
-    return _Filed(count=known.count + len(messages), users=(*known.users, *users), tools=(*known.tools, *tools))
+    return _WithFiles(count=known.count + len(messages), users=(*known.users, *users), tools=(*known.tools, *tools))
 
 
 def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
@@ -199,12 +181,12 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
     They go by the identity of the message (`id(message)`), for imported messages may have no ids or the same ones.
     """
     messages = messages_of(facts.log)
-    with_files = grow(messages, _find_filed).users
-    if not with_files:
+    users = grow(messages, _find_files).users
+    if not users:
         return {}
     prefixes = _prefixes(messages, facts)
     found: dict[int, tuple[InputFile, ...]] = {}
-    for place in with_files:
+    for place in users:
         message = messages[place]
         # A message that is in the log twice was first shown under its first ids.
         if isinstance(message, UserMessage) and id(message) not in found:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from recto.conversation.memo import grow
+from recto.conversation.memo import grow, remember_last
 from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,
@@ -21,7 +21,6 @@ from recto.conversation.messages import (
     Text,
     ToolCall,
     ToolMessage,
-    remember_last,
 )
 from recto.page.draft import Draft, unchanged
 from recto.page.manifest import Note

@@ -7,24 +7,26 @@ from dataclasses import replace
 
 from recto.conversation.json import dump
 from recto.conversation.messages import Message, Text, ToolMessage, ToolPart
-from recto.conversation.ui.attach_ui import HINTS, hinted
+from recto.conversation.ui.compile_ui import HINTS, hinted
 from recto.page.draft import Draft, change_results
 from recto.page.manifest import Note
 
-UNHINTED = Note(decision="cut", rule="P14", reason="without its ui_hints, which are for clients; they get them all")
+HINTS_LEFT_OUT = Note(
+    decision="cut", rule="P14", reason="without its ui_hints, which are for clients; they get them all"
+)
 
 
-def unhint(messages: Sequence[Message]) -> Draft:
+def strip_ui_hints(messages: Sequence[Message]) -> Draft:
     """The conversation with tool results that hold no hints. The log keeps them; clients get what they compile to."""
-    return change_results(messages, _unhinted, UNHINTED)
+    return change_results(messages, _without_hints, HINTS_LEFT_OUT)
 
 
-def _unhinted(message: ToolMessage) -> ToolMessage:
-    parts = tuple([_plain(part) for part in message.parts])
+def _without_hints(message: ToolMessage) -> ToolMessage:
+    parts = tuple([_strip(part) for part in message.parts])
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _plain(part: ToolPart) -> ToolPart:
+def _strip(part: ToolPart) -> ToolPart:
     """A result that is an object is written without the key; one with words around it is left as it is."""
     answer = hinted(part.text) if isinstance(part, Text) else None
     if answer is None or not isinstance(part, Text):

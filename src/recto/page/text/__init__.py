@@ -1,5 +1,5 @@
-"""The text of page.
+"""The sizes of texts: counting tokens, and cutting what has too many.
 
-- `cut`: cutting a text to a number of tokens, with a mark where it was cut
-- `tokens`: counting tokens
+- `tokens`: counting, and calibration by what the provider reported
+- `cut`: where to cut, and the mark where it was cut
 """

@@ -1,4 +1,4 @@
-"""Cutting a text to a number of tokens, with a mark where it was cut."""
+"""Cutting texts that are too long: where, how much of several, and the mark that says so."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ _PAIR = re.compile(r"(?<=[\ud800-\udbff])[\udc00-\udfff]")
 _INSIDE = re.compile(_PAIR.pattern + r"|[\u0300-\u036f\ufe00-\ufe0f\u200d\U0001f3fb-\U0001f3ff]|(?<=\u200d)|(?<=\r)\n")
 # No character people write is longer; text made of accents only is cut all the same.
 LONGEST_CHARACTER = 16
+# About as long as the mark of a cut: cutting less than that would only make it longer.
+NEVER_CUT = 60
+# A cut that fills this much of the budget is good enough; each further step counts the whole text again.
+FULL_ENOUGH = 0.98
+
+
+class Try(NamedTuple):
+    """What comes of cutting to a limit, and its size in whatever the budget counts."""
+
+    limit: int
+    text: str
+    size: int
 
 
 def boundary(text: str, limit: int) -> int:
@@ -38,20 +50,6 @@ def cut_to(text: str, tokens: int, mark: str, counter: TokenCounter) -> str:
         else:
             fails = middle
     return text[:fits] + mark if fits >= 0 else ""
-
-
-# About as long as the mark of a cut: cutting less than that would only make it longer.
-NEVER_CUT = 60
-# A cut that fills this much of the budget is good enough; each further step counts the whole text again.
-FULL_ENOUGH = 0.98
-
-
-class Try(NamedTuple):
-    """What comes of cutting to a limit, and its size in whatever the budget counts."""
-
-    limit: int
-    text: str
-    size: int
 
 
 def shortened(content: str, limit: int, mark: str, total: str = "") -> str:

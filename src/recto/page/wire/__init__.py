@@ -1,6 +1,7 @@
-"""Provider and client formats, each both ways: OpenAI chat, Anthropic messages, AG-UI. Nothing else knows them.
+"""Provider formats, each both ways. Nothing else knows them.
 
-- `anthropic`: anthropic messages, both ways
-- `formats`: conversations in and out of a named wire format
-- `openai`: openAI chat completions, both ways
+- `base`: what the page has to know of a format, and where a page goes
+- `openai`: OpenAI chat completions
+- `anthropic`: Anthropic messages
+- `formats`: the formats by their names, and conversations in and out of them
 """

@@ -6,11 +6,21 @@ stand under; system and developer messages are blocks of the `system` field.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from recto.conversation.fields import Object, as_object, objects, optional_text, text_field
-from recto.conversation.json import Json, dump, load_object, verbatim
+from recto.conversation.json import (
+    Json,
+    Object,
+    as_object,
+    dump,
+    load_object,
+    objects,
+    optional_text,
+    text_field,
+    verbatim,
+)
 from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,
@@ -29,6 +39,7 @@ from recto.conversation.messages import (
     UserPart,
 )
 from recto.errors import CannotCarry, WireError
+from recto.page.wire.base import Slot, Wire
 
 WIRE = "anthropic"
 Role: TypeAlias = Literal["system", "user", "assistant"]
@@ -37,6 +48,9 @@ BASE64_TYPES = {
     "image": frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}),
     "document": frozenset({"application/pdf"}),
 }
+SYSTEM = Slot("system", is_open=True)
+USER_TURN = Slot("messages", "user", is_open=True)
+ASSISTANT_TURN = Slot("messages", "assistant", is_open=True)
 
 
 def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
@@ -217,3 +231,41 @@ def _encode_result(message: ToolMessage) -> object:
 def encode_tool(name: str, description: str, parameters: str) -> bytes:
     """A tool offered to the model; its JSON Schema goes as it was written."""
     return dump({"name": name, "description": description, "input_schema": verbatim(parameters)})
+
+
+def _encode_open(message: Message) -> bytes:
+    """A message without its last brace: a breakpoint may go before that."""
+    return encode(message)[1][:-1]
+
+
+def _encode_open_tool(name: str, description: str, parameters: str) -> bytes:
+    return encode_tool(name, description, parameters)[:-1]
+
+
+ANTHROPIC = Wire(
+    name=WIRE,
+    tools=Slot("tools", is_open=True),
+    slots={
+        SystemMessage: SYSTEM,
+        DeveloperMessage: SYSTEM,
+        UserMessage: USER_TURN,
+        ToolMessage: USER_TURN,
+        AssistantMessage: ASSISTANT_TURN,
+    },
+    encode=_encode_open,
+    encode_tool=_encode_open_tool,
+    carries_file=carries_file,
+    carries_state=carries_state,
+    call_id=re.compile(r"[a-zA-Z0-9_-]*"),
+    longest_call_id=64,
+    call_ids_are_unique=True,
+    calls_come_last=False,
+    calls_carry_state=False,
+    takes_any_arguments=False,
+    takes_names=False,
+    takes_empty_text=False,
+    takes_blank_end=False,
+    errors_are_words=True,
+    begins_with_user=True,
+    has_breakpoints=True,
+)

@@ -1,8 +1,8 @@
-"""Conversations in and out of a named wire format."""
+"""The wire formats by their names, and conversations in and out of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
 from recto.conversation.input import agui
@@ -10,8 +10,12 @@ from recto.conversation.json import Json, load
 from recto.conversation.messages import Message
 from recto.errors import CannotCarry, WireError
 from recto.page.wire import anthropic, openai
+from recto.page.wire.anthropic import ANTHROPIC
+from recto.page.wire.base import Wire, WireName
+from recto.page.wire.openai import OPENAI
 
 FormatName: TypeAlias = Literal["openai", "anthropic", "ag-ui"]
+WIRES: Mapping[WireName, Wire] = {OPENAI.name: OPENAI, ANTHROPIC.name: ANTHROPIC}
 
 
 def decode(conversation: object, wire: FormatName = "openai", *, model: str | None = None) -> tuple[Message, ...]:

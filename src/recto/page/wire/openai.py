@@ -6,19 +6,21 @@ of a text part of a tool result: facts of the log that encoding never sends to a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from recto.conversation.fields import (
+from recto.conversation.json import (
+    Json,
     Object,
     as_object,
-    data_url,
+    dump,
+    load,
     objects,
     optional_text,
     optional_time,
-    source_from_url,
     text_field,
+    verbatim,
 )
-from recto.conversation.json import Json, dump, load, verbatim
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -38,8 +40,11 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
     UserPart,
+    data_url,
+    source_from_url,
 )
 from recto.errors import CannotCarry, WireError
+from recto.page.wire.base import Slot, Wire
 
 WIRE = "openai"
 # Fields beside an assistant's content that a provider wants back as they were.
@@ -259,3 +264,29 @@ def encode_tool(name: str, description: str, parameters: str) -> bytes:
     """A tool offered to the model; its JSON Schema goes as it was written."""
     function = {"name": name, "description": description, "parameters": verbatim(parameters)}
     return dump({"type": "function", "function": function})
+
+
+OPENAI = Wire(
+    name=WIRE,
+    tools=Slot("tools"),
+    slots=dict.fromkeys(
+        (SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage), Slot("messages")
+    ),
+    encode=encode,
+    encode_tool=encode_tool,
+    carries_file=carries_file,
+    carries_state=carries_state,
+    call_id=re.compile(r".*", re.DOTALL),
+    longest_call_id=40,
+    # Ids may be used again from turn to turn.
+    call_ids_are_unique=False,
+    calls_come_last=True,
+    calls_carry_state=True,
+    takes_any_arguments=True,
+    takes_names=True,
+    takes_empty_text=True,
+    takes_blank_end=True,
+    errors_are_words=False,
+    begins_with_user=False,
+    has_breakpoints=False,
+)

@@ -1,4 +1,4 @@
-"""What many runs say at the same time, written as one: a stream of words costs one commit for all of them."""
+"""Events of many runs that come at the same time, written as one: a stream of words costs one commit for all."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ class EventBatch:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: list[tuple[progress.RunEvents, asyncio.Future[Recorded]]] = []
-        self._singing: asyncio.Task[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
 
-    async def say(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
+    async def add(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
         """Add events of a run. Returns once they are committed; another worker has the run: LeaseLost."""
         future: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
         self._waiting.append(((lease, events), future))
-        if self._singing is None:
-            self._singing = asyncio.get_running_loop().create_task(self._sing())
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write_all())
         return await future
 
     async def close(self) -> None:
-        """Wait for what was said."""
-        if self._singing:
-            await asyncio.wait((self._singing,))
+        """Wait for what was added."""
+        if self._writing:
+            await asyncio.wait((self._writing,))
 
-    async def _sing(self) -> None:
+    async def _write_all(self) -> None:
         try:
             while self._waiting:
                 waiting, self._waiting = self._waiting, []
                 await self._write(waiting)
         finally:
-            self._singing = None
+            self._writing = None
 
     async def _write(self, waiting: Sequence[tuple[progress.RunEvents, asyncio.Future[Recorded]]]) -> None:
         try:
-            outcomes = await self._database.write(partial(progress.say, said=[said for said, _ in waiting]))
-        except Exception as error:  # whoever waits is told, whatever it was
+            outcomes = await self._database.write(partial(progress.add_events, batch=[added for added, _ in waiting]))
+        except Exception as error:  # whoever waits hears of it, whatever it was
             outcomes = [error] * len(waiting)
         for (_, future), outcome in zip(waiting, outcomes, strict=True):
             if future.done():

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, bindparam, false, func, select
 
 from recto.conversation.attachment import from_stored
 from recto.conversation.input.run_input import decode_input
-from recto.conversation.input.take_input import Entering, queued_turn
+from recto.conversation.input.take_input import AdmittedRun, queued_turn
 from recto.conversation.json import load
 from recto.conversation.log import View
 from recto.conversation.messages import Message, UserMessage
@@ -73,7 +73,7 @@ def queued_in(connection: Connection, thread: str, sent: Sequence[QueuedRun]) ->
     for one in sent:
         run = one.run
         # Its words may take another id than they came under; nothing else of it gets one here.
-        entering = Entering(admitted=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
+        entering = AdmittedRun(admitted=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
         message = queued_turn(seen, one.messages, entering, taken)
         if message:
             taken.add(message.id)

@@ -23,7 +23,7 @@ from recto.store.runs.spending import spend
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
 from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param
 
-# Events one run has said, under its lease.
+# Events of one run, under its lease.
 RunEvents: TypeAlias = tuple[Lease, Sequence[bytes]]
 # What a row of the run takes over from a change as it is; None leaves it.
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
@@ -32,10 +32,10 @@ CALL_ENDED = ("ended", "first_token", "finish", "usage", "price", "error")
 
 _counted = HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
 _kept = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
-_told = (RUNS.c.last_event, RUNS.c.cancel)
+_returned = (RUNS.c.last_event, RUNS.c.cancel)
 # Deltas are most of what is written, and change nothing else.
-PASS_WITH_EVENTS = Statement(_counted.returning(*_told))
-PASS = Statement(_counted.values(_kept).returning(*_told))
+PASS_WITH_EVENTS = Statement(_counted.returning(*_returned))
+PASS = Statement(_counted.values(_kept).returning(*_returned))
 END = Statement(
     _counted.values({name: value for name, value in _kept.items() if name != "error"})
     .values(
@@ -47,7 +47,7 @@ END = Statement(
         node=null(),
         boot=null(),
     )
-    .returning(*_told)
+    .returning(*_returned)
 )
 _grown = update(THREADS).where(THREADS.c.id == bindparam("this"))
 _grown = _grown.values(
@@ -89,14 +89,14 @@ def record(connection: Connection, lease: Lease, change: RunChange, now: datetim
     return Recorded(last_event=last_event, last_seq=last_seq, cancel=cancel)
 
 
-def say(connection: Connection, said: Sequence[RunEvents]) -> list[Recorded | LeaseLost]:
+def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[Recorded | LeaseLost]:
     """Add events of many runs at once, each under its own fence. One whose fence is broken spoils no other."""
     outcomes: dict[int, Recorded | LeaseLost] = {}
     rows: list[StatementValues] = []
     # Always in the same order, so that two processes that touch the same rows cannot wait for each other.
-    for place, (lease, events) in sorted(enumerate(said), key=lambda one: one[1][0].run):
+    for place, (lease, events) in sorted(enumerate(batch), key=lambda one: one[1][0].run):
         try:
-            last_event, cancel = _fenced(lease, PASS_WITH_EVENTS.rows(connection, _saying(lease, len(events))))
+            last_event, cancel = _fenced(lease, PASS_WITH_EVENTS.rows(connection, _counted_for(lease, len(events))))
         except LeaseLost as error:
             outcomes[place] = error
             continue
@@ -104,11 +104,11 @@ def say(connection: Connection, said: Sequence[RunEvents]) -> list[Recorded | Le
         rows += [{"run": lease.run, "number": first + at, "body": body} for at, body in enumerate(events)]
         outcomes[place] = Recorded(last_event=last_event, last_seq=0, cancel=cancel)
     ADD_EVENT.many(connection, rows)
-    return [outcomes[place] for place in range(len(said))]
+    return [outcomes[place] for place in range(len(batch))]
 
 
 def _pass_fence(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> tuple[int, str | None]:
-    values = _saying(lease, len(change.events))
+    values = _counted_for(lease, len(change.events))
     fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
     fields["new_error"] = _storable(change.error)
     fields["new_calls"] = change.call.number if change.call else None
@@ -127,7 +127,7 @@ def _storable(text: str | None) -> str | None:
     return scrub(text).replace("\0", "\ufffd") if text else text
 
 
-def _saying(lease: Lease, events: int) -> dict[str, Value]:
+def _counted_for(lease: Lease, events: int) -> dict[str, Value]:
     return {**mine(lease), "more": events}
 
 

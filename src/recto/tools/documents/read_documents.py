@@ -13,7 +13,7 @@ from recto.errors import ToolError
 from recto.page.prompt.quote import CUT_DOCUMENT, ParsedDocument, choose_documents, join_documents
 from recto.page.prompt.reminder import escape
 from recto.page.text.cut import Try, shortened, widest
-from recto.tools.documents.read_many import NAME_SHOWN, NO_TEXT, TELL_SECONDS, Unread, failure, files_of, read_each
+from recto.tools.documents.read_many import NAME_SHOWN, NO_TEXT, REPORT_SECONDS, Unread, failure, files_of, read_each
 from recto.tools.mark import tool
 from recto.tools.ports import Document, ToolContext
 
@@ -38,7 +38,7 @@ async def read_documents(
     return await read_thread(urls, context)
 
 
-async def read_thread(urls: Sequence[str], context: ToolContext, tell_seconds: float = TELL_SECONDS) -> str:
+async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds: float = REPORT_SECONDS) -> str:
     """The thread's documents as one text, the newest first. Of an unknown url it says so, in a block of its own."""
     files = files_of(context)
     chosen = choose_documents(_narrowed(files.turns, urls), files.max_files)
@@ -46,7 +46,7 @@ async def read_thread(urls: Sequence[str], context: ToolContext, tell_seconds: f
     async def take(document: Document) -> tuple[str, str]:
         return await _beginning(document, context.characters)
 
-    read = await read_each(chosen, take, files, context.tell, tell_seconds)
+    read = await read_each(chosen, take, files, context.report, report_seconds)
     found = [_block(one, taken) for one, taken in zip(chosen, read, strict=True)]
     known = {name for one in files.maps.files.values() for name in _names(one)}
     unknown = [url for url in dict.fromkeys(urls) if url not in known]

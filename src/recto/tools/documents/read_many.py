@@ -12,13 +12,13 @@ from typing import TypeVar
 from recto.conversation.document import Extent
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
-from recto.tools.ports import Document, FilesAtHand, Progress, Tell, ToolContext
+from recto.tools.ports import Document, FilesAtHand, Progress, ReportProgress, ToolContext
 
 # The longest name that is shown, and the most of an unknown id or url that is repeated.
 NAME_SHOWN = 200
 # As many are being read at a time; the others wait for their turn.
 AT_ONCE = 4
-TELL_SECONDS = 0.5
+REPORT_SECONDS = 0.5
 NO_TEXT = "[there is no text in this file]"
 NO_FILES = "This server keeps no files, so there are none to read."
 FAILED = "the server failed at reading it, and its log says how. Tell the user so."
@@ -43,7 +43,7 @@ def files_of(context: ToolContext) -> FilesAtHand:
 
 
 def failure(reason: str) -> str:
-    """A content that is none, told apart from every text of a file that begins otherwise."""
+    """A content that is none: no text of a file that begins otherwise is taken for it."""
     return f"Error: {reason}"
 
 
@@ -51,15 +51,15 @@ async def read_each(
     files: Sequence[InputFile],
     take: Callable[[Document], Awaitable[T]],
     at_hand: FilesAtHand,
-    tell: Tell,
-    tell_seconds: float = TELL_SECONDS,
+    report: ReportProgress,
+    report_seconds: float = REPORT_SECONDS,
 ) -> Sequence[T | Unread]:
     """What `take` takes of each document, in the order given. One that cannot be read spoils no other."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def read(file: InputFile) -> T | Unread:
         async with gate:
-            return await _read(file, take, at_hand, tell, tell_seconds)
+            return await _read(file, take, at_hand, report, report_seconds)
 
     tasks = [asyncio.ensure_future(read(file)) for file in files]
     try:
@@ -71,11 +71,15 @@ async def read_each(
 
 
 async def _read(
-    file: InputFile, take: Callable[[Document], Awaitable[T]], at_hand: FilesAtHand, tell: Tell, tell_seconds: float
+    file: InputFile,
+    take: Callable[[Document], Awaitable[T]],
+    at_hand: FilesAtHand,
+    report: ReportProgress,
+    report_seconds: float,
 ) -> T | Unread:
     opened: list[Document] = []
     try:
-        async with _telling(lambda: _progress(file, opened), tell, tell_seconds):
+        async with _reporting(lambda: _progress(file, opened), report, report_seconds):
             opened.append(await at_hand.document(file))
             return await take(opened[0])
     except FileRefused as error:
@@ -89,24 +93,26 @@ async def _read(
 
 
 @asynccontextmanager
-async def _telling(progress: Callable[[], Progress], tell: Tell, tell_seconds: float) -> AsyncGenerator[None]:
-    """Tell how far it is, again and again while it takes, and where it ended. Of what is quick nothing is told."""
-    is_told = False
+async def _reporting(
+    progress: Callable[[], Progress], report: ReportProgress, report_seconds: float
+) -> AsyncGenerator[None]:
+    """Report how far it is, again and again while it takes, and where it ended. What is quick reports nothing."""
+    is_reported = False
 
-    async def tell_on() -> None:
-        nonlocal is_told
+    async def report_again() -> None:
+        nonlocal is_reported
         while True:
-            await asyncio.sleep(tell_seconds)
-            is_told = True
-            tell(progress())
+            await asyncio.sleep(report_seconds)
+            is_reported = True
+            report(progress())
 
-    telling = asyncio.create_task(tell_on())
+    reporting = asyncio.create_task(report_again())
     try:
         yield
     finally:
-        telling.cancel()
-        if is_told:
-            tell(progress())
+        reporting.cancel()
+        if is_reported:
+            report(progress())
 
 
 def _progress(file: InputFile, opened: Sequence[Document]) -> Progress:

@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 
 from recto.cli.fold.sessions.rows import SessionRow, ignored_note, tokens
 from recto.cli.fold.sessions.session import Session, SessionTools
-from recto.conversation.fields import (
+from recto.conversation.json import (
+    Json,
     Object,
     as_object,
+    dump,
+    load_object,
     objects,
     optional_text,
     optional_time,
-    source_from_url,
     text_field,
 )
-from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import (
     AssistantMessage,
     DeveloperMessage,
@@ -32,6 +33,7 @@ from recto.conversation.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    source_from_url,
 )
 
 TOOLS = SessionTools(terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"))

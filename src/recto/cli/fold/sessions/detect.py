@@ -9,8 +9,7 @@ from typing import Literal, TypeAlias
 from recto.cli.fold.sessions import claude_code, codex, pi
 from recto.cli.fold.sessions.rows import JsonLines, SessionRow, parse
 from recto.cli.fold.sessions.session import Session
-from recto.conversation.fields import Object, kind_of
-from recto.conversation.json import Json
+from recto.conversation.json import Json, Object, kind_of
 from recto.errors import NotAConversation, WireError
 from recto.page.wire import anthropic, openai
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recto.cli.fold.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
 from recto.cli.fold.sessions.session import Session, SessionTools
-from recto.conversation.fields import Object, as_object, objects, optional_text, optional_time, text_field
-from recto.conversation.json import Json, dump
+from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, optional_time, text_field
 from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,

@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from recto.conversation.fields import Object, kind_of
-from recto.conversation.json import Json, dump, load
+from recto.conversation.json import Json, Object, dump, kind_of, load
 from recto.errors import NotAConversation, WireError
 
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

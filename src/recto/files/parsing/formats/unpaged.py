@@ -11,7 +11,7 @@ from recto.files.parsing.ports import FoundElements, Frame, Opened
 FRAME_ELEMENTS = 100
 
 
-def told(elements: Iterable[Element]) -> Iterator[Frame]:
+def unpaged_frames(elements: Iterable[Element]) -> Iterator[Frame]:
     """The elements, some to a frame. None of them stands on a page."""
     yield Opened()
     waiting: list[Element] = []

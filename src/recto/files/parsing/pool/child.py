@@ -138,7 +138,7 @@ def answer(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> bool:
     hold_to(limits, seconds)
     try:
         data = questions.read(order.size)
-        return len(data) == order.size and tell(data, order.task, answers)
+        return len(data) == order.size and send_frames(data, order.task, answers)
     except MemoryError:
         failed = MEMORY
     # A panic in a library of Rust is no Exception.
@@ -150,7 +150,7 @@ def answer(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> bool:
     return say(answers, failed) and failed is not MEMORY
 
 
-def tell(data: bytes, task: Task, answers: BinaryIO) -> bool:
+def send_frames(data: bytes, task: Task, answers: BinaryIO) -> bool:
     """Parse, and say each frame as it is found. False once nobody listens."""
     from recto.files.parsing.formats.parse import parse
 

@@ -16,7 +16,7 @@ BUSY = (
 CLOSED = "it was not read, because the server is being stopped. Try again in a minute."
 
 
-class Turns:
+class FairQueue:
     """Places, and who waits for one: each owner in turn, the documents of an owner in order.
 
     Next is whoever has the fewest places, of these whose last turn is longest ago. An owner who has `of_owner` places

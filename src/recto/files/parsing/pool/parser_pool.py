@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from recto.errors import FileRefused, WireError
-from recto.files.parsing.pool.answer import ParsedFrames
 from recto.files.parsing.pool.child import MEMORY
 from recto.files.parsing.pool.child_process import ChildGone, ChildProcess
 from recto.files.parsing.pool.confine import BUBBLEWRAP, confinement, in_words
-from recto.files.parsing.pool.fair_queue import BUSY, CLOSED, Turns
+from recto.files.parsing.pool.fair_queue import BUSY, CLOSED, FairQueue
 from recto.files.parsing.pool.frames import ParseOrder, Ready
+from recto.files.parsing.pool.parsed_frames import ParsedFrames
 from recto.files.parsing.pool.scratch import ScratchFolder, Spool, sweep
 from recto.files.parsing.ports import MEBIBYTE, Frame, Task
 
@@ -76,7 +76,7 @@ class Parsers:
     def __init__(self, settings: PoolSettings | None = None, *, command: Sequence[str] | None = None) -> None:
         self._settings = settings or PoolSettings()
         self._command = tuple(command or COMMAND)
-        self._turns = Turns(
+        self._queue = FairQueue(
             places=self._settings.places,
             of_owner=self._settings.places_of_user,
             waiting=self._settings.waiting,
@@ -92,7 +92,7 @@ class Parsers:
         self._is_closed = False
 
     async def parse(self, owner: str, task: Task, pieces: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
-        """What a document holds, as it is found: Opened, Found ..., Ended. Raises FileRefused where it cannot be read.
+        """What a document holds, as it is found: Opened, FoundElements ..., DocumentEnd. Raises FileRefused.
 
         Its bytes are collected first, on disk: a storage that is slow holds up no child. Close it (`aclosing`) to stop
         early.
@@ -104,7 +104,7 @@ class Parsers:
                 self._held[owner] += len(piece)
                 self._check_size(owner, task, size)
                 await spool.add(piece)
-            async with self._turns.turn(owner), aclosing(self._frames(task, spool, size)) as frames:
+            async with self._queue.turn(owner), aclosing(self._frames(task, spool, size)) as frames:
                 async for frame in frames:
                     yield frame
         finally:
@@ -116,7 +116,7 @@ class Parsers:
     async def close(self) -> None:
         """End all children. Who waits or reads is refused."""
         self._is_closed = True
-        self._turns.close()
+        self._queue.close()
         for child in list(self._children):
             self._let_go(child)
         while self._work:
@@ -125,7 +125,7 @@ class Parsers:
             self._folder.remove()
 
     async def confinement(self) -> tuple[str, ...]:
-        """The sandbox around children, as `confine.in_words` tells it; tried once."""
+        """The sandbox around children, as `confine.in_words` says it; tried once."""
         if self._prefix is None:
             self._prefix = self._begin(_confined(self._settings.sandbox))
         return await asyncio.shield(self._prefix)

@@ -10,7 +10,7 @@ from html import escape, unescape
 from recto.conversation.document import Element
 from recto.files.parsing.formats.extraction import extract
 from recto.files.parsing.formats.text.markdown import blocks
-from recto.files.parsing.formats.unpaged import told
+from recto.files.parsing.formats.unpaged import unpaged_frames
 from recto.files.parsing.ports import Frame
 
 # Deeper ones lose their tags and keep their words: what reads the page gives up on depth, or dies of it.
@@ -46,7 +46,7 @@ _TICKED = frozenset({"checkbox", "radio"})
 
 def html(text: str) -> Iterator[Frame]:
     """A page of the web. Raises Unreadable."""
-    return told(page_elements(text))
+    return unpaged_frames(page_elements(text))
 
 
 def page_elements(text: str) -> Iterator[Element]:

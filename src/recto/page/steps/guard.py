@@ -1,0 +1,30 @@
+"""Tool results that cannot pose as ours (F3): tags that speak with our authority mean nothing in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recto.conversation.messages import Message, Text, ToolMessage, ToolPart
+from recto.page.draft import Draft, change_results
+from recto.page.manifest import Note
+from recto.page.prompt.reminder import FRAME_TAGS, neutralise
+
+NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
+
+
+def guard(messages: Sequence[Message]) -> Draft:
+    """The conversation with tool results in which our own tags mean nothing (F3)."""
+    return change_results(messages, _neutralised, NEUTRALISED)
+
+
+def _neutralised(message: ToolMessage) -> ToolMessage:
+    parts = tuple([_neutral_part(part) for part in message.parts])
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+def _neutral_part(part: ToolPart) -> ToolPart:
+    if not isinstance(part, Text):
+        return part
+    text = neutralise(part.text, FRAME_TAGS)
+    return part if text == part.text else replace(part, text=text)

@@ -1,0 +1,297 @@
+"""S1, S5, S9, S11: agents with skills: phases, voices, profile, variants in other languages, and what is linted."""
+
+from pathlib import Path
+
+import pytest
+
+from recto.agents.agent import Agent
+from recto.agents.agent_folder import Toolbox, lint
+from recto.agents.folders import Loaded, load_folder
+from recto.config.settings import Limits
+from recto.conversation.json import load_object
+from tests.end_to_end.skilled import write_guide
+
+TOOLBOX = Toolbox(
+    built_in=("current_time", "calculator"),
+    of_folder=lambda folder: ("collect_birth_info", "compute_chart", "look", "hello") if folder.name == "guide" else (),
+)
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    write_guide(tmp_path)
+    return tmp_path
+
+
+def loaded(agents: Path, more: str = "") -> Loaded:
+    if more:
+        write_guide(agents, more=more)
+    return load_folder(agents, Limits(), TOOLBOX)
+
+
+def problems(agents: Path) -> list[str]:
+    return [str(problem).removeprefix(f"{agents}/") for problem in loaded(agents).problems]
+
+
+def warnings(found: Loaded, agents: Path) -> list[str]:
+    linted = [one for name in found for one in lint(found[name], found.folders[name], TOOLBOX)]
+    return [str(warning).removeprefix(f"{agents}/") for warning in (*found.warnings, *linted)]
+
+
+def guide(agents: Path, more: str = "") -> Agent:
+    return loaded(agents, more)["guide"]
+
+
+def test_S1_an_agent_has_its_skills_and_the_phases_of_the_seed(agents: Path):
+    agent = guide(agents)
+    assert list(agent.skills) == ["chart", "mend", "notes"]
+    assert [(one.name, one.history, one.budget) for one in (agent.select, agent.execute)] == [
+        ("select", 5, 2_000),
+        ("execute", 10, 8_000),
+    ]
+    assert (agent.directory_tokens, agent.cases) == (1_200, 2)
+
+
+def test_S1_phases_are_settings_and_all_of_history_is_legal(agents: Path):
+    agent = guide(agents, "phases: {select: {history: all}, execute: {history: 3, budget: 500}}\ncases: 0")
+    assert (agent.select.history, agent.select.budget) == (None, 2_000)
+    assert (agent.execute.history, agent.execute.budget, agent.cases) == (3, 500, 0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("phases: {select: {history: -1}}", "phases.select.history is -1; input should be greater than or equal to 0."),
+        ("phases: {choose: {}}", "there is no setting choose in phases; Known: execute, select."),
+        ("directory_tokens: 10", "directory_tokens is 10; it is 300 or more."),
+        ("voice: loud", 'voice is "loud"; voices has none of that name; Known: direct, warm.'),
+        ("tiers: {Pro!: {steps: 1}}", "small letters, digits"),
+        ("tiers: {pro: {stops: 1}}", "there is no setting stops in tiers.pro; did you mean steps?"),
+    ],
+)
+def test_S1_S11_a_wrong_setting_is_told_with_its_line(agents: Path, setting: str, told: str):
+    name = "tiers" if setting.startswith("tiers") else ""
+    write_guide(agents, more="" if name else setting)
+    if name:
+        file = agents / "guide" / "AGENT.md"
+        file.write_text(file.read_text(encoding="utf-8").replace("tiers: {pro: {steps: 2}}", setting), encoding="utf-8")
+    (first, *_) = problems(agents)
+    assert first.startswith("guide/AGENT.md:")
+    assert told.partition(";")[0] in first
+
+
+def test_S9_an_agent_in_another_language_says_what_differs_and_has_the_rest(agents: Path):
+    found = loaded(agents)
+    assert list(found) == ["guide", "guide-en"]
+    own, other = found["guide"], found["guide-en"]
+    assert (own.locale, other.locale) == ("zh", "en")
+    assert (other.prompt.identity, other.prompt.rules, other.description) == (
+        "You are a guide.",
+        "Think first.",
+        "The same.",
+    )
+    assert (dict(other.voices), dict(own.voices)) == ({"warm": "Be warm."}, {"warm": "温和。", "direct": "直接。"})
+    assert other.tiers == own.tiers
+    assert list(other.skills) == list(own.skills)
+    assert found.folders["guide-en"] == found.folders["guide"]
+
+
+def test_S9_a_fault_of_a_variant_is_its_own_and_leaves_the_agent_alone(agents: Path):
+    (agents / "guide" / "AGENT.en.md").write_text("---\nxyz: 1\n---\nHi.\n", encoding="utf-8")
+    found = loaded(agents)
+    assert list(found) == ["guide"]
+    assert [one[:43] for one in problems(agents)] == ["guide/AGENT.en.md:2: there is no setting xy"]
+
+
+def test_S9_a_folder_of_the_name_of_a_variant_is_in_its_way(agents: Path):
+    (agents / "guide-en").mkdir()
+    (agents / "guide-en" / "AGENT.md").write_text("Hello.", encoding="utf-8")
+    found = loaded(agents)
+    assert "guide" in found
+    assert any("there is a folder guide-en too" in problem for problem in problems(agents))
+
+
+def variants(agents: Path, first: str, other: str, name: str = "AGENT.en.md") -> tuple[Loaded, list[str]]:
+    """An agent `it` without skills in two languages, and all that is said of it."""
+    (agents / "it").mkdir(parents=True)
+    for file, text in (("AGENT.md", first), (name, other)):
+        (agents / "it" / file).write_text(text, encoding="utf-8")
+    found = loaded(agents)
+    return found, [str(one).removeprefix(f"{agents}/it/") for one in (*found.problems, *found.warnings)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ("history: 0", "history is 0, so "),
+        ("tool_calling: prompt\ntool_choice: none", "tool_choice does nothing "),
+        ("budget: 64", "budget is 64, but "),
+        ("cases: 3", "cases does nothing without skills"),
+        ("file_input: {on: false, mode: always}", "file_input.mode does nothing "),
+        ("file_input: {on: false, urls: [a.org]}", "file_input.urls does nothing "),
+        ("file_input: {documents: false, mode: always}", "file_input.mode is always, but "),
+        ("quote: Ours.\nfile_input: {mode: always}", "quote stands where "),
+    ],
+)
+def test_S9_what_is_hardly_meant_is_told_of_the_file_that_says_it(tmp_path: Path, settings: str, line: str):
+    found, said = variants(tmp_path, f"---\n{settings}\n---\n{'Long. ' * 64}", "---\ndescription: x\n---\n")
+    assert list(found) == ["it", "it-en"]
+    (one,) = said
+    assert one.startswith("AGENT.md:")
+    assert line in one
+    found, said = variants(tmp_path / "other", "Long. " * 64, f"---\n{settings}\n---\n")
+    (one,) = said
+    assert one.startswith("AGENT.en.md:")
+    assert line in one
+
+
+def test_S9_what_is_hardly_meant_of_two_files_together_is_told_of_the_variant(tmp_path: Path):
+    found, said = variants(tmp_path, "---\ntool_choice: none\n---\nHi.", "---\ntool_calling: prompt\n---\n")
+    assert list(found) == ["it", "it-en"]
+    assert [one[:53] for one in said] == ["AGENT.en.md:2: tool_choice does nothing with tool_call"[:53]]
+
+
+def test_S9_a_variant_without_the_file_it_differs_from_says_so(tmp_path: Path):
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "AGENT.en.md").write_text("Hi.", encoding="utf-8")
+    missing = (
+        "it/AGENT.en.md: there is no AGENT.md beside it, and this says only what differs from that. "
+        "Write AGENT.md, or rename this to it."
+    )
+    assert (list(loaded(tmp_path)), problems(tmp_path)) == ([], [missing])
+    (tmp_path / "it" / "tools.py").write_text("", encoding="utf-8")
+    assert (list(loaded(tmp_path)), problems(tmp_path)) == (["it"], [missing])
+
+
+def test_S9_a_variant_whose_name_would_be_too_long_says_so(tmp_path: Path):
+    name = "a" * 62
+    for file in ("AGENT.md", "AGENT.en.md"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / file).write_text("Hi.", encoding="utf-8")
+    assert list(loaded(tmp_path)) == [name]
+    assert problems(tmp_path) == [
+        f"{name}: in another language it would be {name}-en, but an agent's name has 1 to 64 letters, digits, - or _, "
+        "all ASCII, and does not begin with _. Shorten the folder's name."
+    ]
+
+
+def test_S9_the_name_of_a_variant_says_its_language(tmp_path: Path):
+    found, said = variants(tmp_path, "Hi.", "---\nlocale: zh\n---\nHi.")
+    assert list(found) == ["it"]
+    assert said == ['AGENT.en.md:2: locale is "zh"; the file\'s name says en. Take the line out or rename the file.']
+    _, said = variants(tmp_path / "none", "Hi.", "---\nlocale: fr\n---\nHi.", "AGENT.zh.md")
+    assert said == ["AGENT.zh.md:2: locale is \"fr\"; it is 'zh' or 'en'."]
+    found, said = variants(tmp_path / "same", "Hi.", "---\nlocale: en\n---\nHi.")
+    assert (list(found), said) == (["it", "it-en"], [])
+
+
+def test_S9_a_tool_that_a_variant_names_wrongly_is_told_of_the_variant(tmp_path: Path):
+    _, said = variants(tmp_path, "Hi.", "---\ntools: [hammer]\n---\n")
+    assert [one[:34] for one in said] == ['AGENT.en.md:2: tools.0 is "hammer"']
+
+
+def test_S11_without_warm_the_first_voice_is_the_one(agents: Path):
+    file = agents / "guide" / "AGENT.md"
+    text = file.read_text(encoding="utf-8").replace("{warm: 温和。, direct: 直接。}", "{direct: 直接。, soft: 轻。}")
+    file.write_text(text, encoding="utf-8")
+    agent = guide(agents)
+    assert (agent.voice, agent.tone_of(None), agent.tone_of("soft")) == ("direct", "直接。", "轻。")
+
+
+def test_S5_a_broken_skill_is_a_problem_and_the_agent_works_without(agents: Path):
+    (agents / "guide" / "skills" / "mend" / "SKILL.md").write_text("---\nname: mend\n---\nHi.\n", encoding="utf-8")
+    found = loaded(agents)
+    assert list(found["guide"].skills) == ["chart", "notes"]
+    assert [one for one in problems(agents) if "guide/skills/mend/SKILL.md" in one]
+
+
+def test_S6_the_profile_has_a_schema_and_its_titles_head_the_data(agents: Path):
+    agent = guide(agents)
+    assert (load_object(agent.profile_schema or "") or {}).get("type") == "object"
+    assert dict(agent.field_titles) == {"birth_info": "出生信息", "life_context": "生活背景"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("type: 7\n", "guide/profile.yaml:1: "),
+        ("- a\n", "guide/profile.yaml:1: settings are lines"),
+        (
+            "type: object\nproperties: {a: {type: nonsense}}\n",
+            "guide/profile.yaml:2: properties.a.type is no JSON Schema",
+        ),
+    ],
+)
+def test_S6_a_schema_that_is_none_is_told_with_its_line(agents: Path, text: str, told: str):
+    (agents / "guide" / "profile.yaml").write_text(text, encoding="utf-8")
+    assert [one for one in problems(agents) if one.startswith(told)]
+    assert "guide" not in loaded(agents)
+
+
+def test_S6_a_schema_that_is_no_text_is_told(agents: Path):
+    (agents / "guide" / "profile.yaml").write_bytes(b"\xff\xfe\xff")
+    assert [one for one in problems(agents) if one.startswith("guide/profile.yaml: it cannot be read")]
+
+
+@pytest.mark.parametrize(("more", "is_read"), [(0, True), (1, False)])
+def test_S6_a_schema_that_is_too_long_is_told_and_not_cut(agents: Path, more: int, is_read: bool):
+    schema = b"type: object\n"
+    (agents / "guide" / "profile.yaml").write_bytes(schema + b"#" * (262_144 - len(schema) + more))
+    told = "guide/profile.yaml: it has more than 262144 bytes. Shorten it."
+    assert ("guide" in loaded(agents), told not in problems(agents)) == (is_read, is_read)
+
+
+@pytest.mark.parametrize(
+    ("choice", "having"), [("compute_chart", "chart"), ("look", "chart"), ("hello", ""), ("auto", "")]
+)
+def test_S3_lint_tells_of_a_choice_that_only_some_skills_have(agents: Path, choice: str, having: str):
+    told = (
+        f"guide/AGENT.md: tool_choice is {choice}, which only {having} may call, so no other page asks for it. "
+        "Choose a tool that no skill names, or leave it out."
+    )
+    assert (told in warnings(loaded(agents, f"tool_choice: {choice}"), agents)) == bool(having)
+    in_words = warnings(loaded(agents, f"tool_choice: {choice}\ntool_calling: prompt"), agents)
+    assert not [one for one in in_words if "may call" in one]
+
+
+def test_S5_lint_tells_what_is_hardly_meant(agents: Path):
+    found = loaded(agents, "history: 5\nbudget: 100\nphases: {execute: {budget: 20}}")
+    told = "\n".join(warnings(found, agents))
+    assert "history does nothing where there are skills" in told
+    assert "budget does nothing where there are skills" in told
+    assert "skills/mend/SKILL.md: this agent has no tool Bash, Read, so the skill works without" in told
+    assert "over the 20 of phases.execute" in told
+
+
+def test_S1_lint_tells_of_settings_of_skills_without_any(tmp_path: Path):
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "AGENT.md").write_text("---\ncases: 3\nphases: {}\n---\nHi.\n", encoding="utf-8")
+    told = warnings(loaded(tmp_path), tmp_path)
+    assert [one.partition(" does nothing without skills")[0] for one in told] == [
+        "it/AGENT.md:3: phases",
+        "it/AGENT.md:2: cases",
+    ]
+
+
+def test_S5_lint_tells_of_a_directory_that_is_shortened_and_a_field_nobody_described(agents: Path):
+    for number in range(40):
+        folder = agents / "guide" / "skills" / f"more-{number}"
+        folder.mkdir()
+        keys = f"name: more-{number}\ndescription: {'Does one thing after another. ' * 9}\nprofile_fields: [moods]"
+        text = f"---\n{keys}\n---\nHi.\n"
+        (folder / "SKILL.md").write_text(text, encoding="utf-8")
+    told = "\n".join(warnings(loaded(agents), agents))
+    assert "to keep 1200 tokens. Shorten descriptions, or raise directory_tokens." in told
+    assert "profile.yaml has no field moods" in told
+
+
+def test_S3_a_tool_of_ones_own_may_not_be_called_as_those_of_skills(agents: Path):
+    box = Toolbox(built_in=TOOLBOX.built_in, of_folder=lambda _: ("use_skill",))
+    found = load_folder(agents, Limits(), box)
+    assert [str(one) for one in found.problems if "the tool use_skill is built in and in tools.py too" in str(one)]
+
+
+def test_S1_a_folder_with_skills_alone_is_an_agent(tmp_path: Path):
+    (tmp_path / "it" / "skills" / "one").mkdir(parents=True)
+    (tmp_path / "it" / "skills" / "one" / "SKILL.md").write_text("---\ndescription: One.\n---\nHi.\n", encoding="utf-8")
+    assert list(loaded(tmp_path)["it"].skills) == ["one"]

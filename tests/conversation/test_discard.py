@@ -1,0 +1,138 @@
+"""DESIGN "Events and resuming": what was said of a reply that is lost is closed, taken back once, and never again."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.conversation.events import (
+    CallAnswered,
+    CallClosed,
+    CallOpened,
+    CallSaid,
+    Discarded,
+    Event,
+    ReasoningEnded,
+    ReasoningSaid,
+    ReasoningStarted,
+    RunStarted,
+    TextEnded,
+    TextSaid,
+    TextStarted,
+    UiUpdate,
+    discard_lost,
+    encode_event,
+)
+from recto.conversation.json import load_object
+from tests.conversation.event_strategies import streams
+
+WHY = "It was lost."
+
+said_half = (TextStarted(message="m"), TextSaid(message="m", delta="We"))
+thought = (ReasoningStarted(message="t"), ReasoningSaid(message="t", delta="hm"), ReasoningEnded(message="t"))
+called = (CallOpened(call="c", name="ls", message="m"), CallSaid(call="c", delta="{"))
+
+
+def lost(id: str) -> Discarded:
+    return Discarded(message=id, reason=WHY)
+
+
+def bodies(stream: Sequence[Event]) -> list[bytes]:
+    return [body for event in stream for body in encode_event(event)]
+
+
+@pytest.mark.parametrize(
+    ("stream", "logged", "expected"),
+    [
+        pytest.param((), set[str](), (), id="nothing was said"),
+        pytest.param((RunStarted(thread="t", run="r"),), set[str](), (), id="the run began"),
+        pytest.param(said_half, set[str](), (TextEnded(message="m"), lost("m")), id="half a text"),
+        pytest.param((*said_half, TextEnded(message="m")), set[str](), (lost("m"),), id="a whole text, not logged"),
+        pytest.param((*said_half, TextEnded(message="m")), {"m"}, (), id="a whole text, logged"),
+        pytest.param(said_half, {"m"}, (TextEnded(message="m"),), id="logged, but its end was not said"),
+        pytest.param(thought[:2], set[str](), (ReasoningEnded(message="t"), lost("t")), id="half a thought"),
+        pytest.param(
+            (*thought, *said_half),
+            set[str](),
+            (TextEnded(message="m"), lost("t"), lost("m")),
+            id="a whole thought and half a text",
+        ),
+        pytest.param(called, set[str](), (CallClosed(call="c"), lost("m")), id="half a call and no text"),
+        pytest.param(
+            (*said_half, TextEnded(message="m"), *called),
+            set[str](),
+            (CallClosed(call="c"), lost("m")),
+            id="a text and half a call are one message",
+        ),
+        pytest.param(
+            (*called, CallOpened(call="d", name="ls", message="m")),
+            set[str](),
+            (CallClosed(call="c"), CallClosed(call="d"), lost("m")),
+            id="calls at once",
+        ),
+        pytest.param(
+            (CallAnswered(message="r", call="c", content="out"),), set[str](), (), id="a result is never half said"
+        ),
+        pytest.param((*said_half, TextEnded(message="m"), lost("m")), set[str](), (), id="discarded before"),
+        pytest.param(
+            (*said_half, TextEnded(message="m"), UiUpdate(message="m", schema={})),
+            set[str](),
+            (lost("m"),),
+            id="how it is shown was sent, and it is lost all the same",
+        ),
+        pytest.param(
+            (*said_half, TextEnded(message="m"), lost("m"), TextStarted(message="n")),
+            set[str](),
+            (TextEnded(message="n"), lost("n")),
+            id="lost a second time, under another id",
+        ),
+    ],
+)
+def test_a_lost_reply_is_closed_and_taken_back(stream: Sequence[Event], logged: set[str], expected: Sequence[Event]):
+    assert discard_lost(bodies(stream), logged=logged, reason=WHY) == tuple(expected)
+
+
+def test_bytes_that_are_no_event_are_passed_over():
+    assert discard_lost([b"{", b"[]", b'{"type":"NEW","messageId":"m"}'], logged=(), reason=WHY) == ()
+
+
+@given(streams, st.sets(st.sampled_from(["m1", "m2", "m3"])))
+def test_after_a_discard_nothing_is_open_and_each_lost_message_is_taken_back_exactly_once(
+    stream: Sequence[Event], logged: set[str]
+):
+    events = discard_lost(bodies(stream), logged=logged, reason=WHY)
+    whole = [*stream, *events]
+    assert not left_open(whole)
+    taken_back = [event.message for event in events if isinstance(event, Discarded)]
+    assert len(taken_back) == len(set(taken_back))
+    assert set(taken_back) == standing(stream) - logged
+    assert discard_lost(bodies(whole), logged=logged, reason=WHY) == ()
+
+
+def left_open(stream: Sequence[Event]) -> set[str]:
+    """What a reader still waits for the end of."""
+    waiting: set[str] = set()
+    for body in bodies(stream):
+        event = load_object(body) or {}
+        kind, _, phase = str(event["type"]).rpartition("_")
+        thing = f"{kind} {event.get('toolCallId') or event.get('messageId')}"
+        if phase == "START":
+            waiting.add(thing)
+        elif phase == "END":
+            waiting.discard(thing)
+    return waiting
+
+
+def standing(stream: Sequence[Event]) -> set[str]:
+    """Messages begun and not taken back since."""
+    found: set[str] = set()
+    for event in stream:
+        match event:
+            case TextStarted() | ReasoningStarted() | CallOpened():
+                found.add(event.message)
+            case Discarded():
+                found.discard(event.message)
+            case _:
+                pass
+    return found

@@ -1,0 +1,77 @@
+"""What is in view, found from rollbacks and undos alone, is what the view of the whole log says (P13, R12)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.conversation.log import Entry, RolledBack, Seen, Stretch, Undone, fork, seen_of, view
+from recto.conversation.messages import UserMessage
+from tests.page.entry_strategies import entry_logs
+
+
+def numbered(log: Sequence[Entry]) -> tuple[Entry, ...]:
+    return tuple(replace(entry, seq=place) for place, entry in enumerate(log, start=1))
+
+
+def seen_in(log: Sequence[Entry]) -> Seen:
+    turns = [entry for entry in log if isinstance(entry, (RolledBack, Undone))]
+    return seen_of(turns, {entry.id: entry.seq or 0 for entry in log if isinstance(entry, UserMessage)})
+
+
+def turning() -> st.SearchStrategy[tuple[Entry, ...]]:
+    """Logs of little else than user messages and turns back, so that rollbacks meet rollbacks."""
+    turn = st.one_of(
+        st.builds(UserMessage),
+        st.builds(UserMessage),
+        st.builds(RolledBack, to=st.integers(0, 20).map(lambda place: f"m{place}")),
+        st.just(Undone()),
+    )
+    return st.lists(turn, max_size=25).map(
+        lambda found: tuple(replace(entry, id=f"m{place}") for place, entry in enumerate(found))
+    )
+
+
+@given(entry_logs(30) | turning())
+def test_P13_the_numbers_in_view_are_those_of_the_view(log: tuple[Entry, ...]):
+    entries = numbered(log)
+    seen = seen_in(entries)
+    wanted = [entry.seq for entry in view(entries).entries]
+    assert [number for number in range(1, len(entries) + 1) if number in seen] == wanted
+    assert len(entries) + 1 in seen
+
+
+@given(turning())
+def test_P17_what_stands_before_a_message_in_view_is_what_a_fork_there_begins_with(log: tuple[Entry, ...]):
+    entries = numbered(log)
+    seen = seen_in(entries)
+    for user in [entry for entry in view(entries).entries if isinstance(entry, UserMessage)]:
+        before = seen.before(user.seq or 0)
+        wanted = [entry.seq for entry in fork(entries, before=user.id)]
+        assert [number for number in range(1, len(entries) + 2) if number in before] == wanted
+
+
+@given(turning())
+def test_P13_stretches_ascend_without_touching_those_they_hide(log: tuple[Entry, ...]):
+    stretches = seen_in(numbered(log)).stretches
+    ends = [(one.first, one.last) for one in stretches]
+    assert all(last is not None and first <= last for first, last in ends[:-1])
+    assert ends[-1][1] is None
+    assert all((one.last or 0) < two.first for one, two in pairwise(stretches))
+
+
+@pytest.mark.parametrize(("number", "is_in"), [(0, False), (1, True), (10**12, True)])
+def test_P13_where_nothing_was_turned_back_all_is_in_view(number: int, is_in: bool):
+    assert (number in Seen()) is is_in
+    assert seen_of((), {}) == Seen(stretches=(Stretch(first=1),))
+
+
+def test_P13_thousands_of_rollbacks_cost_little():
+    entries = [
+        RolledBack(id=f"b{place}", to=f"m{place - 1}") if place % 2 else UserMessage(id=f"m{place}")
+        for place in range(20_000)
+    ]
+    assert seen_in(numbered(entries)).stretches == (Stretch(first=20_001),)

@@ -1,0 +1,298 @@
+"""A server whose agents take files, on both wires, with a model that says what a test gives it to say.
+
+It may be stopped, killed and started again. Urls are signed with a key the tests know, so that they can sign others.
+"""
+
+import asyncio
+import base64
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from recto.conversation.json import Json
+from recto.conversation.log import Entry
+from recto.conversation.messages import UserMessage
+from recto.files.urls.signing import Signer, SigningKey
+from recto.ids import new_id
+from recto.store.ports import Admission, Claimant, Lease, RunChange, RunEnding
+from recto.store.store import open_store
+from recto.testing.answer_bytes import PATHS
+from recto.testing.client import RUNS, HttpReply, SentEvent, parse_events, request
+from recto.testing.model_server import Answer, ModelServer, Request
+from tests.api.forms import FORM, Field, form_of
+from tests.end_to_end.harness import assert_calls_were_stored_as_sent
+from tests.end_to_end.world import ServerHere
+from tests.page.oracles import breaches
+
+ANN, BOB = "ann-key-of-our-file-tests", "bob-key-of-our-file-tests"
+SECRET = "a secret that signs urls in our tests"
+ATTACHMENTS, DATASETS = "/api/v1/agent/attachments", "/api/v1/agent/datasets"
+WELL = Answer(text="Well.")
+PERSONA = "You are a careful reader."
+TOOLS = '''
+"""A tool of the agent's own."""
+
+from recto import tool
+
+
+@tool
+def show(file: str) -> str:
+    """Say what it was given."""
+    return f"given {file}"
+'''
+SETTINGS = """\
+---
+model: {model}
+locale: {locale}
+tools: [{tools}]
+file_input: {{on: true, audio: true, video: true, max_files: {most}{files}}}
+datasets: [{datasets}]
+{more}
+---
+{persona}
+"""
+MODELS = {"openai": "openai:sees", "anthropic": "anthropic:claude-sees", "blind": "compatible:blind"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What a turn was told as, and what the model was sent in it."""
+
+    body: Mapping[str, Json]
+    events: Sequence[SentEvent]
+    requests: Sequence[Request]
+
+    @property
+    def thread(self) -> str:
+        return str(self.body["threadId"])
+
+    @property
+    def pages(self) -> list[list[Mapping[str, Json]]]:
+        return [messages_of(made) for made in self.requests]
+
+    @property
+    def last(self) -> Mapping[str, Json]:
+        return self.events[-1].event
+
+
+@dataclass(frozen=True, kw_only=True)
+class Talk:
+    """Where a turn is said: the thread, the agent that answers, and whose it is."""
+
+    agent: str = "en-openai"
+    thread: str = field(default_factory=new_id)
+    token: str = ANN
+
+
+class FileWorld(ServerHere):
+    """The server. `answers` are given in order, then everything is answered with a word."""
+
+    def __init__(self, folder: Path, **settings: object) -> None:
+        super().__init__()
+        self.answers: list[Answer] = []
+        self.model = ModelServer(self._answer)
+        self.data = folder / "data"
+        self.agents = folder / "agents"
+        self._settings = settings
+        # By thread, as far as there still is one.
+        self._sent: dict[str, list[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        for wire, model in MODELS.items():
+            self.write_agent(f"zh-{wire}", locale="zh", model=model)
+            self.write_agent(f"en-{wire}", locale="en", model=model)
+        self.model.__enter__()
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            self.end(kill=True)
+            if kind is None:
+                self._look_back()
+        finally:
+            self.model.__exit__(kind, error, _)
+
+    def _look_back(self) -> None:
+        """Every page is one its provider accepts, and is stored as it was sent."""
+        for made in self.model.requests:
+            assert breaches(made.page, PATHS[made.path]) == []
+        assert_calls_were_stored_as_sent(self.database, [body for bodies in self._sent.values() for body in bodies])
+
+    def write_agent(self, name: str, **settings: object) -> None:
+        folder = self.agents / name
+        folder.mkdir(parents=True, exist_ok=True)
+        known = {"model": MODELS["openai"], "locale": "en", "most": 10, "datasets": "", "persona": PERSONA}
+        known |= {"tools": "read_files, sandbox_fetch_user_file", "files": "", "more": ""}
+        (folder / "AGENT.md").write_text(SETTINGS.format_map(known | settings), encoding="utf-8")
+        (folder / "tools.py").write_text(TOOLS, encoding="utf-8")
+
+    @property
+    def signer(self) -> Signer:
+        base = str(self._settings.get("public_url", self.url))
+        return Signer([SigningKey(id="k1", secret=SECRET.encode())], lambda: base)
+
+    @property
+    def database(self) -> str:
+        return f"sqlite:///{self.data / 'recto.db'}"
+
+    def start(self) -> None:
+        known: Mapping[str, object] = {
+            "port": self._port,
+            "data": self.data,
+            "agents": self.agents,
+            "agent": "en-openai",
+            "model": MODELS["openai"],
+            "model_url": self.model.url,
+            "api_keys": f"ann:{ANN},bob:{BOB}",
+            "signing_keys": f"k1:{SECRET}",
+            "user_requests": 0,
+            "grace_seconds": 0.2,
+            "event_seconds": 0.005,
+        }
+        ours = {f"RECTO_{name.upper()}": str(value) for name, value in {**known, **self._settings}.items()}
+        providers = {"OPENAI_BASE_URL": self.model.url, "ANTHROPIC_BASE_URL": self.model.root}
+        keys = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2"}
+        self.begin({**ours, **providers, **keys})
+
+    def restart(self, *, kill: bool = False) -> None:
+        self.end(kill=kill)
+        self.start()
+
+    def _answer(self, _asked: Request) -> Answer:
+        return self.answers.pop(0) if self.answers else WELL
+
+    # What clients do
+
+    def ask(self, method: str, path: str, body: object = None, *, token: str = ANN, **headers: str) -> HttpReply:
+        return request(self.url, method, path, body, token=token, **headers)
+
+    def upload(self, *files: Field, agent: str = "en-openai", token: str = ANN) -> list[Mapping[str, Json]]:
+        reply = self.ask("POST", f"{ATTACHMENTS}?agent={agent}", form_of(*files), token=token, content_type=FORM)
+        assert reply.status == 200, reply.body
+        return rows(reply.json["attachments"])
+
+    def post(self, body: Mapping[str, Json], token: str = ANN) -> HttpReply:
+        return self.ask("POST", RUNS, body, token=token)
+
+    def say(self, talk: Talk, content: Json, *answers: Answer, **rest: Json) -> Turn:
+        """A whole turn, or what one run does of it."""
+        return self.play(talk, a_run(talk, content, **rest), *answers)
+
+    def play(self, talk: Talk, body: Mapping[str, Json], *answers: Answer) -> Turn:
+        """A run to its end: it gets these answers."""
+        before = len(self.model.requests)
+        self.answers[:] = answers
+        reply = self.ask("POST", RUNS, body, token=talk.token, accept="text/event-stream")
+        assert reply.status == 200, reply.body
+        events = list(parse_events(iter(reply.body.splitlines(keepends=True))))
+        assert [sent.event["type"] for sent in events].index("RUN_STARTED") == 0
+        turn = Turn(body=body, events=events, requests=self.model.requests[before:])
+        self._sent.setdefault(turn.thread, []).extend([made.body for made in turn.requests])
+        return turn
+
+    def delete_thread(self, thread: str) -> None:
+        assert self.ask("DELETE", f"/api/v1/agent/threads/{thread}").status == 200
+        del self._sent[thread]
+
+    def forget_all(self) -> None:
+        """Nothing that was sent is stored any more."""
+        self._sent.clear()
+
+    def get(self, url: str) -> HttpReply:
+        """What is behind a url, for anybody."""
+        return request(self.url, "GET", url.removeprefix(self.url), token=None)
+
+    # What is stored
+
+    def log(self, thread: str) -> Sequence[Entry]:
+        return asyncio.run(self._log(thread))
+
+    async def _log(self, thread: str) -> Sequence[Entry]:
+        store = await open_store(self.database)
+        try:
+            return await store.log_after(thread)
+        finally:
+            await store.close()
+
+    def users(self, thread: str) -> list[UserMessage]:
+        return [entry for entry in self.log(thread) if isinstance(entry, UserMessage)]
+
+    def response_id(self, thread: str) -> str:
+        """That of the newest turn."""
+        return self.users(thread)[-1].response_id
+
+    def page_url(self, row: Mapping[str, Json], thread: str) -> str:
+        """The url of an upload that pages of the newest turn show."""
+        admitted = self.users(thread)[-1].time
+        assert admitted
+        return self.signer.page_url(str(row["id"]), str(row["name"]), admitted)
+
+    def append(self, thread: str, *entries: Entry, owner: str = "ann") -> None:
+        """Add to the log, as a run does."""
+        asyncio.run(self._append(thread, entries, owner))
+
+    async def _append(self, thread: str, entries: Sequence[Entry], owner: str) -> None:
+        store, now = await open_store(self.database), datetime.now(UTC)
+        who = Claimant(node="test", boot="test", lease=timedelta(seconds=60))
+        id = new_id()
+        admission = Admission(
+            id=id, name=id, owner=owner, thread=thread, agent=None, input=b"{}", response_id=new_id(), created=now
+        )
+        try:
+            run = (await store.admit(admission, who)).run
+            lease = Lease(run=run.id, thread=thread, fence=run.fence)
+            await store.record(lease, RunChange(entries=entries, entered=True, ending=RunEnding(outcome="done")), now)
+        finally:
+            await store.close()
+
+    def column(self, query: str, *values: str) -> list[bytes]:
+        """What a query of the database finds, as bytes."""
+        with closing(sqlite3.connect(self.data / "recto.db")) as connection:
+            found = cast("list[tuple[str | bytes]]", connection.execute(query, values).fetchall())
+        return [one if isinstance(one, bytes) else str(one).encode() for (one,) in found]
+
+
+def rows(value: Json) -> list[Mapping[str, Json]]:
+    return list(cast("Sequence[Mapping[str, Json]]", value))
+
+
+def messages_of(made: Request) -> list[Mapping[str, Json]]:
+    return rows(made.page["messages"])
+
+
+def a_run(talk: Talk, content: Json, **rest: Json) -> dict[str, Json]:
+    """A RunAgentInput with one user message."""
+    message: Json = {"id": new_id(), "role": "user", "content": content}
+    props = {"agent": talk.agent, **cast("dict[str, Json]", rest.pop("forwardedProps", {}))}
+    ids = {"threadId": talk.thread, "runId": new_id()}
+    return {**ids, "messages": [message], "protocolVersion": "1.0", "forwardedProps": props, **rest}
+
+
+def words(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def part(row: Mapping[str, Json]) -> Json:
+    """An upload as a message has it."""
+    return {"type": row["type"], "source": {"type": "url", "value": row["url"]}}
+
+
+def binary(row: Mapping[str, Json]) -> Json:
+    """A picture as older clients send it."""
+    return {"type": "binary", "mimeType": row["mimeType"], "url": row["url"]}
+
+
+def inline(kind: str, data: bytes, name: str, mime_type: str) -> Json:
+    """A file whose bytes stand in the message."""
+    source = {"type": "data", "value": base64_of(data), "mimeType": mime_type}
+    return {"type": kind, "source": source, "metadata": {"filename": name}}
+
+
+def base64_of(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,247 @@
+"""A harness for whole runs: a recording model, a data folder, an agent with tools, and real servers on them.
+
+When it is struck, every model call that was received is looked up in the store: its bytes and the manifest's spans
+must be the same.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from sqlalchemy import create_engine, select
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from recto.conversation.json import Json, load, load_object
+from recto.conversation.log import Entry
+from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage, texts_of
+from recto.store.log.entries import kind_of_entry
+from recto.store.ports import StoredCall
+from recto.store.schema import RUNS
+from recto.store.store import Store, open_store
+from recto.testing.client import SentEvent
+from recto.testing.model_server import Answer, Call, ModelServer, Request, Script
+from recto.testing.process import ServerProcess, free_port
+
+TOOLS = '''
+import asyncio
+from pathlib import Path
+
+from recto import tool
+
+FOLDER = Path(__file__).parent
+
+
+@tool
+def note(text: str) -> str:
+    """Write a line down."""
+    with (FOLDER / "notes.txt").open("a") as notes:
+        notes.write(text + "\\n")
+    return f"noted {text}"
+
+
+@tool(safe_to_repeat=True)
+def look(text: str) -> str:
+    """Look at a line again; looking twice does no harm."""
+    with (FOLDER / "looks.txt").open("a") as looks:
+        looks.write(text + "\\n")
+    return f"saw {text}"
+
+
+@tool
+async def wait(seconds: float) -> str:
+    """Wait, then write a line down."""
+    (FOLDER / "waiting.txt").write_text("yes")
+    await asyncio.sleep(seconds)
+    note(f"waited {seconds}")
+    return "waited"
+
+
+@tool(confirm=True)
+def send(text: str) -> str:
+    """Send a line to everybody."""
+    return note(text)
+'''
+# Seconds between two pieces of an answer: what comes together is told together.
+BETWEEN = 0.004
+CLOCK = re.compile(r"# Current time\n[^\n]+")
+
+
+class Harness:
+    """Where a test plays. `agents/helper` is the agent."""
+
+    def __init__(self, folder: Path, script: Script) -> None:
+        self.model = ModelServer(script)
+        self.data = folder / "data"
+        self.agents = folder / "agents"
+        self.agent = self.agents / "helper"
+        self.port = free_port()
+        self.database = ""
+
+    def __enter__(self) -> Self:
+        self.agent.mkdir(parents=True)
+        (self.agent / "AGENT.md").write_text("You are a careful helper.\n", encoding="utf-8")
+        (self.agent / "tools.py").write_text(TOOLS, encoding="utf-8")
+        self.model.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None and (self.database or (self.data / "recto.db").exists()):
+                assert_calls_were_stored_as_sent(self.database or f"sqlite:///{self.data / 'recto.db'}", self.received)
+        finally:
+            self.model.__exit__(kind, error, _)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def received(self) -> list[bytes]:
+        """The bodies of all model calls."""
+        return [request.body for request in self.model.requests]
+
+    @property
+    def notes(self) -> list[str]:
+        """What the tool `note` wrote down: each line a time it acted."""
+        file = self.agent / "notes.txt"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def environment(self, **settings: object) -> dict[str, str]:
+        known = {"model": "compatible:scripted", "model_url": self.model.url, "agent": "helper", "agents": self.agents}
+        if self.database:
+            known["database_url"] = self.database
+        return {f"RECTO_{name.upper()}": str(value) for name, value in (known | settings).items()}
+
+    def serve(self, **settings: object) -> ServerProcess:
+        """`recto serve` on the harness's port."""
+        command = ["recto", "serve", "--port", str(self.port), "--data", str(self.data)]
+        return ServerProcess(command, self.environment(**settings))
+
+    def serve_beside(self, data: Path, **settings: object) -> ServerProcess:
+        """A second server, on a port and a folder of its own."""
+        return ServerProcess.serve(data, self.environment(**settings))
+
+    def crash(self, point: str, times: int, **settings: object) -> ServerProcess:
+        """A server that dies at a point."""
+        arguments = [point, str(times), str(self.port), str(self.data), str(self.agents)]
+        return ServerProcess(["recto.testing.crashing", *arguments], self.environment(**settings))
+
+    def log(self, thread: str) -> Sequence[Entry]:
+        return asyncio.run(self._log(thread))
+
+    async def _log(self, thread: str) -> Sequence[Entry]:
+        store = await open_store(self.database or f"sqlite:///{self.data / 'recto.db'}")
+        try:
+            return await store.log_after(thread)
+        finally:
+            await store.close()
+
+
+def a_note_then_an_answer(request: Request) -> Answer:
+    """The model of most tests: it writes a note, then says so; a word without a note is answered at once."""
+    messages = cast("list[Mapping[str, Json]]", request.page.get("messages"))
+    last = messages[-1]
+    if last["role"] == "tool":
+        return Answer(text=f"I have done it. ({last['content']})", delay=BETWEEN)
+    if "note" in str(last["content"]):
+        call = Call(name="note", arguments='{"text": "milk"}', id="c1")
+        return Answer(text="Let me write it down.", calls=(call,), delay=BETWEEN)
+    return Answer(text="You are welcome, as always.", delay=BETWEEN)
+
+
+def story(log: Sequence[Entry]) -> list[tuple[str, str]]:
+    """A log as kinds and words: what does not change from run to run."""
+    return [(kind_of_entry(entry), _words(entry)) for entry in log]
+
+
+def _words(entry: Entry) -> str:
+    match entry:
+        case UserMessage() | AssistantMessage() | ToolMessage():
+            return "|".join(texts_of(entry))
+        case _:
+            return ""
+
+
+def without_clock(body: bytes) -> Json:
+    """A page with the time of its turn taken out."""
+    return load(CLOCK.sub("# Current time", body.decode().replace("\\n", "\n")).replace("\n", "\\n"))
+
+
+def stream_texts(events: Sequence[SentEvent]) -> dict[str, list[str]]:
+    """Messages put together from a stream as a client does it: text, calls, results; what was discarded is gone."""
+    texts: dict[str, str] = {}
+    parents: dict[str, str] = {}
+    results: list[str] = []
+    for sent in events:
+        match sent.event:
+            case {"type": "TEXT_MESSAGE_CONTENT", "messageId": str(id), "delta": str(delta)}:
+                texts[id] = texts.get(id, "") + delta
+            case {"type": "TOOL_CALL_START", "toolCallId": str(call), "parentMessageId": str(id), "toolCallName": name}:
+                texts[f"{id}/{call}"], parents[call] = f"{name} ", id
+            case {"type": "TOOL_CALL_ARGS", "toolCallId": str(call), "delta": str(delta)}:
+                texts[f"{parents[call]}/{call}"] += delta
+            case {"type": "TOOL_CALL_RESULT", "content": str(content)}:
+                results.append(content)
+            case {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": str(id)}}:
+                texts = {key: text for key, text in texts.items() if key.split("/")[0] != id}
+            case _:
+                pass
+    words = [text for key, text in texts.items() if "/" not in key]
+    return {"words": words, "calls": [text for key, text in texts.items() if "/" in key], "results": results}
+
+
+def log_texts(log: Sequence[Entry]) -> dict[str, list[str]]:
+    """The same, from the log."""
+    replies = [entry for entry in log if isinstance(entry, AssistantMessage)]
+    results = [entry for entry in log if isinstance(entry, ToolMessage)]
+    return {
+        "words": [part.text for reply in replies for part in reply.parts if isinstance(part, Text)],
+        "calls": [f"{call.name} {call.arguments}" for reply in replies for call in reply.tool_calls],
+        "results": ["".join(texts_of(result)) for result in results],
+    }
+
+
+def assert_calls_were_stored_as_sent(database: str, received: Sequence[bytes]) -> None:
+    """Every body the model got is a stored call, byte for byte, and its manifest's spans tile it."""
+    calls = asyncio.run(_calls(database))
+    unknown = Counter(received) - Counter(call.body for call in calls)
+    assert not unknown, f"sent but not stored: {unknown}"
+    for call in calls:
+        spans = [part["span"] for part in _parts(call) if part["span"]]
+        ends = [0, *[span[1] for span in spans]]
+        assert [span[0] for span in spans] == ends[:-1]
+        assert ends[-1] == len(call.body)
+
+
+def _parts(call: StoredCall) -> list[dict[str, list[int]]]:
+    return cast("list[dict[str, list[int]]]", (load_object(call.manifest) or {})["parts"])
+
+
+async def _calls(database: str) -> list[StoredCall]:
+    store: Store = await open_store(database)
+    try:
+        there = database.startswith("postgresql")
+        ids = await _run_ids_there(database) if there else await asyncio.to_thread(_run_ids, database)
+        return [call for id in ids for call in await store.calls(id)]
+    finally:
+        await store.close()
+
+
+def _run_ids(database: str) -> list[str]:
+    engine = create_engine(database)
+    with engine.connect() as connection:
+        found = list(connection.execute(select(RUNS.c.id)).scalars())
+    engine.dispose()
+    return found
+
+
+async def _run_ids_there(database: str) -> list[str]:
+    engine = create_async_engine(database.replace("postgresql://", "postgresql+asyncpg://"))
+    async with engine.connect() as connection:
+        found = list((await connection.execute(select(RUNS.c.id))).scalars())
+    await engine.dispose()
+    return found

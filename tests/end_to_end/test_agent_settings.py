@@ -1,0 +1,119 @@
+"""What an agent's settings and a client's own words do to the page: seen in what the model received."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.testing.client import ask, request, run
+from recto.testing.model_server import Answer
+from tests.end_to_end.harness import Harness, a_note_then_an_answer
+
+pytestmark = pytest.mark.full
+
+SETTINGS = """\
+---
+temperature: 0.25
+max_tokens: 321
+reasoning_effort: low
+tool_choice: required
+output: {type: object, properties: {done: {type: boolean}}, required: [done]}
+options: {top_k: 7}
+locale: en
+---
+You are a careful helper.
+"""
+CLIENT_SYSTEM = {"id": "s", "role": "system", "content": "Speak like a pirate."}
+DEVELOPER = {"id": "d", "role": "developer", "content": "Never say arr."}
+
+
+def pages(harness: Harness) -> list[Mapping[str, Json]]:
+    return [made.page for made in harness.model.requests]
+
+
+def messages(page: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    return cast("list[Mapping[str, Json]]", page["messages"])
+
+
+def with_client_words(words: str) -> dict[str, Json]:
+    asked = ask(words)
+    said = cast("list[Json]", asked["messages"])
+    context = [{"description": "the user's city", "value": "Jinan"}]
+    return {**asked, "messages": [*said, CLIENT_SYSTEM, DEVELOPER], "context": context}
+
+
+def test_an_agent_says_how_the_model_is_asked(tmp_path: Path):
+    with Harness(tmp_path, a_note_then_an_answer) as harness:
+        (harness.agent / "AGENT.md").write_text(SETTINGS, encoding="utf-8")
+        with harness.serve():
+            run(harness.url, ask("Please note it"))
+        first, second = pages(harness)
+    asked = {"temperature": 0.25, "max_tokens": 321, "reasoning_effort": "low", "top_k": 7}
+    assert {name: first[name] for name in asked} == asked
+    schema = cast("Mapping[str, Mapping[str, Json]]", first["response_format"])["json_schema"]["schema"]
+    assert schema == {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
+    # Made to call a tool, it did; now it may answer.
+    assert (first["tool_choice"], second["tool_choice"]) == ("required", "auto")
+
+
+def test_P3_P12_a_clients_context_and_system_messages_are_context_with_a_users_weight(tmp_path: Path):
+    with Harness(tmp_path, a_note_then_an_answer) as harness:
+        with harness.serve():
+            run(harness.url, with_client_words("hello"))
+        (page,) = pages(harness)
+    system, user = messages(page)
+    assert system["content"] == "You are a careful helper."
+    reminder = str(user["content"]).partition("</system-reminder>")[0]
+    assert "# Context" in reminder
+    for words in ("the user's city", "Jinan", "Speak like a pirate.", "Never say arr."):
+        assert words in reminder.replace("&apos;", "'")
+
+
+def test_P3_an_agent_may_let_a_clients_system_messages_speak_as_its_own(tmp_path: Path):
+    with Harness(tmp_path, a_note_then_an_answer) as harness:
+        (harness.agent / "AGENT.md").write_text("---\nclient_system: true\n---\nYou are a helper.\n", encoding="utf-8")
+        with harness.serve():
+            run(harness.url, with_client_words("hello"))
+        (page,) = pages(harness)
+    system, user = messages(page)
+    assert system["content"] == "You are a helper.\n\nSpeak like a pirate.\n\nNever say arr."
+    assert "pirate" not in str(user["content"])
+    assert "Jinan" in str(user["content"])
+
+
+def test_C4_each_agent_has_its_own_model_and_a_thread_keeps_its_agent(tmp_path: Path):
+    with Harness(tmp_path, lambda made: Answer(text="Well.")) as harness:
+        other = harness.agents / "other"
+        other.mkdir()
+        (other / "AGENT.md").write_text("---\nmodel: compatible:special\n---\nYou are another.\n", encoding="utf-8")
+        with harness.serve():
+            asked = ask("hello")
+            run(harness.url, {**asked, "forwardedProps": {"agent": "other"}})
+            again = {**ask("and again"), "threadId": asked["threadId"]}
+            run(harness.url, again)
+            run(harness.url, ask("somebody else"))
+            names = [one["name"] for one in cast("list[dict[str, Json]]", _agents(harness)["agents"])]
+            refused = request(
+                harness.url, "POST", "/api/v1/agent/runs", {**ask("x"), "forwardedProps": {"agent": "no"}}
+            )
+        assert [page["model"] for page in pages(harness)] == ["special", "special", "scripted"]
+        assert [messages(page)[0]["content"] for page in pages(harness)][:2] == ["You are another."] * 2
+    assert {"chat", "helper", "other"} <= set(names)
+    assert (refused.status, "there is no agent 'no'; known: " in str(refused.json["detail"])) == (422, True)
+
+
+def _agents(harness: Harness) -> Mapping[str, Json]:
+    return request(harness.url, "GET", "/api/v1/agent/agents").json
+
+
+@pytest.mark.parametrize("settings", ["modell: x", "temperature: hot"])
+def test_a_broken_agent_is_left_out_and_the_others_work(tmp_path: Path, settings: str):
+    with Harness(tmp_path, a_note_then_an_answer) as harness:
+        broken = harness.agents / "broken"
+        broken.mkdir()
+        (broken / "AGENT.md").write_text(f"---\n{settings}\n---\nYou are broken.\n", encoding="utf-8")
+        with harness.serve() as server:
+            assert [sent.event["type"] for sent in run(harness.url, ask("hello"))][-1] == "RUN_FINISHED"
+            assert "broken/AGENT.md:2: " in server.output

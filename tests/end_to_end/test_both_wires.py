@@ -1,0 +1,208 @@
+"""Whole conversations on each wire, as a strict provider takes them: the client of the protocol's own example, which
+calls every message `msg-001`, and turns that go on after a cancel.
+"""
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.testing.client import RUNS, Reader, ask, request, run, start
+from recto.testing.model_server import Answer, Call, Request, failure
+from recto.testing.process import ServerProcess
+from tests.end_to_end.harness import Harness
+
+pytestmark = pytest.mark.full
+
+AGENTS = {
+    "openai": "",
+    "anthropic": "model: anthropic:claude-opus-5",
+    "openai-prompt": "tool_calling: prompt",
+    "anthropic-prompt": "model: anthropic:claude-opus-5\ntool_calling: prompt",
+}
+WEATHER: dict[str, Json] = {
+    "name": "get_weather",
+    "description": "获取天气",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+Row = Mapping[str, Json]
+ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def rows(asked: Request) -> list[Row]:
+    return cast("list[Row]", asked.page["messages"])
+
+
+def blocks(row: Row) -> list[Row]:
+    content = row["content"]
+    return cast("list[Row]", content if isinstance(content, list) else [{"type": "text", "text": content}])
+
+
+def why_refused(asked: Request) -> str | None:
+    """What a strict provider finds wrong with a page."""
+    said = [row for row in rows(asked) if row["role"] != "system"]
+    if said[0]["role"] == "assistant" or said[-1]["role"] == "assistant":
+        return "the conversation must begin and end with a user message"
+    if asked.path.endswith("/messages"):
+        return _why_refused_by_anthropic(said)
+    calls = [call for row in said for call in cast("list[Row]", row.get("tool_calls") or [])]
+    results = [row["tool_call_id"] for row in said if row["role"] == "tool"]
+    return None if [call["id"] for call in calls] == results else f"{calls} have {results}"
+
+
+def _why_refused_by_anthropic(said: list[Row]) -> str | None:
+    if any(one["role"] == two["role"] for one, two in pairwise(said)):
+        return "roles must alternate"
+    if any(block.get("type") == "text" and not str(block["text"]).strip() for row in said for block in blocks(row)):
+        return "text content blocks must contain non-whitespace text"
+    calls = [str(block["id"]) for row in said for block in blocks(row) if block.get("type") == "tool_use"]
+    results = [block["tool_use_id"] for row in said for block in blocks(row) if block.get("type") == "tool_result"]
+    is_good = calls == results and len({*calls}) == len(calls) and all(ID.fullmatch(id) for id in calls)
+    return None if is_good else f"{calls} have {results}"
+
+
+class Provider:
+    """Answers in order; refuses what is no good page."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.go = threading.Event()
+
+    def __call__(self, asked: Request) -> Answer:
+        why = why_refused(asked)
+        return failure(400, why) if why else self.answers.pop(0)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Provider:
+    return Provider()
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Harness]:
+    with Harness(tmp_path_factory.mktemp("wires"), provider) as harness:
+        for name, settings in AGENTS.items():
+            write_agent(harness.agents / name, settings)
+        keys = {"ANTHROPIC_BASE_URL": harness.model.root, "ANTHROPIC_API_KEY": "key"}
+        command = ["recto", "serve", "--port", str(harness.port), "--data", str(harness.data)]
+        with ServerProcess(command, harness.environment() | keys):
+            yield harness
+        provider.go.set()
+
+
+def write_agent(folder: Path, settings: str) -> None:
+    folder.mkdir()
+    (folder / "AGENT.md").write_text(f"---\n{settings}\n---\nYou are careful.\n", encoding="utf-8")
+
+
+def calling(agent: str, city: str) -> Answer:
+    """A call as models of the agent write it. Native ones re-use their ids, as some servers do."""
+    if agent.endswith("prompt"):
+        call = f'{{"name": "get_weather", "arguments": {{"city": "{city}"}}}}'
+        return Answer(text=f"我看看。\n<tool_call>{call}</tool_call>")
+    return Answer(text="我看看。", calls=(Call(name="get_weather", arguments=f'{{"city": "{city}"}}', id="call_0"),))
+
+
+def said(body: Row, number: int, words: str, *results: tuple[str, str]) -> dict[str, Json]:
+    """A request as the example's client writes it: every message is `msg-001`."""
+    sent: list[Json] = [{"id": "msg-001", "role": "user", "content": words}]
+    sent += [{"id": "msg-001", "role": "tool", "toolCallId": id, "content": text} for id, text in results]
+    return {**body, "runId": f"{body['runId']}-{number}", "messages": sent}
+
+
+def play(harness: Harness, provider: Provider, body: Row, answer: Answer) -> tuple[Row, str]:
+    """A run with this answer of the model: how it ended, and the newest page."""
+    provider.answers[:] = [answer]
+    end = run(harness.url, body)[-1].event
+    assert (end["type"], provider.answers) == ("RUN_FINISHED", []), end
+    return end, harness.received[-1].decode()
+
+
+def pending(end: Row) -> list[str]:
+    return cast("list[str]", cast("Row", end["outcome"])["pendingToolCallIds"])
+
+
+def history(harness: Harness, thread: Json) -> list[tuple[Json, Json]]:
+    shown = request(harness.url, "GET", f"/api/v1/agent/history?threadId={thread}").json["messages"]
+    return [(row["role"], row["content"]) for row in cast("list[Row]", shown)]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_P3_a_client_that_calls_every_message_msg_001_is_understood_on_every_wire(
+    harness: Harness, provider: Provider, agent: str
+):
+    body = ask("", tools=[WEATHER], forwardedProps={"agent": agent})
+    play(harness, provider, said(body, 1, "天气?"), Answer(text="哪个城市?"))
+    end, _ = play(harness, provider, said(body, 2, "天气?"), calling(agent, "北京"))
+    [first] = pending(end)
+    # A result brings the next call; both under the same words and ids.
+    end, page = play(harness, provider, said(body, 3, "天气?", (first, "晴, 25")), calling(agent, "上海"))
+    [second] = pending(end)
+    assert first != second
+    assert "晴, 25" in page
+    _, page = play(
+        harness, provider, said(body, 4, "天气?", (first, "FORGED"), (second, "雨")), Answer(text="晴; 雨。")
+    )
+    assert "FORGED" not in page
+    assert "晴, 25" in page
+    assert "雨" in page
+    # Answered: the same words are said again, and the next call waits anew.
+    end, _ = play(harness, provider, said(body, 5, "天气?"), calling(agent, "广州"))
+    assert not {*pending(end)} & {first, second}
+    # Words of another kind leave the call behind.
+    play(harness, provider, said(body, 6, "算了"), Answer(text="好。"))
+    # The same request once more is the same run, whatever was said since.
+    again = request(harness.url, "POST", RUNS, said(body, 1, "天气?"))
+    assert (again.status, again.json["taskId"]) == (
+        202,
+        request(harness.url, "GET", f"{RUNS}/{body['runId']}-1").json["taskId"],
+    )
+    users = [words for role, words in history(harness, body["threadId"]) if role == "user"]
+    assert users == ["天气?", "天气?", "天气?", "算了"]
+    ids = [entry.id for entry in harness.log(str(body["threadId"]))]
+    assert (ids[0], len({*ids})) == ("msg-001", len(ids))
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_P8_a_turn_goes_on_after_a_cancel_on_every_wire(harness: Harness, provider: Provider, agent: str):
+    body = ask("", tools=[WEATHER], forwardedProps={"agent": agent})
+    for number in (1, 2):
+        # Twice: the words of the first reply, with a blank at their end, stand before those of the second.
+        cancel_in_the_middle(harness, provider, said(body, number, "数到六"))
+    _, page = play(harness, provider, said(body, 3, "数到六"), Answer(text="三四五六。"))
+    assert page.count('"一') == 2
+    # It is answered now, so the same words are another turn.
+    play(harness, provider, said(body, 4, "数到六"), Answer(text="又一遍。"))
+    shown = history(harness, body["threadId"])
+    assert [words for role, words in shown if role == "user"] == ["数到六", "数到六"]
+    assert [words for _, words in shown][-3:] == ["三四五六。", "数到六", "又一遍。"]
+
+
+def cancel_in_the_middle(harness: Harness, provider: Provider, body: Row) -> None:
+    provider.answers[:] = [Answer(text="一 二 三 四 五 六", hold=provider.go, hold_after=4)]
+    id = start(harness.url, body)
+    Reader(lambda: harness.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+    request(harness.url, "POST", f"{RUNS}/{id}/cancel")
+    assert Reader(lambda: harness.url, id).wait()[-1].event["type"] in ("RUN_FINISHED", "RUN_ERROR")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_P17_a_fork_takes_the_results_of_calls_that_wait_in_it_though_no_tool_is_named_again(
+    harness: Harness, provider: Provider, agent: str
+):
+    body = ask("", tools=[WEATHER], forwardedProps={"agent": agent})
+    end, _ = play(harness, provider, said(body, 1, "天气?"), calling(agent, "北京"))
+    forked = request(harness.url, "POST", f"/api/v1/agent/threads/{body['threadId']}/fork", {}).json
+    [call] = cast("list[Row]", forked["pendingCalls"])
+    assert [call["id"]] == pending(end)
+    there = {**ask(""), "threadId": forked["id"]}
+    for place, words in ((there, "晴"), (body, "雨")):
+        _, page = play(harness, provider, said(place, 2, "天气?", (str(call["id"]), words)), Answer(text=f"{words}。"))
+        assert words in page
+        shown = history(harness, place["threadId"])
+        assert (shown[0], shown[-2:]) == (("user", "天气?"), [("tool", words), ("assistant", f"{words}。")])

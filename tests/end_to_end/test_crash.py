@@ -1,0 +1,202 @@
+"""X4: a server killed at any point of a run loses nothing, doubles nothing, and starts no tool twice."""
+
+import http.client
+import random
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.conversation.log import Entry
+from recto.ids import new_id
+from recto.testing.client import Reader, SentEvent, ask, read_events, start
+from recto.testing.model_server import Answer, Call, Request
+from recto.testing.process import NotStarted
+from tests.end_to_end.harness import (
+    BETWEEN,
+    Harness,
+    a_note_then_an_answer,
+    log_texts,
+    story,
+    stream_texts,
+    without_clock,
+)
+
+QUESTION = "Please make a note of the milk."
+KILLED = -9
+# Seconds in which the turn of the random kills is at work.
+MOMENT = 0.15
+LOST = (
+    "note was started and then interrupted; whether it finished is not known. "
+    "It was not started again. Look at what is there before you do."
+)
+NOTED = "noted milk"
+# Where the server dies, how often that point is passed before, and what then became of the tool.
+POINTS = [
+    ("claimed", 1, NOTED),
+    ("entered", 1, NOTED),
+    ("call_begun", 1, NOTED),
+    ("delta", 1, NOTED),
+    ("delta", 3, NOTED),
+    ("delta", 7, NOTED),
+    ("replied", 1, NOTED),
+    ("tools_started", 1, LOST),
+    ("tool_acted", 1, LOST),
+    ("tool_ended", 1, NOTED),
+    ("call_begun", 2, NOTED),
+    ("delta", 10, NOTED),
+    ("replied", 2, NOTED),
+    ("ending", 1, NOTED),
+]
+
+
+def expected_story(result: str) -> list[tuple[str, str]]:
+    return [
+        ("user", QUESTION),
+        ("assistant", 'Let me write it down.|note|{"text": "milk"}'),
+        ("tool_started", ""),
+        ("tool", result),
+        ("assistant", f"I have done it. ({result})"),
+    ]
+
+
+def try_to_start(url: str, body: Mapping[str, Json]) -> bool:
+    """Whether the answer came before the server died. The run may be admitted all the same."""
+    try:
+        start(url, body)
+    except (OSError, http.client.HTTPException):
+        return False
+    return True
+
+
+def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[SentEvent]) -> Sequence[Entry]:
+    """What every crash must leave: a gap-free stream that can be read again, telling exactly what the log has."""
+    assert [sent.number for sent in events] == list(range(1, len(events) + 1))
+    assert list(read_events(harness.url, str(body["runId"]))) == list(events)
+    assert [sent.event["type"] for sent in events].count("RUN_FINISHED") == 1
+    log = harness.log(str(body["threadId"]))
+    assert stream_texts(events) == log_texts(log)
+    return log
+
+
+def next_page(harness: Harness, thread: str) -> Json:
+    """What the model is shown in the next turn of the thread."""
+    body = ask("Thank you.", thread=thread)
+    Reader(lambda: harness.url, start(harness.url, body) and str(body["runId"])).wait()
+    return without_clock(harness.received[-1])
+
+
+@pytest.fixture(scope="module")
+def page_after_no_crash(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    with Harness(tmp_path_factory.mktemp("calm"), a_note_then_an_answer) as harness, harness.serve():
+        body = ask(QUESTION)
+        reader = Reader(lambda: harness.url, str(body["runId"]))
+        start(harness.url, body)
+        assert story(assert_whole(harness, body, reader.wait())) == expected_story(NOTED)
+        return next_page(harness, str(body["threadId"]))
+
+
+def replaced(page: Json, old: str, new: str) -> Json:
+    match page:
+        case str():
+            return page.replace(old, new)
+        case dict():
+            return {key: replaced(value, old, new) for key, value in page.items()}
+        case list():
+            return [replaced(value, old, new) for value in page]
+        case _:
+            return page
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("point", "times", "result"), POINTS)
+def test_X4_a_server_killed_at_a_point_of_a_run_goes_on_from_the_last_stored_step(
+    point: str, times: int, result: str, tmp_path: Path, page_after_no_crash: Json
+):
+    with Harness(tmp_path, a_note_then_an_answer) as harness:
+        body = ask(QUESTION)
+        with harness.crash(point, times) as server:
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            answered = try_to_start(harness.url, body)
+            assert server.wait() == KILLED
+        with harness.serve():
+            # Asking again makes no second run, and is what a client does that got no answer.
+            assert answered or start(harness.url, body)
+            log = assert_whole(harness, body, reader.wait())
+            assert story(log) == expected_story(result)
+            assert harness.notes == ([] if point == "tools_started" else ["milk"])
+            page = next_page(harness, str(body["threadId"]))
+            assert page == replaced(page_after_no_crash, NOTED, result)
+
+
+@pytest.mark.full
+def test_X4_a_server_killed_right_after_admission_has_the_run(tmp_path: Path):
+    with Harness(tmp_path, a_note_then_an_answer) as harness:
+        body = ask(QUESTION)
+        with harness.serve(runs=0) as server:
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            start(harness.url, body)
+            server.kill()
+        with harness.serve():
+            assert story(assert_whole(harness, body, reader.wait())) == expected_story(NOTED)
+    assert harness.notes == ["milk"]
+
+
+def two_notes_and_a_look(request: Request) -> Answer:
+    """A longer turn: three replies with calls, two of them at once, then an answer."""
+    messages = request.page.get("messages")
+    assert isinstance(messages, list)
+    replies = sum(1 for message in messages if isinstance(message, dict) and message["role"] == "assistant")
+    match replies:
+        case 0:
+            one, two = Call(name="note", arguments='{"text":"one"}', id="a"), Call(name="look", id="b")
+            return Answer(text="Two things at once.", calls=(one, two), delay=BETWEEN)
+        case 1:
+            again = Call(name="note", arguments='{"text":"two"}', id="c")
+            return Answer(reasoning="Hm.", calls=(again,), delay=BETWEEN)
+        case _:
+            return Answer(text="All of it is done now, and nothing was done twice.", delay=BETWEEN)
+
+
+def dies_at_a_point(harness: Harness, body: Mapping[str, Json], chance: random.Random) -> bool:
+    """Whether a server that was to die after some number of points came so far."""
+    try:
+        with harness.crash("any", chance.randint(1, 22)) as server:
+            try_to_start(harness.url, body)
+            return server.wait(3) == KILLED
+    except NotStarted as early:
+        # It took up the run its predecessor left, and died of that before it had said where it listens.
+        return early.code == KILLED
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def is_killed_at_a_moment(harness: Harness, body: Mapping[str, Json], chance: random.Random) -> bool:
+    """A server that is killed from outside, wherever its run and its threads are."""
+    with harness.serve() as server:
+        try_to_start(harness.url, body)
+        time.sleep(chance.uniform(0, MOMENT))
+        server.kill()
+        return server.wait() == KILLED
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(30))
+def test_X4_a_server_killed_at_random_loses_and_doubles_nothing(seed: int, tmp_path: Path):
+    die = is_killed_at_a_moment if seed % 2 else dies_at_a_point
+    chance = random.Random(seed)
+    with Harness(tmp_path, two_notes_and_a_look) as harness:
+        body = ask("Do it all.", run=new_id())
+        reader = Reader(lambda: harness.url, str(body["runId"]))
+        # Once the run has ended, a server is no longer brought down by it.
+        _ = die(harness, body, chance) and die(harness, body, chance)
+        with harness.serve():
+            try_to_start(harness.url, body)
+            log = assert_whole(harness, body, reader.wait())
+        assert story(log)[-1] == ("assistant", "All of it is done now, and nothing was done twice.")
+        assert all(harness.notes.count(line) <= 1 for line in ("one", "two"))
+        settled = [kind for kind, _ in story(log)].count("tool")
+        assert settled == 3

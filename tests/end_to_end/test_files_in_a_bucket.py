@@ -1,0 +1,65 @@
+"""P9: with files in a bucket everything is as with a folder, and readers are sent on to the bucket."""
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recto.conversation.json import dump
+from recto.testing.model_server import Answer, Call
+from recto.testing.s3 import S3Server, s3_server
+from tests.api.forms import file
+from tests.end_to_end.files import FileWorld, Talk, part, words
+
+pytestmark = pytest.mark.full
+
+NOTES = file("notes.txt", b"The key is under the mat.")
+PAGE = file("page.html", b"<script>alert(1)</script>")
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def world(tmp_path: Path, bucket: S3Server) -> Iterator[FileWorld]:
+    with FileWorld(tmp_path, storage_url=bucket.url(prefix=tmp_path.name)) as world:
+        yield world
+
+
+def test_P9_a_reader_is_sent_on_to_the_bucket_which_serves_as_safely(world: FileWorld, bucket: S3Server):
+    notes, page = world.upload(NOTES, PAGE)
+    answer = world.get(str(notes["url"]))
+    assert answer.status == 307
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["location"].startswith(bucket.endpoint)
+    with urllib.request.urlopen(str(notes["url"])) as found:
+        assert found.read() == NOTES.body
+        assert found.headers["content-type"] == "text/plain"
+    with urllib.request.urlopen(str(page["url"])) as found:
+        assert found.headers["content-disposition"].startswith("attachment")
+        assert found.headers["content-type"] == "application/octet-stream"
+
+
+def test_P9_a_reader_need_not_be_sent_on(tmp_path: Path, bucket: S3Server):
+    with FileWorld(tmp_path, storage_url=bucket.url(prefix="streamed"), redirects="false") as world:
+        (notes,) = world.upload(NOTES)
+        answer = world.get(str(notes["url"]))
+        assert (answer.status, answer.body) == (200, NOTES.body)
+
+
+def test_F5_files_of_a_bucket_are_read_after_a_restart_and_gone_once_deleted(world: FileWorld):
+    (notes,) = world.upload(NOTES)
+    talk = Talk()
+    world.say(talk, [words("Keep it."), part(notes)], Answer(text="Kept."))
+    world.restart()
+    id = f"{world.response_id(talk.thread)}-0"
+    read = Answer(calls=(Call(name="read_files", arguments=dump({"ids": [id]}).decode(), id="c"),))
+    turn = world.say(talk, "Where is the key?", read, Answer(text="Under the mat."))
+    results = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    assert ["The key is under the mat." in result for result in results] == [True]
+    assert world.ask("DELETE", f"/api/v1/agent/attachments/{notes['id']}").status == 200
+    assert world.get(str(notes["url"])).status == 404

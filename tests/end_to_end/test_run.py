@@ -1,0 +1,340 @@
+"""A whole run, through a real server and a recorded model: what is stored, streamed and shown to the model."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import cast
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
+from recto.testing.model_server import Answer, Call, Request, failure
+from recto.testing.process import ServerProcess
+from tests.end_to_end.harness import Harness, log_texts, story, stream_texts
+
+# How the request for a summary begins.
+SUMMARY = "You summarise a conversation"
+
+
+class Scripts:
+    """Scripts by words of a conversation, the newest first, so that all tests share one server."""
+
+    def __init__(self) -> None:
+        self.by_words: dict[str, Sequence[Answer]] = {}
+        self.pages: dict[str, list[Mapping[str, Json]]] = {}
+
+    def play(self, words: str, *answers: Answer) -> str:
+        self.by_words[words] = answers
+        return words
+
+    def __call__(self, asked: Request) -> Answer:
+        messages = cast("list[dict[str, str]]", asked.page["messages"])
+        said = " ".join(str(message["content"]) for message in messages)
+        words = next((words for words in reversed(self.by_words) if words in said), "")
+        pages = self.pages.setdefault(words, [])
+        pages.append(asked.page)
+        return self.by_words[words][min(len(pages), len(self.by_words[words])) - 1]
+
+
+@pytest.fixture(scope="module")
+def scripts() -> Scripts:
+    return Scripts()
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory, scripts: Scripts) -> Iterator[Harness]:
+    folder = tmp_path_factory.mktemp("run")
+    config = folder / "recto.toml"
+    config.write_text("[limits]\nsteps = 6\ntool_characters = 400\nseconds = 20\ntool_seconds = 5\n", encoding="utf-8")
+    with Harness(folder, scripts) as harness:
+        command = ["recto", "serve", "--port", str(harness.port), "--data", str(harness.data), "--config", str(config)]
+        with ServerProcess(command, harness.environment(retry_seconds=0.01)):
+            yield harness
+
+
+def note(text: str, id: str = "c1") -> Call:
+    return Call(name="note", arguments=f'{{"text": "{text}"}}', id=id)
+
+
+def last(events: Sequence[SentEvent]) -> Mapping[str, Json]:
+    return events[-1].event
+
+
+def played(harness: Harness, words: str, thread: str = "") -> tuple[list[SentEvent], list[tuple[str, str]]]:
+    body = ask(words, thread=thread)
+    events = run(harness.url, body)
+    log = harness.log(str(body["threadId"]))
+    assert stream_texts(events) == log_texts(log)
+    return events, story(log)
+
+
+def test_P1_words_and_a_tool_make_a_run_that_is_stored_and_streamed(harness: Harness, scripts: Scripts):
+    words = scripts.play("a tool", Answer(text="One moment.", calls=(note("bread"),)), Answer(text="Done."))
+    events, log = played(harness, words)
+    assert log == [
+        ("user", words),
+        ("assistant", 'One moment.|note|{"text": "bread"}'),
+        ("tool_started", ""),
+        ("tool", "noted bread"),
+        ("assistant", "Done."),
+    ]
+    assert last(events)["type"] == "RUN_FINISHED"
+    assert last(events)["outcome"] == {"type": "success"}
+    assert cast("list[Mapping[str, Json]]", last(events)["usage"])[0]["inputTokens"] == 20
+
+
+def test_parallel_calls_run_at_once_and_the_model_sees_their_results_in_order(harness: Harness, scripts: Scripts):
+    slow, fast = Call(name="wait", arguments='{"seconds": 0.3}', id="slow"), note("fast", "fast")
+    words = scripts.play("in parallel", Answer(calls=(slow, fast)), Answer(text="Both."))
+    _, log = played(harness, words)
+    assert [text for kind, text in log if kind == "tool"] == ["noted fast", "waited"]
+    shown = cast("list[Mapping[str, Json]]", scripts.pages[words][1]["messages"])
+    assert [message["tool_call_id"] for message in shown if message["role"] == "tool"] == ["slow", "fast"]
+
+
+def test_a_tool_that_needs_consent_is_not_run(harness: Harness, scripts: Scripts):
+    call = Call(name="send", arguments='{"text": "spam"}', id="s")
+    words = scripts.play("consent", Answer(calls=(call,)), Answer(text="Then not."))
+    _, log = played(harness, words)
+    assert "needs a person's consent" in next(text for kind, text in log if kind == "tool")
+    assert "spam" not in harness.notes
+
+
+def test_P11_an_unknown_tool_is_told_with_the_known_ones(harness: Harness, scripts: Scripts):
+    words = scripts.play("unknown", Answer(calls=(Call(name="notes", id="u"),)), Answer(text="Sorry."))
+    _, log = played(harness, words)
+    result = next(text for kind, text in log if kind == "tool")
+    assert "There is no tool 'notes'" in result
+    assert "'note'" in result
+
+
+def test_wrong_arguments_go_back_to_the_model_three_times_and_no_more(harness: Harness, scripts: Scripts):
+    wrong = Answer(calls=(Call(name="note", arguments='{"txt": 1}', id="w"),))
+    words = scripts.play("wrong arguments", wrong)
+    events, log = played(harness, words)
+    assert last(events)["code"] == "bad_arguments"
+    assert len(scripts.pages[words]) == 4
+    assert "text" in next(text for kind, text in log if kind == "tool")
+
+
+def test_a_call_repeated_without_effect_is_noticed_and_told(harness: Harness, scripts: Scripts):
+    look = Answer(calls=(Call(name="look", arguments='{"text": "x"}', id="l"),))
+    words = scripts.play("again and again", look, look, look, Answer(text="I see."))
+    _, log = played(harness, words)
+    results = [text for kind, text in log if kind == "tool"]
+    assert results[0] == "saw x"
+    assert "3 times" in results[2]
+
+
+def test_too_many_steps_end_the_run_with_a_reason_and_a_usable_log(harness: Harness, scripts: Scripts):
+    looks = [
+        Answer(calls=(Call(name="look", arguments=f'{{"text": "{number}"}}', id=f"n{number}"),)) for number in range(9)
+    ]
+    words = scripts.play("for ever", *looks)
+    thread = str(ask("")["threadId"])
+    events, _ = played(harness, words, thread=thread)
+    assert last(events)["code"] == "too_many_steps"
+    assert "6 steps" in str(last(events)["message"])
+    scripts.play(words, Answer(text="Enough."))
+    assert last(run(harness.url, ask("go on", thread=thread)))["type"] == "RUN_FINISHED"
+
+
+def test_a_tools_output_is_bounded_and_says_so(harness: Harness, scripts: Scripts):
+    words = scripts.play("much", Answer(calls=(note("long " * 300),)), Answer(text="Much."))
+    _, log = played(harness, words)
+    result = next(text for kind, text in log if kind == "tool")
+    assert len(result) <= 400
+    assert "characters" in result
+
+
+@pytest.mark.parametrize(
+    ("finish", "result"), [("length", {"finish": "length"}), ("stop", None)], ids=["cut at its length", "whole"]
+)
+def test_an_answer_cut_at_its_length_is_kept_and_marked(
+    finish: str, result: Json, harness: Harness, scripts: Scripts
+) -> None:
+    words = scripts.play(f"finish {finish}", Answer(text="So far", finish=finish))
+    events, log = played(harness, words)
+    assert last(events).get("result") == result
+    assert ("reply_ended" in [kind for kind, _ in log]) is (finish == "length")
+
+
+def test_a_call_cut_off_by_length_is_never_run(harness: Harness, scripts: Scripts):
+    half = Answer(calls=(Call(name="note", arguments='{"text": "half"', id="h"),), finish="length")
+    words = scripts.play("half a call", half, Answer(text="Shorter."))
+    _, log = played(harness, words)
+    assert "cut off" in next(text for kind, text in log if kind == "tool")
+    assert "half" not in harness.notes
+
+
+def test_a_filtered_answer_ends_the_run_with_its_reason(harness: Harness, scripts: Scripts):
+    words = scripts.play("filtered", Answer(text="I", finish="content_filter"))
+    events, _ = played(harness, words)
+    assert last(events)["code"] == "filtered"
+
+
+def test_reasoning_is_shown_and_goes_back_to_the_model_that_made_it(harness: Harness, scripts: Scripts):
+    thinking = Answer(reasoning="Hm, bread.", calls=(note("thought", "t"),))
+    words = scripts.play("think", thinking, Answer(text="Thought."))
+    events, log = played(harness, words)
+    assert "REASONING_MESSAGE_CONTENT" in [sent.event["type"] for sent in events]
+    assert "reasoning" in [kind for kind, _ in log]
+    shown = cast("list[Mapping[str, Json]]", scripts.pages[words][1]["messages"])
+    assert [message.get("reasoning_content") for message in shown if message["role"] == "assistant"] == ["Hm, bread."]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        failure(500),
+        failure(429, retry_after="0"),
+        Answer(text="lost on the way", cut_at=300),
+        Answer(body=b"no stream"),
+    ],
+    ids=["500", "429", "cut", "nonsense"],
+)
+def test_a_failing_model_is_asked_again_and_readers_hear_only_one_answer(
+    fault: Answer, harness: Harness, scripts: Scripts, request: pytest.FixtureRequest
+):
+    words = scripts.play(f"fault {request.node.callspec.id}", fault, fault, Answer(text="At last."))
+    events, log = played(harness, words)
+    assert log == [("user", words), ("assistant", "At last.")]
+    assert last(events)["type"] == "RUN_FINISHED"
+
+
+def test_a_model_that_keeps_failing_ends_the_run_and_says_so(harness: Harness, scripts: Scripts):
+    words = scripts.play("down", failure(503, "overloaded"))
+    events, log = played(harness, words)
+    assert last(events)["code"] == "model_failed"
+    assert last(events)["message"] == "The model cannot be reached at present. Try again in a few minutes."
+    assert len(scripts.pages[words]) == 4
+    assert log == [("user", words)]
+
+
+def test_a_request_the_provider_refuses_is_not_sent_again(harness: Harness, scripts: Scripts):
+    words = scripts.play("refused", failure(401, "wrong key"))
+    events, _ = played(harness, words)
+    assert last(events)["code"] == "model_failed"
+    assert len(scripts.pages[words]) == 1
+
+
+def test_R13_a_page_that_is_too_long_is_compacted_once_and_sent_again(harness: Harness, scripts: Scripts):
+    thread = str(ask("")["threadId"])
+    scripts.play("long talk", Answer(text="words " * 1500))
+    run(harness.url, ask("long talk", thread=thread))
+    too_long = failure(400, "maximum context length", code="context_length_exceeded")
+    scripts.play("shorter", too_long, Answer(text="Now it fits."))
+    scripts.play(SUMMARY, Answer(text="They talked for long."))
+    events = run(harness.url, ask("shorter", thread=thread))
+    log = harness.log(thread)
+    assert last(events)["type"] == "RUN_FINISHED"
+    assert "compacted" in [kind for kind, _ in story(log)]
+    assert story(log)[-1] == ("assistant", "Now it fits.")
+
+
+def test_P11_a_clients_tool_ends_the_run_with_the_call_pending_and_the_next_brings_the_result(
+    harness: Harness, scripts: Scripts
+):
+    call = Call(name="ask_user", arguments='{"what": "colour"}', id="ask-1")
+    words = scripts.play("client tool", Answer(calls=(call,)), Answer(text="Blue it is."))
+    tools = [{"name": "ask_user", "description": "Ask", "parameters": {"type": "object"}}]
+    body = ask(words, tools=tools)
+    events = run(harness.url, body)
+    assert last(events)["outcome"] == {"type": "success", "pendingToolCallIds": ["ask-1"]}
+    result = {"id": "r1", "role": "tool", "toolCallId": "ask-1", "content": "blue"}
+    messages = [*cast("list[Json]", body["messages"]), result]
+    again = run(harness.url, {**body, "runId": "next-" + str(body["runId"]), "messages": messages})
+    assert stream_texts(again)["words"] == ["Blue it is."]
+    log = harness.log(str(body["threadId"]))
+    assert [kind for kind, _ in story(log)] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_P8_cancel_ends_the_model_call_at_once_and_keeps_what_was_said(harness: Harness, scripts: Scripts):
+    gate = Event()
+    words = scripts.play("stop me", Answer(text="one two three four five", hold=gate, hold_after=4))
+    body = ask(words)
+    reader = Reader(lambda: harness.url, str(body["runId"]))
+    start(harness.url, body)
+    reader.wait_for(lambda sent: "two" in str(sent.event.get("delta")))
+    held = next(asked for asked in reversed(harness.model.requests) if words in asked.body.decode())
+    assert request(harness.url, "POST", f"{RUNS}/{body['runId']}/cancel").status == 200
+    assert held.wait_disconnected(5)
+    events = reader.wait()
+    assert last(events)["outcome"] == {"type": "cancelled"}
+    log = harness.log(str(body["threadId"]))
+    assert stream_texts(events) == log_texts(log)
+    assert [kind for kind, _ in story(log)] == ["user", "assistant", "interrupted"]
+    gate.set()
+
+
+def test_P8_cancel_ends_running_tools_and_the_model_is_told(harness: Harness, scripts: Scripts):
+    call = Call(name="wait", arguments='{"seconds": 4}', id="long")
+    words = scripts.play("stop the tool", Answer(calls=(call,)), Answer(text="Stopped."))
+    body = ask(words)
+    (harness.agent / "waiting.txt").unlink(missing_ok=True)
+    start(harness.url, body)
+    until = time.monotonic() + 10
+    while not (harness.agent / "waiting.txt").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    begun = time.monotonic()
+    request(harness.url, "POST", f"{RUNS}/{body['runId']}/cancel")
+    events = Reader(lambda: harness.url, str(body["runId"])).wait()
+    assert time.monotonic() - begun < 3
+    assert last(events)["outcome"] == {"type": "cancelled"}
+    run(harness.url, ask("stop the tool, I said", thread=str(body["threadId"])))
+    shown = cast("list[Mapping[str, Json]]", scripts.pages[words][-1]["messages"])
+    assert "was stopped because the run was ended" in str(shown)
+    assert "waited 4.0" not in harness.notes
+
+
+def test_a_run_waits_for_the_active_one_of_its_thread(harness: Harness, scripts: Scripts):
+    gate = Event()
+    first = scripts.play("go first", Answer(text="First.", hold=gate))
+    second = scripts.play("go second", Answer(text="Second."))
+    body = ask(first)
+    start(harness.url, body)
+    later = ask(second, thread=str(body["threadId"]))
+    start(harness.url, later)
+    assert request(harness.url, "GET", f"{RUNS}/{later['runId']}").json["status"] == "queued"
+    gate.set()
+    Reader(lambda: harness.url, str(later["runId"])).wait()
+    log = harness.log(str(body["threadId"]))
+    assert [text for _, text in story(log)] == [first, "First.", second, "Second."]
+
+
+def test_P8_a_queued_run_is_cancelled_without_waiting_for_its_turn(harness: Harness, scripts: Scripts):
+    gate = Event()
+    body = ask(scripts.play("hold the thread", Answer(text="Held.", hold=gate)))
+    start(harness.url, body)
+    later = ask("never said", thread=str(body["threadId"]))
+    start(harness.url, later)
+    reply = request(harness.url, "POST", f"{RUNS}/{later['runId']}/cancel")
+    assert reply.json["status"] == "cancelled"
+    assert [sent.event["type"] for sent in Reader(lambda: harness.url, str(later["runId"])).wait()] == [
+        "RUN_STARTED",
+        "RUN_FINISHED",
+    ]
+    gate.set()
+    Reader(lambda: harness.url, str(body["runId"])).wait()
+    assert [kind for kind, _ in story(harness.log(str(body["threadId"])))] == ["user", "assistant"]
+
+
+@pytest.mark.full
+def test_a_deadline_ends_the_run_and_keeps_what_was_said(tmp_path: Path):
+    config = tmp_path / "recto.toml"
+    config.write_text("[limits]\nseconds = 1\n", encoding="utf-8")
+    gate = Event()
+    with Harness(tmp_path, [Answer(text="one two three", hold=gate, hold_after=3)]) as harness:
+        command = ["recto", "serve", "--port", str(harness.port), "--data", str(harness.data), "--config", str(config)]
+        with ServerProcess(command, harness.environment()):
+            body = ask("hurry")
+            events = run(harness.url, body)
+            assert last(events)["code"] == "deadline"
+            assert [kind for kind, _ in story(harness.log(str(body["threadId"])))] == [
+                "user",
+                "assistant",
+                "interrupted",
+            ]
+        gate.set()

@@ -1,0 +1,416 @@
+"""S1-S9, S11: a lean page, then the expert's in the same turn, with what the skill declares and nothing else."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from recto.conversation.json import Json, dump
+from recto.conversation.log import RolledBack, SkillChanged, Undone, view
+from recto.ids import new_id
+from recto.testing.model_server import Answer
+from tests.end_to_end.files import ANN, BOB, FileWorld, Talk, Turn, a_run
+from tests.end_to_end.skilled import PROFILE, calling, keep, result_of, system_of, tools_of, use, write_guide
+
+pytestmark = pytest.mark.full
+
+LEAN = "你是向导。\n\n## 语气\n温和。\n\n## 工具调用规则\n先想后做。"
+EXPERT = """\
+# 命盘 - 解盘师
+
+你只看盘说话。
+
+## 语气
+温和。
+
+## SOP 执行规则
+当前场景：basic（基本解读）
+
+按顺序执行以下流程。标有 → 的是当前步骤，由已知的用户数据得出：先完成它，不要跳到后面的步骤。\
+本轮的工具结果已经完成它时，接着做下一步。
+- 1. 收集
+→ 2. 排盘
+- 3. 解读
+
+当前步骤：排盘
+调用 compute_chart。
+
+始终遵守：
+不说吉凶。
+
+## 用户数据
+### 出生信息
+- date: 1990-05-15
+
+## 工具调用规则
+盘由工具来排。
+
+先想后做。
+
+- 当前技能是 chart，不要再次激活它；只有当用户要的是它的另一个场景时，才用那个 scenario 再调用一次 use_skill。
+- 用户的问题属于另一个技能：调用 use_skill 切换到那个技能。
+- 用户想结束，或话题与本技能无关：调用 use_skill，skill 填 core，离开本技能。"""
+BORN = {"birth_info": {"date": "1990-05-15"}}
+WELL = Answer(text="Well.")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
+    folder = tmp_path_factory.mktemp("skills")
+    write_guide(folder / "agents")
+    with FileWorld(folder, operators="ann") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(world: FileWorld) -> None:
+    for token in (ANN, BOB):
+        forget: Json = {"birth_info": None, "life_context": None, "skill_data": {"chart": None}}
+        assert world.ask("PATCH", PROFILE, forget, token=token).status == 200
+
+
+def a_talk(token: str = ANN) -> Talk:
+    return Talk(agent="guide", token=token)
+
+
+def skill_of(world: FileWorld, talk: Talk) -> tuple[str | None, str | None]:
+    row = world.ask("GET", f"/api/v1/agent/threads/{talk.thread}", token=talk.token).json
+    return (str(row["skill"]) if row["skill"] else None, str(row["scenario"]) if row.get("scenario") else None)
+
+
+# One turn, two pages
+
+
+def test_S1_S3_the_model_takes_up_a_skill_and_goes_on_as_its_expert_in_the_same_turn(world: FileWorld):
+    keep(world, BORN)
+    talk = a_talk()
+    turn = world.say(talk, "帮我排盘", use("chart", "basic"), WELL)
+    lean, expert = turn.pages
+    assert system_of(lean) == LEAN
+    assert tools_of(turn, 0) == ["use_skill", "hello"]
+    assert result_of(turn.events) == {"status": "activated", "skill": "chart", "scenario": "basic"}
+    assert system_of(expert) == EXPERT
+    assert set(tools_of(turn, 1)) == {"use_skill", "hello", "look", "compute_chart", "collect_birth_info"}
+    # The turn itself is whole: the words, the call and its result.
+    assert [message["role"] for message in expert] == ["system", "user", "assistant", "tool"]
+    assert skill_of(world, talk)[0] == "chart"
+
+
+def test_S3_without_what_a_skill_requires_it_is_on_and_says_who_asks_for_it(world: FileWorld):
+    turn = world.say(a_talk(), "帮我排盘", use("chart"), WELL)
+    assert result_of(turn.events) == {
+        "status": "need_info",
+        "skill": "chart",
+        "scenario": "basic",
+        "missing": ["birth_info"],
+        "collect_tool": "collect_birth_info",
+    }
+    assert "调用 collect_birth_info。" in system_of(turn.pages[1])
+    assert "## 用户数据" not in system_of(turn.pages[1])
+
+
+def test_S3_a_skill_there_is_not_is_an_error_that_lists_the_known(world: FileWorld):
+    talk = a_talk()
+    turn = world.say(talk, "占星", use("astrology"), WELL)
+    (result,) = [sent.event for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    assert result["content"] == "There is no skill 'astrology'; Known: chart, mend, notes."
+    assert [system_of(page) for page in turn.pages] == [LEAN, LEAN]
+    assert skill_of(world, talk) == (None, None)
+
+
+def test_S1_S2_history_is_5_messages_without_a_skill_and_10_in_one(world: FileWorld):
+    talk = a_talk()
+    for number in range(8):
+        world.say(talk, f"第{number}句", Answer(text=f"答{number}"))
+    turn = world.say(talk, "帮我排盘", use("chart"), WELL)
+    lean, expert = ([str(message["content"]) for message in page if message["role"] != "system"] for page in turn.pages)
+    assert [text for text in lean if text.startswith("答")] == ["答5", "答6", "答7"]
+    assert len(lean) == 5 + 1
+    assert [text for text in expert if text.startswith("答")] == ["答3", "答4", "答5", "答6", "答7"]
+    assert len(expert) == 10 + 1 + 2
+
+
+def test_S7_data_that_a_tool_keeps_is_in_the_next_page_and_the_next_step_is_another(world: FileWorld):
+    talk = a_talk()
+    turn = world.say(
+        talk, "帮我排盘", use("chart"), calling("collect_birth_info", date="1990-05-15"), calling("compute_chart"), WELL
+    )
+    steps = ["调用 collect_birth_info。", "调用 compute_chart。", "解读命盘。"]
+    assert [[step in system_of(page) for step in steps] for page in turn.pages[1:]] == [
+        [True, False, False],
+        [False, True, False],
+        [False, False, True],
+    ]
+    assert "木" in system_of(turn.pages[3])
+    # The next turn has it from the start, and need not compute again.
+    again = world.say(talk, "继续", WELL)
+    assert system_of(again.pages[0]) == system_of(turn.pages[3])
+    # Other data: what was computed is not of it.
+    keep(world, {"birth_info": {"date": "1991-01-01"}})
+    assert "调用 compute_chart。" in system_of(world.say(talk, "再看", WELL).pages[0])
+
+
+def test_S7_calls_of_one_reply_that_depend_on_each_other_act_in_their_order(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "帮我排盘", use("chart"), WELL)
+    collect = calling("collect_birth_info", "c1", date="1990-05-15").calls
+    both = Answer(calls=(*collect, *calling("compute_chart", "c2").calls))
+    turn = world.say(talk, "生于1990-05-15", both, WELL)
+    assert [result_of(turn.events, place).get("status") for place in (0, 1)] == ["saved", None]
+    assert result_of(turn.events, 1)["element"] == "木"
+
+
+def test_S8_the_best_cases_stand_in_the_prompt(world: FileWorld):
+    keep(world, {**BORN, "skill_data": {"chart": {"element": "木", "state": "旺", "of": BORN}}})
+    basic = system_of(world.say(a_talk(), "看盘", use("chart", "basic"), WELL).pages[1])
+    assert "## 相关案例\n### 甲例\n木旺宜静。\n\n### 乙例\n感情里的木。\n" in basic
+    love = system_of(world.say(a_talk(), "看感情", use("chart", "love"), WELL).pages[1])
+    assert "## 相关案例\n### 乙例\n感情里的木。\n\n### 甲例\n木旺宜静。\n" in love
+    assert "丙例" not in basic + love
+
+
+def test_S5_a_plain_public_skill_works_and_its_files_are_read_on_demand(world: FileWorld):
+    talk = a_talk()
+    read = calling("read_skill_file", path="parts.md")
+    turn = world.say(talk, "My bike", use("mend"), read, WELL)
+    assert system_of(turn.pages[1]).startswith("# Mending\n\nRead parts.md first.\n\n## 语气\n温和。\n")
+    assert "scripts/count.py" in system_of(turn.pages[1])
+    assert set(tools_of(turn, 1)) == {"use_skill", "read_skill_file", "hello"}
+    assert turn.pages[2][-1]["content"] == "A chain has 116 links.\n"
+    outside = world.say(talk, "More", calling("read_skill_file", path="../chart/SKILL.md"), WELL)
+    assert "排盘" not in str(outside.pages[1][-1]["content"])
+
+
+def test_S3_a_tool_of_another_skill_cannot_be_called(world: FileWorld):
+    turn = world.say(a_talk(), "Hm", calling("compute_chart"), WELL)
+    assert str(turn.pages[1][-1]["content"]).startswith("There is no tool 'compute_chart'.")
+
+
+def test_S3_of_two_skills_taken_up_in_one_reply_the_later_is_on(world: FileWorld):
+    for first, second, title in (("chart", "mend", "# Mending"), ("mend", "chart", "# 命盘")):
+        both = Answer(calls=(*use(first, id="c1").calls, *use(second, id="c2").calls))
+        assert system_of(world.say(a_talk(), "都要", both, WELL).pages[1]).startswith(title)
+
+
+def test_S3_a_skill_and_what_it_needs_in_one_reply_are_both_in_the_next_page(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "帮我排盘", use("chart"), WELL)
+    for number in range(5):
+        born = f"1990-05-1{number}"
+        calls = (
+            *use("chart", "love", id=f"a{number}").calls,
+            *calling("collect_birth_info", f"b{number}", date=born).calls,
+        )
+        page = world.say(talk, born, Answer(calls=calls), WELL).pages[1]
+        assert f"- date: {born}" in system_of(page)
+
+
+def test_S3_a_skill_taken_up_again_is_told_as_json(world: FileWorld):
+    answers = [use("chart", id="c1"), use("mend", id="c2"), use("chart", id="c3"), WELL]
+    turn = world.say(a_talk(), "排盘", *answers)
+    assert [result_of(turn.events, place)["skill"] for place in range(3)] == ["chart", "mend", "chart"]
+
+
+# Which skill
+
+
+def test_S4_the_next_request_goes_on_in_the_skill_a_request_may_name_another_and_core_is_none(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "帮我排盘", use("chart"), WELL)
+    assert system_of(world.say(talk, "继续", WELL).pages[0]).startswith("# 命盘")
+    asked = world.say(talk, "My bike", WELL, forwardedProps={"skill": "mend"})
+    assert system_of(asked.pages[0]).startswith("# Mending")
+    assert skill_of(world, talk)[0] == "mend"
+    assert system_of(world.say(talk, "And?", WELL).pages[0]).startswith("# Mending")
+    assert system_of(world.say(talk, "Enough", WELL, forwardedProps={"skill": "core"}).pages[0]) == LEAN
+    assert skill_of(world, talk) == (None, None)
+    assert system_of(world.say(talk, "Well?", WELL).pages[0]) == LEAN
+
+
+def test_S4_the_model_may_switch_and_leave(world: FileWorld):
+    talk = a_talk()
+    turn = world.say(talk, "排盘", use("chart", id="c1"), use("mend", id="c2"), use("core", id="c3"), WELL)
+    assert [system_of(page)[:4] for page in turn.pages] == ["你是向导", "# 命盘", "# Me", "你是向导"]
+    assert result_of(turn.events, 2) == {"status": "activated", "skill": "core", "scenario": None}
+    # Who has none cannot leave it.
+    refused = world.say(talk, "走", use("core"), WELL)
+    assert str(refused.pages[1][-1]["content"]).startswith("There is no skill 'core'")
+
+
+def test_S3_a_scenario_the_skill_does_not_have_is_its_default_one(world: FileWorld):
+    turn = world.say(a_talk(), "帮我排盘", use("chart", "war"), WELL)
+    assert result_of(turn.events)["scenario"] == "basic"
+
+
+@pytest.mark.parametrize(
+    ("props", "shown"),
+    [
+        ({"skill": "tarot"}, "forwardedProps.skill: there is no skill 'tarot'; known: chart, mend, notes, core"),
+        (
+            {"skill": "chart", "scenario": "war"},
+            "forwardedProps.scenario: there is no scenario 'war'; known: basic, love",
+        ),
+        ({"voice_mode": "loud"}, "forwardedProps.voice_mode: there is no voice_mode 'loud'; known: warm, direct"),
+    ],
+)
+def test_S4_S11_what_the_agent_does_not_have_is_refused(world: FileWorld, props: dict[str, Json], shown: str):
+    reply = world.post(a_run(a_talk(), "Hm", forwardedProps=props))
+    assert (reply.status, reply.json["detail"]) == (422, shown)
+
+
+def test_S4_going_back_behind_an_activation_and_forking_before_it_restore_what_was_on(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "你好", WELL)
+    world.say(talk, "帮我排盘", use("chart"), WELL)
+    world.say(talk, "My bike", use("mend"), WELL)
+    second, third = world.users(talk.thread)[1:]
+    path = f"/api/v1/agent/threads/{talk.thread}"
+    forked = world.ask("POST", f"{path}/fork", {"before": third.id}).json
+    fork = replace(talk, thread=str(forked["id"]))
+    assert skill_of(world, fork)[0] == "chart"
+    assert system_of(world.say(fork, "继续", WELL).pages[0]).startswith("# 命盘")
+    world.append(talk.thread, RolledBack(id=new_id(), to=third.id))
+    assert skill_of(world, talk)[0] == "chart"
+    assert system_of(world.say(talk, "继续", WELL).pages[0]).startswith("# 命盘")
+    world.append(talk.thread, RolledBack(id=new_id(), to=second.id))
+    assert skill_of(world, talk) == (None, None)
+    assert system_of(world.say(talk, "嗯", WELL).pages[0]) == LEAN
+    world.append(talk.thread, Undone(id=new_id()))
+    assert skill_of(world, talk)[0] == "chart"
+
+
+def test_S4_a_skill_the_agent_no_longer_has_is_none(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "你好", WELL)
+    world.append(talk.thread, SkillChanged(id=new_id(), skill="gone"))
+    turn = world.say(talk, "继续", WELL)
+    assert system_of(turn.pages[0]) == LEAN
+    calls = world.ask("GET", f"/api/v1/agent/runs/{turn.body['runId']}/calls/1").json
+    assert calls["manifest"]["skill"] is None  # pyright: ignore[reportArgumentType, reportIndexIssue, reportOptionalSubscript, reportCallIssue] - JSON
+
+
+def test_S11_a_voice_changes_the_section_on_tone_and_nothing_else(world: FileWorld):
+    for prompt in ({}, {"skill": "mend"}):
+        warm, direct = (
+            system_of(world.say(a_talk(), "Hm", WELL, forwardedProps={**prompt, **voice}).pages[0])
+            for voice in ({}, {"voice_mode": "direct"})
+        )
+        assert warm != direct
+        assert warm.replace("## 语气\n温和。", "## 语气\n直接。") == direct
+
+
+# Whose data
+
+
+def test_S6_two_users_never_see_each_others_data(world: FileWorld):
+    keep(world, {"birth_info": {"date": "1990-05-15"}, "life_context": "a secret of Ann's"})
+    keep(world, {"birth_info": {"date": "1977-07-07"}}, token=BOB)
+    for token, own, other in ((ANN, "1990-05-15", "1977-07-07"), (BOB, "1977-07-07", "1990-05-15")):
+        talk = a_talk(token)
+        answers = [use("chart", id="c1"), calling("compute_chart", id="c2"), use("notes", id="c3"), WELL]
+        pages = dump([made.page for made in world.say(talk, "帮我排盘", *answers).requests]).decode()
+        assert own in pages
+        assert other not in pages
+        assert ("a secret of Ann's" in pages) == (token == ANN)
+
+
+def test_S6_a_tier_is_known_to_tools_and_has_limits_of_its_own(world: FileWorld):
+    keep(world, BORN, token=BOB)
+    assert world.ask("PUT", "/api/v1/users/bob/tier", {"tier": "pro"}, token=ANN).status == 200
+    talk = a_talk(BOB)
+    answers = [use("chart", id="c1"), calling("compute_chart", id="c2"), WELL]
+    turn = world.say(talk, "帮我排盘", *answers)
+    assert (turn.last["type"], turn.last["code"]) == ("RUN_ERROR", "too_many_steps")
+    kept = world.ask("GET", PROFILE, token=BOB).json
+    assert (kept["tier"], kept["skillData"]["chart"]["tier"]) == ("pro", "pro")  # pyright: ignore[reportArgumentType, reportIndexIssue, reportOptionalSubscript, reportCallIssue] - JSON
+    assert world.ask("PUT", "/api/v1/users/bob/tier", {"tier": "free"}, token=ANN).status == 200
+
+
+# Forms
+
+
+FORM: Json = {
+    "name": "collect_birth_info",
+    "description": "Shows a form.",
+    "parameters": {"type": "object", "properties": {}},
+}
+
+
+def test_S3_a_client_with_a_form_answers_in_the_place_of_the_tool_and_what_it_says_is_kept(world: FileWorld):
+    talk = a_talk()
+    asked = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-1"), tools=[FORM])
+    assert asked.last["outcome"] == {"type": "success", "pendingToolCallIds": ["form-1"]}
+    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": "form-1", "content": '{"date": "1990-05-15"}'}
+    user = asked.body["messages"]
+    assert isinstance(user, list)
+    body = {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}
+    turn = world.play(talk, body, WELL)
+    assert '"status":"saved"' in str(turn.pages[0][-1]["content"])
+    # The client has the message it sent; what is new to it is how the result may be shown.
+    shown = [sent.event["value"] for sent in turn.events if sent.event["type"] == "CUSTOM"]
+    assert len(shown) == 1
+    assert not [sent for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    assert "1990-05-15" in system_of(turn.pages[0])
+    assert "调用 compute_chart。" in system_of(turn.pages[0])
+    assert world.ask("GET", PROFILE).json["profile"] == BORN
+    assert [entry.skill for entry in view(world.log(talk.thread)).markers if isinstance(entry, SkillChanged)] == [
+        "chart"
+    ]
+
+
+def test_S3_what_a_form_may_not_say_is_told_to_the_model(world: FileWorld):
+    talk = a_talk()
+    asked = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-2"), tools=[FORM])
+    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": "form-2", "content": '{"date": 7}'}
+    user = asked.body["messages"]
+    assert isinstance(user, list)
+    turn = world.play(talk, {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}, WELL)
+    assert "date" in str(turn.pages[0][-1]["content"])
+    assert world.ask("GET", PROFILE).json["profile"] == {}
+
+
+def test_S3_a_form_filled_in_while_no_skill_is_on_is_kept_too(world: FileWorld):
+    talk = a_talk()
+    asked = world.say(talk, "你好", calling("collect_birth_info", id="form-3"), tools=[FORM])
+    assert tools_of(asked, 0) == ["use_skill", "hello", "collect_birth_info"]
+    turn = world.play(talk, answered(talk, asked, "form-3", '{"date": "1990-05-15"}'), WELL)
+    assert '"status":"saved"' in str(turn.pages[0][-1]["content"])
+    assert world.ask("GET", PROFILE).json["profile"] == BORN
+
+
+def test_S3_a_form_nobody_filled_in_keeps_no_other_client_waiting(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-4"), tools=[FORM])
+    # The next client has no form: the tool acts by itself.
+    turn = world.say(talk, "1990-05-15", calling("collect_birth_info", id="form-5", date="1990-05-15"), WELL)
+    assert turn.last["outcome"] == {"type": "success"}
+    assert world.ask("GET", PROFILE).json["profile"] == BORN
+
+
+def test_S11_a_run_that_brings_an_answer_goes_on_in_the_voice_of_its_turn(world: FileWorld):
+    talk = a_talk()
+    props: Json = {"voice_mode": "direct"}
+    asked = world.say(
+        talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-6"), tools=[FORM], forwardedProps=props
+    )
+    turn = world.play(talk, answered(talk, asked, "form-6", '{"date": "1990-05-15"}'), WELL)
+    assert "## 语气\n直接。" in system_of(turn.pages[0])
+
+
+def answered(talk: Talk, asked: Turn, call: str, content: str) -> dict[str, Json]:
+    """The run that brings a client's answer."""
+    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": call, "content": content}
+    user = asked.body["messages"]
+    assert isinstance(user, list)
+    return {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}
+
+
+# In English, and without native tools
+
+
+def test_S9_the_same_agent_in_another_language_is_another_agent(world: FileWorld):
+    turn = world.say(Talk(agent="guide-en"), "My bike", use("mend"), WELL)
+    lean, expert = map(system_of, turn.pages)
+    assert lean == "You are a guide.\n\n## Tone\nBe warm.\n\n## Tool rules\nThink first."
+    assert "## Tool rules\n" in expert
+    assert "## 工具调用规则" not in expert

@@ -1,0 +1,44 @@
+"""Attachments on a folder and rows in memory, for tests of what is done with files."""
+
+from collections.abc import AsyncGenerator, AsyncIterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from recto.agents.file_input import FileInput
+from recto.conversation.attachment import Attachment
+from recto.files.attachments import Attachments
+from recto.files.ports import FileSettings, Upload
+from recto.files.storage.local_storage import LocalStorage
+from tests.files.blob_names import counted
+from tests.files.rows import MemoryRows
+
+ANY = FileInput(is_on=True, audio=True, video=True, endings=("bin",))
+
+
+class FileService:
+    """The service on a folder and rows in memory, with a clock that is set by hand."""
+
+    def __init__(self, folder: Path, settings: FileSettings | None = None, rows: MemoryRows | None = None) -> None:
+        self.folder = folder
+        self.now = datetime.now(UTC)
+        self.rows = rows or MemoryRows()
+        self.storage = LocalStorage(folder)
+        self.files = Attachments(
+            self.storage, self.rows, settings or FileSettings(), clock=lambda: self.now, new_id=counted(1)
+        )
+
+    async def receive(self, name: str, *pieces: bytes, owner: str = "ada", allowed: FileInput = ANY) -> Attachment:
+        return await self.files.receive(Upload(owner=owner, name=name, allowed=allowed), given(*pieces))
+
+    def stored(self) -> list[str]:
+        """Names of all that is in the folder, staged files too."""
+        return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
+
+
+async def given(*pieces: bytes) -> AsyncGenerator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def read(pieces: AsyncIterable[bytes]) -> bytes:
+    return b"".join([piece async for piece in pieces])

@@ -1,0 +1,155 @@
+"""Whose document is next (D7): owners in turn, none with all places, and no queue without end."""
+
+import asyncio
+
+import pytest
+
+from recto.errors import FileRefused
+from recto.files.parsing.pool.fair_queue import FairQueue
+
+
+class Row:
+    """Documents that stand in a row, and what has had its turn so far."""
+
+    def __init__(self, *, places: int, of_owner: int, waiting: int = 100, slow_seconds: float = 60.0) -> None:
+        self.queue = FairQueue(places=places, of_owner=of_owner, waiting=waiting, slow_seconds=slow_seconds)
+        self.begun: list[str] = []
+        self._ends: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def come(self, *names: str) -> None:
+        """The first letter of a name is its owner."""
+        for name in names:
+            self._ends[name] = asyncio.Event()
+            self.tasks[name] = asyncio.create_task(self._read(name))
+        await settle()
+
+    async def end(self, *names: str) -> None:
+        for name in names:
+            self._ends[name].set()
+            await settle()
+
+    async def _read(self, name: str) -> None:
+        async with self.queue.turn(name[0]):
+            self.begun.append(name)
+            await self._ends[name].wait()
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_D7_owners_take_turns_and_each_ones_documents_keep_their_order():
+    row = Row(places=1, of_owner=1)
+    await row.come("a1", "a2", "a3", "b1", "b2", "c1")
+    await row.end("a1", "b1", "c1", "a2", "b2", "a3")
+    assert row.begun == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_D7_who_has_not_had_a_turn_comes_before_who_just_had_one():
+    row = Row(places=2, of_owner=1)
+    await row.come("a1", "b1", "a2", "b2", "c1")
+    await row.end("a1")
+    assert row.begun == ["a1", "b1", "c1"]
+    await row.end("b1", "c1", "a2", "b2")
+
+
+async def test_D7_slow_documents_of_two_owners_do_not_hold_up_a_third():
+    row = Row(places=2, of_owner=1, slow_seconds=0.05)
+    await row.come("a1", "b1", "a2", "b2", "c1", "d1", "e1")
+    assert row.begun == ["a1", "b1"]
+    async with asyncio.timeout(10):
+        while len(row.begun) < 4:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.15)
+    # They are read beside, and there are no more places beside than there are places.
+    assert row.begun == ["a1", "b1", "c1", "d1"]
+    await row.end("a1")
+    assert row.begun == ["a1", "b1", "c1", "d1"]
+    async with asyncio.timeout(10):
+        while len(row.begun) < 5:
+            await asyncio.sleep(0.01)
+    assert row.begun[4] == "e1"
+    await row.end("b1", "c1", "d1", "e1", "a2", "b2")
+    await asyncio.wait_for(asyncio.gather(*row.tasks.values()), 10)
+    assert len(row.begun) == 7
+
+
+async def test_D7_an_owner_has_no_more_places_than_allowed_and_holds_up_nobody():
+    row = Row(places=3, of_owner=2)
+    await row.come("a1", "a2", "a3", "a4", "b1")
+    assert row.begun == ["a1", "a2", "b1"]
+    await row.end("b1")
+    assert row.begun == ["a1", "a2", "b1"]
+    await row.end("a2")
+    assert row.begun == ["a1", "a2", "b1", "a3"]
+    await row.end("a1", "a3", "a4")
+
+
+async def test_D7_more_than_may_wait_are_refused_in_words():
+    row = Row(places=1, of_owner=1, waiting=1)
+    await row.come("a1", "a2", "b1")
+    with pytest.raises(FileRefused, match="too many documents are waiting") as refused:
+        await row.tasks["b1"]
+    assert refused.value.code == "busy"
+    await row.end("a1", "a2")
+    await row.come("b2")
+    assert row.begun == ["a1", "a2", "b2"]
+    await row.end("b2")
+
+
+async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_else():
+    row = Row(places=1, of_owner=1, waiting=4)
+    await row.come("a1", "a2", "a3", "a4", "a5", "a6")
+    await row.come("b1", "c1")
+    assert [name for name, task in row.tasks.items() if task.done()] == ["a4", "a5", "a6"]
+    for name in ("a6", "a5", "a4"):
+        with pytest.raises(FileRefused, match="too many documents are waiting") as refused:
+            await row.tasks[name]
+        assert refused.value.code == "busy"
+    await row.end("a1", "b1", "c1", "a2", "a3")
+    assert row.begun == ["a1", "b1", "c1", "a2", "a3"]
+
+
+async def test_D7_one_that_is_about_to_leave_is_not_counted():
+    row = Row(places=1, of_owner=1, waiting=2)
+    await row.come("a1", "a2", "a3")
+    coming = asyncio.create_task(row.come("b1"))
+    await asyncio.sleep(0)
+    row.tasks["a3"].cancel()
+    await coming
+    await row.end("a1", "b1", "a2")
+    assert row.begun == ["a1", "b1", "a2"]
+
+
+async def test_D7_who_leaves_the_row_holds_up_nobody():
+    row = Row(places=1, of_owner=1)
+    await row.come("a1", "b1", "c1")
+    row.tasks["b1"].cancel()
+    await row.end("a1")
+    assert row.begun == ["a1", "c1"]
+    await row.end("c1")
+
+
+async def test_D7_who_leaves_at_the_moment_of_their_turn_gives_it_back():
+    row = Row(places=1, of_owner=1)
+    async with row.queue.turn("b"):
+        await row.come("a1")
+    # The place is a1's from here on, but it has not heard of it yet.
+    row.tasks["a1"].cancel()
+    await row.come("c1")
+    assert (row.tasks["a1"].cancelled(), row.begun) == (True, ["c1"])
+    await row.end("c1")
+
+
+async def test_D7_who_waits_is_refused_when_the_server_is_stopped_and_who_comes_later():
+    row = Row(places=1, of_owner=1)
+    await row.come("a1", "b1")
+    row.queue.close()
+    await row.come("c1")
+    for name in ("b1", "c1"):
+        with pytest.raises(FileRefused, match="being stopped"):
+            await row.tasks[name]
+    await row.end("a1")
+    assert row.tasks["a1"].done()

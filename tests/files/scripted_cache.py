@@ -1,0 +1,126 @@
+"""Documents in a folder, read by a script instead of a parser, with a clock that is set by hand."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from recto.conversation.attachment import Attachment
+from recto.conversation.document import Element
+from recto.files.documents.document_cache import DocumentCache, DocumentSettings
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
+from recto.tools.ports import Document
+
+NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
+ONE = Attachment(
+    id="1",
+    owner="ada",
+    name="one.pdf",
+    kind="document",
+    mime_type="application/pdf",
+    size=3,
+    sha256="aa" * 32,
+    blob="b",
+    created=NOON,
+)
+# A gate that a reading waits at, until the test opens it.
+Step = Frame | asyncio.Event | Exception
+
+
+@dataclass(kw_only=True)
+class Script:
+    """Reads every document as it is told to, and knows what it was asked."""
+
+    steps: list[Step]
+    asked: list[tuple[str, Task]] = field(default_factory=list[tuple[str, Task]])
+    given: list[bytes] = field(default_factory=list[bytes])
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: int = 0
+
+    async def parse(self, owner: str, task: Task, pieces: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
+        self.asked.append((owner, task))
+        try:
+            self.given.append(b"".join([piece async for piece in pieces]))
+            self.begun.set()
+            for step in self.steps:
+                match step:
+                    case asyncio.Event():
+                        await step.wait()
+                    case Exception():
+                        raise step
+                    case _:
+                        yield step
+        finally:
+            self.closed += 1
+
+
+@dataclass(kw_only=True)
+class ScriptedCache:
+    """Documents in a folder, with a clock that is set by hand."""
+
+    folder: Path
+    script: Script
+    settings: DocumentSettings = field(default_factory=DocumentSettings)
+    # Files have the machine's time, so that leftovers are as old as they are.
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def open(self) -> DocumentCache:
+        return DocumentCache(self.folder, self.script, self.settings, clock=lambda: self.now)
+
+    def names(self) -> list[str]:
+        """The files of documents."""
+        files = [path for path in self.folder.rglob("*") if path.is_file() and path.parent != self.folder]
+        return sorted(path.relative_to(self.folder).as_posix() for path in files)
+
+    def barred(self) -> list[Path]:
+        """What stands in the place of what was deleted."""
+        return [path for path in self.folder.iterdir() if path.is_file()]
+
+    def kept(self) -> list[Path]:
+        return [path.parent for path in self.folder.rglob("index") if path.parent.parent.name != "incoming"]
+
+
+async def pieces() -> AsyncGenerator[bytes]:
+    yield b"the "
+    yield b"bytes"
+
+
+def page(number: int, *texts: str) -> FoundElements:
+    head = Element(kind="page", text=f"[page {number}]", page=number)
+    return FoundElements(
+        elements=(head, *[Element(kind="paragraph", text=text, page=number) for text in texts]), pages=number
+    )
+
+
+def pdf(count: int) -> list[Step]:
+    return [
+        Opened(unit="page", page_count=count),
+        *[page(n, f"text of {n}") for n in range(1, count + 1)],
+        DocumentEnd(),
+    ]
+
+
+def scripted_cache(folder: Path, *steps: Step, settings: DocumentSettings | None = None) -> ScriptedCache:
+    return ScriptedCache(folder=folder, script=Script(steps=list(steps)), settings=settings or DocumentSettings())
+
+
+async def reading(documents: DocumentCache, one: Attachment = ONE) -> Document:
+    """As tools know it: the protocol is fulfilled."""
+    return await documents.open(one, pieces)
+
+
+async def text_in(documents: DocumentCache, one: Attachment = ONE) -> str:
+    return (await (await documents.open(one, pieces)).characters(0, 10**9)).text
+
+
+async def settled() -> None:
+    """Let what is being read end."""
+    while tasks := [task for task in asyncio.all_tasks() if task.get_name().startswith("read ")]:
+        await asyncio.wait(tasks)
+
+
+async def ended(documents: DocumentCache) -> None:
+    """Let what is being read end, then close."""
+    await settled()
+    await documents.close()

@@ -1,0 +1,258 @@
+"""A storage belongs to one database (P9, X4): whose files it holds is known before anything touches them."""
+
+import itertools
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from recto.conversation.json import load_object
+from recto.errors import SettingsError
+from recto.files.ports import LabelledStorage
+from recto.files.storage.blobs import LABEL, PROBE
+from recto.files.storage.choose_storage import open_storage
+from recto.files.storage.local_storage import copy_files
+from recto.files.storage.owner import ANOTHERS, NOTE, SHARED, adopt, check_owner, claim_storage, owner_of
+from recto.testing.s3 import S3Server
+from tests.files.blob_names import A, B
+from tests.files.file_service import given
+
+
+class Database:
+    """Notes, and names of blobs."""
+
+    def __init__(self, *blobs: str, is_shared: bool = False) -> None:
+        self.blobs = frozenset(blobs)
+        self.notes: dict[str, str] = {}
+        self._is_shared = is_shared
+
+    @property
+    def is_shared(self) -> bool:
+        return self._is_shared
+
+    async def note(self, name: str) -> str | None:
+        return self.notes.get(name)
+
+    async def take_note(self, name: str, value: str) -> str:
+        return self.notes.setdefault(name, value)
+
+    async def change_note(self, name: str, value: str) -> None:
+        self.notes[name] = value
+
+    async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
+        return self.blobs & frozenset(names)
+
+    def copy(self) -> "Database":
+        """What a backup of it is."""
+        copied = Database(*self.blobs, is_shared=self.is_shared)
+        copied.notes = dict(self.notes)
+        return copied
+
+
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.full)])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> LabelledStorage:
+    if request.param == "local":
+        return open_storage(None, tmp_path / "files")
+    server: S3Server = request.getfixturevalue("object_server")
+    return open_storage(server.url(prefix=f"pairs/{uuid.uuid4()}"), Path())
+
+
+_numbers = itertools.count()
+
+
+def new_id() -> str:
+    return f"pair-{next(_numbers)}"
+
+
+async def start(storage: LabelledStorage, database: Database, owner: str) -> None:
+    await claim_storage(storage, database, owner, new_id)
+
+
+async def label_of(storage: LabelledStorage) -> object:
+    return load_object(await storage.read_label() or b"")
+
+
+async def refused(storage: LabelledStorage, database: Database, owner: str) -> str:
+    """What a server is told that may not start. Nothing changed."""
+    before = await storage.read_label(), dict(database.notes)
+    with pytest.raises(SettingsError) as error:
+        await start(storage, database, owner)
+    assert (await storage.read_label(), database.notes) == before
+    return str(error.value)
+
+
+async def test_P9_the_first_start_pairs_them_and_every_later_one_finds_the_same(storage: LabelledStorage):
+    database = Database()
+    await start(storage, database, "one")
+    label = await label_of(storage)
+    assert isinstance(label, dict)
+    assert label["owner"] == "one"
+    assert load_object(database.notes[NOTE]) == label
+    await start(storage, database, "one")
+    assert await label_of(storage) == label
+
+
+async def test_P9_two_data_folders_on_one_storage_the_second_is_refused_and_told_what_to_do(storage: LabelledStorage):
+    await start(storage, Database(), "one")
+    # Nothing is in it yet: what the first stores later would be deleted by the second all the same.
+    said = await refused(storage, Database(), "two")
+    assert "recto storage adopt --data DIR" in said
+    assert "\n" not in said
+    await storage.write(A, given(b"x"))
+    assert ANOTHERS in await refused(storage, Database(), "two")
+
+
+async def test_P9_a_restored_copy_of_the_database_is_refused_on_the_storage_of_its_original(storage: LabelledStorage):
+    live = Database(A)
+    await start(storage, live, "live")
+    await storage.write(A, given(b"x"))
+    assert ANOTHERS in await refused(storage, live.copy(), "restored")
+    with pytest.raises(SettingsError):
+        await check_owner(storage, live.copy(), "restored")
+    await check_owner(storage, live, "live")
+    await start(storage, live, "live")
+
+
+async def test_P9_a_restored_copy_with_its_files_gets_a_pair_of_its_own(tmp_path: Path):
+    live, files = Database(A), open_storage(None, tmp_path / "live")
+    await start(files, live, "live")
+    await files.write(A, given(b"x"))
+    assert copy_files(tmp_path / "live", tmp_path / "copy", lambda _: None) == 1
+    assert not (tmp_path / "copy" / LABEL).exists()
+    restored, copied = live.copy(), open_storage(None, tmp_path / "copy")
+    await start(copied, restored, "restored")
+    await start(copied, restored, "restored")
+    assert await label_of(copied) != await label_of(files)
+
+
+async def test_P9_a_storage_with_files_from_before_there_were_labels_is_this_databases_if_it_knows_one(
+    storage: LabelledStorage,
+):
+    await storage.write(A, given(b"x"))
+    await storage.write(B, given(b"no row"))
+    assert ANOTHERS in await refused(storage, Database(), "stranger")
+    await start(storage, Database(A), "one")
+    assert ANOTHERS in await refused(storage, Database(B), "two")
+
+
+async def test_X4_whoever_is_killed_between_note_and_label_starts_again(storage: LabelledStorage):
+    class Killed(Exception):
+        pass
+
+    class Killing:
+        """A storage whose server is killed just before it has its label."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(storage, name)
+
+        async def write_label(self, label: bytes) -> None:
+            raise Killed
+
+    database = Database()
+    with pytest.raises(Killed):
+        await start(Killing(), database, "one")  # pyright: ignore[reportArgumentType] - by __getattr__ it is one
+    noted = dict(database.notes)
+    assert noted
+    assert await storage.read_label() is None
+    await start(storage, database, "one")
+    assert database.notes == noted
+    assert await label_of(storage) == load_object(noted[NOTE])
+
+
+@pytest.mark.parametrize("stored", [(), (A,)])
+async def test_X4_a_database_older_than_the_label_of_its_own_data_folder_goes_on(
+    storage: LabelledStorage, stored: Sequence[str]
+):
+    await start(storage, Database(), "one")
+    for name in stored:
+        await storage.write(name, given(b"x"))
+    older = Database(*stored)
+    await start(storage, older, "one")
+    assert load_object(older.notes[NOTE]) == await label_of(storage)
+
+
+async def test_X4_a_new_database_beside_files_it_does_not_know_is_refused(storage: LabelledStorage):
+    await start(storage, Database(), "one")
+    await storage.write(A, given(b"x"))
+    assert ANOTHERS in await refused(storage, Database(), "one")
+
+
+async def test_P9_a_label_nobody_can_read_is_anothers(storage: LabelledStorage):
+    await storage.write_label(b"\xff not ours")
+    assert ANOTHERS in await refused(storage, Database(), "one")
+
+
+async def test_C3_what_a_killed_server_left_of_a_probe_is_nobodys_file(storage: LabelledStorage):
+    await storage.write(f"{PROBE}{A}", given(b"recto"))
+    await start(storage, Database(), "one")
+    assert await storage.read_label() is not None
+
+
+async def test_P9_an_empty_storage_in_place_of_one_that_is_gone_is_taken(storage: LabelledStorage, tmp_path: Path):
+    database = Database(A)
+    await start(storage, database, "one")
+    empty = open_storage(None, tmp_path / "other")
+    await start(empty, database, "one")
+    assert await label_of(empty) == await label_of(storage)
+
+
+# Databases that several servers share
+
+
+def test_P9_files_are_all_servers_of_a_shared_database_unless_they_are_in_the_folder_of_one():
+    assert owner_of("node", is_shared=False, is_in_data_folder=False) == "node"
+    assert owner_of("node", is_shared=False, is_in_data_folder=True) == "node"
+    assert owner_of("node", is_shared=True, is_in_data_folder=True) == "node"
+    assert owner_of("node", is_shared=True, is_in_data_folder=False) == SHARED
+
+
+async def test_P9_servers_of_one_database_share_a_storage(storage: LabelledStorage):
+    database = Database(is_shared=True)
+    for _ in range(3):
+        await start(storage, database, SHARED)
+    assert await label_of(storage) == load_object(database.notes[NOTE])
+
+
+async def test_P9_a_second_database_is_refused_even_before_there_are_files(storage: LabelledStorage):
+    await start(storage, Database(is_shared=True), SHARED)
+    assert ANOTHERS in await refused(storage, Database(is_shared=True), SHARED)
+
+
+async def test_P9_two_servers_of_one_database_with_folders_of_their_own_the_second_is_refused(tmp_path: Path):
+    database = Database(is_shared=True)
+    await start(open_storage(None, tmp_path / "one"), database, "one")
+    said = await refused(open_storage(None, tmp_path / "two"), database, "two")
+    assert "Copy them to one storage for all servers" in said
+
+
+async def test_P9_of_two_that_start_at_once_on_one_storage_both_write_the_same_label(storage: LabelledStorage):
+    database = Database(is_shared=True)
+    others = '{"storage":"others","owner":"shared"}'
+
+    class Slow(Database):
+        async def note(self, name: str) -> str | None:
+            found = await super().note(name)
+            # The other server is here just after we looked.
+            await database.take_note(NOTE, others)
+            return found
+
+        async def take_note(self, name: str, value: str) -> str:
+            return await database.take_note(name, value)
+
+    await start(storage, Slow(is_shared=True), SHARED)
+    assert await label_of(storage) == load_object(others)
+
+
+# Adopting
+
+
+async def test_P9_who_adopts_a_storage_starts_and_whose_it_was_does_not(storage: LabelledStorage):
+    old, new = Database(A), Database()
+    await start(storage, old, "old")
+    await storage.write(A, given(b"x"))
+    assert ANOTHERS in await refused(storage, new, "new")
+    await adopt(storage, new, "new", new_id)
+    await start(storage, new, "new")
+    assert ANOTHERS in await refused(storage, old, "old")
+    assert ANOTHERS in await refused(storage, old.copy(), "new")

@@ -1,0 +1,159 @@
+"""A whole server in this process: everything but its socket, with a scripted model."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+from fastapi import FastAPI
+from starlette.types import Message, Scope
+
+from recto.api.backend import Backend
+from recto.app.run_server import make_application
+from recto.cli.server_settings import load_settings
+from recto.conversation.json import Json, dump
+from recto.conversation.log import Entry
+from recto.store.database.folder import DataFolder
+from recto.testing.client import RUNS, TOKEN, HttpReply, SentEvent, ask, parse_events
+from recto.testing.model_server import Answer, ModelServer
+from recto.worker.runtime import Point
+
+CHAT = "/api/v1/chat"
+STREAM = {"accept": "text/event-stream"}
+AGENT = """---
+tools: [current_time]
+{settings}
+---
+
+You are a careful helper.
+"""
+TOOLS = '''
+from recto import tool
+
+
+@tool
+def note(text: str) -> str:
+    """Write a line down."""
+    return f"noted {text}"
+'''
+
+
+@dataclass(kw_only=True)
+class InProcess:
+    """The server, its model, what the model is to answer next, and the points its runs have reached."""
+
+    api: FastAPI
+    model: ModelServer
+    answers: list[Answer]
+    reached: list[Point]
+
+    @property
+    def backend(self) -> Backend:
+        backend: Backend = self.api.state.backend
+        return backend
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        token: str | None = TOKEN,
+        headers: Mapping[str, str] | None = None,
+    ) -> HttpReply:
+        """One request, from its headers to the last byte of its answer."""
+        route, _, query = path.partition("?")
+        fields = {"host": "localhost", "content-type": "application/json", **(headers or {})}
+        if token:
+            fields["authorization"] = f"Bearer {token}"
+        scope: Scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": route,
+            "raw_path": route.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "client": ("127.0.0.1", 1),
+            "server": ("localhost", 80),
+            "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
+        }
+        return await _call(self.api, scope, dump(body) if body is not None else b"")
+
+    async def run(self, words: str, *answers: Answer, thread: str = "", tools: Json = ()) -> Sequence[SentEvent]:
+        """A run that says these words to a model that gives these answers: its events, to the last."""
+        self.answers += answers
+        reply = await self.send("POST", RUNS, ask(words, thread=thread, tools=tools), headers=STREAM)
+        assert reply.status == 200, reply.body
+        return events_of(reply)
+
+    async def log(self, thread: str) -> Sequence[Entry]:
+        return await self.backend.store.log_after(thread)
+
+    @property
+    def pages(self) -> Sequence[Mapping[str, Json]]:
+        """What the model was sent, call by call."""
+        return [made.page for made in self.model.requests]
+
+
+async def _call(api: FastAPI, scope: Scope, body: bytes) -> HttpReply:
+    sent: list[Message] = []
+    waiting: list[Message] = [{"type": "http.request", "body": body}]
+
+    async def receive() -> Message:
+        # Whoever asks here stays until all is said.
+        return waiting.pop() if waiting else await asyncio.get_running_loop().create_future()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await api(scope, receive, send)
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return HttpReply(
+        status=sent[0]["status"], headers=headers, body=b"".join([one.get("body", b"") for one in sent[1:]])
+    )
+
+
+def events_of(reply: HttpReply) -> Sequence[SentEvent]:
+    return list(parse_events(iter(reply.body.splitlines(keepends=True))))
+
+
+def types_of(events: Sequence[SentEvent]) -> Sequence[Json]:
+    return [sent.event["type"] for sent in events]
+
+
+def messages_of(page: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
+    return cast("Sequence[Mapping[str, Json]]", page["messages"])
+
+
+@asynccontextmanager
+async def in_process(
+    folder: Path, patch: pytest.MonkeyPatch, *, settings: str = "", **environment: object
+) -> AsyncGenerator[InProcess]:
+    """A server on a new folder, with one agent (`settings` are lines of its AGENT.md) and a tool of its own."""
+    agent = folder / "agents" / "helper"
+    agent.mkdir(parents=True)
+    (agent / "AGENT.md").write_text(AGENT.format(settings=settings), encoding="utf-8")
+    (agent / "tools.py").write_text(TOOLS, encoding="utf-8")
+    answers, reached = list[Answer](), list[Point]()
+
+    def script(_: object) -> Answer:
+        return answers.pop(0) if answers else Answer(text="Well.")
+
+    with ModelServer(script) as model:
+        patch.setenv("RECTO_MODEL_URL", model.url)
+        known = {"model": "compatible:scripted", "agent": "helper", "token": TOKEN}
+        given = {**known, "agents": folder / "agents", "data": folder / "data", **environment}
+        loaded = load_settings({}, {f"RECTO_{name.upper()}": str(value) for name, value in given.items()}, None)
+        data = DataFolder(loaded.data)
+        api = make_application(loaded, data, reached.append).api
+        try:
+            async with api.router.lifespan_context(api):
+                yield InProcess(api=api, model=model, answers=answers, reached=reached)
+        finally:
+            data.close()

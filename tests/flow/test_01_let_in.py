@@ -1,0 +1,20 @@
+"""Step 1: who comes in. Headers decide, before anything reads a body."""
+
+from recto.testing.client import RUNS, ask
+from tests.flow.in_process import InProcess
+
+THREADS = "/api/v1/agent/threads"
+
+
+async def test_C3_without_a_credential_nothing_is_stored(server: InProcess):
+    refused = await server.send("POST", RUNS, ask("hello"), token=None)
+    assert (refused.status, refused.json["code"]) == (401, "unauthorized")
+    assert (await server.send("GET", THREADS)).json["threads"] == []
+
+
+async def test_C3_a_host_that_is_not_ours_is_refused(server: InProcess):
+    assert (await server.send("GET", THREADS, headers={"host": "evil.example"})).status == 421
+
+
+async def test_C3_whether_it_is_well_anybody_may_ask(server: InProcess):
+    assert (await server.send("GET", "/healthz", token=None)).status == 200

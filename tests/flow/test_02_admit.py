@@ -1,0 +1,23 @@
+"""Step 2: a run is stored with its input, in one transaction; only then it is answered."""
+
+from recto.testing.client import RUNS, ask
+from tests.flow.in_process import InProcess
+
+
+async def test_P1_what_was_answered_is_stored(server: InProcess):
+    body = ask("hello")
+    taken = await server.send("POST", RUNS, body)
+    assert taken.status == 202
+    assert (await server.send("GET", f"{RUNS}/{taken.json['taskId']}")).json["threadId"] == body["threadId"]
+
+
+async def test_P2_what_breaks_a_rule_is_refused_in_its_words_and_leaves_nothing(server: InProcess):
+    refused = await server.send("POST", RUNS, {**ask("hello"), "threadId": "mine"})
+    assert (refused.status, refused.json["detail"]) == (422, "threadId must be a valid UUID")
+    assert (await server.send("GET", "/api/v1/agent/threads")).json["threads"] == []
+
+
+async def test_P4_the_same_run_sent_again_is_one_run(server: InProcess):
+    body = ask("hello")
+    first, again = [(await server.send("POST", RUNS, body)).json["taskId"] for _ in range(2)]
+    assert first == again

@@ -1,0 +1,17 @@
+"""Step 5: what is next is derived from the log and the run alone, call by call."""
+
+from recto.testing.model_server import Answer, Call
+from tests.flow.in_process import InProcess
+
+NOTE = Answer(calls=(Call(name="note", arguments='{"text": "milk"}', id="c1"),))
+
+
+async def test_X4_a_run_calls_the_model_runs_its_tools_and_calls_it_again_until_it_only_speaks(server: InProcess):
+    await server.run("note milk", NOTE, Answer(text="Done."))
+    assert [point for point in server.reached if point != "delta"] == [
+        "claimed",
+        "entered",
+        *("call_begun", "replied"),
+        *("tools_started", "tool_acted", "tool_ended"),
+        *("call_begun", "ending", "replied"),
+    ]

@@ -1,0 +1,27 @@
+"""Step 7: a page from the log, and a manifest that says of every part why it is there."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from recto.conversation.json import Json
+from recto.ids import new_id
+from recto.testing.client import RUNS
+from recto.testing.model_server import Answer
+from tests.flow.in_process import InProcess, messages_of
+
+
+async def test_R1_the_next_page_begins_with_what_was_said_before(server: InProcess):
+    thread = new_id()
+    await server.run("first", Answer(text="One."), thread=thread)
+    await server.run("second", Answer(text="Two."), thread=thread)
+    said = [(row["role"], str(row["content"]).rpartition("\n")[2]) for row in messages_of(server.pages[1])]
+    assert said[1:] == [("user", "first"), ("assistant", "One."), ("user", "second")]
+
+
+async def test_X1_the_manifest_has_a_reason_for_each_part_and_spans_that_tile_the_body(server: InProcess):
+    events = await server.run("hello")
+    call = (await server.send("GET", f"{RUNS}/{events[0].event['runId']}/calls/1")).json
+    manifest = cast("Mapping[str, Json]", call["manifest"])
+    parts = cast("Sequence[Mapping[str, Json]]", manifest["parts"])
+    assert {str(part["decision"]) for part in parts} <= {"kept", "injected"}
+    assert all(part["reason"] for part in parts)

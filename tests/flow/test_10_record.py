@@ -1,0 +1,20 @@
+"""Step 10: events are numbered, committed, then published; who comes late hears the same bytes."""
+
+from recto.testing.client import RUNS
+from recto.testing.model_server import Answer
+from tests.flow.in_process import InProcess, events_of, types_of
+
+
+async def test_P7_a_reader_that_comes_late_hears_the_same(server: InProcess):
+    live = await server.run("hello", Answer(text="One two."))
+    run = live[0].event["runId"]
+    late = events_of(await server.send("GET", f"{RUNS}/{run}/events"))
+    assert late == live
+    assert [sent.number for sent in live] == list(range(1, len(live) + 1))
+
+
+async def test_P7_a_reader_goes_on_behind_the_number_it_has(server: InProcess):
+    live = await server.run("hello", Answer(text="One two."))
+    rest = events_of(await server.send("GET", f"{RUNS}/{live[0].event['runId']}/events?after=2"))
+    assert rest == live[2:]
+    assert types_of(live)[0] == "RUN_STARTED"

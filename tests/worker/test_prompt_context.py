@@ -1,0 +1,235 @@
+"""S1, S6: what a run looks up of its user, counted as queries; and which tools a page offers."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+from sqlalchemy import Connection
+
+from recto.agents.agent import Agent, Sampling
+from recto.agents.folders import load_folder
+from recto.config.settings import Limits
+from recto.conversation.json import Json, dump
+from recto.conversation.log import View
+from recto.conversation.messages import ToolMessage, UserMessage
+from recto.engine.ports import Signal
+from recto.errors import LeaseLost
+from recto.ids import new_id
+from recto.models.choose import choose_model
+from recto.store.database.database import Result, Transaction
+from recto.store.database.opening import migrate
+from recto.store.database.sqlite import SqliteDatabase
+from recto.store.ports import Admission, StoredRun
+from recto.store.statement import driver
+from recto.store.store import Store
+from recto.store.users.profiles import ProfileChange
+from recto.testing.client import ask
+from recto.testing.model_server import Answer, ModelServer
+from recto.tools.load_tools import tools_of_agent, tools_of_folder
+from recto.tools.registry import Registry
+from recto.worker.context.prompt_context import offered
+from recto.worker.loop import work
+from recto.worker.run_state import sampled
+from recto.worker.runtime import Point, Runtime
+from tests.end_to_end.skilled import calling, use, write_guide
+from tests.stored_runs import OWNER, WHO, now
+from tests.worker.plays import a_runtime
+
+LIMIT = 100_000
+TABLES = ("profile_fields", "skill_data", "profiles")
+
+
+class Counting(SqliteDatabase):
+    """A database that writes down what it is asked of profiles."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked: list[str] = []
+
+    async def read(self, work: Transaction[Result]) -> Result:
+        def traced(connection: Connection) -> Result:
+            driver(connection).set_trace_callback(self._note)
+            try:
+                return work(connection)
+            finally:
+                driver(connection).set_trace_callback(None)
+
+        return await super().read(traced)
+
+    def _note(self, statement: str) -> None:
+        self.asked += [name for name in TABLES if f"FROM {name}" in _one_line(statement)]
+
+
+def _one_line(statement: str) -> str:
+    return " ".join(statement.split())
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Agent, Path]:
+    folder = tmp_path_factory.mktemp("agents")
+    write_guide(folder)
+    return load_folder(folder, Limits())["guide"], folder / "guide"
+
+
+@asynccontextmanager
+async def a_guided_runtime(
+    folder: Path, guide: tuple[Agent, Path], model: ModelServer
+) -> AsyncGenerator[tuple[Runtime, Counting]]:
+    agent, own = guide
+    database = Counting(folder / "recto.db")
+    store = Store(database)
+    await database.write(migrate)
+    change = ProfileChange(
+        fields={"birth_info": {"date": "1990-05-15"}, "life_context": "busy"},
+        skill_data={"chart": {"element": "木"}, "mend": {"parts": 3}},
+    )
+    await store.change_profile(OWNER, change, now(), LIMIT)
+    runtime = replace(
+        a_runtime(store),
+        model=choose_model("compatible:scripted", {"RECTO_MODEL_URL": model.url}),
+        agents={agent.name: agent},
+        tools={agent.name: Registry((*tools_of_agent(agent, {}), *tools_of_folder(own)))},
+    )
+    try:
+        yield runtime, database
+    finally:
+        await runtime.model.aclose()
+        await store.close()
+
+
+async def turn(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> str:
+    """A whole turn. Returns its thread."""
+    run = await admitted(runtime, words, props, thread)
+    assert await work(runtime, run, Signal())
+    return run.thread
+
+
+async def admitted(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> StoredRun:
+    body = ask(words, thread=thread) | {"forwardedProps": props or {}}
+    admission = Admission(
+        id=new_id(),
+        name=str(body["runId"]),
+        owner=OWNER,
+        thread=str(body["threadId"]),
+        agent="guide",
+        input=dump(body),
+        response_id=new_id(),
+        created=now(),
+    )
+    return (await runtime.store.admit(admission, WHO)).run
+
+
+async def asked_in(folder: Path, guide: tuple[Agent, Path], *answers: Answer, props: Json = None) -> list[str]:
+    with ModelServer([*answers, Answer(text="Well.")]) as model:
+        async with a_guided_runtime(folder, guide, model) as (runtime, database):
+            database.asked.clear()
+            await turn(runtime, "帮我排盘", props)
+            assert len(model.requests) == len(answers) + 1
+            return database.asked
+
+
+async def test_S6_without_a_skill_nothing_of_the_user_is_read(tmp_path: Path, guide: tuple[Agent, Path]):
+    assert await asked_in(tmp_path, guide, calling("hello")) == []
+
+
+async def test_S6_a_skill_is_one_query_for_its_fields_and_one_for_its_own_data(
+    tmp_path: Path, guide: tuple[Agent, Path]
+):
+    asked = await asked_in(tmp_path, guide, use("chart"), calling("look", id="c2"))
+    assert asked == ["profile_fields", "skill_data"]
+
+
+@pytest.mark.parametrize(("skill", "wanted"), [("mend", []), ("notes", ["profile_fields"])])
+async def test_S6_what_a_skill_does_not_declare_is_not_asked_for(
+    tmp_path: Path, guide: tuple[Agent, Path], skill: str, wanted: Sequence[str]
+):
+    assert await asked_in(tmp_path, guide, props={"skill": skill}) == wanted
+
+
+async def test_S6_the_next_turn_in_the_skill_asks_once_more(tmp_path: Path, guide: tuple[Agent, Path]):
+    with ModelServer([use("chart"), Answer(text="Well."), Answer(text="Well.")]) as model:
+        async with a_guided_runtime(tmp_path, guide, model) as (runtime, database):
+            thread = await turn(runtime, "帮我排盘")
+            database.asked.clear()
+            await turn(runtime, "继续", thread=thread)
+            assert database.asked == ["profile_fields", "skill_data"]
+
+
+async def test_S2_all_of_history_is_legal(tmp_path: Path, guide: tuple[Agent, Path]):
+    agent, own = guide
+    everything = replace(agent, select=replace(agent.select, history=None))
+    answers = [Answer(text=f"答{number}") for number in range(9)]
+    with ModelServer(answers) as model:
+        async with a_guided_runtime(tmp_path, (everything, own), model) as (runtime, _):
+            thread = await turn(runtime, "第0句")
+            for number in range(1, 9):
+                await turn(runtime, f"第{number}句", thread=thread)
+            messages = cast("Sequence[Json]", model.requests[-1].page["messages"])
+            assert len(messages) == 1 + 2 * 8 + 1
+
+
+def registry(guide: tuple[Agent, Path]) -> Registry:
+    agent, own = guide
+    return Registry((*tools_of_agent(agent, {}), *tools_of_folder(own)))
+
+
+def test_S3_tools_of_a_skill_are_for_it_alone_and_the_one_that_chooses_is_for_all(guide: tuple[Agent, Path]):
+    agent, _ = guide
+    tools = registry(guide)
+    assert offered(agent, None, tools) == {"use_skill", "hello"}
+    assert offered(agent, agent.skills["mend"], tools) >= {"use_skill", "read_skill_file", "hello"}
+    # Whatever a skill of somebody else's names.
+    greedy = replace(agent.skills["mend"], tools=("use_skill", "read_skill_file", "hello"))
+    other = replace(agent, skills={**agent.skills, "mend": greedy})
+    assert offered(other, None, tools) == {"use_skill"}
+    assert offered(other, agent.skills["notes"], tools) == {"use_skill"}
+    assert offered(other, greedy, tools) == {"use_skill", "read_skill_file", "hello"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "has_acted", "asked"),
+    [
+        ("compute_chart", False, "auto"),
+        ("hello", False, "hello"),
+        ("hello", True, "auto"),
+        ("required", False, "required"),
+        ("none", True, "none"),
+        (None, False, None),
+    ],
+)
+def test_C4_a_tool_is_asked_for_only_where_it_is_offered(
+    guide: tuple[Agent, Path], choice: str | None, has_acted: bool, asked: str | None
+):
+    agent, _ = guide
+    said = (UserMessage(id="u", parts=()), *((ToolMessage(id="t", tool_call_id="c", parts=()),) if has_acted else ()))
+    offers = registry(guide).offers(["hello"])
+    asking = replace(agent, sampling=Sampling(tool_choice=choice))
+    assert sampled(asking, View(entries=said), offers).tool_choice == asked
+
+
+async def test_S3_X4_a_reply_taken_over_after_it_took_up_another_skill_has_the_tools_it_was_asked_with(
+    tmp_path: Path, guide: tuple[Agent, Path]
+):
+    both = Answer(calls=(*use("notes", id="c1").calls, *calling("compute_chart", "c2").calls))
+    with ModelServer([both, Answer(text="Well.")]) as model:
+        async with a_guided_runtime(tmp_path, guide, model) as (runtime, _):
+            lost = replace(runtime, reached=_dies_after_one_tool())
+            run = await admitted(lost, "帮我排盘", {"skill": "chart"})
+            with pytest.raises(LeaseLost):
+                await work(lost, run, Signal())
+            (again,) = await runtime.store.claim(WHO, now() + timedelta(hours=1), 1)
+            assert await work(runtime, again, Signal())
+            messages = cast("Sequence[dict[str, Json]]", model.requests[1].page["messages"])
+            assert '"element":"木"' in str([one["content"] for one in messages if one["role"] == "tool"])
+
+
+def _dies_after_one_tool() -> Callable[[Point], None]:
+    def reached(point: Point) -> None:
+        if point == "tool_ended":
+            raise LeaseLost(run="this", fence=1)
+
+    return reached

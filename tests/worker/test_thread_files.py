@@ -1,0 +1,279 @@
+"""F4-F8, D2: the files of a run's thread: their urls, what tools have of them, what is left of pictures after it."""
+
+import base64
+import gc
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import overload
+
+import pytest
+
+from recto.agents.agent import CHAT, Agent
+from recto.agents.file_input import FileInput
+from recto.conversation.attachment import SCHEME, Attachment, FileRef, ref_to
+from recto.conversation.json import Json, dump
+from recto.conversation.log import Entry
+from recto.conversation.messages import AssistantMessage, File, Key, Text, UserMessage
+from recto.engine.ports import Signal
+from recto.files.attachments import Attachments
+from recto.files.ports import FileSettings, Upload
+from recto.files.storage.local_storage import LocalStorage
+from recto.files.urls.signing import Signer, SigningKey
+from recto.ids import new_id
+from recto.models.demo import DemoModel
+from recto.models.ports import Delta, ReplyEnd, TextDelta
+from recto.page.wire.base import Target
+from recto.store.ports import Admission
+from recto.store.store import open_store
+from recto.testing.client import ask
+from recto.worker.context.pictures import Pictures, PictureSettings
+from recto.worker.context.thread_files import NO_FILES, SOON, FileServices, ThreadFiles, load_thread_files, tool_files
+from recto.worker.log_cache import LogCache
+from recto.worker.loop import work
+from recto.worker.runtime import Runtime
+from tests.files.rows import MemoryRows
+from tests.stored_runs import OWNER, WHO, now
+from tests.worker.plays import a_runtime
+
+SIGNER = Signer([SigningKey(id="k", secret=b"s" * 32)], lambda: "https://recto.test")
+# In the last hour of its day, so that urls of the next day are others.
+ADMITTED = datetime(2026, 5, 14, 23, 30, tzinfo=UTC)
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
+AS_BASE64 = base64.b64encode(PNG).decode()
+
+
+class Seeing(DemoModel):
+    """A model that says a word and keeps the pages it was sent."""
+
+    def __init__(self, *, sees: bool = True) -> None:
+        super().__init__()
+        self.target = Target(model=self.name, sees_images=sees)
+        self.pages: list[str] = []
+
+    async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
+        self.pages.append(body.decode())
+        yield TextDelta(text="Well.")
+        yield ReplyEnd(finish="stop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesAtWork:
+    """Runs with files, and a model that sees."""
+
+    runtime: Runtime
+    model: Seeing
+    attachments: Attachments
+
+    async def add(self, name: str, body: bytes) -> Attachment:
+        async def pieces() -> AsyncGenerator[bytes]:
+            yield body
+
+        return await self.attachments.receive(Upload(owner=OWNER, name=name, allowed=FileInput(is_on=True)), pieces())
+
+    async def say(self, words: str, *files: Attachment, thread: str = "") -> str:
+        """A whole run. Returns its thread."""
+        body, response_id = ask(words, thread=thread), new_id()
+        parts: list[Json] = [{"type": "text", "text": words}, *[_part(one) for one in files]]
+        admission = Admission(
+            id=new_id(),
+            name=str(body["runId"]),
+            owner=OWNER,
+            thread=str(body["threadId"]),
+            agent="chat",
+            input=dump({**body, "messages": [{"id": new_id(), "role": "user", "content": parts}]}),
+            response_id=response_id,
+            created=now(),
+            files=tuple([ref_to(one, f"{response_id}-{place}") for place, one in enumerate(files)]),
+        )
+        assert await work(self.runtime, (await self.runtime.store.admit(admission, WHO)).run, Signal())
+        return admission.thread
+
+
+def _part(one: Attachment) -> Json:
+    source = {"type": "url", "value": f"{SCHEME}{one.id}", "mimeType": one.mime_type}
+    return {"type": one.kind, "source": source, "metadata": {"filename": one.name}}
+
+
+@asynccontextmanager
+async def files_at_work(
+    folder: Path, *, agent: Agent = CHAT, vision: bool | None = None, sees: bool = True
+) -> AsyncGenerator[FilesAtWork]:
+    store = await open_store(f"sqlite:///{folder / 'recto.db'}")
+    attachments = Attachments(LocalStorage(folder), store, FileSettings(), clock=now, new_id=new_id)
+    model = Seeing(sees=sees)
+    runtime = replace(
+        a_runtime(store),
+        model=model,
+        agents={agent.name: replace(agent, file_input=FileInput(is_on=True))},
+        file_services=FileServices(attachments=attachments, signer=SIGNER, pictures=Pictures()),
+        vision=vision,
+    )
+    try:
+        yield FilesAtWork(runtime=runtime, model=model, attachments=attachments)
+    finally:
+        await store.close()
+
+
+# Urls
+
+
+def a_ref(key: str, *, id: str = "", is_there: bool = True, kind: str = "document") -> FileRef:
+    mime_type = "image/png" if kind == "image" else "text/plain"
+    return FileRef(
+        id=id or f"r-{key}",
+        attachment=key,
+        name=f"{key}.txt",
+        kind="image" if kind == "image" else "document",
+        mime_type=mime_type,
+        size=3,
+        is_there=is_there,
+    )
+
+
+def says(id: str, *keys: str, at: datetime | None = ADMITTED) -> UserMessage:
+    files = [File(kind="document", source=Key(key=key), mime_type="text/plain", name=f"{key}.txt") for key in keys]
+    return UserMessage(id=id, time=at, response_id=f"r{id}", parts=(Text(text=id), *files))
+
+
+def services_in(folder: Path, pictures: Pictures | None = None) -> FileServices:
+    rows = Attachments(LocalStorage(folder), MemoryRows(), FileSettings(), clock=now, new_id=new_id)
+    return FileServices(attachments=rows, signer=SIGNER, pictures=pictures)
+
+
+async def url_in_pages(folder: Path, log: Sequence[Entry], at: datetime) -> str:
+    return (await load_thread_files(services_in(folder), [a_ref("a")], log, at)).urls["a"]
+
+
+async def test_P10_all_pages_of_a_turn_show_the_urls_of_the_day_it_was_admitted(tmp_path: Path):
+    log = (says("0", "a", at=ADMITTED - timedelta(days=3)), says("1"), AssistantMessage(id="x", time=ADMITTED))
+    of_the_turn = SIGNER.page_url("a", "a.txt", ADMITTED)
+    for hours in (0, 1, 22, 23):
+        assert await url_in_pages(tmp_path, log, ADMITTED + timedelta(hours=hours)) == of_the_turn
+    assert of_the_turn != SIGNER.page_url("a", "a.txt", ADMITTED + timedelta(hours=1))
+
+
+async def test_P10_a_turn_that_goes_on_for_a_day_gets_new_urls_while_the_old_ones_still_hold(tmp_path: Path):
+    late = ADMITTED + timedelta(days=1) - SOON + timedelta(seconds=1)
+    fresh = SIGNER.page_url("a", "a.txt", late)
+    assert await url_in_pages(tmp_path, (says("1", "a"),), late) == fresh
+    assert SIGNER.read_url(SIGNER.page_url("a", "a.txt", ADMITTED), late + SOON) == "a"
+    # Nobody knows when an imported turn was admitted.
+    assert await url_in_pages(tmp_path, (says("1", "a", at=None),), late) == fresh
+    assert await url_in_pages(tmp_path, (), late) == fresh
+
+
+async def test_F8_fresh_urls_are_of_now_and_a_deleted_file_has_none(tmp_path: Path):
+    refs = [a_ref("a"), a_ref("b", is_there=False), a_ref("a", id="s-0")]
+    files = await load_thread_files(services_in(tmp_path), refs, (says("1", "a", "b"),), ADMITTED)
+    later = ADMITTED + timedelta(days=5)
+    fresh = SIGNER.page_url("a", "a.txt", later)
+    assert files.fresh_urls(later) == {"r-a": fresh, "s-0": fresh}
+    assert list(files.urls) == ["a"]
+    assert NO_FILES.fresh_urls(later) == {}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+async def test_D2_by_url_a_page_shows_so_many_pictures(tmp_path: Path, count: int):
+    images = [File(kind="image", source=Key(key=key), mime_type="image/png") for key in "ab"]
+    log = [UserMessage(id=one.kind + str(place), parts=(one,), time=ADMITTED) for place, one in enumerate(images)]
+    pictures = Pictures(PictureSettings(count=count, by_url=True))
+    refs = [a_ref(key, kind="image") for key in "ab"]
+    files = await load_thread_files(services_in(tmp_path, pictures), refs, log, ADMITTED)
+    assert list(files.pictures or {}) == ["b", "a"][:count]
+    assert not files.has_bytes
+    unasked = await load_thread_files(services_in(tmp_path), refs, log, ADMITTED)
+    assert unasked.pictures is None
+
+
+# What tools have of files
+
+
+class Untouched(Sequence[Entry]):
+    """A log that nobody may look at."""
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
+        raise AssertionError(f"somebody looked at {index}")
+
+    def __len__(self) -> int:
+        raise AssertionError("somebody counted it")
+
+
+def test_F7_files_are_looked_up_when_a_tool_asks_and_once(tmp_path: Path):
+    files = ThreadFiles(
+        services=services_in(tmp_path), refs={"old-0": a_ref("z", id="old-0")}, urls={"a": "https://a.test"}
+    )
+    assert tool_files(files, Untouched(), 10) is not None
+    assert tool_files(NO_FILES, Untouched(), 10) is None
+    found = tool_files(files, (says("1", "a"), says("2"), says("3", "b", "c")), 1)
+    assert found
+    assert [[one.id for one in turn] for turn in found.turns] == [["r1-0"], [], ["r3-0"]]
+    # The old id too, though nothing in the log has it, and nothing beyond the agent's limit.
+    assert list(found.maps.files) == ["old-0", "r1-0", "r3-0"]
+    assert found.maps.urls == {"r1-0": "https://a.test"}
+    assert found.maps is found.maps
+    assert found.turns is found.turns
+
+
+# Pictures as bytes
+
+
+def reachable(root: object) -> list[str | bytes]:
+    """Every text and every bytes that can be got at from an object; not by way of code."""
+    code = (type, ModuleType, FunctionType, BuiltinFunctionType)
+    seen: dict[int, object] = {}
+    unvisited: list[object] = [root]
+    while unvisited:
+        one = unvisited.pop()
+        if id(one) not in seen and not isinstance(one, code):
+            seen[id(one)] = one
+            unvisited.extend(gc.get_referents(one))
+    return [one for one in seen.values() if isinstance(one, (str, bytes))]
+
+
+def has_bytes_of_the_picture(log_cache: LogCache) -> bool:
+    middle = AS_BASE64[1_000:1_100]
+    return any(middle in one if isinstance(one, str) else middle.encode() in one for one in reachable(log_cache))
+
+
+async def test_D2_nothing_in_the_log_cache_has_the_bytes_of_pictures_and_the_next_run_shows_them_again(tmp_path: Path):
+    async with files_at_work(tmp_path) as chat:
+        thread = await chat.say("a word that stays")
+        assert any("a word that stays" in one for one in reachable(chat.runtime.log_cache) if isinstance(one, str))
+        await chat.say("look", await chat.add("a.png", PNG), thread=thread)
+        await chat.say("and again", thread=thread)
+        assert [AS_BASE64 in page for page in chat.model.pages] == [False, True, True]
+        assert not has_bytes_of_the_picture(chat.runtime.log_cache)
+        assert ["and again" in page and "a word that stays" in page for page in chat.model.pages][-1]
+
+
+@pytest.mark.parametrize(
+    ("agent", "server", "known", "sees"),
+    [
+        (None, None, True, True),
+        (None, None, False, False),
+        (None, False, True, False),
+        (None, True, False, True),
+        (True, False, False, True),
+        (False, True, True, False),
+    ],
+)
+async def test_D2_whether_a_model_sees_is_said_by_the_agent_else_the_server_else_known(
+    tmp_path: Path, agent: bool | None, server: bool | None, known: bool, sees: bool
+):
+    async with files_at_work(tmp_path, agent=replace(CHAT, vision=agent), vision=server, sees=known) as chat:
+        await chat.say("look", await chat.add("a.png", PNG))
+        (page,) = chat.model.pages
+        assert (AS_BASE64 in page) is sees
+        assert ("This model cannot see images" in page) is not sees
+
+
+def test_D2_the_demo_model_sees_nothing_and_says_so():
+    assert not DemoModel().target.sees_images
