@@ -98,7 +98,7 @@ def agent(folder: Path, settings: str = "") -> Agent:
     return loaded["it"]
 
 
-def told(folder: Path, text: str | bytes, own: Collection[str] = ()) -> list[tuple[int | None, str]]:
+def problems_of(folder: Path, text: str | bytes, own: Collection[str] = ()) -> list[tuple[int | None, str]]:
     """Lines and texts of the problems. An agent with problems is never among those that loaded."""
     loaded = load(folder, text, own)
     assert bool(loaded.problems) == ("it" not in loaded)
@@ -343,30 +343,30 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
     ],
 )
 def test_C4_a_mistake_is_told_with_its_line_and_what_is_allowed(tmp_path: Path, settings: str, line: int, text: str):
-    problems = told(tmp_path, f"---\n{settings}\n---\nYou are it.")
+    problems = problems_of(tmp_path, f"---\n{settings}\n---\nYou are it.")
     assert [(found, words[: len(text)]) for found, words in problems] == [(line, text)]
     assert problems[0][1].endswith((".", "keyword", "1/x"))
 
 
 def test_C4_settings_that_never_end_are_told(tmp_path: Path):
     text = "`---` begins settings that never end. Close them with a line of `---`."
-    assert told(tmp_path, "---\nlocale: zh\n\nYou are it. ---\n") == [(1, text)]
+    assert problems_of(tmp_path, "---\nlocale: zh\n\nYou are it. ---\n") == [(1, text)]
 
 
 def test_C4_a_file_that_is_no_text_is_told_with_the_line_of_the_byte(tmp_path: Path):
     text = "byte 6 is no UTF-8 (invalid start byte). Save the file as UTF-8."
-    assert told(tmp_path, b"a\nb\r\nc\xff") == [(3, text)]
+    assert problems_of(tmp_path, b"a\nb\r\nc\xff") == [(3, text)]
 
 
 def test_C4_a_file_that_is_too_long_is_told(tmp_path: Path):
-    assert told(tmp_path, b"a" * 262_145) == [(1, "it has more than 262144 bytes. Shorten it.")]
+    assert problems_of(tmp_path, b"a" * 262_145) == [(1, "it has more than 262144 bytes. Shorten it.")]
     long = f"---\ntone: {'a' * 65_536}\n---\n"
-    assert told(tmp_path, long) == [(1, "the settings have 65543 characters, 65536 are allowed. Shorten them.")]
+    assert problems_of(tmp_path, long) == [(1, "the settings have 65543 characters, 65536 are allowed. Shorten them.")]
 
 
 def test_C4_all_mistakes_of_a_file_are_told_in_the_order_of_their_lines(tmp_path: Path):
     settings = "locale: fr\ntools: [3, hammer]\nbudget:\nname: other\noptions: {model: x}\nlocale: zh\nmodle: x\n"
-    lines = [line for line, _ in told(tmp_path, f"---\n{settings}---\n")]
+    lines = [line for line, _ in problems_of(tmp_path, f"---\n{settings}---\n")]
     assert sorted(line or 0 for line in lines) == [2, 3, 3, 4, 5, 6, 7, 8]
 
 
@@ -377,37 +377,37 @@ def test_C4_lines_are_those_of_an_editor_whatever_ends_them(tmp_path: Path):
         "---\rtone: a\rbudget: x\r---\r",
         "---\ntone: 'a\u2028b'\nbudget: x\n---",
     ):
-        assert told(tmp_path, text) == [(3, 'budget is "x"; it is a whole number.')]
+        assert problems_of(tmp_path, text) == [(3, 'budget is "x"; it is a whole number.')]
 
 
 # Tools
 
 
 def test_C5_the_tools_of_the_folder_may_be_chosen(tmp_path: Path):
-    assert told(tmp_path, "---\ntool_choice: water\n---\n", own=["water"]) == []
+    assert problems_of(tmp_path, "---\ntool_choice: water\n---\n", own=["water"]) == []
 
 
 def test_C5_a_tool_that_is_built_in_and_in_the_folder_is_told(tmp_path: Path):
     text = "the tool calculator is built in and in tools.py too. Rename yours, or leave calculator out of `tools`."
-    assert told(tmp_path, "---\n\ntools: [calculator]\n---\n", own=["calculator"]) == [(3, text)]
-    assert told(tmp_path, "---\ntools: []\n---\n", own=["calculator"]) == []
+    assert problems_of(tmp_path, "---\n\ntools: [calculator]\n---\n", own=["calculator"]) == [(3, text)]
+    assert problems_of(tmp_path, "---\ntools: []\n---\n", own=["calculator"]) == []
 
 
 def test_F5_who_takes_documents_may_choose_the_tool_that_reads_them(tmp_path: Path):
-    assert told(tmp_path, "---\ntool_choice: read_files\nfile_input: true\n---\n") == []
-    problems = told(tmp_path, "---\ntool_choice: read_files\n---\n")
+    assert problems_of(tmp_path, "---\ntool_choice: read_files\nfile_input: true\n---\n") == []
+    problems = problems_of(tmp_path, "---\ntool_choice: read_files\n---\n")
     assert [line for line, _ in problems] == [2]
 
 
 def test_F6_a_tool_of_the_folder_may_not_have_the_name_of_one_that_comes_with_documents(tmp_path: Path):
     for name in ("read_files", "file_read"):
         text = f"the tool {name} is built in and in tools.py too. Rename yours: who takes documents has it."
-        assert told(tmp_path, "---\ntools: []\nfile_input: true\n---\n", own=[name]) == [(2, text)]
-        assert told(tmp_path, "---\ntools: []\n---\n", own=[name]) == []
+        assert problems_of(tmp_path, "---\ntools: []\nfile_input: true\n---\n", own=[name]) == [(2, text)]
+        assert problems_of(tmp_path, "---\ntools: []\n---\n", own=[name]) == []
 
 
 def test_F6_the_tool_of_old_logs_cannot_be_named(tmp_path: Path):
-    ((line, text),) = told(tmp_path, "---\ntools: [file_read]\n---\n")
+    ((line, text),) = problems_of(tmp_path, "---\ntools: [file_read]\n---\n")
     assert line == 2
     assert text.startswith('tools.0 is "file_read"; there is no such tool built in')
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recto.agents.agent import Agent
-from recto.agents.agent_settings import SETTINGS, AgentTable
+from recto.agents.agent_settings import AgentTable
 from recto.agents.folders import load_folder
 from recto.agents.template import new_files
 from recto.cli.agents import agents, load_toolbox
@@ -194,7 +194,7 @@ def uncommented(text: str) -> str:
 
 def test_C1_the_new_file_shows_every_setting_with_its_default():
     text = new_files("it")["AGENT.md"]
-    assert set(re.findall(r"^(?:# )?([a-z_]+):", text, flags=re.MULTILINE)) == set(SETTINGS)
+    assert set(re.findall(r"^(?:# )?([a-z_]+):", text, flags=re.MULTILINE)) == set(AgentTable.model_fields)
     write("mine/it/AGENT.md", uncommented(text).replace("openai:NAME", "openai:x"))
     loaded = load_folder(Path("mine"), Limits(steps=1), load_toolbox())
     assert [str(problem) for problem in loaded.problems] == []
@@ -214,7 +214,7 @@ def test_C1_the_new_file_shows_every_setting_with_its_default():
 def test_C1_the_guide_names_every_setting_and_no_other():
     guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     table = guide.partition("| Setting |")[2].partition("\n\n")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(SETTINGS)
+    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(AgentTable.model_fields)
 
 
 def test_C4_the_example_of_the_guide_is_an_agent():

@@ -64,7 +64,7 @@ def loaded_with(folder: Path, settings: str = "", files: Files | None = None, lo
     return load_skills(folder, locale)
 
 
-def told(folder: Path, problems: tuple[FileProblem, ...]) -> list[str]:
+def listed(folder: Path, problems: tuple[FileProblem, ...]) -> list[str]:
     """Problems as people read them, from the folder of skills on."""
     return [str(problem).removeprefix(f"{folder}/") for problem in problems]
 
@@ -72,7 +72,7 @@ def told(folder: Path, problems: tuple[FileProblem, ...]) -> list[str]:
 def broken(folder: Path, loaded: LoadedSkills, name: str = "it") -> list[str]:
     """What is wrong with a skill, which did not load."""
     assert name not in loaded.skills
-    return told(folder, loaded.broken[name])
+    return listed(folder, loaded.broken[name])
 
 
 # Random folders

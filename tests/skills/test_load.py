@@ -11,7 +11,7 @@ from recto.skills.load_skills import LoadedSkills, load_skills
 from recto.skills.skill import BundledFile, Scenario, Skill
 from recto.skills.skill_file import NAME_RULE
 from recto.skills.sop import Missing, Sop, SopStep
-from tests.skills.skill_folders import PLAIN, a_skill, broken, loaded_with, one, told
+from tests.skills.skill_folders import PLAIN, a_skill, broken, listed, loaded_with, one
 
 EVERYTHING = """\
 license: MIT
@@ -224,7 +224,7 @@ def test_S5_a_skill_may_have_a_name_other_than_its_folder_with_a_warning(tmp_pat
     loaded = load_skills(tmp_path)
     assert list(loaded.skills) == ["Fold_2"]
     expected = "折/SKILL.md:2: name is \"Fold_2\"; the folder is named '折'. Give both one name."
-    assert told(tmp_path, loaded.warnings) == [expected]
+    assert listed(tmp_path, loaded.warnings) == [expected]
 
 
 def test_S5_the_second_of_two_skills_with_one_name_is_broken(tmp_path: Path):
@@ -258,7 +258,7 @@ def test_S5_what_is_hardly_meant_is_a_warning_and_the_skill_loads(tmp_path: Path
     a_skill(tmp_path, "it", text)
     loaded = load_skills(tmp_path)
     assert list(loaded.skills) == ["it"]
-    assert told(tmp_path, loaded.warnings) == [f"it/SKILL.md:{warning}"]
+    assert listed(tmp_path, loaded.warnings) == [f"it/SKILL.md:{warning}"]
 
 
 def test_S5_a_description_of_just_the_longest_has_no_warning(tmp_path: Path):
@@ -275,7 +275,7 @@ def test_S5_a_folder_that_is_not_there_has_no_skills(tmp_path: Path):
 
 def test_S5_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path):
     (tmp_path / "skills").write_text("x")
-    assert told(tmp_path, load_skills(tmp_path / "skills").broken["skills"]) == [
+    assert listed(tmp_path, load_skills(tmp_path / "skills").broken["skills"]) == [
         "skills: skills cannot be read from it (Not a directory). Make it a folder of skills, or take it away."
     ]
 
@@ -368,7 +368,7 @@ def test_S9_a_mistake_is_told_of_the_file_it_is_in(tmp_path: Path):
         'it/SKILL.en.md:4: default_scenario is "c"'
     ]
     loaded = loaded_with(tmp_path, "scenarios: [c]", {"SKILL.en.md": english}, "en")
-    assert [warning.split("; ")[0] for warning in told(tmp_path, loaded.warnings)] == [
+    assert [warning.split("; ")[0] for warning in listed(tmp_path, loaded.warnings)] == [
         "it/SKILL.en.md:5: there is no setting licens"
     ]
 

@@ -9,7 +9,7 @@ import pytest
 from recto.conversation.json import Json
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
-from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, loaded_with, told
+from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, listed, loaded_with
 
 LAUGHS = "\n".join(
     ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [f"a{n}: &a{n} [{f'*a{n - 1}, ' * 10}]" for n in range(1, 12)]
@@ -82,7 +82,7 @@ def test_S5_settings_beside_one_that_is_no_yaml_stay_what_they_are(tmp_path: Pat
     loaded = load_skills(tmp_path)
     it = loaded.skills["it"]
     assert (it.description, it.triggers, it.scenarios[0].rule_ids) == ("Use when: asked", ("a", "b: c"), ("x", "r"))
-    assert told(tmp_path, loaded.warnings) == [
+    assert listed(tmp_path, loaded.warnings) == [
         "it/SKILL.md:4: description is no YAML, so what stands there is taken as text. Put it in quotes."
     ]
 
@@ -137,7 +137,7 @@ def test_S5_what_is_no_yaml_is_read_a_setting_at_a_time(
 )
 def test_S5_what_was_not_as_it_should_be_is_a_warning_with_its_line(tmp_path: Path, name: str, warnings: list[str]):
     public(tmp_path, name)
-    assert told(tmp_path, load_skills(tmp_path).warnings) == warnings
+    assert listed(tmp_path, load_skills(tmp_path).warnings) == warnings
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from recto.config.yaml_values import read_yaml
 from recto.skills.skill_file import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
 from recto.skills.sop_file import read_sop
-from tests.skills.skill_folders import broken, loaded_with, one, told
+from tests.skills.skill_folders import broken, listed, loaded_with, one
 
 NEEDS = Needs(skill="it", fields=("birth_info", "life_context.career"), has_data=True)
 KNOWN = "Known: birth_info, life_context.career, skill_data.it, tier, scenario, month, day, thread, locale."
@@ -263,6 +263,6 @@ def test_S7_a_broken_procedure_breaks_the_skill_and_a_warning_does_not(tmp_path:
     ]
     loaded = loaded_with(tmp_path, "", {"sop.yaml": "steps:\n- {id: a, text: b, when: {has: tier}}"})
     assert list(loaded.skills) == ["it"]
-    assert [line.split(",")[0] for line in told(tmp_path, loaded.warnings)] == [
+    assert [line.split(",")[0] for line in listed(tmp_path, loaded.warnings)] == [
         "it/sop.yaml:2: every step has a `when`"
     ]

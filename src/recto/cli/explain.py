@@ -28,8 +28,8 @@ from recto.page.facts import Facts
 from recto.page.manifest import Part
 from recto.page.preamble import system_text
 from recto.page.prompt.system_prompt import PromptCut, SystemPrompt
-from recto.page.steps.fit import Target, WireName
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.base import Target, WireName
 from recto.skills.known import FREE_TIER, SKILL_DATA, KnownData
 from recto.skills.skill import CORE, Skill
 
@@ -172,7 +172,7 @@ def _unknown(option: str, value: str, known: Collection[str]) -> SettingsError:
 
 
 async def _known(settings: ServerSettings, skill: Skill, asked: ExplainRequest, agent: Agent) -> KnownData:
-    from recto.worker.context.prompt_context import Asker, know
+    from recto.worker.context.prompt_context import know
 
     if asked.user is None:
         chosen = skill.scenario(asked.scenario)
@@ -180,8 +180,10 @@ async def _known(settings: ServerSettings, skill: Skill, asked: ExplainRequest, 
     async with opened_store(settings) as store:
         tier = (await store.whole_profile(asked.user)).tier or FREE_TIER
         day = datetime.now(zone_of_server(agent.timezone or settings.timezone)).date()
-        asker = Asker(owner=asked.user, tier=tier, day=day, locale=agent.locale)
-        return await know(store, asker, skill, asked.scenario)
+        request = KnownData(
+            tier=tier, scenario=asked.scenario, month=f"{day:%Y-%m}", day=day.isoformat(), locale=agent.locale
+        )
+        return await know(store, asked.user, skill, request)
 
 
 def _declared(skill: Skill) -> tuple[str, ...]:

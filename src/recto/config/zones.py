@@ -47,8 +47,8 @@ def machine_zone(environment: Mapping[str, str], etc: Path = ETC) -> tzinfo:
 
 def _names(environment: Mapping[str, str], etc: Path) -> Iterator[str]:
     """What may be the name of the machine's zone. Where TZ is said, nothing else counts."""
-    if (told := environment.get("TZ")) is not None:
-        yield told.removeprefix(":").rpartition(DATA)[2]
+    if (name := environment.get("TZ")) is not None:
+        yield name.removeprefix(":").rpartition(DATA)[2]
         return
     link = etc / "localtime"
     if link.is_symlink():

@@ -178,7 +178,7 @@ Event: TypeAlias = (
     | UiUpdate
     | MessagesSnapshot
 )
-Delta: TypeAlias = TextSaid | ReasoningSaid | CallSaid
+DeltaEvent: TypeAlias = TextSaid | ReasoningSaid | CallSaid
 
 
 def merge(events: Sequence[Event]) -> list[Event]:
@@ -192,11 +192,11 @@ def merge(events: Sequence[Event]) -> list[Event]:
         if merged and isinstance(event, ActivityUpdate) and _is_newer(merged[-1], event):
             merged[-1] = event
             continue
-        if merged and isinstance(event, Delta) and _is_more_of(merged[-1], event):
+        if merged and isinstance(event, DeltaEvent) and _is_more_of(merged[-1], event):
             pieces.append(event.delta)
             continue
         _join(merged, pieces)
-        pieces = [event.delta] if isinstance(event, Delta) else []
+        pieces = [event.delta] if isinstance(event, DeltaEvent) else []
         merged.append(event)
     _join(merged, pieces)
     return merged
@@ -206,7 +206,7 @@ def _is_newer(last: Event, event: ActivityUpdate) -> bool:
     return isinstance(last, ActivityUpdate) and last.message == event.message
 
 
-def _is_more_of(last: Event, event: Delta) -> bool:
+def _is_more_of(last: Event, event: DeltaEvent) -> bool:
     if isinstance(last, CallSaid) and isinstance(event, CallSaid):
         # Ids are put in the place of urls in whole arguments only.
         return last.call == event.call and not (last.files or event.files)
@@ -217,7 +217,7 @@ def _is_more_of(last: Event, event: Delta) -> bool:
 
 def _join(merged: list[Event], pieces: Sequence[str]) -> None:
     last, words = merged[-1] if merged else None, "".join(pieces)
-    if not isinstance(last, Delta) or (isinstance(last, CallSaid) and last.files):
+    if not isinstance(last, DeltaEvent) or (isinstance(last, CallSaid) and last.files):
         return
     merged[-1:] = [replace(last, delta=words[at : at + MOST_SAID]) for at in range(0, len(words) or 1, MOST_SAID)]
 

@@ -1,4 +1,4 @@
-"""Deltas that came together told as one: what follows costs by the delta, and readers see no difference. Pure."""
+"""Deltas that came together, joined into one: what follows costs by the delta, and readers see no difference. Pure."""
 
 from __future__ import annotations
 

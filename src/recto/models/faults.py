@@ -106,9 +106,9 @@ def _fault(status: int, error: Json, blame: Blame, where: str, retry_after: floa
     if status < BAD_REQUEST:
         problem = REDIRECTED.format(status=status, url=blame.url_setting)
         return ModelRefused(model=blame.model, problem=problem)
-    advice = ADVICE.get(status, "Change the request or the model's settings.")
-    told = advice.format(key=blame.key_setting, url=blame.url_setting)
-    problem = f"it refused the request ({where}). {said} {told}"
+    template = ADVICE.get(status, "Change the request or the model's settings.")
+    advice = template.format(key=blame.key_setting, url=blame.url_setting)
+    problem = f"it refused the request ({where}). {said} {advice}"
     return ModelRefused(model=blame.model, problem=problem, may_be_the_page=status in OF_THE_PAGE)
 
 

@@ -1,9 +1,13 @@
-"""OpenAI chat completions as they stream: events in, deltas out. Pure. Refuses to guess that a reply is whole."""
+"""OpenAI chat completions as they stream: events in, deltas out, tool calls put together from fragments. Pure.
+
+Refuses to guess that a reply is whole.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Opaque
@@ -12,6 +16,8 @@ from recto.models.faults import Blame, stream_fault
 from recto.models.ports import CallDelta, CallStarted, Delta, FinishReason, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
 from recto.page.wire.openai import WIRE
+
+Fragment: TypeAlias = Mapping[str, Json]
 
 DONE = "[DONE]"
 FINISHES: Mapping[str, FinishReason] = {"length": "length", "max_tokens": "length", "content_filter": "filtered"}
@@ -23,6 +29,10 @@ THOUGHT_FIELDS = ("reasoning_content", "reasoning")
 STATE_ORDER = ("reasoning", "reasoning_content", DETAILS)
 # Fields of a detail of reasoning that come in pieces.
 PIECED = ("text", "summary")
+# Fields of a call that the format knows; others go back to the provider.
+OWN_FIELDS = ("id", "type", "function", "index")
+# How often a call is looked at whether it is whole: each look reads all of it.
+MOST_LOOKS = 64
 
 
 class ChatReader:
@@ -190,12 +200,6 @@ def _calls_of(delta: Mapping[str, Json]) -> Sequence[Json]:
     return [{"index": 0, "function": function}] if isinstance(function, Mapping) else ()
 
 
-OWN_FIELDS = ("id", "type", "function", "index")
-# How often a call is looked at whether it is whole: each look reads all of it.
-MOST_LOOKS = 64
-Fragment = Mapping[str, Json]
-
-
 @dataclass(kw_only=True)
 class _Call:
     """A call as far as it is known. `id` is the provider's own, `waiting` are arguments not given out yet."""
@@ -208,7 +212,6 @@ class _Call:
     written: list[str] = field(default_factory=list[str])
     waiting: list[str] = field(default_factory=list[str])
     extra: dict[str, Json] = field(default_factory=dict[str, Json])
-
     looks: int = 0
 
     def is_whole(self) -> bool:

@@ -71,7 +71,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Used:
-    """Tokens the provider has reported before the end. They are in the usage of `Ended` too, if it comes to that."""
+    """Tokens the provider has reported before the end. They are in the usage of `ReplyEnd` too, if it comes to that."""
 
     usage: Usage
 
@@ -99,8 +99,8 @@ class Model(Protocol):
     """A model somewhere. `options` are the fields its pages need beside the conversation, `window` its size in tokens.
 
     `options_for` are the same with what an agent asks for, in the words of this model's provider; `has_tools` says
-    whether the page offers tools natively. `stream` sends these very bytes. It ends with exactly one `Ended`, or raises
-    a ModelError; closing it ends the call.
+    whether the page offers tools natively. `stream` sends these very bytes. It ends with exactly one `ReplyEnd`, or
+    raises a ModelError; closing it ends the call.
     """
 
     @property

@@ -1,4 +1,7 @@
-"""Server-sent events from bytes in any fragmentation: what each event carries as data. Refuses endless lines."""
+"""Server-sent events of a provider: from bytes in any fragmentation to objects, and the values in them.
+
+Refuses endless lines, and what is no JSON object.
+"""
 
 from __future__ import annotations
 
@@ -11,48 +14,6 @@ from recto.models.ports import Usage
 
 # A hundred times the largest window there is. Whatever is added up from less has room in a database's numbers.
 MOST_TOKENS = 1_000_000_000
-
-
-def parse_event(data: str, model: str) -> Mapping[str, Json]:
-    """The object an event carries."""
-    try:
-        event = load(data)
-    except ValueError:
-        event = _with_halves(data, model)
-    if not isinstance(event, Mapping):
-        raise ModelCutOff(model=model, problem="an event of its stream is no JSON object.")
-    return event
-
-
-def _with_halves(data: str, model: str) -> Json:
-    """Halves of surrogate pairs are JSON, if no text: they become U+FFFD."""
-    try:
-        return load(dump(json.loads(data)))
-    except (ValueError, RecursionError) as error:
-        raise ModelCutOff(model=model, problem="an event of its stream is no JSON.") from error
-
-
-def object_of(value: Json) -> Mapping[str, Json]:
-    """An object; an empty one where there is none."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def text_of(value: Json) -> str:
-    """A text; an empty one where there is none."""
-    return value if isinstance(value, str) else ""
-
-
-def count_of(value: Json) -> int:
-    """A number of tokens; 0 where there is none."""
-    return max(int(value), 0) if isinstance(value, (int, float)) else 0
-
-
-def credible(usage: Usage) -> Usage | None:
-    """The usage a provider reports. One with a count that no call can have is as good as none."""
-    counts = (usage.input, usage.output, usage.cached, usage.cache_written, usage.reasoning)
-    return usage if max(counts) <= MOST_TOKENS else None
-
-
 # A whole tool call or an image may stand in one line; nothing a model says is larger than this.
 MOST = 16 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
@@ -119,3 +80,43 @@ class EventReader:
         self._held += len(more)
         if self._held > self._most:
             raise WireError(where="stream", problem=f"an event is larger than {self._most} bytes")
+
+
+def parse_event(data: str, model: str) -> Mapping[str, Json]:
+    """The object an event carries."""
+    try:
+        event = load(data)
+    except ValueError:
+        event = _with_halves(data, model)
+    if not isinstance(event, Mapping):
+        raise ModelCutOff(model=model, problem="an event of its stream is no JSON object.")
+    return event
+
+
+def object_of(value: Json) -> Mapping[str, Json]:
+    """An object; an empty one where there is none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def text_of(value: Json) -> str:
+    """A text; an empty one where there is none."""
+    return value if isinstance(value, str) else ""
+
+
+def count_of(value: Json) -> int:
+    """A number of tokens; 0 where there is none."""
+    return max(int(value), 0) if isinstance(value, (int, float)) else 0
+
+
+def credible(usage: Usage) -> Usage | None:
+    """The usage a provider reports. One with a count that no call can have is as good as none."""
+    counts = (usage.input, usage.output, usage.cached, usage.cache_written, usage.reasoning)
+    return usage if max(counts) <= MOST_TOKENS else None
+
+
+def _with_halves(data: str, model: str) -> Json:
+    """Halves of surrogate pairs are JSON, if no text: they become U+FFFD."""
+    try:
+        return load(dump(json.loads(data)))
+    except (ValueError, RecursionError) as error:
+        raise ModelCutOff(model=model, problem="an event of its stream is no JSON.") from error

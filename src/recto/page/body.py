@@ -15,8 +15,8 @@ from operator import add, itemgetter
 from typing import NamedTuple
 
 from recto.conversation.json import Json, dump, load_object
-from recto.conversation.memo import grow
-from recto.conversation.messages import AssistantMessage, Message, Opaque, ToolOffer, UserMessage, remember
+from recto.conversation.memo import grow, remember
+from recto.conversation.messages import AssistantMessage, Message, Opaque, ToolOffer, UserMessage
 from recto.errors import SettingsError, WireError
 from recto.page.manifest import Part, PartKind
 from recto.page.text.tokens import TokenCounter, count_new, tokens_of

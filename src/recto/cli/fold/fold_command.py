@@ -18,8 +18,7 @@ from recto.cli.fold.fold_options import FoldOptions, load_config, settings_of, w
 from recto.cli.fold.report import report, tokens_of_messages
 from recto.cli.fold.sessions.detect import read_session
 from recto.cli.fold.sessions.session import Session
-from recto.conversation.fields import parse_time
-from recto.conversation.json import dump, load_object
+from recto.conversation.json import dump, load_object, parse_time
 from recto.errors import NotAConversation, RectoError, SettingsError
 from recto.page.assemble import assemble
 from recto.page.body import Page

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recto.conversation.messages import AssistantMessage, Message, Text, UserMessage, language
+from recto.conversation.locale import language
+from recto.conversation.messages import AssistantMessage, Message, Text, UserMessage
 from recto.page.draft import Draft, replaced, unchanged
 from recto.page.facts import Facts
 from recto.page.manifest import Note

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from recto.conversation.input_files import one_line
 from recto.conversation.json import dump, load_object
-from recto.conversation.memo import grow
+from recto.conversation.memo import grow, remember, remember_last
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -30,8 +30,6 @@ from recto.conversation.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    remember,
-    remember_last,
 )
 from recto.page.draft import Draft, then, unchanged
 from recto.page.manifest import Note
