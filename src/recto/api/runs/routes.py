@@ -182,14 +182,14 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
         usage=usage,
     )
     log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    replayed = RenderContext(
+    context = RenderContext(
         url_of=urls_of(backend, refs),
         refs=refs,
         own_tools=backend.tool_names.get(run.agent, frozenset()),
         locale=agent.locale if (agent := backend.agents.get(run.agent)) else DEFAULT_LOCALE,
     )
     # A long thread takes a while to write out.
-    return await asyncio.to_thread(snapshot_events, ended, log, replayed)
+    return await asyncio.to_thread(snapshot_events, ended, log, context)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:
