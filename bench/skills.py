@@ -15,8 +15,9 @@ from pathlib import Path
 
 from goal import Goal
 
-from recto.agents.agent import Agent, Limits
+from recto.agents.agent import Agent
 from recto.agents.folders import load_folder
+from recto.config.settings import Limits
 from recto.conversation.log import SkillChanged
 from recto.conversation.messages import AssistantMessage, Text, UserMessage
 from recto.page.assemble import assemble

@@ -41,7 +41,6 @@ CORNERS: dict[str, tuple[str, ...]] = {
     "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
     "files.parsing": ("formats", "pool"),
     "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),
-    "models": ("demo",),
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
     "worker": ("context", "tools", "model"),
     "api": ("access", "runs", "threads", "files", "users", "ops"),

@@ -11,16 +11,15 @@ import time
 import tomllib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from recto.agents.agent import Limits
 from recto.agents.fold_table import with_table
 from recto.cli.fold.fold_options import load_config
-from recto.cli.server_settings import ServerSettings, load_settings
+from recto.cli.server_settings import load_settings
+from recto.config.settings import Limits, ServerSettings, ServerTable
 from recto.conversation.json import load_object
 from recto.page.fold.fold_settings import SEARCH, FoldSettings
 from recto.page.fold.paths import Project
@@ -275,10 +274,10 @@ def test_the_page_of_the_server_shows_every_setting_with_its_default(tmp_path: P
     file.write_text(shown, encoding="utf-8")
     assert load_settings({}, {}, file) == ServerSettings()
     tables = tomllib.loads(shown)
-    names = {field.name for field in fields(ServerSettings)} - {"limits"}
+    names = ServerTable.model_fields.keys()
     with_default = {name for name in names if getattr(ServerSettings(), name) is not None}
     assert tables["server"].keys() == with_default
-    assert tables["limits"].keys() == {field.name for field in fields(Limits)}
+    assert tables["limits"].keys() == Limits.model_fields.keys()
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", read("docs/server.md"), re.MULTILINE))))
     assert sorted((names | tables["limits"].keys()) - named - OBVIOUS) == [], "Name it in the table of settings."
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recto.cli.main import app
-from recto.cli.options import Announce, ServerEntry
-from recto.cli.server_settings import ServerSettings
+from recto.cli.serve import Announce, ServerEntry
+from recto.config.settings import ServerSettings
 
 # The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
 

@@ -1,4 +1,4 @@
-"""What pages, runs and model calls did, told to people who run Recto: log lines and metrics. Decides nothing."""
+"""Log lines and metrics of pages, runs and model calls, for people who run Recto. Decides nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PageTelemetry:
         )
 
     def record(self, manifest: Manifest) -> None:
-        """Tell of one page."""
+        """Log and count what one page left out."""
         receipts = list(manifest.receipts)
         by_file = Tally((receipt.tool, ", ".join(receipt.paths)) for receipt in receipts)
         for (tool, paths), count in by_file.items():

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from recto.agents.agent import Agent, Limits, Sampling
+from recto.agents.agent import Agent, Sampling
 from recto.agents.agent_folder import Toolbox
 from recto.agents.file_input import OFF, FileInput
 from recto.agents.folders import Loaded, load_folder
+from recto.config.settings import Limits
 from recto.errors import SettingsError
 from recto.page.fold.fold_settings import SEARCH, TERMINAL, FoldSettings, ReadRule
 from recto.page.fold.paths import Project

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from recto.agents.agent import Limits
 from recto.agents.agent_folder import Toolbox
-from recto.agents.agent_settings import SETTINGS, FileInputTable
+from recto.agents.agent_settings import AgentTable, FileInputTable
 from recto.agents.folders import load_folder
 from recto.agents.template import new_files
+from recto.config.settings import Limits
 from recto.errors import FileRefused
 from recto.files.fetch.addresses import check_url, read_url
 from tests.agents.test_agent_file import EVERYTHING
@@ -21,6 +21,7 @@ from tests.agents.yaml_pieces import PIECES as YAML_PIECES
 
 TOOLBOX = Toolbox(built_in=("current_time", "calculator"), of_folder=lambda _: ())
 SOURCES = (EVERYTHING, new_files("it")["AGENT.md"])
+SETTINGS = tuple(AgentTable.model_fields)
 PIECES = (*YAML_PIECES, *SETTINGS)
 VALUES = st.sampled_from((*PIECES, "true", "3", "[]", "{}", "{a: b}", "[1, [2, {c: null}]]", "openai:x"))
 

@@ -4,9 +4,10 @@ from functools import cache
 
 import pytest
 
-from recto.agents.agent import Agent, Limits
+from recto.agents.agent import Agent
 from recto.agents.agent_folder import Toolbox, lint
 from recto.agents.folders import SHIPPED, load_agents, load_folder
+from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.page.prompt.system_prompt import render, system_prompt
 from recto.page.text.tokens import OFFLINE

@@ -10,16 +10,17 @@ import pytest
 from recto.agents.shipped.vibe.almanac.bazi.bazi import BaziChart, bazi
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, STEMS, pinyin, word
 from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
-from recto.agents.shipped.vibe.almanac.chart_rows import told_bazi, told_features
+from recto.agents.shipped.vibe.almanac.chart_rows import features_in_locale, short_bazi
 from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
 from recto.agents.shipped.vibe.almanac.tarot.tarot import SPREADS, draw
 from recto.conversation.json import Json
+from recto.page.prompt.reminder import Locale
 from recto.skills.cases import ScoredCase
 from recto.skills.expert import ExpertInput, expert
 from recto.skills.known import KnownData
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
-from tests.agents.vibe import LOCALES, VIBE, KeptInMemory, Locale, at_work, call
+from tests.agents.vibe import LOCALES, VIBE, KeptInMemory, at_work, call
 
 SOME, MANY = 25, 300
 WEALTH, RESOURCE, PEERS = {"正财", "偏财"}, {"正印", "偏印"}, {"比肩", "劫财"}
@@ -55,7 +56,7 @@ def gods(chart: BaziChart) -> set[str]:
 
 
 def is_of(verdict: str, element: str) -> Callable[[BaziChart], bool]:
-    return lambda chart: (chart.strength.verdict, chart.pillars.day.element) == (verdict, element)
+    return lambda chart: (chart.strength.grade, chart.pillars.day.element) == (verdict, element)
 
 
 def weight(chart: BaziChart, steps: int) -> int:
@@ -68,14 +69,14 @@ ENGLISH = dict(zip(("wood", "fire", "earth", "metal", "water"), ELEMENTS, strict
 TRUE: Mapping[str, Callable[[BaziChart], bool]] = {
     **{f"bazi_strong_{name}": is_of("身强", element) for name, element in ENGLISH.items()},
     **{f"bazi_weak_{name}": is_of("身弱", element) for name, element in ENGLISH.items()},
-    "bazi_balanced": lambda chart: chart.strength.verdict == "中和",
-    "bazi_luck_rhythm": lambda chart: chart.strength.verdict != "中和",
+    "bazi_balanced": lambda chart: chart.strength.grade == "中和",
+    "bazi_luck_rhythm": lambda chart: chart.strength.grade != "中和",
     "bazi_wood_growth": lambda chart: chart.pillars.day.element == "木",
     "bazi_earth_water": lambda chart: chart.pillars.day.element in "土水",
     "bazi_fire_metal": lambda chart: chart.pillars.day.element in "火金",
     "bazi_missing_element": lambda chart: bool(chart.missing),
-    "bazi_strong_wealth": lambda chart: chart.strength.verdict == "身强" and bool(gods(chart) & WEALTH),
-    "bazi_weak_wealth": lambda chart: chart.strength.verdict == "身弱" and weight(chart, 2) >= 30,
+    "bazi_strong_wealth": lambda chart: chart.strength.grade == "身强" and bool(gods(chart) & WEALTH),
+    "bazi_weak_wealth": lambda chart: chart.strength.grade == "身弱" and weight(chart, 2) >= 30,
     "bazi_peers": lambda chart: weight(chart, 0) >= 30 and bool(gods(chart) & PEERS),
     "bazi_output_wealth": lambda chart: bool(gods(chart) & {"食神", "伤官"}) and bool(gods(chart) & WEALTH),
     "bazi_killing_food": lambda chart: {"七杀", "食神"} <= gods(chart),
@@ -92,7 +93,7 @@ def test_S8_no_case_contradicts_the_chart_it_is_shown_for_and_each_chart_has_two
     skill = skills(locale)["bazi"]
     assert {case.case.id for case in skill.cases.cases} == TRUE.keys()
     for chart in charts(count):
-        data = told_bazi(chart.row(locale), locale)
+        data = short_bazi(chart.row(locale), locale)
         for scenario in skill.scenarios:
             cases = found("bazi", scenario.name, data, locale)
             assert [one.case.id for one in cases if not TRUE[one.case.id](chart)] == []
@@ -102,7 +103,7 @@ def test_S8_no_case_contradicts_the_chart_it_is_shown_for_and_each_chart_has_two
 @pytest.mark.parametrize("count", [SOME, pytest.param(MANY, marks=pytest.mark.full)])
 def test_S8_a_reading_begins_with_the_strength_of_the_day_master_in_both_languages(count: int):
     for chart in charts(count):
-        first = {found("bazi", "basic_reading", told_bazi(chart.row(it), it), it)[0].case.id for it in LOCALES}
+        first = {found("bazi", "basic_reading", short_bazi(chart.row(it), it), it)[0].case.id for it in LOCALES}
         strengths = {"bazi_balanced", *(f"bazi_{how}_{name}" for how in ("strong", "weak") for name in ENGLISH)}
         assert len(first) == 1
         assert first <= strengths
@@ -134,7 +135,7 @@ def test_S8_a_case_of_the_sun_or_the_moon_is_of_its_element(locale: Locale):
         true = {f"zodiac_{sun.element}_sun", f"zodiac_{moons[moon.element]}"}
         true |= {"zodiac_retrograde"} if any(one.retrograde for one in chart.placements) else set[str]()
         for scenario in skill.scenarios:
-            cases = found("zodiac", scenario.name, told_features(chart.row(locale), locale), locale)
+            cases = found("zodiac", scenario.name, features_in_locale(chart.row(locale), locale), locale)
             assert {one.case.id for one in cases} <= true
             assert len(cases) == 2
 

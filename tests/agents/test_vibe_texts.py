@@ -15,10 +15,11 @@ from recto.agents.shipped.vibe.almanac.tarot.tarot_deck import ARCANA, DECK
 from recto.config.frontmatter import read_document
 from recto.config.yaml_values import read_yaml
 from recto.conversation.json import dump
+from recto.page.prompt.reminder import Locale
 from recto.skills.expert import ExpertInput, expert
 from recto.skills.known import KnownData
 from recto.skills.load_skills import LoadedSkills, load_skills
-from tests.agents.vibe import BIRTH, LOCALES, NOW, VIBE, KeptInMemory, Locale, at_work, born, call, tools
+from tests.agents.vibe import BIRTH, LOCALES, NOW, VIBE, KeptInMemory, at_work, born, call, tools
 
 
 @cache
@@ -86,7 +87,7 @@ def words_of_data(skill: str, locale: Locale) -> frozenset[str]:
     if skill == "bazi":
         return words_of_charts()
     if skill == "zodiac":
-        bodies = [name.told(locale) for name in BODIES.values()]
+        bodies = [name.in_locale(locale) for name in BODIES.values()]
         signs = {
             f"{body}{sign.short}" if locale == "zh" else f"{body} in {sign.en}" for body in bodies for sign in SIGNS
         }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
 from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
-from recto.agents.shipped.vibe.almanac.chart_rows import told_bazi
+from recto.agents.shipped.vibe.almanac.chart_rows import short_bazi
 from recto.conversation.json import Json
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from tests.agents.vibe import BIRTH, NOW, KeptInMemory, at_work, born, call, title_of, tools
@@ -267,7 +267,7 @@ def test_S10_what_is_noted_of_a_chart_is_in_the_result_and_on_its_card():
 
 
 def test_S8_ten_gods_of_luck_cycles_are_no_words_of_the_chart():
-    chart = told_bazi(bazi(read_birth(BIRTH), today=NOW.date()).row(), "zh")
+    chart = short_bazi(bazi(read_birth(BIRTH), today=NOW.date()).row(), "zh")
     luck = cast("dict[str, list[str]]", chart["luck"])
     assert luck["cycles"][2] == "2017-2026 (28-37岁，当前): 甲申 偏财 比肩"
     assert cast("dict[str, Json]", chart["pillars"])["year"] == {

@@ -6,20 +6,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import recto.agents
 from recto.conversation.json import Json, dump, load
 from recto.conversation.messages import Text
 from recto.conversation.ui.compile_ui import compile_ui
 from recto.errors import ToolError
+from recto.page.prompt.reminder import Locale
 from recto.tools.load_tools import tools_of_folder
 from recto.tools.ports import Tool, ToolContext, ToolResult
 
 VIBE = Path(recto.agents.__file__).parent / "shipped" / "vibe"
 NOW = datetime(2026, 5, 14, 4, tzinfo=UTC)
 BIRTH: dict[str, Json] = {"date": "1990-05-15", "time": "14:30", "place": "北京", "gender": "male"}
-Locale = Literal["zh", "en"]
+
 LOCALES: tuple[Locale, ...] = ("zh", "en")
 
 

@@ -216,8 +216,8 @@ def test_S10_na_yin_is_that_of_the_old_verse() -> None:
 def test_S10_without_a_time_there_is_no_hour_and_the_notes_say_what_is_open() -> None:
     untimed = chart("2024-02-04", gender="女", true_solar_time=True)
     assert untimed.pillars.hour is None
-    told = " ".join(str(note) for note in rows(untimed, "notes"))
-    assert all(part in told for part in ("没有时柱", "当天交节", "未作真太阳时校正", "起运时间约有两个月"))
+    noted = " ".join(str(note) for note in rows(untimed, "notes"))
+    assert all(part in noted for part in ("没有时柱", "当天交节", "未作真太阳时校正", "起运时间约有两个月"))
     assert "交节" not in " ".join(str(note) for note in rows(chart("2024-02-06"), "notes"))
 
 

@@ -40,7 +40,7 @@ def test_S10_the_score_is_the_share_of_what_supports_worked_by_hand_and_compared
     # 辰 戊 15*0.6=9, 未 己 12*0.6=7.2: 22.9. Together 49.9 of 100.
     found = chart("1990-05-15", "14:30")
     assert element_weights(found.pillars) == pytest.approx({"木": 5.7, "火": 33.9, "土": 22.9, "金": 27.0, "水": 10.5})
-    assert (found.strength.verdict, found.strength.score) == ("中和", 49)
+    assert (found.strength.grade, found.strength.score) == ("中和", 49)
     assert [reason.zh for reason in found.strength.reasons] == [
         "失令：生于巳月，月令火不助日主",
         "得地：日主通根于巳",
@@ -52,7 +52,7 @@ def test_S10_the_score_is_the_share_of_what_supports_worked_by_hand_and_compared
 def test_S10_a_master_without_season_or_support_is_weak_and_wants_both() -> None:
     # 乙酉 戊子 辛巳 壬辰: metal born in winter.
     found = chart("2005-12-23", "08:37")
-    assert found.strength.verdict == "身弱"
+    assert found.strength.grade == "身弱"
     assert found.strength.score < 40
     assert set(found.strength.favourable) == {"金", "土"}
     assert found.strength.reasons[0].zh == "失令：生于子月，月令水不助日主"
@@ -60,8 +60,8 @@ def test_S10_a_master_without_season_or_support_is_weak_and_wants_both() -> None
 
 
 def test_S10_the_method_tells_the_weights_it_uses() -> None:
-    told = [int(number) for number in re.findall(r"(?<![≥<\d])\d+", METHOD.zh)]
-    assert sorted(set(told)) == sorted({weight for pair in WEIGHTS.values() for weight in pair} - {0})
+    noted = [int(number) for number in re.findall(r"(?<![≥<\d])\d+", METHOD.zh)]
+    assert sorted(set(noted)) == sorted({weight for pair in WEIGHTS.values() for weight in pair} - {0})
     assert sum(weight for pair in WEIGHTS.values() for weight in pair) == 100
 
 
@@ -72,11 +72,11 @@ def test_S10_strength_is_whole_and_says_what_the_score_says(moment: datetime, ti
     strength = found.strength
     assert sum(element_weights(found.pillars).values()) == pytest.approx(100)
     assert sum(visible_counts(found.pillars).values()) == (8 if timed else 6)
-    assert strength.verdict == ("身强" if strength.score >= 50 else "身弱" if strength.score < 40 else "中和")
+    assert strength.grade == ("身强" if strength.score >= 50 else "身弱" if strength.score < 40 else "中和")
     own = ELEMENTS.index(found.pillars.day.element)
     supporting = {ELEMENTS[own], ELEMENTS[own - 1]}
     wanted = {"身弱": supporting, "身强": set(ELEMENTS) - supporting}
-    assert set(strength.favourable) == wanted.get(strength.verdict, set(strength.favourable))
+    assert set(strength.favourable) == wanted.get(strength.grade, set(strength.favourable))
     weights = [element_weights(found.pillars)[element] for element in strength.favourable]
     assert weights == sorted(weights)
 

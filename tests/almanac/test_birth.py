@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, corrected, normalise, read_birth, read_gender
-from recto.agents.shipped.vibe.almanac.birth.birth_words import ToldDate, read_date, read_time
+from recto.agents.shipped.vibe.almanac.birth.birth_words import WrittenDate, read_date, read_time
 from recto.conversation.json import Json
 from recto.errors import ToolError
 
@@ -35,7 +35,7 @@ NOW = datetime(2026, 5, 14, 4, tzinfo=UTC)
     ],
 )
 def test_S10_a_date_is_read_however_it_is_written(text: str) -> None:
-    assert read_date(text) == ToldDate(year=1990, month=5, day=15)
+    assert read_date(text) == WrittenDate(year=1990, month=5, day=15)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_S10_a_date_is_read_however_it_is_written(text: str) -> None:
     ],
 )
 def test_S10_words_that_only_a_lunar_date_has_make_it_one(text: str, iso: str, leap: bool) -> None:
-    told = read_date(text)
-    assert (told.iso, told.calendar, told.leap_month) == (iso, "lunar", leap)
+    written = read_date(text)
+    assert (written.iso, written.calendar, written.leap_month) == (iso, "lunar", leap)
     info: dict[str, Json] = {"date": iso, "calendar": "lunar", **({"leap_month": True} if leap else {})}
     assert normalise({"date": text}) == info
     assert read_birth({"date": text}) == read_birth(info)
@@ -73,7 +73,7 @@ def test_S10_words_that_only_a_lunar_date_has_make_it_one(text: str, iso: str, l
     "text", ["公历1990年5月15日", "1990年5月15日（阳历）", "Gregorian 1990-05-15", "國曆1990年5月15日"]
 )
 def test_S10_a_date_may_say_that_it_is_solar(text: str) -> None:
-    assert read_date(text) == ToldDate(year=1990, month=5, day=15, calendar="solar")
+    assert read_date(text) == WrittenDate(year=1990, month=5, day=15, calendar="solar")
     assert normalise({"date": text}) == {"date": "1990-05-15"}
 
 
@@ -85,10 +85,10 @@ def test_S10_numbers_say_the_same_in_chinese_and_the_days_of_a_lunar_month_have_
     month = f"{'十' if day.month >= 10 else ''}{ones[day.month % 10] if day.month % 10 else ''}"
     named = f"{tens[day.day // 10]}{ones[day.day % 10] if day.day % 10 else ''}"
     named = "初十" if lunar and named == "十" else named
-    told = read_date(f"{year}年{month}月{named}")
+    written = read_date(f"{year}年{month}月{named}")
     # From the eleventh to the nineteenth a lunar day is named as a solar one.
-    assert told.calendar == ("lunar" if lunar and not 11 <= day.day <= 19 else None)
-    assert told.iso == day.isoformat()
+    assert written.calendar == ("lunar" if lunar and not 11 <= day.day <= 19 else None)
+    assert written.iso == day.isoformat()
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ ABROAD: dict[str, Json] = {
 
 
 @pytest.mark.parametrize(
-    ("known", "told", "becomes"),
+    ("known", "given", "becomes"),
     [
         ({}, {"date": "1990年四月廿一"}, LUNAR),
         (SOLAR, {"time": "下午3点"}, {**SOLAR, "time": "15:00"}),
@@ -363,19 +363,19 @@ ABROAD: dict[str, Json] = {
     ],
 )
 def test_S10_a_correction_changes_what_it_says_and_what_went_by_that(
-    known: dict[str, Json], told: dict[str, Json], becomes: dict[str, Json]
+    known: dict[str, Json], given: dict[str, Json], becomes: dict[str, Json]
 ) -> None:
-    assert normalise(corrected(known, told)) == becomes
+    assert normalise(corrected(known, given)) == becomes
 
 
 def test_S10_without_a_date_its_calendar_and_leap_month_are_forgotten_too() -> None:
     assert corrected({**LEAP, "gender": "male"}, {"date": ""}) == {"date": "", "gender": "male"}
 
 
-@pytest.mark.parametrize("told", [{"date": "someday"}, {"calendar": "maya"}, {"date": 5}, {"place": 5}])
-def test_S10_a_correction_that_cannot_be_read_is_refused_in_words(told: dict[str, Json]) -> None:
+@pytest.mark.parametrize("given", [{"date": "someday"}, {"calendar": "maya"}, {"date": 5}, {"place": 5}])
+def test_S10_a_correction_that_cannot_be_read_is_refused_in_words(given: dict[str, Json]) -> None:
     with pytest.raises(ToolError, match=r"Give"):
-        corrected(SOLAR, told)
+        corrected(SOLAR, given)
 
 
 def test_S10_the_form_that_is_kept_has_one_spelling_and_nothing_filled_in() -> None:
@@ -427,7 +427,7 @@ def test_S10_anything_at_all_is_read_or_refused_in_words(info: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(
-    ("birth", "told"),
+    ("birth", "problem"),
     [
         ({"date": "1990-02-30"}, "There is no day 1990-02-30 in the solar calendar. Ask for the birth date again"),
         ({"date": "0000-01-01"}, "The year 0 is outside 1600-2200"),
@@ -440,8 +440,8 @@ def test_S10_anything_at_all_is_read_or_refused_in_words(info: dict[str, Any]) -
         ({"date": "2026-05-14", "time": "18:30", "place": "Nowhere"}, "lies in the future: it is 2026-05-14 18:00"),
     ],
 )
-def test_S10_a_birth_on_no_day_at_no_time_or_in_the_future_is_refused(birth: dict[str, Json], told: str):
-    with pytest.raises(ToolError, match=re.escape(told)):
+def test_S10_a_birth_on_no_day_at_no_time_or_in_the_future_is_refused(birth: dict[str, Json], problem: str):
+    with pytest.raises(ToolError, match=re.escape(problem)):
         check_birth(birth, NOW)
 
 

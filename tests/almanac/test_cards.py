@@ -5,7 +5,6 @@ from typing import cast
 import pytest
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
-from recto.agents.shipped.vibe.almanac.bilingual import Locale
 from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
 from recto.agents.shipped.vibe.almanac.cards import (
     bazi_card,
@@ -16,16 +15,17 @@ from recto.agents.shipped.vibe.almanac.cards import (
     tarot_card,
     zodiac_card,
 )
-from recto.agents.shipped.vibe.almanac.chart_rows import ChartRow, at, items, said, told_bazi
+from recto.agents.shipped.vibe.almanac.chart_rows import ChartRow, at, items, short_bazi, text_at
 from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
 from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
 from recto.conversation.json import Json
+from recto.page.prompt.reminder import Locale
 
 BIRTH = read_birth({"date": "1990-05-15", "time": "14:30", "place": "北京", "gender": "male"})
 
 
 def test_P14_the_card_of_four_pillars_is_a_table_of_them_with_what_was_noted():
-    assert bazi_card(told_bazi(bazi(BIRTH).row("zh"), "zh"), "zh") == {
+    assert bazi_card(short_bazi(bazi(BIRTH).row("zh"), "zh"), "zh") == {
         "status": "success",
         "title": "四柱八字 · 庚午 辛巳 庚辰 癸未",
         "body": "出生时当地实行夏令时，钟表快60分钟，排盘已减去。\n仅供参考与自我反思。",
@@ -62,7 +62,7 @@ def test_P14_the_card_of_four_pillars_is_a_table_of_them_with_what_was_noted():
 def test_P14_the_card_of_a_sky_has_its_planets_and_says_which_go_back():
     card = zodiac_card(zodiac(BIRTH).row("en"), "en")
     assert (card["title"], card["body"]) == ("Birth chart", "For reflection only.")
-    assert [said(one, "label") for one in items(card, "fields")] == ["Sun", "Moon", "Rising", "Midheaven"]
+    assert [text_at(one, "label") for one in items(card, "fields")] == ["Sun", "Moon", "Rising", "Midheaven"]
     assert at(card, "table", "columns") == ["Planet", "Position", "House", "Motion"]
     rows = cast("list[list[Json]]", at(card, "table", "rows"))
     assert [rows[0][0], rows[0][2:], rows[2][0], rows[2][2:]] == [
@@ -71,7 +71,7 @@ def test_P14_the_card_of_a_sky_has_its_planets_and_says_which_go_back():
         "Mercury",
         ["8", "retrograde"],
     ]
-    assert said(items(card, "actions")[0], "message") == "Tell me about my moon and my moods"
+    assert text_at(items(card, "actions")[0], "message") == "Tell me about my moon and my moods"
 
 
 def test_P14_the_card_of_a_draw_has_each_card_in_its_place():
@@ -83,7 +83,7 @@ def test_P14_the_card_of_a_draw_has_each_card_in_its_place():
         "table": {
             "columns": ["Position", "Card", "Lies", "Keywords"],
             "rows": [
-                [said(card, name) for name in ("position", "card", "orientation", "keywords")] for card in drawn()
+                [text_at(card, name) for name in ("position", "card", "orientation", "keywords")] for card in drawn()
             ],
         },
     }
@@ -138,5 +138,5 @@ def test_P14_what_is_noted_and_what_is_lacking_stand_on_the_card():
 @pytest.mark.parametrize("kept", [{}, {"pillars": None, "planets": "x", "cards": {}, "notes": 1, "strength": []}])
 def test_P14_a_card_of_what_is_no_chart_has_dashes(kept: dict[str, Json]):
     assert at(bazi_card(kept, "en"), "fields") is not None
-    assert said(items(zodiac_card(kept, "en"), "fields")[0], "value") == "—"
+    assert text_at(items(zodiac_card(kept, "en"), "fields")[0], "value") == "—"
     assert at(tarot_card(kept, "en"), "table", "rows") == []

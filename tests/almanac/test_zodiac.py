@@ -12,7 +12,7 @@ from recto.agents.shipped.vibe.almanac.birth.birth import Birth
 from recto.agents.shipped.vibe.almanac.sky.aspects import OrbSettings
 from recto.agents.shipped.vibe.almanac.sky.sky import longitudes
 from recto.agents.shipped.vibe.almanac.sky.zodiac import ZodiacChart, zodiac
-from recto.agents.shipped.vibe.almanac.sky.zodiac_words import SIGNS, sign_at, told_degrees, told_longitude
+from recto.agents.shipped.vibe.almanac.sky.zodiac_words import SIGNS, render_degrees, render_longitude, sign_at
 from recto.conversation.json import dump, load
 from recto.errors import ToolError
 from recto.skills.known import words_in
@@ -44,9 +44,9 @@ OBAMA = born(datetime(1961, 8, 4, 19, 24), ZoneInfo("Pacific/Honolulu"), (21.3, 
 UNTIMED = born(datetime(1990, 5, 21, 12), ZoneInfo("Asia/Shanghai"), (39.9, 116.4), has_time=False)
 
 
-def minutes(told: str) -> int:
-    found = re.fullmatch(r"(\w+) (\d+)°(\d\d)′", told)
-    assert found, told
+def minutes(text: str) -> int:
+    found = re.fullmatch(r"(\w+) (\d+)°(\d\d)′", text)
+    assert found, text
     names = [sign.en for sign in SIGNS]
     return (names.index(found[1]) * 30 + int(found[2])) * 60 + int(found[3])
 
@@ -127,7 +127,7 @@ def test_S10_without_a_time_there_are_no_houses_and_the_moon_has_a_range():
     ]
     midnight = datetime(1990, 5, 20, 15, tzinfo=UTC)  # summer time
     ends = [longitudes(moment)["moon"] for moment in (midnight, midnight + timedelta(days=1))]
-    assert row["moon"] == " to ".join(told_longitude(end, "en") for end in ends)
+    assert row["moon"] == " to ".join(render_longitude(end, "en") for end in ends)
     assert "moon" not in {body for one in chart.aspects for body in (one.first, one.second)}
 
 
@@ -245,14 +245,14 @@ def assert_ranges_hold(chart: ZodiacChart) -> None:
 
 @given(st.floats(0, 360, exclude_max=True))
 def test_S10_degrees_are_told_to_the_nearest_minute_within_their_sign(longitude: float):
-    told = told_longitude(longitude, "en")
-    assert told.startswith(f"{SIGNS[int(longitude // 30)].en} ")
-    assert abs(minutes(told) / 60 - longitude) <= 1 / 60
-    assert minutes(told) % 1800 // 60 < 30
+    text = render_longitude(longitude, "en")
+    assert text.startswith(f"{SIGNS[int(longitude // 30)].en} ")
+    assert abs(minutes(text) / 60 - longitude) <= 1 / 60
+    assert minutes(text) % 1800 // 60 < 30
 
 
 def test_S10_degrees_are_rounded_but_never_into_the_next_sign():
-    assert told_longitude(29.9999, "zh") == "白羊座 29°59′"
-    assert told_longitude(359.9999, "en") == "Pisces 29°59′"
-    assert told_longitude(54.2, "zh") == "金牛座 24°12′"
-    assert (told_degrees(7.999), told_degrees(0)) == ("8°00′", "0°00′")
+    assert render_longitude(29.9999, "zh") == "白羊座 29°59′"
+    assert render_longitude(359.9999, "en") == "Pisces 29°59′"
+    assert render_longitude(54.2, "zh") == "金牛座 24°12′"
+    assert (render_degrees(7.999), render_degrees(0)) == ("8°00′", "0°00′")

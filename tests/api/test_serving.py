@@ -15,7 +15,7 @@ from recto.api.files.serving import NO_FILE, ByteRange, Outside, RequestedRange,
 from recto.api.files.uploads import UploadRules
 from recto.conversation.attachment import Attachment
 from recto.files.ports import Upload
-from recto.files.types.file_type import served_as
+from recto.files.types.file_formats import served_as
 from recto.files.urls.signing import FILES
 from tests.api.forms import sent
 from tests.api.local_api import BASE, NOW, Answer, LocalApi, assert_problem, local_api

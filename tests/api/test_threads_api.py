@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from recto.agents.agent import CHAT, Limits
+from recto.agents.agent import CHAT
 from recto.api.backend import Backend
 from recto.api.threads import routes as threads
 from recto.api.users import me
+from recto.config.settings import Limits
 from recto.conversation.json import Json, load, load_object
 from recto.conversation.log import Entry, RolledBack
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage

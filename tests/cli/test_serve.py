@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recto.cli.server_settings import ServerSettings, load_settings
+from recto.cli.server_settings import load_settings
+from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 from recto.store.store import check_url
 from recto.testing.client import Reader, ask, request, start
@@ -197,9 +198,9 @@ def test_C2_recto_toml_of_the_folder_is_read_unless_another_is_named(tmp_path: P
         ("RECTO_MODEL_FIRST_BYTE_SECONDS", "2", "model_first_byte_seconds", 2.0),
         ("RECTO_MODEL_BETWEEN_SECONDS", "3", "model_between_seconds", 3.0),
         ("RECTO_RETRY_AFTER_SECONDS", "4", "retry_after_seconds", 4.0),
-        ("RECTO_SHELF_THREADS", "5", "shelf_threads", 5),
-        ("RECTO_SHELF_ENTRIES", "6", "shelf_entries", 6),
-        ("RECTO_SHELF_BYTES", "7", "shelf_bytes", 7),
+        ("RECTO_LOG_CACHE_THREADS", "5", "log_cache_threads", 5),
+        ("RECTO_LOG_CACHE_ENTRIES", "6", "log_cache_entries", 6),
+        ("RECTO_LOG_CACHE_BYTES", "7", "log_cache_bytes", 7),
         ("RECTO_QUOTES_AT_ONCE", "3", "quotes_at_once", 3),
         ("RECTO_EVENT_CHARACTERS", "7", "event_characters", 7),
         ("RECTO_DATABASE_CONNECTIONS", "8", "database_connections", 8),

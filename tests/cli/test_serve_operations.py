@@ -7,14 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from recto.agents.agent import Limits
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import Limits, ServerTable
 from recto.conversation.json import load_object
 from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import ModelServer, failure
@@ -60,8 +58,8 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     shown = {line.split(" = ")[0] for line in lines}
-    assert {field.name for field in fields(ServerSettings)} - {"limits"} <= shown
-    assert {f"limits.{field.name}" for field in fields(Limits)} <= shown
+    assert ServerTable.model_fields.keys() <= shown
+    assert {f"limits.{name}" for name in Limits.model_fields} <= shown
     assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY", "OPENAI_BASE_URL", "RECTO_MODEL_URL"} <= shown
     assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", "agents: chat, docs, vibe, vibe-en"} <= {*lines}
     assert {"agent = (not set)", "where nobody is named: vibe on /api/v1/chat, chat everywhere else"} <= {*lines}

@@ -1,6 +1,6 @@
 """A naive interpreter of a conversation: it keeps turns, replies and calls in memory and never looks at a log.
 
-It is told what happened, says what should happen next, and refuses what must never happen.
+It hears what happened, says what should happen next, and refuses what must never happen.
 """
 
 from collections import Counter

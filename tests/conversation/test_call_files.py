@@ -38,15 +38,6 @@ def test_F8_only_files_that_are_named_and_there_are_noted():
     assert refs_in("send", "{not json resp-0", (REF,)) == ()
 
 
-def test_F8_arguments_that_are_no_json_are_sent_as_they_are():
-    body = stored('{"file":"resp-0"', REF)
-    assert load_object(as_sent(body, url_of)) == {
-        "type": "TOOL_CALL_ARGS",
-        "toolCallId": "c1",
-        "delta": '{"file":"resp-0"',
-    }
-
-
 def test_F8_nobody_can_write_the_note_himself():
     # Words that look like our note are part of a string, where quotes are escaped.
     for event in (

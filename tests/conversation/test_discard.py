@@ -43,7 +43,7 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("stream", "logged", "told"),
+    ("stream", "logged", "expected"),
     [
         pytest.param((), set[str](), (), id="nothing was said"),
         pytest.param((RunStarted(thread="t", run="r"),), set[str](), (), id="the run began"),
@@ -79,7 +79,7 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
             (*said_half, TextEnded(message="m"), UiUpdate(message="m", schema={})),
             set[str](),
             (lost("m"),),
-            id="how it is shown was told, and it is lost all the same",
+            id="how it is shown was sent, and it is lost all the same",
         ),
         pytest.param(
             (*said_half, TextEnded(message="m"), lost("m"), TextStarted(message="n")),
@@ -89,8 +89,8 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
         ),
     ],
 )
-def test_a_lost_reply_is_closed_and_taken_back(stream: Sequence[Event], logged: set[str], told: Sequence[Event]):
-    assert discard_lost(bodies(stream), logged=logged, reason=WHY) == tuple(told)
+def test_a_lost_reply_is_closed_and_taken_back(stream: Sequence[Event], logged: set[str], expected: Sequence[Event]):
+    assert discard_lost(bodies(stream), logged=logged, reason=WHY) == tuple(expected)
 
 
 def test_bytes_that_are_no_event_are_passed_over():
@@ -101,10 +101,10 @@ def test_bytes_that_are_no_event_are_passed_over():
 def test_after_a_discard_nothing_is_open_and_each_lost_message_is_taken_back_exactly_once(
     stream: Sequence[Event], logged: set[str]
 ):
-    told = discard_lost(bodies(stream), logged=logged, reason=WHY)
-    whole = [*stream, *told]
+    events = discard_lost(bodies(stream), logged=logged, reason=WHY)
+    whole = [*stream, *events]
     assert not left_open(whole)
-    taken_back = [event.message for event in told if isinstance(event, Discarded)]
+    taken_back = [event.message for event in events if isinstance(event, Discarded)]
     assert len(taken_back) == len(set(taken_back))
     assert set(taken_back) == standing(stream) - logged
     assert discard_lost(bodies(whole), logged=logged, reason=WHY) == ()

@@ -169,7 +169,7 @@ def test_P7_merging_twice_changes_nothing_and_no_two_neighbours_are_of_one_thing
     assert not [one for one, next_one in pairwise(things) if one and one == next_one]
 
 
-def test_P7_what_is_said_at_once_is_told_in_events_of_a_bounded_size():
+def test_P7_what_is_said_at_once_is_sent_in_events_of_a_bounded_size():
     words = "abcde" * MOST_SAID
     merged = merge([TextSaid(message="m", delta=words), TextSaid(message="m", delta="f")])
     assert [len(event.delta) for event in merged if isinstance(event, TextSaid)] == [MOST_SAID] * 5 + [1]
@@ -177,15 +177,17 @@ def test_P7_what_is_said_at_once_is_told_in_events_of_a_bounded_size():
     assert merge(merged) == merged
 
 
-def test_P7_of_what_is_told_of_one_activity_in_a_row_the_last_is_kept():
-    told = [ActivityUpdate(message=id, activity="recto.progress", content={"done": n}) for n, id in enumerate("aabb")]
+def test_P7_of_one_activity_s_updates_in_a_row_the_last_is_kept():
+    updates = [
+        ActivityUpdate(message=id, activity="recto.progress", content={"done": n}) for n, id in enumerate("aabb")
+    ]
     said = TextSaid(message="m", delta="Hi")
-    assert merge([told[0], told[1], said, told[2], told[3]]) == [told[1], said, told[3]]
-    assert merge([told[1], told[2]]) == [told[1], told[2]]
+    assert merge([updates[0], updates[1], said, updates[2], updates[3]]) == [updates[1], said, updates[3]]
+    assert merge([updates[1], updates[2]]) == [updates[1], updates[2]]
 
 
 @given(streams, streams)
-def test_P7_merging_in_pieces_tells_the_same_as_merging_at_once(first: Sequence[Event], second: Sequence[Event]):
+def test_P7_merging_in_pieces_gives_the_same_as_merging_at_once(first: Sequence[Event], second: Sequence[Event]):
     assert merge([*merge(first), *merge(second)]) == merge([*first, *second])
 
 
@@ -223,9 +225,9 @@ def order_of_things(stream: Sequence[Event]) -> list[object]:
 @given(ends)
 def test_P8_older_clients_get_no_field_they_die_on(event: Event):
     body = for_older_client(encode_event(event)[0])
-    told = load_object(body) or {}
-    assert not told.keys() & {"outcome", "usage", "pendingToolCallIds"}
-    assert b"pendingToolCallIds" not in body.replace(dump(told.get("message")), b"")
+    event_sent = load_object(body) or {}
+    assert not event_sent.keys() & {"outcome", "usage", "pendingToolCallIds"}
+    assert b"pendingToolCallIds" not in body.replace(dump(event_sent.get("message")), b"")
     assert ends_run(body)
 
 

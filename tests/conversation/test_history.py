@@ -112,20 +112,7 @@ def test_P14_hints_of_an_answer_become_its_schema_and_its_words_are_its_content(
     assert (row["uiSchema"], row["content"]) == (compile_ui(HINTS), "Done.")
 
 
-@pytest.mark.parametrize(("locale", "told"), [("zh", "zh-CN"), ("en", "en-US"), ("zh-CN", "zh-CN")])
-def test_P14_a_schema_is_in_the_language_of_the_agent(locale: str, told: str):
-    words = dump({"ui_hints": HINTS}).decode()
-    row = history_row(ToolMessage(time=TIME, tool_call_id="c", parts=(Text(text=words),)), no_url, locale)
-    assert row["uiSchema"] == compile_ui(HINTS, locale=told)
-
-
-@pytest.mark.parametrize("words", ["", "ui_hints", '{"ui_hints": ', '["ui_hints"]', '{"ui_hints": {}}', '{"a": 1}'])
-def test_P14_what_holds_no_hints_has_no_schema_and_is_told_as_it_is(words: str):
-    row = history_row(ToolMessage(time=TIME, tool_call_id="c", parts=(Text(text=words),)), no_url)
-    assert (row["uiSchema"], row["content"]) == (None, words)
-
-
-def test_P13_times_are_told_in_utc():
+def test_P13_times_are_written_in_utc():
     assert time_text(datetime(2026, 3, 1, 2, tzinfo=timezone(timedelta(hours=9)))) == "2026-02-28T17:00:00.000Z"
 
 
@@ -137,7 +124,7 @@ def test_P13_every_moment_is_in_the_day_that_has_begun_and_not_ended(naive: date
     zone, moment = ZoneInfo(name), naive.replace(tzinfo=UTC)
     day = day_of(moment, zone)
     assert midnight(day, zone) <= moment < midnight(day + DAY, zone)
-    # What the clock says, but for the hour that is told twice around a midnight.
+    # What the clock says, but for the hour that comes twice around a midnight.
     assert abs(moment.astimezone(zone).date() - day) <= timedelta(days=1)
 
 

@@ -1,4 +1,4 @@
-"""P2: each rule alone, and any two of them at once: the earlier one is told. P1: what `forwardedProps` may say."""
+"""P2: each rule alone, and any two of them at once: the earlier one is named. P1: what `forwardedProps` may say."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -82,7 +82,7 @@ def test_P2_each_rule_has_its_very_words(words: str, change: Callable[[Body], Bo
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.combinations(range(len(BREAKS)), 2)))
-def test_P2_of_two_broken_rules_the_earlier_is_told(first: int, second: int):
+def test_P2_of_two_broken_rules_the_earlier_is_named(first: int, second: int):
     # Whichever was broken first, the order of the rules decides.
     assert refusal(BREAKS[second][1](BREAKS[first][1](body()))) == BREAKS[first][0]
 
@@ -124,7 +124,7 @@ def test_P2_a_binary_block_is_asked_for_its_type_then_its_url_then_its_data(bloc
 
 
 def test_P2_each_rule_is_asked_of_all_blocks_before_the_next():
-    # The first block has data, the second no url, the third no image: the last is told.
+    # The first block has data, the second no url, the third no image: the last is named.
     broken = with_block(with_block(with_block(body(), data="aGk="), url=None), mimeType="text/plain")
     assert refusal(broken) == "binary content requires image mimeType"
 
@@ -188,7 +188,7 @@ def test_P2_snake_case_is_taken_too():
     assert check_input({"thread_id": THREAD, "run_id": "r", "messages": [user]}).thread == THREAD
 
 
-# Wishes
+# Options
 
 
 def test_P1_known_props_are_read_and_others_are_left_alone():

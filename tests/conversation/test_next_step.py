@@ -241,7 +241,7 @@ STOPPED_A1 = Interrupted(id="stop", message=a1.id, reason="the worker died")
             id="once it is settled the first may be lost",
         ),
         pytest.param((charge, look), (answer(charge),), RunTools(cut_off=(look,)), id="after the first has ended"),
-        pytest.param((charge,), (answer(charge),), CallModel(), id="once all are settled the model is told"),
+        pytest.param((charge,), (answer(charge),), CallModel(), id="once all are settled the model is called"),
     ],
 )
 def test_half_a_call_is_never_run(mark: Entry, calls: tuple[ToolCall, ...], done: Log, step: Step):
@@ -258,7 +258,7 @@ def test_P3_no_client_is_asked_for_anything_by_a_reply_that_was_broken_off():
     assert next_step((*asked(ask, charge, look), STOPPED), RUN) == RunTools(start=(charge,), cut_off=(ask, look))
 
 
-def test_P3_whose_call_it_is_was_settled_when_it_was_made_and_names_tell_only_where_it_was_not():
+def test_P3_whose_call_it_is_was_settled_when_it_was_made_and_names_count_only_where_it_was_not():
     ours, theirs, form = replace(ask, runner="server"), replace(ask, runner="client"), replace(ask, runner="form")
     assert next_step(asked(ours), RUN) == RunTools(start=(ours,))
     assert next_step(asked(theirs), Run()) == WaitForClient(calls=(theirs,))

@@ -23,7 +23,7 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
+from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
 from recto.conversation.ui.compile_ui import compile_ui
 from tests.page.log_strategies import logs
 
@@ -42,11 +42,11 @@ def parsed(bodies: tuple[bytes, ...]) -> list[Mapping[str, Json]]:
     return [cast("Mapping[str, Json]", load(body)) for body in bodies]
 
 
-def told(run: EndedRun, *log: Entry) -> list[Mapping[str, Json]]:
-    return parsed(snapshot_events(run, log, ReplayedEvents(url_of=no_url)))
+def replayed(run: EndedRun, *log: Entry) -> list[Mapping[str, Json]]:
+    return parsed(snapshot_events(run, log, RenderContext(url_of=no_url)))
 
 
-def test_P7_a_run_is_told_as_its_start_the_conversation_and_its_end():
+def test_P7_a_run_is_replayed_as_its_start_the_conversation_and_its_end():
     log = (
         UserMessage(id="u", parts=(Text(text="Look"), PICTURE), encrypted_value="x"),
         ReasoningMessage(id="r", text="Hm."),
@@ -56,7 +56,7 @@ def test_P7_a_run_is_told_as_its_start_the_conversation_and_its_end():
         UserMessage(id="gone", parts=(Text(text="No"),)),
         RolledBack(id="b", to="gone"),
     )
-    start, snapshot, end = told(EndedRun(thread="t", run="r", outcome="done", usage={"inputTokens": 1}), *log)
+    start, snapshot, end = replayed(EndedRun(thread="t", run="r", outcome="done", usage={"inputTokens": 1}), *log)
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     assert start == {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
     assert snapshot == {
@@ -74,7 +74,7 @@ def test_P7_a_run_is_told_as_its_start_the_conversation_and_its_end():
 def test_P10_files_that_can_be_signed_are_in_it():
     user = UserMessage(id="u", parts=(PICTURE,))
     _, snapshot, _ = parsed(
-        snapshot_events(RUN, (user,), ReplayedEvents(url_of=lambda file: f"https://signed.test/{file.name}"))
+        snapshot_events(RUN, (user,), RenderContext(url_of=lambda file: f"https://signed.test/{file.name}"))
     )
     source = {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}
     part = {"type": "image", "source": source, "metadata": {"filename": "a.png"}}
@@ -85,7 +85,7 @@ HINTS = {"title": "Done"}
 CARD = Text(text=dump({"ui_hints": HINTS}).decode())
 
 
-def test_P14_messages_with_hints_are_told_as_they_are_shown_behind_the_snapshot():
+def test_P14_messages_with_hints_are_sent_as_they_are_shown_behind_the_snapshot():
     log = (
         UserMessage(id="u", parts=(CARD,)),
         AssistantMessage(id="a", parts=(CALL,)),
@@ -93,7 +93,7 @@ def test_P14_messages_with_hints_are_told_as_they_are_shown_behind_the_snapshot(
         AssistantMessage(id="b", parts=(CARD,)),
     )
     run = EndedRun(thread="t", run="r", outcome="done", events=9)
-    bodies = snapshot_events(run, log, ReplayedEvents(url_of=no_url, locale="en"))
+    bodies = snapshot_events(run, log, RenderContext(url_of=no_url, locale="en"))
     _, snapshot, *cards, _ = parsed(bodies)
     assert snapshot["type"] == "MESSAGES_SNAPSHOT"
     schema = compile_ui(HINTS, locale="en-US")
@@ -104,11 +104,11 @@ def test_P14_messages_with_hints_are_told_as_they_are_shown_behind_the_snapshot(
 
 
 @pytest.mark.parametrize(("events", "shown"), [(0, ""), (2, ""), (3, ""), (4, "t2"), (5, "t1 t2"), (9, "t0 t1 t2")])
-def test_P14_no_more_is_told_of_an_old_run_than_it_had_events(events: int, shown: str):
+def test_P14_no_more_is_found_an_old_run_than_it_had_events(events: int, shown: str):
     log = [ToolMessage(id=f"t{n}", tool_call_id="c", parts=(CARD,)) for n in range(3)]
     calls = AssistantMessage(id="a", parts=(CALL,))
-    told_of = told(EndedRun(thread="t", run="r", outcome="done", events=events), UserMessage(id="u"), calls, *log)
-    values = [cast("Mapping[str, Json]", event["value"]) for event in told_of if event["type"] == "CUSTOM"]
+    found = replayed(EndedRun(thread="t", run="r", outcome="done", events=events), UserMessage(id="u"), calls, *log)
+    values = [cast("Mapping[str, Json]", event["value"]) for event in found if event["type"] == "CUSTOM"]
     assert [value["messageId"] for value in values] == shown.split()
 
 
@@ -124,19 +124,19 @@ def test_P14_no_more_is_told_of_an_old_run_than_it_had_events(events: int, shown
 )
 def test_P8_a_run_that_finished_ends_as_it_did(outcome: str, end: Mapping[str, Json]):
     log = (UserMessage(id="u"), AssistantMessage(id="a", parts=(CALL,)))
-    *_, last = told(EndedRun(thread="t", run="r", outcome=outcome), *log)
+    *_, last = replayed(EndedRun(thread="t", run="r", outcome=outcome), *log)
     assert last == {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", **end}
 
 
 @pytest.mark.parametrize("outcome", ["model_failed", "internal", "deadline"])
 def test_P8_a_run_that_failed_ends_with_its_error(outcome: str):
-    *_, last = told(EndedRun(thread="t", run="r", outcome=outcome, error="No model."))
+    *_, last = replayed(EndedRun(thread="t", run="r", outcome=outcome, error="No model."))
     assert last == {"type": "RUN_ERROR", "message": "No model.", "code": outcome}
 
 
 @given(logs())
 def test_P7_whatever_the_log_holds_the_official_client_takes_the_events(log: tuple[Entry, ...]):
-    bodies = snapshot_events(RUN, log, ReplayedEvents(url_of=no_url))
+    bodies = snapshot_events(RUN, log, RenderContext(url_of=no_url))
     kinds = [PARSER.validate_json(body).type.value for body in bodies]
     assert kinds == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
     assert [ends_run(body) for body in bodies] == [False, False, True]
@@ -148,7 +148,7 @@ def test_P7_a_snapshot_is_one_event():
     assert PARSER.validate_json(body).type.value == "MESSAGES_SNAPSHOT"
 
 
-def test_F8_a_call_of_the_client_s_tool_is_told_with_urls_and_one_of_ours_with_ids():
+def test_F8_a_call_of_the_client_s_tool_is_sent_with_urls_and_one_of_ours_with_ids():
     arguments = '{"file":"resp-0","ids":["resp-1"]}'
     refs = (
         FileRef(id="resp-0", attachment="k", name="a.png", kind="image"),
@@ -156,12 +156,12 @@ def test_F8_a_call_of_the_client_s_tool_is_told_with_urls_and_one_of_ours_with_i
     )
     calls = [ToolCall(id=name, name=name, arguments=arguments) for name in ("send", "read_files", "ours")]
     log = (UserMessage(id="u", parts=(PICTURE,)), AssistantMessage(id="a", parts=tuple(calls)))
-    how = ReplayedEvents(
+    how = RenderContext(
         url_of=lambda file: f"https://signed.test/{file.name}", refs=refs, own_tools=frozenset({"ours"})
     )
     _, snapshot, _ = parsed(snapshot_events(RUN, log, how))
-    told = cast("list[Mapping[str, list[dict[str, dict[str, str]]]]]", snapshot["messages"])[1]["toolCalls"]
-    assert [call["function"]["arguments"] for call in told] == [
+    calls = cast("list[Mapping[str, list[dict[str, dict[str, str]]]]]", snapshot["messages"])[1]["toolCalls"]
+    assert [call["function"]["arguments"] for call in calls] == [
         '{"file":"https://signed.test/a.png","ids":["resp-1"]}',
         arguments,
         arguments,
@@ -171,6 +171,6 @@ def test_F8_a_call_of_the_client_s_tool_is_told_with_urls_and_one_of_ours_with_i
 def test_P8_replies_that_are_not_whole_are_marked_in_the_snapshot():
     said = [AssistantMessage(id=f"a{n}", parts=(Text(text="Once"),)) for n in range(3)]
     marks = (Interrupted(id="i", message="a0", reason="x"), ReplyEnded(id="e", message="a1", finish="length"))
-    snapshot = told(RUN, UserMessage(id="u"), *said, *marks)[1]
+    snapshot = replayed(RUN, UserMessage(id="u"), *said, *marks)[1]
     rows = cast("list[Mapping[str, Json]]", snapshot["messages"])
     assert [row.get("status") for row in rows] == [None, "interrupted", "length", None]

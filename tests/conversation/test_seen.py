@@ -1,4 +1,4 @@
-"""What is in view, told from rollbacks and undos alone, is what the view of the whole log says (P13, R12)."""
+"""What is in view, found from rollbacks and undos alone, is what the view of the whole log says (P13, R12)."""
 
 from collections.abc import Sequence
 from dataclasses import replace

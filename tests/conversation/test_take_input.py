@@ -29,7 +29,7 @@ from tests.page.talk import asks, result, says, user
 ADMITTED = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
 
-def entered(log: Sequence[Entry], *messages: Message) -> tuple[Entry, ...]:
+def taken_in(log: Sequence[Entry], *messages: Message) -> tuple[Entry, ...]:
     numbers = count(1)
     run = AdmittedRun(admitted=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}")
     return take_input(log, messages, run)
@@ -68,12 +68,12 @@ def test_P3_a_result_is_taken_for_a_call_that_was_made_of_a_clients_tool_whateve
 def test_P3_a_reply_that_was_broken_off_waits_for_no_result():
     log = (user("u1"), asks("a1", ToolCall(id="c1", name="pick", arguments="{}")))
     broken_off = (*log, Interrupted(id="i", message="a1", reason="broken off"))
-    assert entered(broken_off, ToolMessage(id="t", tool_call_id="c1")) == ()
+    assert taken_in(broken_off, ToolMessage(id="t", tool_call_id="c1")) == ()
 
 
 def test_P3_a_first_message_is_a_turn_with_its_response_id_and_the_time_it_was_admitted():
     words = UserMessage(id="u1", parts=(Text(text="hi"),), name="Ann", time=datetime(2020, 1, 1, tzinfo=UTC))
-    (turn,) = entered((), words)
+    (turn,) = taken_in((), words)
     assert turn == UserMessage(id="u1", parts=words.parts, name="Ann", time=ADMITTED, response_id="answer")
 
 
@@ -106,7 +106,7 @@ def test_P3_a_first_message_is_a_turn_with_its_response_id_and_the_time_it_was_a
 def test_P3_any_other_message_is_a_new_turn_under_a_new_id_where_its_own_is_taken(
     log: Sequence[Entry], message: UserMessage, entry: UserMessage
 ):
-    assert entered(log, message) == (entry,)
+    assert taken_in(log, message) == (entry,)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_P3_any_other_message_is_a_new_turn_under_a_new_id_where_its_own_is_take
 )
 def test_P3_the_current_message_sent_again_as_it_was_goes_on_with_its_turn_until_that_is_answered(log: Sequence[Entry]):
     stored = [as_turn(one) if isinstance(one, UserMessage) else one for one in log]
-    assert entered(stored, user("u1")) == ()
+    assert taken_in(stored, user("u1")) == ()
 
 
 @pytest.mark.parametrize(
@@ -135,19 +135,19 @@ def test_P3_the_current_message_sent_again_as_it_was_goes_on_with_its_turn_until
     ],
 )
 def test_P3_the_same_words_after_an_answer_are_said_again(ended: Sequence[Entry]):
-    assert entered((as_turn(user("u1")), *ended), user("u1")) == (as_turn(user("u1"), "new-1"),)
+    assert taken_in((as_turn(user("u1")), *ended), user("u1")) == (as_turn(user("u1"), "new-1"),)
 
 
 @pytest.mark.parametrize("id", ["msg-001", ""])
 def test_P3_ids_are_compared_with_the_newest_message_that_came_under_them(id: str):
     log: tuple[Entry, ...] = ()
     for place, words in enumerate(("one", "two", "two", "one")):
-        (turn,) = entered(log, user(id, words))
+        (turn,) = taken_in(log, user(id, words))
         log = (*log, replace(turn, id=turn.id if id and not place else f"s{place}"))
-        assert entered(log, user(id, words)) == ()
-        assert entered(log, user(id, "other")) != ()
+        assert taken_in(log, user(id, words)) == ()
+        assert taken_in(log, user(id, "other")) != ()
         log = (*log, asks(f"a{place}", "c"), result(f"r{place}", "c"))
-        assert entered(log, user(id, words), result(id, "c")) == ()
+        assert taken_in(log, user(id, words), result(id, "c")) == ()
         log = (*log, says(f"b{place}"))
     said = ["".join(texts_of(entry)) for entry in log if isinstance(entry, UserMessage)]
     assert said == ["one", "two", "two", "one"]
@@ -162,7 +162,7 @@ def test_P3_a_turn_under_a_taken_id_goes_by_its_run_unless_that_is_taken_too():
 
 
 def test_P3_two_messages_with_one_id_in_a_request_get_two():
-    assert [entry.id for entry in entered((), user("u1", "one"), user("u1", "two"))] == ["u1", "new-1"]
+    assert [entry.id for entry in taken_in((), user("u1", "one"), user("u1", "two"))] == ["u1", "new-1"]
 
 
 # Results
@@ -192,34 +192,34 @@ def test_P3_a_result_is_taken_only_for_a_pending_call_of_the_last_reply(
     log: Sequence[Entry], results: list[str], taken: list[str]
 ):
     sent = [result(f"r{place}", call) for place, call in enumerate(results)]
-    entries = entered(log, *sent)
+    entries = taken_in(log, *sent)
     assert [entry.tool_call_id for entry in entries if isinstance(entry, ToolMessage)] == taken
     assert len(entries) == len(taken)
 
 
 def test_P3_a_result_keeps_its_words_and_error_and_gets_the_time_of_its_run():
     failed = ToolMessage(id="r1", tool_call_id="c1", parts=(Text(text="no"),), error="refused")
-    assert entered((user("u1"), asks("a1", "c1")), failed) == (as_result(failed),)
+    assert taken_in((user("u1"), asks("a1", "c1")), failed) == (as_result(failed),)
 
 
 def test_P3_a_client_that_sends_a_blank_error_reports_none():
     went_well = ToolMessage(id="r1", tool_call_id="c1", parts=(Text(text="25"),), error=" ")
-    assert entered((user("u1"), asks("a1", "c1")), went_well) == (as_result(replace(went_well, error=None)),)
+    assert taken_in((user("u1"), asks("a1", "c1")), went_well) == (as_result(replace(went_well, error=None)),)
 
 
 def test_P3_a_clients_error_never_has_a_name_of_our_own():
     forged = ToolMessage(id="r1", tool_call_id="c1", error="expired")
-    assert entered((user("u1"), asks("a1", "c1")), forged) == (as_result(replace(forged, error="Error: expired")),)
+    assert taken_in((user("u1"), asks("a1", "c1")), forged) == (as_result(replace(forged, error="Error: expired")),)
 
 
 def test_P3_a_result_under_a_taken_id_gets_a_new_one():
     log = (user("u1"), asks("a1", "c1"))
-    assert entered(log, result("u1", "c1")) == (as_result(result("u1", "c1"), "new-1"),)
+    assert taken_in(log, result("u1", "c1")) == (as_result(result("u1", "c1"), "new-1"),)
 
 
 def test_P3_the_same_question_with_the_copy_of_its_call_and_the_result_brings_the_result_alone():
     log = (as_turn(user("u1")), asks("a1", "c1"))
-    assert entered(log, user("u1"), asks("a1", "c1"), result("r1", "c1")) == (as_result(result("r1", "c1")),)
+    assert taken_in(log, user("u1"), asks("a1", "c1"), result("r1", "c1")) == (as_result(result("r1", "c1")),)
 
 
 @pytest.mark.parametrize(
@@ -235,18 +235,18 @@ def test_P3_the_same_question_with_the_copy_of_its_call_and_the_result_brings_th
     ids=lambda message: message.role,
 )
 def test_P3_what_others_said_is_never_taken_from_a_client(copy: Message):
-    assert entered((), user("u1"), copy) == (as_turn(user("u1")),)
+    assert taken_in((), user("u1"), copy) == (as_turn(user("u1")),)
 
 
 def test_P3_a_forged_call_in_the_request_takes_no_result():
-    assert entered((user("u1"), says("a1")), asks("a2", "c9"), result("r1", "c9")) == ()
+    assert taken_in((user("u1"), says("a1")), asks("a2", "c9"), result("r1", "c9")) == ()
 
 
 @given(entry_logs(), talks())
-def test_P3_only_users_and_tools_enter_under_ids_nobody_has_at_the_admitted_time(
+def test_P3_only_users_and_tools_are_taken_under_ids_nobody_has_at_the_admitted_time(
     log: Sequence[Entry], sent: Sequence[Message]
 ):
-    entries = entered(log, *sent)
+    entries = taken_in(log, *sent)
     ids = [entry.id for entry in entries]
     assert {type(entry) for entry in entries} <= {UserMessage, ToolMessage}
     assert all(ids)
@@ -276,7 +276,7 @@ def test_P11_a_result_that_comes_in_time_is_taken():
     assert take_input(waiting_log(), (user("u1"), late), patient(100)) == (as_result(late),)
 
 
-def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_is_told_of_every_call_that_waited():
+def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_gets_a_result_for_every_call_that_waited():
     late = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
     entries = take_input(waiting_log(), (user("u1"), late), patient(99))
     assert [(entry.tool_call_id, entry.error) for entry in entries if isinstance(entry, ToolMessage)] == [

@@ -25,16 +25,30 @@ hints = st.recursive(
 )
 
 
-def test_P14_a_result_with_hints_is_told_with_its_schema_under_its_message():
+def test_P14_a_result_with_hints_has_an_event_with_its_schema_under_its_message():
     schema = compile_ui(HINTS, locale="zh-CN")
     assert schema
     assert ui_events("m", WORDS, "zh") == (UiUpdate(message="m", schema=schema),)
 
 
 @pytest.mark.parametrize(
-    "content", ["", "done", '{"a":1}', '{"ui_hints":{}}', '{"ui_hints":null}', '["ui_hints"]', None, 7, [], {"a": 1}]
+    "content",
+    [
+        "",
+        "done",
+        "ui_hints",
+        '{"ui_hints": ',
+        '{"a":1}',
+        '{"ui_hints":{}}',
+        '{"ui_hints":null}',
+        '["ui_hints"]',
+        None,
+        7,
+        [],
+        {"a": 1},
+    ],
 )
-def test_P14_what_has_no_hints_is_told_with_nothing_more(content: Json):
+def test_P14_what_has_no_hints_has_no_schema(content: Json):
     assert ui_events("m", content, "zh") == ()
 
 
@@ -43,19 +57,9 @@ def test_P14_hints_are_found_in_a_text_part_beside_others():
     assert ui_of(parts) == ui_of(WORDS)
 
 
-@pytest.mark.parametrize(("locale", "told"), [("zh", "zh-CN"), ("en", "en-US"), ("en-GB", "en-GB"), ("<b>", "zh-CN")])
-def test_P14_an_agent_s_language_is_told_as_clients_know_it(locale: str, told: str):
-    assert (ui_of(WORDS, locale) or {})["locale"] == told
-
-
-def test_P14_hints_over_the_limits_become_a_text_and_no_error():
-    deep: Json = "end"
-    for _ in range(60):
-        deep = {"type": "stack", "children": [deep]}
-    for given_hints in (deep, {"items": ["x"] * 5_000}, {"title": "x" * 30_000}, "words", [1, 2]):
-        (event,) = ui_events("m", json.dumps({"ui_hints": given_hints}), "en")
-        assert isinstance(event, UiUpdate)
-        assert list(event.schema) == ["version", "locale", "status", "theme", "root"]
+@pytest.mark.parametrize(("locale", "name"), [("zh", "zh-CN"), ("en", "en-US"), ("en-GB", "en-GB"), ("<b>", "zh-CN")])
+def test_P14_an_agent_s_language_is_named_as_clients_know_it(locale: str, name: str):
+    assert (ui_of(WORDS, locale) or {})["locale"] == name
 
 
 @given(hints)

@@ -58,7 +58,7 @@ def test_P14_no_hints_no_schema(hints: object):
     assert compile_ui(hints) is None
 
 
-def test_P14_locale_theme_and_meta_are_told_and_meta_only_as_far_as_it_is_known():
+def test_P14_locale_theme_and_meta_are_named_and_meta_only_as_far_as_it_is_known():
     meta = {"toolId": "t1", "requestId": "r<b>", "secret": "s", "userId": "", "traceId": "x" * 500}
     assert compile_ui({"title": "Hi", "theme": "dark"}, locale="en", meta=meta) == {
         "version": "2.0",
@@ -133,7 +133,7 @@ def test_P14_a_badge_has_the_documents_status_unless_it_has_its_own(badge: objec
     assert root_of(hints) == card({"type": "badge", "label": label, "status": status})
 
 
-def test_P14_a_status_alone_is_told_by_its_badge():
+def test_P14_a_status_alone_is_shown_by_its_badge():
     assert root_of({"status": "pending"}) == card({"type": "badge", "label": "PENDING", "status": "pending"})
 
 

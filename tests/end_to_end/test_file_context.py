@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from recto.app.files import can_be_reached
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantMessage, File, Key
 from recto.ids import new_id

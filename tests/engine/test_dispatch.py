@@ -21,7 +21,7 @@ OTHER = Claimant(node="there", boot="other", lease=timedelta(seconds=30))
 ON_WAKE = DispatchSettings(look=60, grace=0.2)
 
 
-class Crew:
+class Workers:
     """Work that waits until a run is let go, and what became of it."""
 
     def __init__(self, store: Store) -> None:
@@ -37,7 +37,7 @@ class Crew:
         self.fences.append(run.fence)
         self.signals[run.id] = signal
         try:
-            await self.until_told(signal)
+            await self.until_signalled(signal)
         except asyncio.CancelledError:
             self.broken_off.append(run.id)
             raise
@@ -48,7 +48,7 @@ class Crew:
         await self.store.record(lease, RunChange(ending=RunEnding(outcome=outcome)), now())
         return True
 
-    async def until_told(self, signal: Signal) -> None:
+    async def until_signalled(self, signal: Signal) -> None:
         waits = [asyncio.ensure_future(one.wait()) for one in (self.go, signal.cancelled, signal.leaving)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -57,10 +57,10 @@ class Crew:
                 one.cancel()
 
 
-class Deaf(Crew):
+class Deaf(Workers):
     """Work that hears nothing and takes for ever."""
 
-    async def until_told(self, signal: Signal) -> None:
+    async def until_signalled(self, signal: Signal) -> None:
         await asyncio.Event().wait()
 
 
@@ -108,14 +108,14 @@ class Faulty:
 
 @asynccontextmanager
 async def dispatching(
-    crew: Crew,
+    workers: Workers,
     *,
     runs: Runs | None = None,
     who: Claimant = WHO,
     clock: Callable[[], datetime] = now,
     settings: DispatchSettings = ON_WAKE,
 ) -> AsyncGenerator[Dispatcher]:
-    dispatcher = Dispatcher(runs or crew.store, who, crew.work, clock=clock, settings=settings)
+    dispatcher = Dispatcher(runs or workers.store, who, workers.work, clock=clock, settings=settings)
     await dispatcher.start()
     try:
         yield dispatcher
@@ -136,138 +136,138 @@ async def statuses(store: Store, runs: Sequence[StoredRun]) -> list[str]:
 
 async def test_an_admitted_run_is_begun_at_once_and_worked_on_to_its_end(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
-        crew.go.set()
-        async with dispatching(crew) as dispatcher:
+        workers = Workers(store)
+        workers.go.set()
+        async with dispatching(workers) as dispatcher:
             run = (await dispatcher.admit(an_admission())).run
             assert (run.status, run.fence, dispatcher.active) == ("running", 1, 1)
-            await until(lambda: crew.begun == [run.id] and dispatcher.active == 0)
+            await until(lambda: workers.begun == [run.id] and dispatcher.active == 0)
             assert await statuses(store, [run]) == ["done"]
 
 
 async def test_without_a_wake_the_queue_is_looked_at_now_and_then(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
-        async with dispatching(crew, settings=DispatchSettings(look=0.01, grace=0.2)):
+        workers = Workers(store)
+        async with dispatching(workers, settings=DispatchSettings(look=0.01, grace=0.2)):
             run = await admit(store)
-            await until(lambda: crew.begun == [run.id])
-            assert crew.fences == [1]
+            await until(lambda: workers.begun == [run.id])
+            assert workers.fences == [1]
 
 
 async def test_no_more_runs_are_begun_than_there_are_slots(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         runs = [await admit(store) for _ in range(5)]
-        async with dispatching(crew, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
-            await until(lambda: len(crew.begun) == 2)
+        async with dispatching(workers, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
+            await until(lambda: len(workers.begun) == 2)
             runs.append((await dispatcher.admit(an_admission())).run)
             assert runs[-1].status == "queued"
             await asyncio.sleep(0.03)
-            assert crew.begun == [run.id for run in runs[:2]]
+            assert workers.begun == [run.id for run in runs[:2]]
             # A slot that comes free is used without anything from outside.
-            crew.go.set()
-            await until(lambda: len(crew.begun) == 6 and dispatcher.active == 0)
+            workers.go.set()
+            await until(lambda: len(workers.begun) == 6 and dispatcher.active == 0)
             assert await statuses(store, runs) == ["done"] * 6
 
 
 async def test_a_run_of_one_user_does_not_wait_for_the_fifty_that_another_has_waiting(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew, who = Crew(store), replace(WHO, share=3)
-        async with dispatching(crew, who=who, settings=DispatchSettings(slots=4, look=60, grace=0.2)) as dispatcher:
+        workers, who = Workers(store), replace(WHO, share=3)
+        async with dispatching(workers, who=who, settings=DispatchSettings(slots=4, look=60, grace=0.2)) as dispatcher:
             for _ in range(50):
                 await dispatcher.admit(an_admission())
-            await until(lambda: len(crew.begun) == 3)
+            await until(lambda: len(workers.begun) == 3)
             # One user has no more than a share, so that somebody else need not wait at all.
             bob, cy = [(await dispatcher.admit(an_admission(owner=owner))).run for owner in ("bob", "cy")]
-            await until(lambda: bob.id in crew.begun)
-            assert cy.id not in crew.begun
+            await until(lambda: bob.id in workers.begun)
+            assert cy.id not in workers.begun
             # Of what comes free, others have the next.
-            crew.signals[crew.begun[0]].cancelled.set()
-            await until(lambda: len(crew.begun) == 5)
-            assert crew.begun[4] == cy.id
-            crew.go.set()
-            await until(lambda: len(crew.begun) == 52 and dispatcher.active == 0)
+            workers.signals[workers.begun[0]].cancelled.set()
+            await until(lambda: len(workers.begun) == 5)
+            assert workers.begun[4] == cy.id
+            workers.go.set()
+            await until(lambda: len(workers.begun) == 52 and dispatcher.active == 0)
 
 
 async def test_P6_a_run_whose_thread_is_busy_waits_for_it_and_then_begins(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
-        async with dispatching(crew) as dispatcher:
+        workers = Workers(store)
+        async with dispatching(workers) as dispatcher:
             first = (await dispatcher.admit(an_admission())).run
             second = (await dispatcher.admit(an_admission(thread=first.thread))).run
             assert (first.status, second.status) == ("running", "queued")
-            crew.go.set()
-            await until(lambda: len(crew.begun) == 2 and dispatcher.active == 0)
+            workers.go.set()
+            await until(lambda: len(workers.begun) == 2 and dispatcher.active == 0)
             assert await statuses(store, [first, second]) == ["done", "done"]
 
 
 async def test_the_same_request_again_begins_nothing(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew, admission = Crew(store), an_admission()
-        async with dispatching(crew) as dispatcher:
+        workers, admission = Workers(store), an_admission()
+        async with dispatching(workers) as dispatcher:
             await dispatcher.admit(admission)
             again = await dispatcher.admit(admission)
             assert (again.is_new, again.run.status) == (False, "running")
-            await until(lambda: len(crew.begun) == 1)
+            await until(lambda: len(workers.begun) == 1)
             assert dispatcher.active == 1
 
 
 async def test_P6_one_run_of_a_thread_is_worked_on_at_a_time_in_the_order_they_came(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         first = await admit(store)
         second, third = await admit(store, thread=first.thread), await admit(store, thread=first.thread)
         other = await admit(store)
-        async with dispatching(crew) as dispatcher:
-            await until(lambda: len(crew.begun) == 2)
-            assert crew.begun == [first.id, other.id]
-            crew.signals[first.id].cancelled.set()
-            await until(lambda: second.id in crew.begun)
-            assert third.id not in crew.begun
-            crew.go.set()
-            await until(lambda: dispatcher.active == 0 and len(crew.begun) == 4)
+        async with dispatching(workers) as dispatcher:
+            await until(lambda: len(workers.begun) == 2)
+            assert workers.begun == [first.id, other.id]
+            workers.signals[first.id].cancelled.set()
+            await until(lambda: second.id in workers.begun)
+            assert third.id not in workers.begun
+            workers.go.set()
+            await until(lambda: dispatcher.active == 0 and len(workers.begun) == 4)
             assert await statuses(store, [first, second, third]) == ["cancelled", "done", "done"]
 
 
 async def test_a_lost_lease_breaks_the_work_off(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         run = await admit(store)
-        async with dispatching(crew, who=BRIEF) as dispatcher:
-            await until(lambda: crew.begun == [run.id])
+        async with dispatching(workers, who=BRIEF) as dispatcher:
+            await until(lambda: workers.begun == [run.id])
             # Somebody else has it from now on.
             await store.hand_back((Lease(run=run.id, thread=run.thread, fence=1),), now())
             (taken,) = await store.claim(OTHER, now(), 1)
             assert (taken.id, taken.fence) == (run.id, 2)
-            await until(lambda: crew.broken_off == [run.id] and dispatcher.active == 0)
+            await until(lambda: workers.broken_off == [run.id] and dispatcher.active == 0)
             # Handing back what is not ours takes it from nobody.
             assert await store.claim(OTHER, now(), 1) == ()
 
 
 async def test_a_lease_is_held_for_as_long_as_the_work_takes(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         await admit(store)
-        async with dispatching(crew, who=BRIEF) as dispatcher:
+        async with dispatching(workers, who=BRIEF) as dispatcher:
             await until(lambda: dispatcher.active == 1)
             await asyncio.sleep(3 * BRIEF.lease.total_seconds())
             assert await store.claim(OTHER, now(), 1) == ()
-            assert crew.fences == [1]
+            assert workers.fences == [1]
 
 
 async def test_a_run_whose_lease_ran_out_while_this_process_stood_still_goes_on_if_nobody_took_it(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew, slept = Crew(store), timedelta(0)
+        workers, slept = Workers(store), timedelta(0)
         run = await admit(store)
         often = DispatchSettings(look=0.01, grace=0.2)
-        async with dispatching(crew, clock=lambda: now() + slept, settings=often) as dispatcher:
-            await until(lambda: crew.fences == [1])
+        async with dispatching(workers, clock=lambda: now() + slept, settings=often) as dispatcher:
+            await until(lambda: workers.fences == [1])
             # The machine was asleep for an hour: the lease ran out while the work stood still.
             slept = timedelta(hours=1)
             await asyncio.sleep(0.1)
             assert await store.claim(OTHER, now() + slept, 1) == ()
-            assert (crew.fences, crew.broken_off, dispatcher.active) == ([1], [], 1)
-            crew.go.set()
+            assert (workers.fences, workers.broken_off, dispatcher.active) == ([1], [], 1)
+            workers.go.set()
             await until(lambda: dispatcher.active == 0)
             assert await statuses(store, [run]) == ["done"]
 
@@ -277,9 +277,9 @@ async def test_a_run_whose_lease_ran_out_while_this_process_stood_still_goes_on_
 
 async def test_P8_a_cancel_reaches_the_run_at_once(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         run = await admit(store)
-        async with dispatching(crew) as dispatcher:
+        async with dispatching(workers) as dispatcher:
             await until(lambda: dispatcher.active == 1)
             dispatcher.cancel("nobody")
             dispatcher.cancel(run.id)
@@ -289,9 +289,9 @@ async def test_P8_a_cancel_reaches_the_run_at_once(tmp_path: Path):
 
 async def test_P8_a_wish_that_is_only_in_the_row_reaches_the_run_too(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         run = await admit(store)
-        async with dispatching(crew, who=BRIEF) as dispatcher:
+        async with dispatching(workers, who=BRIEF) as dispatcher:
             await until(lambda: dispatcher.active == 1)
             await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
             await until(lambda: dispatcher.active == 0)
@@ -300,13 +300,13 @@ async def test_P8_a_wish_that_is_only_in_the_row_reaches_the_run_too(tmp_path: P
 
 async def test_P8_a_wish_from_before_the_claim_is_known_when_the_work_begins(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         run = await admit(store)
         (taken,) = await store.claim(OTHER, now(), 1)
         await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
         await store.hand_back((Lease(run=run.id, thread=run.thread, fence=taken.fence),), now())
-        async with dispatching(crew) as dispatcher:
-            await until(lambda: crew.begun == [run.id] and dispatcher.active == 0)
+        async with dispatching(workers) as dispatcher:
+            await until(lambda: workers.begun == [run.id] and dispatcher.active == 0)
             assert await statuses(store, [run]) == ["cancelled"]
 
 
@@ -315,12 +315,12 @@ async def test_P8_a_wish_from_before_the_claim_is_known_when_the_work_begins(tmp
 
 async def test_stopping_lets_a_step_finish_and_hands_the_run_back_for_anybody(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         run, waiting = await admit(store), await admit(store)
-        async with dispatching(crew, settings=DispatchSettings(slots=1, look=60, grace=10)) as dispatcher:
-            await until(lambda: crew.begun == [run.id])
+        async with dispatching(workers, settings=DispatchSettings(slots=1, look=60, grace=10)) as dispatcher:
+            await until(lambda: workers.begun == [run.id])
             await dispatcher.stop()
-            assert (crew.begun, crew.broken_off) == ([run.id], [])
+            assert (workers.begun, workers.broken_off) == ([run.id], [])
             assert dispatcher.problem == "the server is stopping"
             claimed = await store.claim(OTHER, now(), 9)
             assert [(one.id, one.fence) for one in claimed] == [(run.id, 2), (waiting.id, 1)]
@@ -328,24 +328,24 @@ async def test_stopping_lets_a_step_finish_and_hands_the_run_back_for_anybody(tm
 
 async def test_stopping_breaks_off_what_takes_longer_than_its_grace_and_hands_it_back(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Deaf(store)
+        workers = Deaf(store)
         run = await admit(store)
-        async with dispatching(crew) as dispatcher:
-            await until(lambda: crew.begun == [run.id])
+        async with dispatching(workers) as dispatcher:
+            await until(lambda: workers.begun == [run.id])
             started = asyncio.get_running_loop().time()
             await dispatcher.stop()
             assert 0.2 <= asyncio.get_running_loop().time() - started < 5
-            assert crew.broken_off == [run.id]
+            assert workers.broken_off == [run.id]
             (claimed,) = await store.claim(OTHER, now(), 9)
             assert (claimed.id, claimed.fence) == (run.id, 2)
 
 
 async def test_a_claim_under_way_when_the_server_stops_is_handed_back(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew, runs = Crew(store), Faulty(store)
+        workers, runs = Workers(store), Faulty(store)
         run = await admit(store)
         runs.gate.clear()
-        async with dispatching(crew, runs=runs) as dispatcher:
+        async with dispatching(workers, runs=runs) as dispatcher:
             await until(lambda: runs.claims == 1)
             await asyncio.sleep(0.02)
             stopping = asyncio.create_task(dispatcher.stop())
@@ -358,13 +358,13 @@ async def test_a_claim_under_way_when_the_server_stops_is_handed_back(tmp_path: 
 
 async def test_what_an_earlier_start_of_this_node_left_behind_is_taken_up_at_once(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
+        workers = Workers(store)
         run = await admit(store)
         before = Claimant(node=WHO.node, boot="the one before", lease=timedelta(hours=1))
         await store.claim(before, now(), 1)
-        async with dispatching(crew):
-            await until(lambda: crew.begun == [run.id])
-            assert crew.fences == [2]
+        async with dispatching(workers):
+            await until(lambda: workers.begun == [run.id])
+            assert workers.fences == [2]
 
 
 # Trouble
@@ -372,54 +372,54 @@ async def test_what_an_earlier_start_of_this_node_left_behind_is_taken_up_at_onc
 
 async def test_a_store_that_fails_for_a_while_ends_no_loop(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew, runs = Crew(store), Faulty(store)
+        workers, runs = Workers(store), Faulty(store)
         held = await admit(store)
         settings = DispatchSettings(look=0.01, grace=0.2)
-        async with dispatching(crew, runs=runs, who=BRIEF, settings=settings) as dispatcher:
-            await until(lambda: crew.begun == [held.id])
+        async with dispatching(workers, runs=runs, who=BRIEF, settings=settings) as dispatcher:
+            await until(lambda: workers.begun == [held.id])
             runs.broken = True
             claims, renewals = runs.claims, runs.renewals
             waiting = await admit(store)
             await until(lambda: runs.claims > claims + 1 and runs.renewals > renewals)
             assert dispatcher.problem is None
-            assert crew.begun == [held.id]
+            assert workers.begun == [held.id]
             runs.broken = False
-            crew.go.set()
-            await until(lambda: waiting.id in crew.begun and dispatcher.active == 0)
+            workers.go.set()
+            await until(lambda: waiting.id in workers.begun and dispatcher.active == 0)
             assert await statuses(store, [held, waiting]) == ["done", "done"]
 
 
 async def test_work_that_the_store_fails_is_handed_back_and_tried_again(tmp_path: Path):
-    class Unlucky(Crew):
-        async def until_told(self, signal: Signal) -> None:
+    class Unlucky(Workers):
+        async def until_signalled(self, signal: Signal) -> None:
             if len(self.begun) < 3:
                 raise StoreDown(problem="the disk is full")
 
     async with a_store(tmp_path) as store:
-        crew = Unlucky(store)
+        workers = Unlucky(store)
         run = await admit(store)
-        async with dispatching(crew) as dispatcher:
-            await until(lambda: len(crew.begun) == 3 and dispatcher.active == 0)
-            assert crew.fences == [1, 2, 3]
+        async with dispatching(workers) as dispatcher:
+            await until(lambda: len(workers.begun) == 3 and dispatcher.active == 0)
+            assert workers.fences == [1, 2, 3]
             assert await statuses(store, [run]) == ["done"]
 
 
 async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_lease_runs_out(tmp_path: Path):
-    class Unlucky(Crew):
-        async def until_told(self, signal: Signal) -> None:
+    class Unlucky(Workers):
+        async def until_signalled(self, signal: Signal) -> None:
             if len(self.begun) == 1:
                 runs.broken = True
                 asyncio.get_running_loop().call_later(0.2, setattr, runs, "broken", False)
                 raise StoreDown(problem="the connection was lost")
 
     async with a_store(tmp_path) as store:
-        crew, runs = Unlucky(store), Faulty(store)
-        crew.go.set()
+        workers, runs = Unlucky(store), Faulty(store)
+        workers.go.set()
         settings = DispatchSettings(look=0.05, grace=0.2, pause=0.1)
-        async with dispatching(crew, runs=runs, settings=settings) as dispatcher:
+        async with dispatching(workers, runs=runs, settings=settings) as dispatcher:
             run = (await dispatcher.admit(an_admission())).run
-            await until(lambda: len(crew.begun) == 2 and dispatcher.active == 0)
-            assert crew.fences == [1, 2]
+            await until(lambda: len(workers.begun) == 2 and dispatcher.active == 0)
+            assert workers.fences == [1, 2]
             assert await statuses(store, [run]) == ["done"]
             # It was not lost: whoever hands back takes its name off.
             assert (await store.find_run(OWNER, run.id)).losses == 0
@@ -427,11 +427,11 @@ async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_leas
 
 async def test_X4_leases_that_cannot_be_renewed_are_tried_again_while_they_hold(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew, runs = Crew(store), Faulty(store)
+        workers, runs = Workers(store), Faulty(store)
         await admit(store)
         who = replace(WHO, lease=timedelta(seconds=1.2))
-        async with dispatching(crew, runs=runs, who=who, settings=DispatchSettings(look=60, grace=0.2, pause=0.05)):
-            await until(lambda: len(crew.begun) == 1)
+        async with dispatching(workers, runs=runs, who=who, settings=DispatchSettings(look=60, grace=0.2, pause=0.05)):
+            await until(lambda: len(workers.begun) == 1)
             for fault in ("broken", "silent"):
                 before = runs.renewals
                 setattr(runs, fault, True)
@@ -439,30 +439,30 @@ async def test_X4_leases_that_cannot_be_renewed_are_tried_again_while_they_hold(
                 setattr(runs, fault, False)
                 await until(lambda before=before: runs.renewals > before + 1)
             assert await store.claim(OTHER, now(), 1) == ()
-            assert crew.fences == [1]
+            assert workers.fences == [1]
 
 
 async def test_X4_work_that_fails_as_nobody_foresaw_waits_for_its_lease_and_counts_as_lost(tmp_path: Path):
-    class Broken(Crew):
-        async def until_told(self, signal: Signal) -> None:
+    class Broken(Workers):
+        async def until_signalled(self, signal: Signal) -> None:
             raise RuntimeError("nobody foresaw this")
 
     async with a_store(tmp_path) as store:
-        crew = Broken(store)
-        async with dispatching(crew) as dispatcher:
+        workers = Broken(store)
+        async with dispatching(workers) as dispatcher:
             run = (await dispatcher.admit(an_admission())).run
-            await until(lambda: bool(crew.begun) and dispatcher.active == 0)
+            await until(lambda: bool(workers.begun) and dispatcher.active == 0)
             await store.probe()
             # Not handed back: that would have it tried again and again, at once.
-            assert (len(crew.begun), await statuses(store, [run])) == (1, ["running"])
+            assert (len(workers.begun), await statuses(store, [run])) == (1, ["running"])
         (again,) = await store.claim(OTHER, now() + timedelta(minutes=1), 1)
         assert (again.id, again.losses) == (run.id, 1)
 
 
 async def test_the_problem_says_why_no_run_is_begun(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
-        dispatcher = Dispatcher(store, WHO, crew.work, clock=now, settings=ON_WAKE)
+        workers = Workers(store)
+        dispatcher = Dispatcher(store, WHO, workers.work, clock=now, settings=ON_WAKE)
         assert dispatcher.problem == "the engine has stopped"
         await dispatcher.start()
         assert dispatcher.problem is None
@@ -474,12 +474,12 @@ async def test_the_problem_says_why_no_run_is_begun(tmp_path: Path):
 
 async def test_admissions_at_the_same_time_take_no_more_than_the_slots(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        crew = Crew(store)
-        async with dispatching(crew, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
+        workers = Workers(store)
+        async with dispatching(workers, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
             admitted = await asyncio.gather(*[dispatcher.admit(an_admission()) for _ in range(20)])
             await until(lambda: dispatcher.active == 2)
             await asyncio.sleep(0.03)
-            assert (dispatcher.active, len(crew.begun)) == (2, 2)
-            crew.go.set()
-            await until(lambda: len(crew.begun) == 20 and dispatcher.active == 0)
+            assert (dispatcher.active, len(workers.begun)) == (2, 2)
+            workers.go.set()
+            await until(lambda: len(workers.begun) == 20 and dispatcher.active == 0)
             assert await statuses(store, [one.run for one in admitted]) == ["done"] * 20

@@ -186,7 +186,7 @@ async def test_P7_a_reader_that_comes_back_at_any_number_gets_exactly_the_rest_i
         assert later == [whole[after:] for after in range(21)]
 
 
-async def test_P7_a_run_that_has_ended_is_told_up_to_its_last_event(tmp_path: Path):
+async def test_P7_a_run_that_has_ended_is_read_up_to_its_last_event(tmp_path: Path):
     async with on_air(tmp_path) as air:
         await air.commit(*[event.body for event in story(12)])
         assert await air.hear(last=12) == story(12)

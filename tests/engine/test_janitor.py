@@ -57,7 +57,7 @@ async def test_P7_it_breathes_between_rounds_so_that_nobody_waits():
     "error",
     [StoreDown(problem="the disk is full"), StorageDown(problem="unplugged"), ValueError("nobody foresaw this")],
 )
-async def test_P7_a_failure_is_told_and_the_next_round_comes(caplog: pytest.LogCaptureFixture, error: Exception):
+async def test_P7_a_failure_is_logged_and_the_next_round_comes(caplog: pytest.LogCaptureFixture, error: Exception):
     caplog.set_level(logging.INFO, "recto.engine")
     await clean_with(iter([error, 1, 0]), lambda: len(caplog.records) == 2)
     failed, cleaned = caplog.records
@@ -81,5 +81,5 @@ async def test_P7_a_part_that_always_fails_keeps_no_other_from_its_turn(caplog: 
     async with asyncio.timeout(SOON):
         await done.wait()
     task.cancel()
-    told = [record.getMessage().partition(":")[0] for record in caplog.records]
-    assert told == ["could not clean up rows", "could not clean up files"]
+    logged = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert logged == ["could not clean up rows", "could not clean up files"]

@@ -46,9 +46,6 @@ class MemoryRows:
         rows = [one for one in self.attachments.values() if one.created < before and one.id not in self.named][:limit]
         return len(rows), self._delete(rows)
 
-    async def delete_attachments_of(self, owner: str) -> Sequence[str]:
-        return self._delete([one for one in self.attachments.values() if one.owner == owner])
-
     async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
         return frozenset(names) & {one.blob for one in self.attachments.values()}
 

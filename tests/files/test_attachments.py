@@ -168,10 +168,7 @@ async def test_P5_nobody_finds_or_deletes_what_is_anothers(service: FileService)
         await service.files.find("bob", taken.id)
     with pytest.raises(NotFound):
         await service.files.delete("bob", taken.id)
-    await service.files.delete_of("bob")
     assert await service.files.find("ada", taken.id) == taken
-    await service.files.delete_of("ada")
-    assert service.stored() == []
 
 
 async def test_P9_more_than_a_user_may_have_is_refused_and_its_bytes_are_deleted(tmp_path: Path):

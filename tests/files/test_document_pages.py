@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recto.conversation.document import Element, text_of
-from recto.files.documents.cached_document import CachedDocument, set_elements
-from recto.files.documents.document_index import MARK_BYTES, Index
+from recto.files.documents.cached_document import CachedDocument
+from recto.files.documents.document_index import MARK_BYTES, Index, set_elements
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from tests.files.scripted_cache import ONE, ended, page, pieces, reading, scripted_cache
 

@@ -12,7 +12,7 @@ from recto.conversation.document import Extent, text_of
 from recto.errors import FileRefused
 from recto.files.documents.read_document import Reading, read_with
 from recto.files.parsing.ports import Failed, FoundElements, Opened, ParseLimits
-from recto.files.types.file_type import format_of
+from recto.files.types.file_formats import format_of
 from tests.files import heads
 from tests.files.scripted_cache import Script, page, pdf
 

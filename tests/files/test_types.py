@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from recto.conversation.input_files import ENDINGS
 from recto.conversation.messages import FileKind
 from recto.errors import FileRefused
-from recto.files.types.file_type import DOCUMENTS, HEAD_BYTES, MEDIA, FileType, ending_for, type_of
+from recto.files.types.file_formats import FORMATS, ending_for, type_for
+from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
 from tests.files import heads
 
 TRUE_NAMES: list[tuple[bytes, str, FileKind, str]] = [
@@ -44,8 +45,8 @@ TRUE_NAMES: list[tuple[bytes, str, FileKind, str]] = [
     (heads.ASF, "a.wmv", "video", "video/x-ms-wmv"),
     (heads.PDF, "a.pdf", "document", "application/pdf"),
     (heads.LATE_PDF, "a.pdf", "document", "application/pdf"),
-    (heads.ZIP, "a.docx", "document", DOCUMENTS["docx"]),
-    (heads.ZIP, "a.xlsx", "document", DOCUMENTS["xlsx"]),
+    (heads.ZIP, "a.docx", "document", type_for("docx")),
+    (heads.ZIP, "a.xlsx", "document", type_for("xlsx")),
     (heads.ZIP, "a.epub", "document", "application/epub+zip"),
     (heads.OLE, "a.doc", "document", "application/msword"),
     (heads.OLE, "a.msg", "document", "application/vnd.ms-outlook"),
@@ -192,7 +193,7 @@ def test_P9_any_bytes_under_any_name_are_typed_or_refused(head: bytes, name: str
     st.sampled_from([head for head, *_ in (*TRUE_NAMES, *BYTES_DECIDE)]),
     st.integers(0, 60),
     st.sampled_from([ending for endings in ENDINGS.values() for ending in endings]),
-    st.none() | st.sampled_from([*DOCUMENTS.values()]),
+    st.none() | st.sampled_from([row.mime_type for row in FORMATS]),
 )
 def test_P9_a_cut_off_beginning_under_any_ending_is_typed_or_refused(
     head: bytes, size: int, ending: str, declared: str
@@ -216,10 +217,16 @@ def test_P9_a_long_beginning_of_an_image_of_text_costs_little():
             type_of(head, "a.svg", None)
 
 
-def test_P9_every_ending_we_know_has_a_type_of_its_own_or_is_plain_text():
-    assert DOCUMENTS.keys() <= set(ENDINGS["document"])
-    assert MEDIA.keys() <= {ending for kind in ("image", "audio", "video") for ending in ENDINGS[kind]}
-    assert all(type.startswith(("text/", "application/", "message/")) for type in DOCUMENTS.values())
+def test_P9_every_format_is_of_one_kind_by_its_ending_and_has_a_type_of_its_own():
+    kinds = {ending: kind for kind, endings in ENDINGS.items() for ending in endings}
+    assert {ending for row in FORMATS for ending in (row.ending, *row.endings)} <= kinds.keys()
+    types = [mime_type for row in FORMATS for mime_type in (row.mime_type, *row.mime_types)]
+    assert len(types) == len(set(types))
+    for row in FORMATS:
+        is_document = kinds[row.ending] == "document"
+        begins = ("text/", "application/", "message/") if is_document else (f"{kinds[row.ending]}/",)
+        assert row.mime_type.startswith(begins), row
+        assert is_document or row.parser is None, row
 
 
 @pytest.mark.parametrize(

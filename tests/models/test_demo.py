@@ -7,8 +7,7 @@ import pytest
 
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json
-from recto.models.demo.demo import DemoModel
-from recto.models.demo.words import find_sum
+from recto.models.demo import CARE, DemoModel
 from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReplyEnd, TextDelta
 from recto.page.prompt.summarise import INSTRUCTIONS
 
@@ -56,24 +55,18 @@ def calls_of(body: bytes) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("words", "expression"),
     [
-        ("12*7", "12*7"),
         ("what is (3+4)*5?", "(3+4)*5"),
-        ("算一下 12*7", "12*7"),
         ("算一下12×7等于多少", "12*7"),
-        ("please add 1.5 + 2, thanks", "1.5 + 2"),
-        ("(what is 3+4)", "3+4"),
         ("2^10?", "2**10"),
-        ("-3 + 5", "-3 + 5"),
         ("1 - (2 - 3).", "1 - (2 - 3)"),
         ("on 2026-11-06 I ate 3 apples", None),
-        ("call 030-1234567", None),
         ("gpt-4 or v1.2-3", None),
         ("hello", None),
-        ("50% of it", None),
     ],
 )
 def test_arithmetic_is_found_in_words(words: str, expression: str | None):
-    assert find_sum(words) == expression
+    sums = [json.loads(arguments)["expression"] for _, arguments in calls_of(page(user(words), tools=BOTH[:1]))]
+    assert sums == ([expression] if expression else [])
 
 
 def test_arithmetic_is_given_to_the_calculator():
@@ -82,7 +75,7 @@ def test_arithmetic_is_given_to_the_calculator():
     assert calls_of(page(user("what is 12*7?"))) == [("calculator", '{"expression":"12*7"}')]
 
 
-@pytest.mark.parametrize("words", ["What time is it?", "today's date please", "现在几点", "现在的时间", "今天的日期"])
+@pytest.mark.parametrize("words", ["What time is it?", "现在几点"])
 def test_the_time_is_asked_of_its_tool(words: str):
     assert calls_of(page(user(words))) == [("current_time", "{}")]
 
@@ -124,11 +117,10 @@ def test_an_answer_in_chinese_to_chinese_words():
     [
         ("1/0", called("calculator", '{"expression":"1/0"}'), "'1/0' divides by zero."),
         ("what time is it", called("current_time", "{}"), "There is no time zone 'Mars'."),
-        ("hello", called("search", "{}"), "Error: no index"),
     ],
 )
-def test_a_failed_tool_is_told_honestly(words: str, call: Json, said: str):
-    assert words_of(page(user(words), call, result(said))).endswith(f" did not work. It said: {said}")
+def test_what_a_tool_says_that_failed_is_repeated_as_it_is(words: str, call: Json, said: str):
+    assert words_of(page(user(words), call, result(said))).endswith(f" answered: {said}")
 
 
 def test_the_result_of_any_other_tool_is_told_as_it_is():
@@ -195,10 +187,11 @@ def test_what_is_asked_of_it_changes_nothing():
     assert model.options_for(Sampling(temperature=0.5, max_tokens=9), has_tools=True) == model.options
 
 
-@pytest.mark.parametrize("words", ["Sing to me", "唱首歌"])
-def test_it_names_the_tricks_it_has_tools_for_and_no_others(words: str):
-    every, clock, none = (words_of(page(user(words), tools=tools)) for tools in (BOTH, ("current_time",), ()))
-    assert "12*7" in every
-    assert "12*7" not in clock
-    assert ("time is it" in clock) or ("现在几点" in clock)
-    assert not any(word in none for word in ("12*7", "time is it", "现在几点"))
+def test_it_names_the_tools_it_has_and_no_others():
+    assert "(calculator, current_time)" in words_of(page(user("Sing to me")))
+    assert "（current_time）" in words_of(page(user("唱首歌"), tools=("current_time",)))
+
+
+@pytest.mark.parametrize(("words", "said"), [("我不想活了", CARE["zh"]), ("I want to die", CARE["en"])])
+def test_who_is_in_need_gets_no_demonstration(words: str, said: str):
+    assert words_of(page(user(words))) == said

@@ -1,6 +1,7 @@
 """The demo model with files: it asks for documents of the current turn, shows how they begin, and never pretends."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 from recto.conversation.input_files import InputFile
 from recto.conversation.json import Json
 from recto.conversation.messages import File, FileKind, Key
-from recto.models.demo.files import documents_in, tell_files, wants_files
-from recto.models.demo.words import reply_to
+from recto.models.demo import DemoCall, reply_to
+from recto.models.demo_page import read_page
 from recto.page.prompt.reminder import Locale, reminder, with_reminder
 from tests.models.test_demo import called, page, result, user
 
@@ -28,8 +29,8 @@ def said(words: str, files: tuple[InputFile, ...] = FILES, locale: Locale = "en"
     return user(with_reminder(reminder(files=files, locale=locale), words))
 
 
-def calls(*messages: Json, tools: tuple[str, ...] = OFFERED) -> list[tuple[str, Json]]:
-    return [(call.name, json.loads(call.arguments)) for call in reply_to(page(*messages, tools=tools)).calls]
+def calls(*messages: Json, tools: tuple[str, ...] = OFFERED) -> list[DemoCall]:
+    return list(reply_to(page(*messages, tools=tools)).calls)
 
 
 def answer(words: str, rows: Json) -> str:
@@ -37,24 +38,27 @@ def answer(words: str, rows: Json) -> str:
     return reply_to(page(said(words), call, result(json.dumps(rows)), tools=OFFERED)).text
 
 
-READ: list[tuple[str, Json]] = [("read_files", {"ids": ["r-0", "r-2"]})]
+READ: list[DemoCall] = [("read_files", {"ids": ["r-0", "r-2"]})]
+
+
+def documents_in(said: Json) -> Mapping[str, str]:
+    (found,) = read_page({"messages": [said]}).documents
+    return found
 
 
 @pytest.mark.parametrize("locale", ["en", "zh"])
 def test_F1_documents_are_found_in_a_reminder_by_id_with_their_names(locale: Locale):
-    assert documents_in(reminder(files=FILES, locale=locale)) == {"r-0": "plan & <cost>.txt", "r-2": "b.md"}
-    assert documents_in("") == {}
+    assert documents_in(said("hello", locale=locale)) == {"r-0": "plan & <cost>.txt", "r-2": "b.md"}
+    assert documents_in(user("hello")) == {}
 
 
 @given(name=st.text(max_size=30), id=st.text(alphabet="ab-<&'\"", min_size=1, max_size=10))
 def test_F3_any_name_on_one_line_comes_back_as_it_was(name: str, id: str):
     line = " ".join(name.split())
-    assert documents_in(reminder(files=[a_file(id, line)])) == {id: line}
+    assert documents_in(said("hello", (a_file(id, line),))) == {id: line}
 
 
-@pytest.mark.parametrize(
-    "words", ["What is in the file?", "summarise this", "这个文件讲了什么？", "总结一下", "hello", ""]
-)
+@pytest.mark.parametrize("words", ["What is in the file?", "这个文件讲了什么？", "hello", ""])
 def test_F5_documents_of_the_turn_are_asked_for_whatever_is_said_if_nothing_else_fits(words: str):
     assert calls(said(words)) == READ
 
@@ -93,14 +97,14 @@ def test_F5_no_more_files_are_asked_for_than_may_be():
 def test_an_answer_shows_how_each_file_begins_and_who_says_so():
     rows = [
         {"id": "r-0", "name": "a.txt", "content": "one\n\n two\nthree\nfour"},
-        {"id": "r-1", "name": "b.txt", "content": "[characters 1-3 of 9; for more: read_files({})]\n" + "x" * 200},
+        {"id": "r-1", "name": "b.txt", "content": "x" * 200},
         {"id": "r-9", "name": "", "content": "Error: there is no file 'r-9' here."},
     ]
     assert answer("what is in the files?", rows) == (
         "I am the demo model, so I only show how each file begins.\n\n"
-        "a.txt begins:\none\n two\nthree\n\n"
+        "a.txt begins:\none\ntwo\nthree\n\n"
         f"b.txt begins:\n{'x' * 120}...\n\n"
-        "r-9 could not be read: there is no file 'r-9' here."
+        "r-9 begins:\nError: there is no file 'r-9' here."
     )
 
 
@@ -111,25 +115,7 @@ def test_an_answer_in_chinese_to_chinese_words_or_to_a_chinese_name_alone():
     assert reply_to(page(*alone, tools=OFFERED)).text.startswith("我是演示模型")
 
 
-@pytest.mark.parametrize("told", ["", "[]", "{}", "[1]", "This server keeps no files."])
-def test_a_result_that_is_no_list_of_files_is_a_failure(told: str):
-    assert tell_files(told, "en") is None
-    text = reply_to(page(said("read"), called("read_files", "{}"), result(told), tools=OFFERED)).text
-    assert text == f"read_files did not work. It said: {told}"
-
-
-@given(
-    told=st.text(max_size=200)
-    | st.lists(st.dictionaries(st.sampled_from(("id", "name", "content")), st.text() | st.none())).map(json.dumps)
-)
-def test_any_result_is_told_or_is_none(told: str):
-    assert tell_files(told, "zh") != ""
-
-
-def test_words_about_files_are_known():
-    assert [word for word in ("file", "DOCUMENT", "attachments", "附件", "profile", "tea") if wants_files(word)] == [
-        "file",
-        "DOCUMENT",
-        "attachments",
-        "附件",
-    ]
+@pytest.mark.parametrize("said_instead", ["", "[]", "{}", "[1]", "This server keeps no files."])
+def test_a_result_that_is_no_list_of_files_is_repeated_as_it_is(said_instead: str):
+    text = reply_to(page(said("read"), called("read_files", "{}"), result(said_instead), tools=OFFERED)).text
+    assert text == f"read_files answered: {said_instead}"

@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from datetime import UTC, datetime
 
 import orjson
@@ -16,7 +15,6 @@ from recto.conversation.input_files import (
     file_maps,
     file_prefixes,
     input_files,
-    replace_ids_with_urls,
 )
 from recto.conversation.json import Json
 from recto.conversation.messages import File, FileKind, Key, Message, UserMessage
@@ -202,13 +200,6 @@ def arguments() -> st.SearchStrategy[Json]:
     words = st.one_of(st.sampled_from((*IDS, "r-00", " r-0", "constructor")), st.text(max_size=4))
     leaves = st.one_of(words, st.none(), st.booleans(), st.integers(-(2**53), 2**53))
     return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3))
-
-
-@given(arguments())
-def test_F8_ids_become_urls_as_a_naive_walk_would_have_it_and_the_input_stays(value: Json):
-    before = deepcopy(value)
-    assert replace_ids_with_urls(value, IDS) == walked(value)
-    assert value == before
 
 
 @given(arguments())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recto.config.problem import FileProblem
 from recto.skills.load_skills import LoadedSkills, load_skills
 from recto.skills.skill import Skill
-from recto.skills.skill_table import OWN
+from recto.skills.skill_file import OWN
 from tests.agents.yaml_pieces import PIECES as YAML_PIECES
 
 Files = Mapping[str, str | bytes]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
-from recto.skills.known import DEEPEST, KnownData, is_empty, shown, told, words_in
+from recto.skills.known import DEEPEST, KnownData, is_empty, render_value, shown, words_in
 
 KNOWN = KnownData(
     profile={"birth_info": {"date": "1990-05-15", "time": "", "hours": 0}, "extracted": []},
@@ -82,7 +82,7 @@ def test_S7_zero_and_false_say_something(value: Json):
 
 
 def test_S9_a_value_is_told_in_lines_without_what_is_empty_or_for_clients_only():
-    assert told(CHART) == CHART_TOLD
+    assert render_value(CHART) == CHART_TOLD
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_S9_a_value_is_told_in_lines_without_what_is_empty_or_for_clients_only()
     ],
 )
 def test_S9_a_value_of_any_kind_has_its_lines(value: Json, text: str):
-    assert told(value) == text
+    assert render_value(value) == text
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_S9_a_value_of_any_kind_has_its_lines(value: Json, text: str):
     ],
 )
 def test_S9_a_value_forges_neither_a_section_nor_a_tag_of_ours(value: Json, text: str):
-    assert told(value) == text
+    assert render_value(value) == text
 
 
 @given(VALUES)
 def test_S9_every_line_of_any_value_begins_with_a_dash_and_none_is_for_clients_only(value: Json):
-    lines = told({"data": value}).split("\n")
+    lines = render_value({"data": value}).split("\n")
     assert all(line.lstrip(" ").startswith("- ") for line in lines if line)
     assert "ui_hints" not in "\n".join(lines)
     assert shown(shown(value)) == shown(value)
@@ -131,15 +131,15 @@ def test_S9_what_stands_too_deep_is_not_told():
     value: Json = "bottom"
     for _ in range(DEEPEST):
         value = {"down": value}
-    assert "bottom" in told(value)
-    assert told({"down": value}) == ""
+    assert "bottom" in render_value(value)
+    assert render_value({"down": value}) == ""
 
 
 def test_S9_a_value_deeper_than_any_stack_is_no_trouble():
     value: Json = "bottom"
     for _ in range(100_000):
         value = [value]
-    assert told({"note": "here", "deep": value}) == "- note: here"
+    assert render_value({"note": "here", "deep": value}) == "- note: here"
 
 
 def test_S8_the_words_of_a_value_are_its_texts_and_numbers_in_order():

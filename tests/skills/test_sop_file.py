@@ -6,7 +6,7 @@ from time import process_time
 import pytest
 
 from recto.config.yaml_values import read_yaml
-from recto.skills.skill_table import Needs
+from recto.skills.skill_file import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
 from recto.skills.sop_file import read_sop
 from tests.skills.skill_folders import broken, loaded_with, one, told
@@ -99,7 +99,7 @@ def test_S7_steps_conditions_and_rules_become_a_procedure():
 )
 def test_S7_a_condition_is_what_its_table_says(when: str, expected: Condition):
     read = read_sop(f"steps:\n- {{id: a, text: Do., when: {when}}}\n- {{id: b, text: Do.}}".encode(), NEEDS)
-    assert (read.sop.steps[0].when, read.faults, read.doubts) == (expected, (), ())
+    assert (read.sop.steps[0].when, read.faults, read.warnings) == (expected, (), ())
 
 
 @pytest.mark.parametrize(
@@ -229,13 +229,16 @@ def test_S7_a_procedure_may_end_lines_as_it_likes():
     assert read_sop(text.encode(), NEEDS) == (Sop(steps=(SopStep(id="a", title="a", text="Do."),)), (), ())
 
 
-def test_S7_a_step_that_is_never_due_and_nothing_left_to_do_are_doubts():
+def test_S7_a_step_that_is_never_due_and_nothing_left_to_do_are_warnings():
     later = read_sop(b"steps:\n- {id: a, text: b}\n- {id: c, text: d}\n- {id: e, text: f, when: {has: tier}}", NEEDS)
     never = "it is never due: a, before it, always is. Give that a `when`, or take this one out."
-    assert [(doubt.line, doubt.text) for doubt in later.doubts] == [(3, f"steps.1: {never}"), (4, f"steps.2: {never}")]
+    assert [(one.line, one.text) for one in later.warnings] == [
+        (3, f"steps.1: {never}"),
+        (4, f"steps.2: {never}"),
+    ]
     nothing = read_sop(b"rules: x\nsteps:\n- {id: a, text: b, when: {has: tier}}", NEEDS)
     text = "every step has a `when`, so nothing is due once all is done. Add a last one without."
-    assert [(doubt.line, doubt.text) for doubt in nothing.doubts] == [(3, text)]
+    assert [(warning.line, warning.text) for warning in nothing.warnings] == [(3, text)]
 
 
 def test_S7_own_data_must_be_declared_to_be_asked_for():
@@ -253,7 +256,7 @@ def test_S7_a_skill_has_the_procedure_of_its_folder(tmp_path: Path):
     assert skill.files == ()
 
 
-def test_S7_a_broken_procedure_breaks_the_skill_and_a_doubt_does_not(tmp_path: Path):
+def test_S7_a_broken_procedure_breaks_the_skill_and_a_warning_does_not(tmp_path: Path):
     loaded = loaded_with(tmp_path, "", {"sop.yaml": "rules: x\nsteps:\n- id: a\n  text: b\n  when: {has: birth_info}"})
     assert [line.split("; ")[0] for line in broken(tmp_path, loaded)] == [
         'it/sop.yaml:5: steps.0.when.has is "birth_info"'

@@ -11,7 +11,7 @@ from recto.conversation.document import Element
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused
 from recto.tools.documents.document_parts import WantedPart
-from recto.tools.documents.document_rows import DocumentRequest, show_documents
+from recto.tools.documents.read_files import DocumentRequest, show_documents
 from recto.tools.documents.read_many import AT_ONCE, FAILED, Unread, read_each
 from recto.tools.ports import Document, Progress, report_nothing
 from tests.tools.files_at_hand import AtHand, a_file, at_hand

@@ -3,7 +3,7 @@
 import pytest
 
 from recto.conversation.document import Element
-from recto.tools.documents.document_rows import LEAST_AT_ONCE, MOST_AT_ONCE
+from recto.tools.documents.document_parts import LEAST_AT_ONCE, MOST_AT_ONCE
 from recto.tools.documents.read_files import read_files
 from tests.tools.files_at_hand import at_hand, rows_of, run
 from tests.tools.growing_document import Growing

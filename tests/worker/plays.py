@@ -37,7 +37,7 @@ class Play:
     `named` is what these tools know their calls by.
     """
 
-    shop: Runtime
+    runtime: Runtime
     model: ModelServer
     answers: list[Answer]
     thread: str = field(default_factory=new_id)
@@ -51,8 +51,10 @@ class Play:
     ) -> list[Json]:
         """A run that goes on with the turn there is, unless that is answered. Returns its events."""
         tools = [{"name": name, "description": name, "parameters": {"type": "object"}} for name in brings]
-        told = [{"id": new_id(), "role": "tool", "toolCallId": id, "content": '{"from": "CLIENT"}'} for id in results]
-        messages = [{"id": "m1", "role": "user", "content": "Go."}, *told]
+        answers = [
+            {"id": new_id(), "role": "tool", "toolCallId": id, "content": '{"from": "CLIENT"}'} for id in results
+        ]
+        messages = [{"id": "m1", "role": "user", "content": "Go."}, *answers]
         body: Json = {"threadId": self.thread, "runId": new_id(), "messages": messages, "tools": tools}
         admission = Admission(
             id=new_id(),
@@ -64,20 +66,20 @@ class Play:
             response_id=new_id(),
             created=now(),
         )
-        run, signal = (await self.shop.store.admit(admission, WHO)).run, Signal()
+        run, signal = (await self.runtime.store.admit(admission, WHO)).run, Signal()
 
         def reached(point: Point) -> None:
             if point == stop_at:
                 signal.cancelled.set()
 
         before = {call.id for call in calls_in(await self.log())}
-        assert await work(replace(self.shop, reached=reached), run, signal)
+        assert await work(replace(self.runtime, reached=reached), run, signal)
         made = [call for call in calls_in(await self.log()) if call.id not in before]
         self.made |= {call.id: (agent, call.name in brings) for call in made}
-        return [load(event.body) for event in await self.shop.store.events(run.id, 0, 1_000)]
+        return [load(event.body) for event in await self.runtime.store.events(run.id, 0, 1_000)]
 
     async def log(self) -> Sequence[Entry]:
-        return await self.shop.store.log_after(self.thread)
+        return await self.runtime.store.log_after(self.thread)
 
     async def results(self) -> dict[str, str]:
         """What calls were answered, by their ids."""
@@ -101,13 +103,13 @@ async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
     with ModelServer(script) as server:
         async with a_store(folder) as store:
             model = choose_model("compatible:x", {"RECTO_MODEL_URL": server.url})
-            shop = a_shop(store)
+            runtime = a_runtime(store)
 
             def play() -> Play:
                 answers.clear()
-                made = Play(shop=replace(shop, model=model), model=server, answers=answers)
+                made = Play(runtime=replace(runtime, model=model), model=server, answers=answers)
                 registries = {name: Registry(tools_of(made, names)) for name, names in AGENTS.items()}
-                made.shop = replace(made.shop, tools=registries)
+                made.runtime = replace(made.runtime, tools=registries)
                 return made
 
             try:
@@ -116,14 +118,14 @@ async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
                 await model.aclose()
 
 
-def a_shop(store: Store) -> Runtime:
+def a_runtime(store: Store) -> Runtime:
     return Runtime(
         store=store,
         hub=Hub(store),
         model=choose_model("demo", {}),
         agents={name: replace(CHAT, name=name) for name in AGENTS},
         tools={},
-        shelf=LogCache(store),
+        log_cache=LogCache(store),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=lambda: 0.0,

@@ -11,7 +11,7 @@ from recto.conversation.json import dump
 from recto.models.ports import Usage
 from recto.models.prices import Price, Prices
 from recto.telemetry import Telemetry
-from recto.worker.account import Account, account_of, charge, seconds_between, tell, usage_row
+from recto.worker.account import Account, account_of, charge, report_usage, seconds_between, usage_row
 
 PRICES = Prices(
     currency="EUR",
@@ -82,8 +82,8 @@ def test_P8_tokens_have_the_names_that_events_have_for_them():
 
 def test_R11_a_call_is_counted_with_its_tokens_and_its_price_where_it_has_one():
     registry = CollectorRegistry()
-    tell(Telemetry(registry), "known", charge("known", Usage(input=1_000_000, output=5), PRICES), 0.5)
-    tell(Telemetry(CollectorRegistry()), "unknown", charge("unknown", Usage(input=1), PRICES), None)
+    report_usage(Telemetry(registry), "known", charge("known", Usage(input=1_000_000, output=5), PRICES), 0.5)
+    report_usage(Telemetry(CollectorRegistry()), "unknown", charge("unknown", Usage(input=1), PRICES), None)
     tokens = {kind: registry.get_sample_value("recto_tokens_total", {"model": "known", "kind": kind}) for kind in KINDS}
     assert tokens == {"input": 1_000_000, "output": 5, "cached": None, "reasoning": None}
     assert registry.get_sample_value("recto_price_total", {"model": "known", "currency": "EUR"}) == 3.0000005

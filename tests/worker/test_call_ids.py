@@ -1,4 +1,4 @@
-"""P15: ids of tool calls are unique in a thread, whatever the model sends, wherever they are told."""
+"""P15: ids of tool calls are unique in a thread, whatever the model sends, wherever they are shown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ CUT_IN_THE_CALL = replace(calling(("act", "x"), ("act", "y")), cut_at=900)
 
 
 def opened(events: Sequence[Json]) -> list[str]:
-    """The calls that readers are told of."""
+    """The calls that readers see."""
     rows = cast("Sequence[Mapping[str, str]]", events)
     return [row["toolCallId"] for row in rows if row["type"] == "TOOL_CALL_START"]
 

@@ -60,7 +60,7 @@ def calls(deltas: Sequence[Delta]) -> list[tuple[str, str, str]]:
         ("", "", []),
     ],
 )
-async def test_P11_words_and_calls_are_told_apart_wherever_the_text_is_cut(text: str, said: str, names: list[str]):
+async def test_P11_words_and_calls_are_kept_apart_wherever_the_text_is_cut(text: str, said: str, names: list[str]):
     for size in (1, 2, 3, 5, 7, 1000):
         deltas = await read([text[at : at + size] for at in range(0, len(text), size)])
         assert words(deltas) == said
@@ -120,8 +120,8 @@ def test_P11_words_do_not_wait_for_the_end():
 @pytest.mark.parametrize("size", [1, 4, 1000])
 def test_P11_after_what_is_no_call_words_go_on_as_they_come(start: str, size: int):
     text = CallsInText(iter(()))
-    told = "".join(text.feed(start[at : at + size]) for at in range(0, len(start), size))
-    assert told + text.feed("go on ") == f"{start}go on"
+    passed = "".join(text.feed(start[at : at + size]) for at in range(0, len(start), size))
+    assert passed + text.feed("go on ") == f"{start}go on"
     assert text.feed("and on") == " and on"
 
 
@@ -131,7 +131,7 @@ def test_P11_an_object_that_begins_as_no_call_does_streams_from_its_first_key():
     assert text.feed("colour") == '```json\n{\n  "colour'
 
 
-def test_P11_a_long_fenced_line_is_told_piece_by_piece():
+def test_P11_a_long_fenced_line_is_passed_on_piece_by_piece():
     text = CallsInText(iter(()))
     assert text.feed("```text\nx") == "```text\nx"
     assert all(text.feed("word") == "word" for _ in range(20_000))
@@ -152,7 +152,7 @@ def test_P11_a_long_fenced_line_is_told_piece_by_piece():
         ("words\n```python\nx\n``", "\n``"),
     ],
 )
-def test_P11_broken_off_what_waits_is_told_as_far_as_it_is_no_part_of_a_call(text: str, rest: str):
+def test_P11_broken_off_what_waits_is_passed_on_as_far_as_it_is_no_part_of_a_call(text: str, rest: str):
     reader = CallsInText(iter(()))
     for letter in text:
         reader.feed(letter)
@@ -164,7 +164,7 @@ THOUGHT = Opaque(provider="anthropic", model="m", place="block", name="thinking"
 LATER = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"n":2}')
 
 
-async def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the_log_as_it_was_told():
+async def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the_log_as_readers_had_it():
     parts = (THOUGHT, Text(text="Let me add. "), LATER, Text(text=CALL))
     deltas = await read(["Let me add. ", CALL], ReplyEnd(finish="stop", parts=parts))
     reply = Reply(id="m", reasoning_id="r")
@@ -227,14 +227,14 @@ pieces = st.lists(
 
 @given(pieces, st.lists(st.integers(1, 30), min_size=1, max_size=6))
 def test_P11_however_it_is_cut_it_says_what_the_whole_text_says(parts: list[str], sizes: list[int]):
-    text, told, at = "".join(parts), "", 0
+    text, passed, at = "".join(parts), "", 0
     reader = CallsInText(f"c{number}" for number in count())
     for size in cycle(sizes):
         if at >= len(text):
             break
-        told += reader.feed(text[at : at + size])
+        passed += reader.feed(text[at : at + size])
         at += size
     deltas = reader.end(ReplyEnd(finish="stop"))
     whole = parse_tool_calls(text.lstrip())
-    assert told + words(deltas) == whole.words.rstrip()
+    assert passed + words(deltas) == whole.words.rstrip()
     assert len(calls(deltas)) == len(whole.calls) + len(whole.problems)

@@ -119,7 +119,7 @@ def test_P17_a_title_that_fails_changes_nothing_and_the_run_finishes(here: Here)
     assert failed in request(here.url, "GET", "/metrics").body.decode()
 
 
-def test_P17_a_run_cancelled_while_its_thread_is_named_ends_and_its_call_is_told(here: Here):
+def test_P17_a_run_cancelled_while_its_thread_is_named_ends_and_its_call_is_recorded(here: Here):
     here.gate.clear()
     body = ask("Plan my week, slowly")
     reader = Reader(lambda: here.url, start(here.url, body))

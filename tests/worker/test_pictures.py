@@ -173,8 +173,8 @@ def test_D2_what_was_rolled_back_or_summarised_is_not_in_view():
     log = (says("u1", "a"), says("u2", "b", "a"), RolledBack(id="x", to="u2"))
     assert order(log) == [("a", 1)]
     assert order((*log, Undone(id="y"))) == [("b", 1), ("a", 2)]
-    told = AssistantMessage(id="s", parts=(Text(text="ok"),))
-    assert order((says("u1", "a"), told, Compacted(id="k", upto="s", summary="so"), says("u2", "b"))) == [("b", 1)]
+    answer = AssistantMessage(id="s", parts=(Text(text="ok"),))
+    assert order((says("u1", "a"), answer, Compacted(id="k", upto="s", summary="so"), says("u2", "b"))) == [("b", 1)]
 
 
 def test_D2_a_picture_that_was_deleted_or_that_no_model_takes_is_never_shown():

@@ -71,8 +71,8 @@ class Gated:
         await self._inner.close()
 
 
-class Desk:
-    """A recorder at work, and what is stored of what it was told."""
+class RecordedRun:
+    """A recorder at work, and what is stored of what it was given."""
 
     def __init__(self, database: Gated, store: Store, lease: Lease, settings: RecorderSettings) -> None:
         self.database, self.store, self.lease = database, store, lease
@@ -103,99 +103,99 @@ def words(body: bytes) -> str:
 
 
 @asynccontextmanager
-async def a_desk(
+async def a_recorded_run(
     folder: Path, *, interval: float = LONG, characters: int = 8_192, most: int = 262_144
-) -> AsyncGenerator[Desk]:
+) -> AsyncGenerator[RecordedRun]:
     database = Gated(folder / "recto.db")
     await database.write(migrate)
     store = Store(database)
     settings = RecorderSettings(interval=interval, characters=characters, most=most)
-    desk = Desk(database, store, await a_lease(store), settings)
+    run = RecordedRun(database, store, await a_lease(store), settings)
     try:
-        with desk.hub.writing(desk.lease.run):
-            yield desk
+        with run.hub.writing(run.lease.run):
+            yield run
     finally:
         database.gate.set()
-        await desk.recorder.close()
+        await run.recorder.close()
         await store.close()
 
 
 async def test_P7_the_first_delta_is_stored_at_once(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        await desk.recorder.say([STARTED, said("first")])
-        assert await desk.until_stored(2) == ["TEXT_MESSAGE_START", "first"]
+    async with a_recorded_run(tmp_path) as run:
+        await run.recorder.say([STARTED, said("first")])
+        assert await run.until_stored(2) == ["TEXT_MESSAGE_START", "first"]
 
 
 async def test_P7_a_write_just_before_does_not_make_the_first_delta_wait(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        await desk.recorder.write(RunChange(entered=True), [RunStarted(thread="t", run="r")])
-        await desk.recorder.say([STARTED, said("first")])
-        assert await desk.until_stored(3) == ["RUN_STARTED", "TEXT_MESSAGE_START", "first"]
+    async with a_recorded_run(tmp_path) as run:
+        await run.recorder.write(RunChange(entered=True), [RunStarted(thread="t", run="r")])
+        await run.recorder.say([STARTED, said("first")])
+        assert await run.until_stored(3) == ["RUN_STARTED", "TEXT_MESSAGE_START", "first"]
 
 
 async def test_P7_later_deltas_wait_for_the_interval_and_become_one_event(tmp_path: Path):
-    async with a_desk(tmp_path, interval=0.5) as desk:
-        await desk.begin()
+    async with a_recorded_run(tmp_path, interval=0.5) as run:
+        await run.begin()
         for piece in ("a", "b", "c"):
-            await desk.recorder.say([said(piece)])
-        assert await desk.stored() == ["TEXT_MESSAGE_START", "first"]
-        assert await desk.until_stored(3) == ["TEXT_MESSAGE_START", "first", "abc"]
+            await run.recorder.say([said(piece)])
+        assert await run.stored() == ["TEXT_MESSAGE_START", "first"]
+        assert await run.until_stored(3) == ["TEXT_MESSAGE_START", "first", "abc"]
 
 
 async def test_P7_deltas_that_have_grown_large_do_not_wait(tmp_path: Path):
-    async with a_desk(tmp_path, characters=10) as desk:
-        await desk.begin()
-        await desk.recorder.say([said("12345")])
-        await desk.recorder.say([said("67890")])
-        assert (await desk.until_stored(3))[2:] == ["1234567890"]
+    async with a_recorded_run(tmp_path, characters=10) as run:
+        await run.begin()
+        await run.recorder.say([said("12345")])
+        await run.recorder.say([said("67890")])
+        assert (await run.until_stored(3))[2:] == ["1234567890"]
 
 
 async def test_P7_all_that_was_said_is_stored_in_its_order(tmp_path: Path):
-    async with a_desk(tmp_path, interval=0.001, characters=20) as desk:
+    async with a_recorded_run(tmp_path, interval=0.001, characters=20) as run:
         pieces = [f"{number} " for number in range(300)]
-        await desk.recorder.say([ReasoningStarted(message="t"), ReasoningSaid(message="t", delta="hm")])
-        await desk.recorder.say([ReasoningEnded(message="t"), STARTED])
+        await run.recorder.say([ReasoningStarted(message="t"), ReasoningSaid(message="t", delta="hm")])
+        await run.recorder.say([ReasoningEnded(message="t"), STARTED])
         for number, piece in enumerate(pieces):
-            await desk.recorder.say([said(piece)])
+            await run.recorder.say([said(piece)])
             await asyncio.sleep(0.002 if number % 50 == 0 else 0)
-        await desk.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
-        told = await desk.stored()
-        begun = told.index("TEXT_MESSAGE_START")
-        assert [one for one in told[:begun] if one.isupper()] == [
+        await run.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
+        stored = await run.stored()
+        begun = stored.index("TEXT_MESSAGE_START")
+        assert [one for one in stored[:begun] if one.isupper()] == [
             *("REASONING_START", "REASONING_MESSAGE_START", "REASONING_MESSAGE_END", "REASONING_END")
         ]
-        assert "".join(told[begun + 1 : -2]) == "".join(pieces)
-        assert told[-2:] == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
-        assert 3 < len(told) < 300
+        assert "".join(stored[begun + 1 : -2]) == "".join(pieces)
+        assert stored[-2:] == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
+        assert 3 < len(stored) < 300
 
 
 async def test_P7_a_write_carries_what_was_said_before_it_in_the_same_commit(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        await desk.begin()
-        await desk.recorder.say([said(" and")])
-        await desk.recorder.say([said(" last")])
-        before = desk.database.writes
+    async with a_recorded_run(tmp_path) as run:
+        await run.begin()
+        await run.recorder.say([said(" and")])
+        await run.recorder.say([said(" last")])
+        before = run.database.writes
         message = AssistantMessage(id="m", time=now(), parts=(Text(text="first and last"),))
-        written = await desk.recorder.write(RunChange(entries=(message,)), [TextEnded(message="m")])
-        assert desk.database.writes == before + 1
-        assert (await desk.stored())[2:] == [" and last", "TEXT_MESSAGE_END"]
+        written = await run.recorder.write(RunChange(entries=(message,)), [TextEnded(message="m")])
+        assert run.database.writes == before + 1
+        assert (await run.stored())[2:] == [" and last", "TEXT_MESSAGE_END"]
         assert (written.last_event, written.last_seq) == (4, 1)
-        assert [entry.id for entry in await desk.store.log_after(desk.lease.thread)] == ["m"]
+        assert [entry.id for entry in await run.store.log_after(run.lease.thread)] == ["m"]
 
 
 async def test_P7_a_lost_lease_is_raised_at_the_next_word_and_nothing_is_published(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        heard = asyncio.create_task(hear(desk))
-        await desk.begin()
-        await lose(desk.store, desk.lease)
+    async with a_recorded_run(tmp_path) as run:
+        heard = asyncio.create_task(hear(run))
+        await run.begin()
+        await lose(run.store, run.lease)
         with pytest.raises(LeaseLost):
-            await desk.recorder.write(RunChange(), [said("never")])
+            await run.recorder.write(RunChange(), [said("never")])
         with pytest.raises(LeaseLost):
-            await say_until_refused(desk.recorder)
+            await say_until_refused(run.recorder)
         with pytest.raises(LeaseLost):
-            await desk.recorder.write(RunChange(), [DONE])
-        desk.hub.close()
-        assert await heard == ["TEXT_MESSAGE_START", "first"] == await desk.stored()
+            await run.recorder.write(RunChange(), [DONE])
+        run.hub.close()
+        assert await heard == ["TEXT_MESSAGE_START", "first"] == await run.stored()
 
 
 async def say_until_refused(recorder: Recorder) -> None:
@@ -204,83 +204,83 @@ async def say_until_refused(recorder: Recorder) -> None:
         await asyncio.sleep(0.002)
 
 
-async def hear(desk: Desk) -> list[str]:
+async def hear(run: RecordedRun) -> list[str]:
     """What a reader gets until the stream ends. Each event must be stored by the time it is heard."""
     heard: list[str] = []
-    async with aclosing(desk.hub.follow(desk.lease.run, 0, last=None)) as stream:
+    async with aclosing(run.hub.follow(run.lease.run, 0, last=None)) as stream:
         async for events in stream:
-            stored = await desk.store.events(desk.lease.run, len(heard), 10_000)
+            stored = await run.store.events(run.lease.run, len(heard), 10_000)
             assert list(stored[: len(events)]) == list(events)
             heard += [words(event.body) for event in events]
     return heard
 
 
 async def test_P7_nothing_is_heard_before_it_is_stored(tmp_path: Path):
-    async with a_desk(tmp_path, interval=0.001) as desk:
-        readers = [asyncio.create_task(hear(desk)) for _ in range(3)]
-        await desk.recorder.say([STARTED])
+    async with a_recorded_run(tmp_path, interval=0.001) as run:
+        readers = [asyncio.create_task(hear(run)) for _ in range(3)]
+        await run.recorder.say([STARTED])
         for number in range(100):
-            await desk.recorder.say([said(f"{number} ")])
+            await run.recorder.say([said(f"{number} ")])
             await asyncio.sleep(0)
-        await desk.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
-        told = await desk.stored()
-        assert await asyncio.gather(*readers) == [told, told, told]
+        await run.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
+        stored = await run.stored()
+        assert await asyncio.gather(*readers) == [stored, stored, stored]
 
 
 async def test_P7_a_commit_that_is_held_up_keeps_its_events_from_readers(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        reader = asyncio.create_task(hear(desk))
-        desk.database.gate.clear()
-        writing = asyncio.create_task(desk.recorder.write(RunChange(), [STARTED, DONE]))
+    async with a_recorded_run(tmp_path) as run:
+        reader = asyncio.create_task(hear(run))
+        run.database.gate.clear()
+        writing = asyncio.create_task(run.recorder.write(RunChange(), [STARTED, DONE]))
         await asyncio.sleep(0.05)
-        assert await desk.stored() == []
+        assert await run.stored() == []
         assert not reader.done()
-        desk.database.gate.set()
+        run.database.gate.set()
         await writing
         assert await reader == ["TEXT_MESSAGE_START", "RUN_FINISHED"]
 
 
 async def test_P7_a_model_faster_than_the_store_has_to_wait_for_it(tmp_path: Path):
-    async with a_desk(tmp_path, characters=10, most=100) as desk:
-        desk.database.gate.clear()
-        await desk.recorder.say([STARTED, said("x")])
+    async with a_recorded_run(tmp_path, characters=10, most=100) as run:
+        run.database.gate.clear()
+        await run.recorder.say([STARTED, said("x")])
         await asyncio.sleep(0.01)
         # One commit is under way; a hundred characters may wait behind it.
-        await desk.recorder.say([said("y" * 100)])
-        waits = asyncio.create_task(desk.recorder.say([said("z")]))
+        await run.recorder.say([said("y" * 100)])
+        waits = asyncio.create_task(run.recorder.say([said("z")]))
         await asyncio.sleep(0.05)
         assert not waits.done()
-        desk.database.gate.set()
+        run.database.gate.set()
         await asyncio.wait_for(waits, 10)
-        assert (await desk.until_stored(3))[1:] == ["x", "y" * 100 + "z"]
+        assert (await run.until_stored(3))[1:] == ["x", "y" * 100 + "z"]
 
 
 async def test_P7_breaking_off_a_model_that_waits_loses_nothing_it_said(tmp_path: Path):
-    async with a_desk(tmp_path, characters=10, most=100) as desk:
-        desk.database.gate.clear()
-        await desk.recorder.say([STARTED, said("x")])
+    async with a_recorded_run(tmp_path, characters=10, most=100) as run:
+        run.database.gate.clear()
+        await run.recorder.say([STARTED, said("x")])
         await asyncio.sleep(0.01)
-        waits = asyncio.create_task(desk.recorder.say([said("y" * 101)]))
+        waits = asyncio.create_task(run.recorder.say([said("y" * 101)]))
         await asyncio.sleep(0.01)
         waits.cancel()
         await asyncio.wait([waits])
-        desk.database.gate.set()
-        await desk.recorder.write(RunChange(), [TextEnded(message="m")])
-        assert "".join((await desk.stored())[1:-1]) == "x" + "y" * 101
+        run.database.gate.set()
+        await run.recorder.write(RunChange(), [TextEnded(message="m")])
+        assert "".join((await run.stored())[1:-1]) == "x" + "y" * 101
 
 
 async def test_P7_what_was_not_committed_when_the_recorder_closes_was_never_said(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        await desk.begin()
-        await desk.recorder.say([said("too late")])
-        await desk.recorder.close()
+    async with a_recorded_run(tmp_path) as run:
+        await run.begin()
+        await run.recorder.say([said("too late")])
+        await run.recorder.close()
         await asyncio.sleep(0.02)
-        assert await desk.stored() == ["TEXT_MESSAGE_START", "first"]
+        assert await run.stored() == ["TEXT_MESSAGE_START", "first"]
 
 
 @pytest.mark.parametrize("events", [[], [said("a"), said("b")]], ids=["nothing", "two deltas"])
-async def test_P7_a_write_tells_the_number_of_its_last_event(tmp_path: Path, events: Sequence[Event]):
-    async with a_desk(tmp_path) as desk:
-        await desk.begin()
-        written = await desk.recorder.write(RunChange(), events)
-        assert written.last_event == len(await desk.stored()) == 2 + bool(events)
+async def test_P7_a_write_returns_the_number_of_its_last_event(tmp_path: Path, events: Sequence[Event]):
+    async with a_recorded_run(tmp_path) as run:
+        await run.begin()
+        written = await run.recorder.write(RunChange(), events)
+        assert written.last_event == len(await run.stored()) == 2 + bool(events)

@@ -1,4 +1,4 @@
-"""A reply of the model while it comes in: what readers are told of it, and what the log has in the end."""
+"""A reply of the model while it comes in: what readers get of it, and what the log has in the end."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -31,11 +31,11 @@ STATE = Opaque(provider="openai", model="x", place="field", name="reasoning_deta
 
 
 def played(*deltas: Delta) -> tuple[list[Event], list[Entry], Reply]:
-    """What readers are told, what the log gets, and the reply."""
+    """What readers get, what the log gets, and the reply."""
     reply = Reply(id="m", reasoning_id="t")
-    told = [event for delta in deltas for event in reply.take(delta)]
-    told += reply.close()
-    return told, reply.entries(NOW, "marker"), reply
+    events = [event for delta in deltas for event in reply.take(delta)]
+    events += reply.close()
+    return events, reply.entries(NOW, "marker"), reply
 
 
 def a_call(id: str, name: str, arguments: str = "", state: Opaque | None = None) -> ToolCall:
@@ -47,9 +47,9 @@ def message(*parts: Text | ToolCall | Opaque) -> AssistantMessage:
     return AssistantMessage(id="m", time=NOW, parts=parts)
 
 
-def test_words_are_told_as_they_come_and_kept_as_one_text():
-    told, entries, _ = played(TextDelta(text="Hel"), TextDelta(text="lo."), ReplyEnd(finish="stop"))
-    assert told == [
+def test_words_are_sent_as_they_come_and_kept_as_one_text():
+    events, entries, _ = played(TextDelta(text="Hel"), TextDelta(text="lo."), ReplyEnd(finish="stop"))
+    assert events == [
         TextStarted(message="m"),
         TextSaid(message="m", delta="Hel"),
         TextSaid(message="m", delta="lo."),
@@ -59,8 +59,8 @@ def test_words_are_told_as_they_come_and_kept_as_one_text():
 
 
 def test_thoughts_end_where_the_words_begin_and_are_a_message_of_their_own_before_them():
-    told, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="Yes."), ReplyEnd(finish="stop"))
-    assert told == [
+    events, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="Yes."), ReplyEnd(finish="stop"))
+    assert events == [
         ReasoningStarted(message="t"),
         ReasoningSaid(message="t", delta="Hm."),
         ReasoningEnded(message="t"),
@@ -81,8 +81,8 @@ def test_calls_at_once_stay_open_together_and_keep_the_order_of_their_index():
         CallDelta(index=0, arguments=":1}"),
         ReplyEnd(finish="tool_calls"),
     )
-    told, entries, _ = played(*deltas)
-    assert told == [
+    events, entries, _ = played(*deltas)
+    assert events == [
         TextStarted(message="m"),
         TextSaid(message="m", delta="Two."),
         TextEnded(message="m"),
@@ -99,8 +99,8 @@ def test_calls_at_once_stay_open_together_and_keep_the_order_of_their_index():
 
 
 def test_a_call_without_arguments_is_a_call():
-    told, entries, _ = played(CallStarted(index=0, id="c", name="look"), ReplyEnd(finish="tool_calls"))
-    assert told == [CallOpened(call="c", name="look", message="m"), CallClosed(call="c")]
+    events, entries, _ = played(CallStarted(index=0, id="c", name="look"), ReplyEnd(finish="tool_calls"))
+    assert events == [CallOpened(call="c", name="look", message="m"), CallClosed(call="c")]
     assert entries == [message(a_call("c", "look"))]
 
 
@@ -128,15 +128,15 @@ def test_state_of_the_provider_goes_into_the_message_and_state_of_a_call_into_th
 
 
 def test_a_reply_that_was_broken_off_is_kept_as_far_as_it_came():
-    told, entries, reply = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"))
-    assert told[-1] == CallClosed(call="c")
+    events, entries, reply = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"))
+    assert events[-1] == CallClosed(call="c")
     assert entries == [message(Text(text="We"), a_call("c", "x"))]
     assert not reply.is_empty
 
 
-def test_a_reply_that_said_nothing_is_empty_and_tells_nothing():
-    told, entries, reply = played(ReplyEnd(finish="stop"))
-    assert told == []
+def test_a_reply_that_said_nothing_is_empty_and_sends_nothing():
+    events, entries, reply = played(ReplyEnd(finish="stop"))
+    assert events == []
     assert entries == [message()]
     assert reply.is_empty
 
@@ -161,22 +161,22 @@ def replies(draw: st.DrawFn) -> list[Delta]:
 
 @given(replies())
 def test_readers_put_together_from_events_what_the_log_has(deltas: list[Delta]):
-    told, entries, reply = played(*deltas, ReplyEnd(finish="stop"))
+    events, entries, reply = played(*deltas, ReplyEnd(finish="stop"))
     logged = next(entry for entry in entries if isinstance(entry, AssistantMessage))
-    assert "".join(event.delta for event in told if isinstance(event, TextSaid)) == words_of(logged)
-    assert {call.id: call.arguments for call in logged.tool_calls} == arguments_of(told)
+    assert "".join(event.delta for event in events if isinstance(event, TextSaid)) == words_of(logged)
+    assert {call.id: call.arguments for call in logged.tool_calls} == arguments_of(events)
     thoughts = [entry.text for entry in entries if isinstance(entry, ReasoningMessage)]
-    assert "".join(event.delta for event in told if isinstance(event, ReasoningSaid)) == "".join(thoughts)
+    assert "".join(event.delta for event in events if isinstance(event, ReasoningSaid)) == "".join(thoughts)
     assert reply.close() == []
 
 
 @given(replies())
 def test_a_reply_that_is_taken_back_half_way_leaves_nothing_open(deltas: list[Delta]):
     reply = Reply(id="m", reasoning_id="t")
-    told = [event for delta in deltas for event in reply.take(delta)]
-    # What the reply says it has told is enough to take all of it back.
-    back = discard_lost(encoded(reply.told), logged=(), reason="lost")
-    assert discard_lost(encoded([*told, *back]), logged=(), reason="lost") == ()
+    events = [event for delta in deltas for event in reply.take(delta)]
+    # What the reply says it has announced is enough to take all of it back.
+    back = discard_lost(encoded(reply.announced), logged=(), reason="lost")
+    assert discard_lost(encoded([*events, *back]), logged=(), reason="lost") == ()
 
 
 def encoded(events: Sequence[Event]) -> list[bytes]:
@@ -187,25 +187,25 @@ def words_of(logged: AssistantMessage) -> str:
     return "".join(part.text for part in logged.parts if isinstance(part, Text))
 
 
-def arguments_of(told: Sequence[Event]) -> dict[str, str]:
-    found = {event.call: "" for event in told if isinstance(event, CallOpened)}
-    for event in told:
+def arguments_of(events: Sequence[Event]) -> dict[str, str]:
+    found = {event.call: "" for event in events if isinstance(event, CallOpened)}
+    for event in events:
         if isinstance(event, CallSaid):
             found[event.call] += event.delta
     return found
 
 
 @pytest.mark.parametrize("has_parts", [True, False])
-def test_P11_of_calls_beyond_the_limit_only_the_first_is_told_and_kept(has_parts: bool):
+def test_P11_of_calls_beyond_the_limit_only_the_first_is_sent_and_kept(has_parts: bool):
     calls = [ToolCall(id=f"c{n}", name="look", arguments="{}", runner="server") for n in range(5)]
     reply = Reply(id="m", reasoning_id="t", most_calls=2)
     deltas: list[Delta] = []
     for number, call in enumerate(calls):
         deltas += [CallStarted(index=number, id=call.id, name=call.name), CallDelta(index=number, arguments="{}")]
-    told = [event for delta in deltas for event in reply.take(delta)] + reply.close()
+    events = [event for delta in deltas for event in reply.take(delta)] + reply.close()
     reply.take(ReplyEnd(finish="tool_calls", parts=(Text(text="Hm."), *calls) if has_parts else ()))
-    assert [event.call for event in told if isinstance(event, CallOpened)] == ["c0", "c1", "c2"]
-    assert [event.call for event in told if isinstance(event, CallClosed)] == ["c0", "c1", "c2"]
+    assert [event.call for event in events if isinstance(event, CallOpened)] == ["c0", "c1", "c2"]
+    assert [event.call for event in events if isinstance(event, CallClosed)] == ["c0", "c1", "c2"]
     [kept] = reply.entries(NOW, "marker")
     assert isinstance(kept, AssistantMessage)
     assert kept.tool_calls == tuple(calls[:3])

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from recto.agents.file_input import OFF, FileInput
+from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolOffer
 from recto.page.facts import EXECUTE, SELECT, Phase, ToolCalling
@@ -22,29 +23,6 @@ from recto.skills.skill import Skill
 Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
 Titles: TypeAlias = Literal["words", "model"]
 DIRECTORY_TOKENS, CASES, VOICE = 1_200, 2, "warm"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What a run may use: replies of the model, calls and characters of each, seconds in all and of each tool.
-
-    `tool_characters` are those of a tool's result.
-    `failures` of the model in a row, replies in a row whose calls no tool could take, and `claims`: how often a run may
-    be taken up again before it is given up as one that brings its worker down. `client_seconds` is how long a client
-    may take to answer a call of one of its own tools.
-    """
-
-    steps: int = 50
-    calls: int = 128
-    reply_characters: int = 1_000_000
-    seconds: float = 1_800
-    tool_seconds: float = 120
-    tool_characters: int = 50_000
-    failures: int = 4
-    bad_arguments: int = 3
-    claims: int = 20
-    compactions: int = 3
-    client_seconds: float = 86_400
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One agent's folder as values: `AGENT.md`, in one language or several, skills, tools; and all that is wrong there."""
+"""An agent's folder as an agent: `AGENT.md`, in one language or several, skills, tools; and all that is wrong there."""
 
 from __future__ import annotations
 
@@ -8,161 +8,43 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from recto.agents.agent import CHAT, Agent, Limits, Sampling
+from recto.agents.agent import CHAT, Agent, Sampling
 from recto.agents.agent_settings import (
     AgentTable,
-    LimitsTable,
     PhaseTable,
     check_settings,
     check_tools,
     file_input,
     summary_settings,
 )
-from recto.agents.agent_warnings import NO_PERSONA, agent_warnings
+from recto.agents.agent_warnings import NO_PERSONA, agent_warnings, skill_warnings
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
-from recto.config.checked import told
+from recto.config.checked import value_fault
 from recto.config.frontmatter import LONGEST, MarkdownFile, read_document
 from recto.config.problem import Fault, FileProblem
+from recto.config.settings import Limits
 from recto.config.yaml_values import Values, read_yaml
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 from recto.page.facts import EXECUTE, SELECT, Phase
 from recto.page.fold.fold_settings import FoldSettings
-from recto.page.prompt.system_prompt import Prompt, render
+from recto.page.prompt.system_prompt import Prompt
 from recto.page.steps.compact import CompactSettings
-from recto.page.text.tokens import OFFLINE
-from recto.skills.expert import ExpertInput, expert
-from recto.skills.known import KnownData
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
 
-SKILLS, PROFILE = "skills", "profile"
-# Tools that come with skills, so that nobody else may be called so.
-SKILL_TOOLS = ("use_skill", "read_skill_file")
-TOO_LONG = f"it has more than {LONGEST} bytes. Shorten it."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Staged:
-    """What was found in an agent's folder: its skills, the schema of its users' profile; and what is wrong with it.
-
-    With `problems` the agent cannot work. A broken skill is left out, and the agent works without.
-    """
-
-    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
-    profile_schema: str | None = None
-    field_titles: Mapping[str, str] = field(default_factory=dict[str, str])
-    problems: tuple[FileProblem, ...] = ()
-    broken_skills: tuple[FileProblem, ...] = ()
-    warnings: tuple[FileProblem, ...] = ()
-
-
-def read_stage(folder: Path, locale: str) -> Staged:
-    """The skills and the profile's schema of an agent's folder, in a language."""
-    loaded = load_skills(folder / SKILLS, locale)
-    return replace(
-        _read_profile(folder, locale),
-        skills=loaded.skills,
-        broken_skills=tuple([problem for problems in loaded.broken.values() for problem in problems]),
-        warnings=loaded.warnings,
-    )
-
-
-def with_phases(agent: Agent, table: AgentTable) -> Agent:
-    """The agent with the phases its table gives."""
-    select = _phase(SELECT, table.phases.select)
-    return replace(agent, select=select, execute=_phase(EXECUTE, table.phases.execute))
-
-
-def _phase(phase: Phase, table: PhaseTable) -> Phase:
-    """All of history is nothing that is counted, so whether it was given is asked of the table."""
-    history = table.history if "history" in table.model_fields_set else phase.history
-    return replace(phase, history=history, budget=table.budget or phase.budget)
-
-
-def _read_profile(folder: Path, locale: str) -> Staged:
-    names = (f"{PROFILE}.{locale}.yaml", f"{PROFILE}.yaml")
-    file = next((folder / name for name in names if (folder / name).exists()), None)
-    if file is None:
-        return Staged()
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(LONGEST + 1)
-        text = raw.decode("utf-8").replace("\r\n", "\n") if len(raw) <= LONGEST else ""
-    except (OSError, UnicodeDecodeError) as error:
-        text = f"it cannot be read ({error}). Save it as UTF-8, or take it away."
-        return Staged(problems=(FileProblem(file=file, line=None, text=text),))
-    if len(raw) > LONGEST:
-        return Staged(problems=(FileProblem(file=file, line=None, text=TOO_LONG),))
-    found = read_yaml(text, first_line=1)
-    faults = found.faults or tuple(schema_faults(found.values, found, ()))
-    if faults:
-        return Staged(problems=tuple([FileProblem(file=file, line=one.line, text=one.text) for one in faults]))
-    return Staged(profile_schema=dump(found.values).decode(), field_titles=_titles(found.values))
-
-
-def _titles(schema: Mapping[str, Json]) -> Mapping[str, str]:
-    fields = schema.get("properties")
-    known = cast("Mapping[str, Json]", fields if isinstance(fields, Mapping) else {})
-    return {name: title for name, one in known.items() if isinstance(one, Mapping) and (title := _title(one))}
-
-
-def _title(schema: Mapping[str, Json]) -> str:
-    title = schema.get("title")
-    return title if isinstance(title, str) else ""
-
-
-def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str | None, str]]:
-    """What is allowed and yet hardly meant: of which skill, or None, and a text."""
-    if not agent.skills:
-        return
-    for phase, offer in agent.use_skill.items():
-        if offer.note and phase == SELECT.name:
-            yield None, f"{offer.note}. Shorten descriptions, or raise directory_tokens."
-    lean = OFFLINE.count((render(agent.prompt, agent.locale),))[0]
-    if agent.select.budget is not None and lean > agent.select.budget:
-        yield (
-            None,
-            f"phases.select.budget is {agent.select.budget}, but the persona has {lean} tokens and is never cut.",
-        )
-    yield from _choice_doubts(agent)
-    for skill in agent.skills.values():
-        yield from _skill_doubts(agent, skill, tools)
-
-
-def _choice_doubts(agent: Agent) -> Iterator[tuple[None, str]]:
-    """A tool of some skills is not offered in every page. Tools told of in words are never chosen so."""
-    choice = agent.sampling.tool_choice
-    having = [skill.name for skill in agent.skills.values() if choice in skill.tools]
-    if having and agent.tool_calling == "native":
-        told = f"tool_choice is {choice}, which only {', '.join(having)} may call, so no other page asks for it"
-        yield None, f"{told}. Choose a tool that no skill names, or leave it out."
-
-
-def _skill_doubts(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:
-    unknown = [name for name in skill.tools if name not in tools]
-    if unknown:
-        told = f"this agent has no tool {', '.join(unknown)}, so the skill works without"
-        yield skill.name, f"{told}. Put it into tools.py, or leave it out."
-    fields = [path for path in skill.fields if agent.field_titles and path.split(".")[0] not in agent.field_titles]
-    if fields:
-        yield skill.name, f"{PROFILE}.yaml has no field {', '.join(fields)}. Describe it there, or leave it out."
-    most = agent.execute.budget
-    prompt = expert(skill, KnownData(), ExpertInput(locale=agent.locale, tool_rules=agent.prompt.rules)).prompt
-    tokens = OFFLINE.count((render(prompt, agent.locale),))[0]
-    if most is not None and tokens > most:
-        text = f"its prompt has {tokens} tokens before anything is known of a user, over the {most} of phases.execute"
-        yield skill.name, f"{text}; who it is and what it does is never cut. Move some of it into files beside it."
-
-
 FILE, TOOLS_FILE = "AGENT.md", "tools.py"
+SKILLS, PROFILE = "skills", "profile"
 # Languages an agent may be written in beside its own: `AGENT.en.md`.
 VARIANTS = ("en", "zh")
 NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_-]{0,63}")
 NAME_RULE = "an agent's name has 1 to 64 letters, digits, - or _, all ASCII, and does not begin with _"
 CHOICES = ("auto", "none", "required")
+# Tools that come with skills, so that nobody else may be called so.
+SKILL_TOOLS = ("use_skill", "read_skill_file")
+TOO_LONG = f"it has more than {LONGEST} bytes. Shorten it."
 NO_FIRST = (
     f"there is no {FILE} beside it, and this says only what differs from that. Write {FILE}, or rename this to it."
 )
@@ -180,7 +62,7 @@ class Toolbox:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Read:
+class ReadAgent:
     """What was read of an agent's folder. With problems the agent is not the one that was meant.
 
     `broken_skills` are problems of skills that it works without.
@@ -192,7 +74,22 @@ class Read:
     warnings: tuple[FileProblem, ...] = ()
 
 
-def load_variants(folder: Path, limits: Limits, tools: Toolbox | None = None) -> Mapping[str, Read]:
+@dataclass(frozen=True, kw_only=True)
+class FolderContents:
+    """What was found in an agent's folder: its skills, the schema of its users' profile; and what is wrong with it.
+
+    With `problems` the agent cannot work. A broken skill is left out, and the agent works without.
+    """
+
+    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+    profile_schema: str | None = None
+    field_titles: Mapping[str, str] = field(default_factory=dict[str, str])
+    problems: tuple[FileProblem, ...] = ()
+    broken_skills: tuple[FileProblem, ...] = ()
+    warnings: tuple[FileProblem, ...] = ()
+
+
+def load_variants(folder: Path, limits: Limits, tools: Toolbox | None = None) -> Mapping[str, ReadAgent]:
     """The agent of a folder and those it is in other languages, by name: `vibe`, and `vibe-en` for `AGENT.en.md`.
 
     A variant says what differs; the rest is as in `AGENT.md`. Of a broken agent there are no variants.
@@ -200,42 +97,57 @@ def load_variants(folder: Path, limits: Limits, tools: Toolbox | None = None) ->
     first = load_agent(folder, limits, tools)
     read = {folder.name: first}
     for locale in VARIANTS if not first.problems else ():
-        file = folder / variant_of(FILE, locale)
+        file = folder / _variant_of(FILE, locale)
         if file.exists():
             read[f"{folder.name}-{locale}"] = load_agent(folder, limits, tools, locale)
     return read
 
 
-def variant_of(name: str, locale: str) -> str:
-    """What a file is called in another language."""
-    stem, _, ending = name.rpartition(".")
-    return f"{stem}.{locale}.{ending}"
-
-
-def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, locale: str | None = None) -> Read:
+def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, locale: str | None = None) -> ReadAgent:
     """One agent's folder as a value, in its own language or another, with all that is wrong with it."""
-    file = folder / (variant_of(FILE, locale) if locale else FILE)
+    file = folder / (_variant_of(FILE, locale) if locale else FILE)
     try:
         has_file, document = file.exists(), _document(file, locale)
     except OSError as error:
         text = f"it cannot be read ({error.strerror}). Put that right, or take it away."
-        return Read(agent=CHAT, problems=(FileProblem(file=file, line=None, text=text),))
+        return ReadAgent(agent=CHAT, problems=(FileProblem(file=file, line=None, text=text),))
     if missing := _missing(folder, locale):
-        return Read(agent=CHAT, problems=(missing,))
+        return ReadAgent(agent=CHAT, problems=(missing,))
     table, faults = check_settings(document.settings, folder.name)
     faults = (*faults, *(_locale_faults(document, locale) if locale else ()))
     problems = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in sorted(faults, key=_line)]
     name = f"{folder.name}-{locale}" if locale else folder.name
     problems += _name_problems(folder, name)
-    stage = read_stage(folder, table.locale)
-    problems += (*stage.problems, *(_tool_problems(file, document, table, tools) if tools else ()))
+    contents = _read_contents(folder, table.locale)
+    problems += (*contents.problems, *(_tool_problems(file, document, table, tools) if tools else ()))
     if problems:
-        return Read(agent=CHAT, problems=tuple(problems), broken_skills=stage.broken_skills)
-    agent = with_phases(_staged(_agent(name, document.body, table, limits), stage), table)
+        return ReadAgent(agent=CHAT, problems=tuple(problems), broken_skills=contents.broken_skills)
+    agent = replace(
+        _agent(name, document.body, table, limits),
+        skills=contents.skills,
+        profile_schema=contents.profile_schema,
+        field_titles=contents.field_titles,
+    )
     warnings = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in agent_warnings(agent, document)]
     if not has_file:
         warnings = [FileProblem(file=folder, line=None, text=f"there is no {FILE} in it: {NO_PERSONA}")]
-    return Read(agent=agent, broken_skills=stage.broken_skills, warnings=(*warnings, *stage.warnings))
+    return ReadAgent(agent=agent, broken_skills=contents.broken_skills, warnings=(*warnings, *contents.warnings))
+
+
+def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
+    """What of an agent's skills is hardly meant. Tokens are counted for it: it is for who asks, not for each start."""
+    reading = with_reading(agent.tools, agent.file_input.takes_documents)
+    known = (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
+    for skill, text in skill_warnings(agent, known):
+        yield FileProblem(
+            file=agent.skills[skill].folder / "SKILL.md" if skill else folder / FILE, line=None, text=text
+        )
+
+
+def _variant_of(name: str, locale: str) -> str:
+    """What a file is called in another language."""
+    stem, _, ending = name.rpartition(".")
+    return f"{stem}.{locale}.{ending}"
 
 
 def _document(file: Path, locale: str | None) -> MarkdownFile:
@@ -245,11 +157,25 @@ def _document(file: Path, locale: str | None) -> MarkdownFile:
     return _over(read_document(_beginning(first)), document, locale) if locale and first.exists() else document
 
 
+def _beginning(file: Path) -> bytes:
+    """As much as is read of any file; more of it is refused."""
+    with file.open("rb") as stream:
+        return stream.read(LONGEST + 1)
+
+
+def _over(first: MarkdownFile, variant: MarkdownFile, locale: str | None) -> MarkdownFile:
+    """A variant's settings over those of the agent's own file, whose faults were told there."""
+    own, base = variant.settings, first.settings
+    values = {**base.values, "locale": locale, **own.values}
+    merged = Values(values=values, lines=own.lines, names={**base.names, **own.names}, faults=own.faults)
+    return replace(variant, settings=replace(merged, unread=own.unread), body=variant.body or first.body)
+
+
 def _missing(folder: Path, locale: str | None) -> FileProblem | None:
     """What a folder has to have and has not."""
     if (folder / FILE).exists():
         return None
-    variants = [folder / variant_of(FILE, one) for one in ((locale,) if locale else VARIANTS)]
+    variants = [folder / _variant_of(FILE, one) for one in ((locale,) if locale else VARIANTS)]
     written = [file for file in variants if file.exists()]
     has_more = (folder / TOOLS_FILE).exists() or (folder / SKILLS).is_dir()
     if written and (locale or not has_more):
@@ -263,7 +189,11 @@ def _locale_faults(document: MarkdownFile, locale: str) -> Iterator[Fault]:
     given = document.settings.values.get("locale")
     if given in VARIANTS and given != locale:
         allowed = f"the file's name says {locale}. Take the line out or rename the file"
-        yield told(document.settings, ("locale",), given, allowed)
+        yield value_fault(document.settings, ("locale",), given, allowed)
+
+
+def _line(fault: Fault) -> int:
+    return fault.line
 
 
 def _name_problems(folder: Path, name: str) -> Iterator[FileProblem]:
@@ -274,36 +204,47 @@ def _name_problems(folder: Path, name: str) -> Iterator[FileProblem]:
         yield FileProblem(file=folder, line=None, text=text)
 
 
-def _over(first: MarkdownFile, variant: MarkdownFile, locale: str | None) -> MarkdownFile:
-    """A variant's settings over those of the agent's own file, whose faults were told there."""
-    own, base = variant.settings, first.settings
-    values = {**base.values, "locale": locale, **own.values}
-    merged = Values(values=values, lines=own.lines, names={**base.names, **own.names}, faults=own.faults)
-    return replace(variant, settings=replace(merged, unread=own.unread), body=variant.body or first.body)
+def _read_contents(folder: Path, locale: str) -> FolderContents:
+    """The skills and the profile's schema of an agent's folder, in a language."""
+    loaded = load_skills(folder / SKILLS, locale)
+    return replace(
+        _read_profile(folder, locale),
+        skills=loaded.skills,
+        broken_skills=tuple([problem for problems in loaded.broken.values() for problem in problems]),
+        warnings=loaded.warnings,
+    )
 
 
-def _staged(agent: Agent, stage: Staged) -> Agent:
-    return replace(agent, skills=stage.skills, profile_schema=stage.profile_schema, field_titles=stage.field_titles)
+def _read_profile(folder: Path, locale: str) -> FolderContents:
+    names = (f"{PROFILE}.{locale}.yaml", f"{PROFILE}.yaml")
+    file = next((folder / name for name in names if (folder / name).exists()), None)
+    if file is None:
+        return FolderContents()
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(LONGEST + 1)
+        text = raw.decode("utf-8").replace("\r\n", "\n") if len(raw) <= LONGEST else ""
+    except (OSError, UnicodeDecodeError) as error:
+        text = f"it cannot be read ({error}). Save it as UTF-8, or take it away."
+        return FolderContents(problems=(FileProblem(file=file, line=None, text=text),))
+    if len(raw) > LONGEST:
+        return FolderContents(problems=(FileProblem(file=file, line=None, text=TOO_LONG),))
+    found = read_yaml(text, first_line=1)
+    faults = found.faults or tuple(schema_faults(found.values, found, ()))
+    if faults:
+        return FolderContents(problems=tuple([FileProblem(file=file, line=one.line, text=one.text) for one in faults]))
+    return FolderContents(profile_schema=dump(found.values).decode(), field_titles=_titles(found.values))
 
 
-def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
-    """What of an agent's skills is hardly meant. Tokens are counted for it: it is for who asks, not for each start."""
-    reading = with_reading(agent.tools, agent.file_input.takes_documents)
-    known = (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
-    for skill, text in skill_warnings(agent, known):
-        yield FileProblem(
-            file=agent.skills[skill].folder / "SKILL.md" if skill else folder / FILE, line=None, text=text
-        )
+def _titles(schema: Mapping[str, Json]) -> Mapping[str, str]:
+    fields = schema.get("properties")
+    known = cast("Mapping[str, Json]", fields if isinstance(fields, Mapping) else {})
+    return {name: title for name, one in known.items() if isinstance(one, Mapping) and (title := _title(one))}
 
 
-def _beginning(file: Path) -> bytes:
-    """As much as is read of any file; more of it is refused."""
-    with file.open("rb") as stream:
-        return stream.read(LONGEST + 1)
-
-
-def _line(fault: Fault) -> int:
-    return fault.line
+def _title(schema: Mapping[str, Json]) -> str:
+    title = schema.get("title")
+    return title if isinstance(title, str) else ""
 
 
 def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools: Toolbox) -> Iterator[FileProblem]:
@@ -348,13 +289,10 @@ def _of_tools_file(file: Path, error: SettingsError) -> FileProblem:
 
 
 def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
+    limits = limits.with_given(table.limits)
     return Agent(
         name=name,
-        prompt=Prompt(
-            identity=persona or CHAT.prompt.identity,
-            tone=table.tone.strip(),
-            rules=table.rules.strip(),
-        ),
+        prompt=Prompt(identity=persona or CHAT.prompt.identity, tone=table.tone.strip(), rules=table.rules.strip()),
         description=table.description,
         model=table.model,
         window=table.window,
@@ -368,11 +306,13 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         datasets=tuple(table.datasets),
         history=table.history,
         budget=table.budget,
+        select=_phase(SELECT, table.phases.select),
+        execute=_phase(EXECUTE, table.phases.execute),
         directory_tokens=table.directory_tokens,
         cases=table.cases,
         voices=table.voices,
         voice=table.voice if table.voice in table.voices else next(iter(table.voices), table.voice),
-        tiers={name: _limits(limits, table.limits, more) for name, more in table.tiers.items()},
+        tiers={name: limits.with_given(more) for name, more in table.tiers.items()},
         locale=table.locale,
         timezone=table.timezone,
         tool_calling=table.tool_calling,
@@ -381,15 +321,14 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         fold=with_table(FoldSettings(), table.fold),
         compact=CompactSettings(**table.compact.model_dump(exclude_none=True)),
         summary=summary_settings(table.summary, table.locale),
-        limits=_limits(limits, table.limits),
+        limits=limits,
     )
 
 
-def _limits(limits: Limits, *tables: LimitsTable) -> Limits:
-    """Those of later tables over those of earlier ones."""
-    for table in tables:
-        limits = replace(limits, **table.model_dump(exclude_none=True))
-    return limits
+def _phase(phase: Phase, table: PhaseTable) -> Phase:
+    """All of history is nothing that is counted, so whether it was given is asked of the table."""
+    history = table.history if "history" in table.model_fields_set else phase.history
+    return replace(phase, history=history, budget=table.budget or phase.budget)
 
 
 def _sampling(table: AgentTable) -> Sampling:

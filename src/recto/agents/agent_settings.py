@@ -1,4 +1,4 @@
-"""The settings of `AGENT.md` as tables: their names, types and bounds. Refuses to know what they are made into."""
+"""Settings of `AGENT.md`, checked: names, types and bounds of each, and every fault with its line."""
 
 from __future__ import annotations
 
@@ -13,21 +13,18 @@ from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, Effort, Tit
 from recto.agents.file_input import FileInput, FileMode
 from recto.agents.fold_table import ByAge, Fold, Reads, on_or_off
 from recto.agents.profile_schema import schema_faults
-from recto.config.checked import ANY, Table, TableForm, check, line_of, nearest, told
+from recto.config.checked import ANY, Count, CountOrZero, Table, TableForm, Zone, check, line_of, nearest, value_fault
 from recto.config.problem import Fault
+from recto.config.settings import Limits
 from recto.config.yaml_values import Values, YamlPath
-from recto.config.zones import find_zone
 from recto.conversation.input_files import ENDINGS
 from recto.errors import SettingsError
 from recto.page.facts import ToolCalling
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
 from recto.page.text.tokens import OFFLINE
 
-Count = Annotated[int, Field(ge=1)]
 # Fewer would not hold what `use_skill` is.
 LEAST_DIRECTORY = 300
-# A year: more is a mistake, and a time beyond the calendar.
-Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
 MODEL = re.compile(r"demo|(openai|anthropic|compatible):\S(.*\S)?")
 ENDING = re.compile(r"[^\s./\\]{1,20}")
@@ -62,11 +59,6 @@ def _number_or_all(value: object) -> object:
 def _model(value: str) -> str:
     if not MODEL.fullmatch(value):
         raise ValueError("it is demo, openai:NAME, anthropic:NAME or compatible:NAME")
-    return value
-
-
-def _zone(value: str) -> str:
-    find_zone(value)
     return value
 
 
@@ -133,27 +125,11 @@ class FileInputTable(Table):
     urls: list[Annotated[str, AfterValidator(_host)]] | None = None
 
 
-class LimitsTable(Table):
-    """`limits`: what a run may use."""
-
-    steps: Count | None = None
-    calls: Count | None = None
-    reply_characters: Count | None = None
-    seconds: Seconds | None = None
-    tool_seconds: Seconds | None = None
-    tool_characters: Annotated[int, Field(ge=200)] | None = None
-    failures: Count | None = None
-    bad_arguments: Annotated[int, Field(ge=0)] | None = None
-    claims: Count | None = None
-    compactions: Count | None = None
-    client_seconds: Seconds | None = None
-
-
 class CompactTable(Table):
     """`compact`: when a conversation is summarised."""
 
     at: Annotated[float, Field(gt=0, le=1)] | None = None
-    least: Annotated[int, Field(ge=0)] | None = None
+    least: CountOrZero | None = None
 
 
 class SummaryTable(Table):
@@ -167,7 +143,7 @@ class SummaryTable(Table):
 class PhaseTable(Table):
     """`phases.select` and `phases.execute`: how much a page of that phase shows."""
 
-    history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
+    history: Annotated[CountOrZero | None, BeforeValidator(_number_or_all)] = None
     budget: Count | None = None
 
 
@@ -186,7 +162,7 @@ class AgentTable(Table):
     tone: str = ""
     rules: str = ""
     locale: Literal["zh", "en"] = "en"
-    timezone: Annotated[str, AfterValidator(_zone)] | None = None
+    timezone: Zone | None = None
     model: Annotated[str, AfterValidator(_model)] | None = None
     window: Count | None = None
     vision: bool | None = None
@@ -201,7 +177,7 @@ class AgentTable(Table):
     file_input: Annotated[FileInputTable, BeforeValidator(on_or_off)] = FileInputTable(on=False)
     quote: str = ""
     datasets: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list[str])
-    history: Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all)] = None
+    history: Annotated[CountOrZero | None, BeforeValidator(_number_or_all)] = None
     budget: Count | None = None
     phases: PhasesTable = PhasesTable()
     directory_tokens: Annotated[int, Field(ge=LEAST_DIRECTORY)] = DIRECTORY_TOKENS
@@ -211,8 +187,8 @@ class AgentTable(Table):
     fold: Annotated[Fold, BeforeValidator(_named_fold)] = Fold()
     compact: CompactTable = CompactTable()
     summary: SummaryTable = SummaryTable()
-    limits: LimitsTable = LimitsTable()
-    tiers: dict[TierName, LimitsTable] = Field(default_factory=dict[str, LimitsTable])
+    limits: Limits = Limits()
+    tiers: dict[TierName, Limits] = Field(default_factory=dict[str, Limits])
     titles: Titles = "words"
     client_system: bool = False
 
@@ -230,10 +206,9 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("phases", "select"): PhaseTable,
     ("phases", "execute"): PhaseTable,
     ("summary",): SummaryTable,
-    ("limits",): LimitsTable,
-    ("tiers", ANY): LimitsTable,
+    ("limits",): Limits,
+    ("tiers", ANY): Limits,
 }
-SETTINGS = tuple(AgentTable.model_fields)
 # Values in them are the provider's business: nothing, too, may mean something.
 FREE = ("options", "output")
 
@@ -262,17 +237,17 @@ def check_tools(found: Values, table: AgentTable, known: Collection[str]) -> Ite
     for number, name in enumerate(named if isinstance(named, list) else ()):
         if isinstance(name, str) and name not in known:
             allowed = "there is no such tool built in" + nearest(name, known)
-            yield told(found, ("tools", number), name, f"{allowed}. Those of tools.py need no mention")
+            yield value_fault(found, ("tools", number), name, f"{allowed}. Those of tools.py need no mention")
 
 
 def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fault]:
     """What the type of a single value does not tell."""
     if table.name is not None and table.name != folder_name:
         allowed = f"the folder's name decides, and it is {folder_name!r}. Take the line out or rename the folder"
-        yield told(found, ("name",), table.name, allowed)
+        yield value_fault(found, ("name",), table.name, allowed)
     for name, values in (("tools", table.tools), ("datasets", table.datasets)):
         for number in [number for number, value in enumerate(values) if value in values[:number]]:
-            yield told(found, (name, number), values[number], "it is in the list already")
+            yield value_fault(found, (name, number), values[number], "it is in the list already")
     for name in table.options:
         if name in OURS:
             text = f"options.{name} cannot be given: the page says it itself. Take the line out."
@@ -282,7 +257,9 @@ def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fau
     if table.summary != SummaryTable():
         yield from _summary_faults(table.summary, found)
     if "voice" in found.values and table.voice not in table.voices:
-        yield told(found, ("voice",), table.voice, f"voices has none of that name{nearest(table.voice, table.voices)}")
+        yield value_fault(
+            found, ("voice",), table.voice, f"voices has none of that name{nearest(table.voice, table.voices)}"
+        )
 
 
 def _summary_faults(table: SummaryTable, found: Values) -> Iterator[Fault]:

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recto.agents.agent import CHAT, Agent, Limits
-from recto.agents.agent_folder import Read, Toolbox, load_variants
+from recto.agents.agent import CHAT, Agent
+from recto.agents.agent_folder import ReadAgent, Toolbox, load_variants
 from recto.config.problem import FileProblem
+from recto.config.settings import Limits
 from recto.errors import SettingsError
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -74,18 +75,18 @@ def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None) -> L
     return _loaded({path: _read(path, found, limits, tools) for path in found})
 
 
-def _read(path: Path, found: Collection[Path], limits: Limits, tools: Toolbox | None) -> Mapping[str, Read]:
+def _read(path: Path, found: Collection[Path], limits: Limits, tools: Toolbox | None) -> Mapping[str, ReadAgent]:
     """The agents of a folder. One in another language has a name that nobody else's folder may have."""
     names = {other.name for other in found if other != path}
     read = load_variants(path, limits, tools)
     return {name: _taken(path, name) if name in names else one for name, one in read.items()}
 
 
-def _taken(path: Path, name: str) -> Read:
-    return Read(agent=CHAT, problems=(FileProblem(file=path, line=None, text=TAKEN.format(name=name)),))
+def _taken(path: Path, name: str) -> ReadAgent:
+    return ReadAgent(agent=CHAT, problems=(FileProblem(file=path, line=None, text=TAKEN.format(name=name)),))
 
 
-def _loaded(read: Mapping[Path, Mapping[str, Read]]) -> Loaded:
+def _loaded(read: Mapping[Path, Mapping[str, ReadAgent]]) -> Loaded:
     every = [(path, name, one) for path, variants in read.items() for name, one in variants.items()]
     whole = [(path, name, one) for path, name, one in every if not one.problems]
     return Loaded(

@@ -1,7 +1,7 @@
-"""What is kept of a user held against the agent's JSON Schema, field by field. Fields it does not know are free.
+"""The JSON Schema of a user's profile: whether it is one, and what a profile says against it, field by field.
 
 A profile grows as it is filled and is shared by all agents: that a field is missing, or is another agent's, is no
-fault. What is said of a field itself counts whole.
+fault, and fields a schema does not know are free. What is said of a field itself counts whole.
 """
 
 from __future__ import annotations
@@ -10,18 +10,28 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-
-import jsonschema_rs
+from typing import TYPE_CHECKING
 
 from recto.config.checked import dotted, line_of, short
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.json import Json, load_object
 
+# Imported where it is used: few agents have a schema, and every command would wait for it.
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+PROBLEMS_SHOWN = 10
+PROBLEM_SHOWN = 300
+MOST_BACKTRACKING = 10_000
+# All errors are found before the first is given, each with a copy of what is wrong: of a longer profile only the first.
+LONGEST_CHECKED_WHOLE = 16_384
+_log = logging.getLogger("recto.agents")
+
 
 def schema_faults(schema: Mapping[str, object], found: Values, where: YamlPath) -> Iterator[Fault]:
     """What makes a schema none. It stands at a place of what was found."""
-    import jsonschema_rs  # here: few agents have a schema, and every command would wait for it
+    import jsonschema_rs
 
     try:
         jsonschema_rs.validator_for(dict(schema), offline=True)
@@ -30,19 +40,6 @@ def schema_faults(schema: Mapping[str, object], found: Values, where: YamlPath) 
         yield Fault(line=line_of(found, place), text=f"{_named(place)} is no JSON Schema: {short(error.message)}")
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         yield Fault(line=line_of(found, where), text=f"{_named(where)} is no JSON Schema: {short(str(error))}")
-
-
-def _named(place: YamlPath) -> str:
-    return dotted(place) or "it"
-
-
-PROBLEMS_SHOWN = 10
-PROBLEM_SHOWN = 300
-MOST_BACKTRACKING = 10_000
-# All errors are found before the first is told, each with a copy of what is wrong: of a longer profile only the first.
-MOST_TOLD_OF = 16_384
-
-_log = logging.getLogger("recto.agents")
 
 
 def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
@@ -54,11 +51,17 @@ def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
     known = {name: value for name, value in fields.items() if name in names}
     # What has no path is said of the profile as a whole: that a field is missing.
     errors = (error for error in _errors(validator, known) if error.instance_path)
-    return "; ".join([_told(error) for error in islice(errors, PROBLEMS_SHOWN)]) or None
+    return "; ".join([_render_error(error) for error in islice(errors, PROBLEMS_SHOWN)]) or None
+
+
+def _named(place: YamlPath) -> str:
+    return dotted(place) or "it"
 
 
 def _errors(validator: jsonschema_rs.Validator, known: Mapping[str, Json]) -> Iterable[jsonschema_rs.ValidationError]:
-    if len(str(known)) <= MOST_TOLD_OF:
+    import jsonschema_rs
+
+    if len(str(known)) <= LONGEST_CHECKED_WHOLE:
         return validator.iter_errors(known)
     try:
         validator.validate(known)
@@ -70,6 +73,8 @@ def _errors(validator: jsonschema_rs.Validator, known: Mapping[str, Json]) -> It
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | None:
     """The fields a schema knows, and what holds them against it. One that is none checks nothing."""
+    import jsonschema_rs
+
     found = load_object(schema) or {}
     named = found.get("properties")
     if not isinstance(named, Mapping):
@@ -88,6 +93,6 @@ def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | 
     return frozenset(named), validator
 
 
-def _told(error: jsonschema_rs.ValidationError) -> str:
+def _render_error(error: jsonschema_rs.ValidationError) -> str:
     message = error.message if len(error.message) <= PROBLEM_SHOWN else f"{error.message[:PROBLEM_SHOWN]} ..."
     return f"{'.'.join(map(str, error.instance_path))}: {message}"

@@ -1,6 +1,6 @@
 """The composition root: the only room that wires the others together. Refuses to hold any other logic.
 
-- `agents`: who can work here
-- `files`: files put together
-- `run_server`: A server from its settings
+- `run_server`: a server from its settings, and in which order things begin and end
+- `agents`: agents with their tools and models
+- `files`: storage, signing, reading of documents, uploads
 """

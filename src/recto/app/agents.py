@@ -12,7 +12,7 @@ from pathlib import Path
 from recto.agents.agent import Agent
 from recto.agents.agent_folder import Toolbox
 from recto.agents.folders import Loaded, load_agents
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 from recto.models.choose import choose_model
 from recto.models.endpoint import Timeouts

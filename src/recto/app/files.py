@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from recto.api.access.rate import is_loopback
 from recto.api.files.uploads import UploadRules
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 from recto.files.attachments import Attachments
 from recto.files.documents.document_cache import DocumentCache, DocumentSettings
 from recto.files.fetch.outbound import Outbound, OutboundSettings

@@ -37,7 +37,7 @@ from recto.app.files import (
     open_files,
     upload_rules,
 )
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.hub import Hub, HubSettings
@@ -74,7 +74,7 @@ def serve(
     announce: Callable[[str, str | None], None],
     reached: Callable[[Point], None] | None = None,
 ) -> None:
-    """Serve until told to stop. `announce` is told the url and the token; `reached` where runs are, and may end us."""
+    """Serve until stopped. `announce` gets the url and the token; `reached` is where runs are, and may end us."""
     check_binding(settings.host, _auth(settings, None).has_accounts)
     folder = DataFolder(settings.data)
     try:
@@ -101,8 +101,8 @@ class Application:
 def make_application(settings: ServerSettings, folder: DataFolder, reached: Callable[[Point], None]) -> Application:
     """All of a server but its socket. What lives as long as it does begins and ends with the lifespan of `api`."""
     token, address = _token(settings), Address.of(settings)
-    crew, signer = load_agents_and_models(settings), make_signer(settings, settings.data, address)
-    plan = Plan(settings=settings, folder=folder, crew=crew, signer=signer, reached=reached)
+    available, signer = load_agents_and_models(settings), make_signer(settings, settings.data, address)
+    plan = Plan(settings=settings, folder=folder, available=available, signer=signer, reached=reached)
     api = make_api(partial(_living, plan), Authenticator(_auth(settings, token)), _rules(settings))
     return Application(api=api, address=address, token=token)
 
@@ -118,12 +118,12 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
         read_storage_url(settings.storage_url)
     if settings.signing_keys:
         parse_keys(settings.signing_keys)
-    crew, prices = load_agents_and_models(settings), load_prices(settings.prices)
+    available, prices = load_agents_and_models(settings), load_prices(settings.prices)
     return {
-        "agents": ", ".join(crew.agents),
+        "agents": ", ".join(available.agents),
         "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
         "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
-        "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in crew.tools.items()),
+        "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in available.tools.items()),
         "prices": f"of {prices.as_of}, in {prices.currency}",
     }
 
@@ -164,7 +164,7 @@ class Plan:
 
     settings: ServerSettings
     folder: DataFolder
-    crew: AgentsAndModels
+    available: AgentsAndModels
     signer: Signer
     reached: Callable[[Point], None]
 
@@ -177,18 +177,18 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
         store = await _store(settings, plan.folder.database_url)
         storage = await open_files(settings, store, plan.folder.node())
         library = make_library(settings)
-        cabinet = make_file_services(settings, storage, store, plan.signer, library)
-        shop = _workshop(plan, store, cabinet)
-        hub = shop.hub
-        dispatcher = _dispatcher(plan, shop)
+        services = make_file_services(settings, storage, store, plan.signer, library)
+        runtime = _runtime(plan, store, services)
+        hub = runtime.hub
+        dispatcher = _dispatcher(plan, runtime)
         await dispatcher.start()
     except Exception as error:
         api.state.failure = error
         raise
     # The first count loads the vocabulary; better now than in somebody's first run.
-    warming = asyncio.create_task(asyncio.to_thread(shop.counter.count, ("Recto",)))
-    cleaning = asyncio.create_task(keep_clean(_cleaning(settings, shop), settings.cleaning_seconds))
-    api.state.backend = _backend(settings, shop, cabinet, dispatcher)
+    warming = asyncio.create_task(asyncio.to_thread(runtime.counter.count, ("Recto",)))
+    cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning_seconds))
+    api.state.backend = _backend(settings, runtime, services, dispatcher)
 
     async def stop() -> None:
         await dispatcher.stop()
@@ -206,7 +206,7 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
         with suppress(asyncio.CancelledError):
             await cleaning
         await stop()
-        await _close(shop, library)
+        await _close(runtime, library)
 
 
 def _settle_memory() -> None:
@@ -217,20 +217,20 @@ def _settle_memory() -> None:
     gc.set_threshold(GARBAGE_OBJECTS)
 
 
-async def _close(shop: Runtime, library: Library) -> None:
+async def _close(runtime: Runtime, library: Library) -> None:
     """What others work with ends last."""
     await library.close()
-    for model in (shop.model, *shop.models.values()):
+    for model in (runtime.model, *runtime.models.values()):
         await model.aclose()
-    await shop.store.close()
+    await runtime.store.close()
 
 
-def _dispatcher(plan: Plan, shop: Runtime) -> Dispatcher:
+def _dispatcher(plan: Plan, runtime: Runtime) -> Dispatcher:
     settings = plan.settings
     lease = timedelta(seconds=settings.lease_seconds)
     who = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
     dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
-    return Dispatcher(shop.store, who, partial(work, shop), clock=now, settings=dispatch)
+    return Dispatcher(runtime.store, who, partial(work, runtime), clock=now, settings=dispatch)
 
 
 async def _store(settings: ServerSettings, fallback: str) -> Store:
@@ -239,12 +239,13 @@ async def _store(settings: ServerSettings, fallback: str) -> Store:
     return await open_store(settings.database_url or fallback, sqlite=sqlite, postgres=postgres)
 
 
-def _cleaning(settings: ServerSettings, shop: Runtime) -> Mapping[str, Callable[[], Awaitable[int]]]:
-    cabinet = shop.cabinet
-    files = {"files": cabinet.attachments.clean} if cabinet else {}
-    texts = {"texts": partial(cabinet.documents.clean, shop.store.known_blobs)} if cabinet and cabinet.documents else {}
-    folders = partial(sweep_workspaces, settings.workspaces_folder, shop.store.known_threads)
-    return {"rows": partial(_clean_rows, settings, shop.store), **files, **texts, "workspaces": folders}
+def _cleaning(settings: ServerSettings, runtime: Runtime) -> Mapping[str, Callable[[], Awaitable[int]]]:
+    services = runtime.file_services
+    files = {"files": services.attachments.clean} if services else {}
+    documents = services.documents if services else None
+    texts = {"texts": partial(documents.clean, runtime.store.known_blobs)} if documents else {}
+    folders = partial(sweep_workspaces, settings.workspaces_folder, runtime.store.known_threads)
+    return {"rows": partial(_clean_rows, settings, runtime.store), **files, **texts, "workspaces": folders}
 
 
 async def _clean_rows(settings: ServerSettings, store: Store) -> int:
@@ -257,24 +258,24 @@ async def _clean_rows(settings: ServerSettings, store: Store) -> int:
     return sum(asdict(done).values())
 
 
-def _backend(settings: ServerSettings, shop: Runtime, cabinet: FileServices, dispatcher: Dispatcher) -> Backend:
+def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher) -> Backend:
     return Backend(
-        store=shop.store,
-        hub=shop.hub,
+        store=runtime.store,
+        hub=runtime.hub,
         agent=settings.run_agent,
         chat_agent=settings.chat_agent,
-        agents=shop.agents,
-        tool_names={name: tools.own_names() for name, tools in shop.tools.items()},
-        offered={name: frozenset(offer.name for offer in tools.offers(tools)) for name, tools in shop.tools.items()},
-        profile_checks={name: tools.profile_checks() for name, tools in shop.tools.items()},
+        agents=runtime.agents,
+        tool_names={name: tools.own_names() for name, tools in runtime.tools.items()},
+        offered={name: frozenset(offer.name for offer in tools.offers(tools)) for name, tools in runtime.tools.items()},
+        profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
-        problem=lambda: shop.store.problem or dispatcher.problem,
-        metrics=partial(generate_latest, shop.telemetry.registry),
+        problem=lambda: runtime.store.problem or dispatcher.problem,
+        metrics=partial(generate_latest, runtime.telemetry.registry),
         bounds=Bounds(**{field.name: getattr(settings, field.name) for field in fields(Bounds)}),
         operators=frozenset(name.strip() for name in settings.operators.split(",")),
-        files=cabinet.attachments,
-        signer=cabinet.signer,
+        files=services.attachments,
+        signer=services.signer,
         bodies=BodyLimits(
             seconds=settings.body_seconds, chat_bytes=settings.chat_bytes, queued_bytes=settings.queued_bytes
         ),
@@ -282,19 +283,19 @@ def _backend(settings: ServerSettings, shop: Runtime, cabinet: FileServices, dis
         streams=OpenStreams(settings.streams, settings.user_streams),
         outbound=make_outbound(settings),
         profile_bytes=settings.profile_bytes,
-        schemas=shop.schemas,
-        workspaces=shop.workspaces,
+        schemas=runtime.schemas,
+        workspaces=runtime.workspaces,
         clock=now,
         new_id=new_id,
     )
 
 
-def _workshop(plan: Plan, store: Store, cabinet: FileServices) -> Runtime:
-    settings, crew = plan.settings, plan.crew
+def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
+    settings, available = plan.settings, plan.available
     return Runtime(
         store=store,
         hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds, bytes=settings.stream_bytes)),
-        cabinet=cabinet,
+        file_services=services,
         zone=zone_of_server(settings.timezone),
         workspaces=settings.workspaces_folder,
         workspace_bytes=settings.workspace_bytes,
@@ -303,14 +304,14 @@ def _workshop(plan: Plan, store: Store, cabinet: FileServices) -> Runtime:
         schemas=Schemas(SchemaLimits(**{field.name: getattr(settings, field.name) for field in fields(SchemaLimits)})),
         reached=plan.reached,
         model=model_of(settings, settings.model),
-        models=crew.models,
-        agents=crew.agents,
-        tools=crew.tools,
+        models=available.models,
+        agents=available.agents,
+        tools=available.tools,
         prices=load_prices(settings.prices),
-        shelf=LogCache(
+        log_cache=LogCache(
             store,
             LogCacheSettings(
-                threads=settings.shelf_threads, entries=settings.shelf_entries, bytes=settings.shelf_bytes
+                threads=settings.log_cache_threads, entries=settings.log_cache_entries, bytes=settings.log_cache_bytes
             ),
         ),
         quoting=asyncio.Semaphore(settings.quotes_at_once),

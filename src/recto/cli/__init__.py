@@ -1,15 +1,17 @@
 """The `recto` command: reads arguments, calls the rooms below, prints. Decides nothing about pages.
 
-- `agents`: `recto agents`
-- `data`: `recto backup` and `recto user`
-- `fold`: ...
-- `hello`: A first run, over HTTP like any client's
-- `keys`: `recto keys`
-- `logs`: log lines of the server
-- `main`: the commands of `recto` and their exit codes
+- `main`: the commands of `recto`
 - `options`: options of the commands
-- `read`: `recto read`
+- `command`: exit codes, errors as one line, groups of commands
+- `server_settings`: settings of the server in force (C2)
 - `serve`: `recto serve`
-- `server_settings`: settings of the server (C2)
+- `logs`: log lines of the server
+- `hello`: a first run, over HTTP like any client's
+- `fold`: `recto fold`
+- `read`: `recto read`
+- `agents`: `recto agents`
+- `explain`: `recto agents explain`
+- `data`: `recto backup` and `recto user`
+- `keys`: `recto keys`
 - `storage`: `recto storage`
 """

@@ -16,8 +16,10 @@ import typer
 from rich.console import Console
 
 from recto.cli import options
-from recto.cli.server_settings import ServerSettings, load_settings
-from recto.errors import RectoError, SettingsError, WireError
+from recto.cli.command import exit_codes, group
+from recto.cli.server_settings import load_settings
+from recto.config.settings import ServerSettings
+from recto.errors import SettingsError, WireError
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -26,19 +28,11 @@ if TYPE_CHECKING:
     from recto.store.users.export import UserDeleted
 
 SQLITE, DATABASE = "sqlite:///", "recto.db"
-FAILED, WRONG_USE = 1, 2
 OTHERS = 0o077
 TIER = "1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`."
 Tier = Annotated[str, typer.Argument(metavar="TIER", help=TIER)]
 
-user = typer.Typer(
-    name="user",
-    help="Give out or delete everything that is kept of a user; give them a tier.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+user = group("user", "Give out or delete everything that is kept of a user; give them a tier.")
 
 
 def backup(
@@ -55,23 +49,18 @@ def backup(
     from recto.files.storage.local_storage import copy_files
     from recto.store.database.sqlite import backup_file
 
-    try:
-        with Console(stderr=True).status("Copying") as status:
-            settings = settings_of_server(data, config)
-            source = _database(settings)
-            # Only for whoever copies: it holds what everybody said.
-            os.umask(OTHERS)
-            target.mkdir(parents=True, exist_ok=True)
-            copied = partial(_copied, status)
-            own = settings.storage_url is None
-            # Files first, so that none is deleted before its turn; and again, for what came while the rest was copied.
-            count = copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
-            backup_file(source, target / source.name)
-            count += copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
-    except SettingsError as error:
-        raise _stop("backup", error, WRONG_USE) from error
-    except (RectoError, OSError) as error:
-        raise _stop("backup", error, FAILED) from error
+    with exit_codes("backup"), Console(stderr=True).status("Copying") as status:
+        settings = settings_of_server(data, config)
+        source = _database(settings)
+        # Only for whoever copies: it holds what everybody said.
+        os.umask(OTHERS)
+        target.mkdir(parents=True, exist_ok=True)
+        copied = partial(_copied, status)
+        own = settings.storage_url is None
+        # Files first, so that none is deleted before its turn; and again, for what came while the rest was copied.
+        count = copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
+        backup_file(source, target / source.name)
+        count += copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
     files = f" with {count} files" if count else "" if own else "; its files stay in their storage"
     typer.echo(f"Copied to {target}{files}. Start a server on it with: recto serve --data {target}")
 
@@ -88,12 +77,8 @@ def export_user(
     config: options.ServerConfig = None,
 ) -> None:
     """Print everything that is kept of a user, one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong use."""
-    try:
+    with exit_codes("user export"):
         count = asyncio.run(_export(settings_of_server(data, config), name))
-    except SettingsError as error:
-        raise _stop("user export", error, WRONG_USE) from error
-    except (RectoError, OSError) as error:
-        raise _stop("user export", error, FAILED) from error
     typer.echo(f"{count} lines.", err=True)
 
 
@@ -108,12 +93,8 @@ def delete_user(
     """Delete everything that is kept of a user, for ever. Exit codes: 0 done, 1 failed, 2 wrong use."""
     if not yes:
         typer.confirm(f"Delete every thread, run, call and file of {name!r}, for ever?", abort=True, err=True)
-    try:
+    with exit_codes("user delete"):
         counts = asyncio.run(_delete(settings_of_server(data, config), name))
-    except SettingsError as error:
-        raise _stop("user delete", error, WRONG_USE) from error
-    except (RectoError, OSError) as error:
-        raise _stop("user delete", error, FAILED) from error
     gone = f"{counts.threads} threads, {counts.attachments} files and {counts.datasets} datasets"
     typer.echo(f"Deleted {gone}; {len(counts.stopped)} runs were not over yet.")
 
@@ -127,12 +108,8 @@ def set_tier(
     config: options.ServerConfig = None,
 ) -> None:
     """Give a user a tier, which their runs have from then on. Exit codes: 0 done, 1 failed, 2 wrong use."""
-    try:
+    with exit_codes("user tier", WireError):
         asyncio.run(_set_tier(settings_of_server(data, config), name, tier))
-    except (SettingsError, WireError) as error:
-        raise _stop("user tier", error, WRONG_USE) from error
-    except (RectoError, OSError) as error:
-        raise _stop("user tier", error, FAILED) from error
     typer.echo(f"User {name!r} has the tier {tier!r}.")
 
 
@@ -203,8 +180,3 @@ def _database(settings: ServerSettings) -> Path:
 def settings_of_server(data: Path | None, config: Path | None) -> ServerSettings:
     """The settings of a server whose data folder is named."""
     return load_settings({"data": data}, os.environ, config)
-
-
-def _stop(command: str, error: Exception, code: int) -> typer.Exit:
-    typer.echo(f"recto {command}: {error}", err=True)
-    return typer.Exit(code)

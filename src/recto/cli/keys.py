@@ -7,20 +7,13 @@ import os
 import typer
 
 from recto.cli import options
+from recto.cli.command import WRONG_USE, group, stop
 from recto.cli.server_settings import load_settings
 from recto.errors import SettingsError
 
-FAILED, WRONG_USE = 1, 2
 GIVEN = "RECTO_SIGNING_KEYS names them: put a new one first there, and keep the old ones while their urls live"
 
-keys = typer.Typer(
-    name="keys",
-    help="Change the keys that sign urls of files.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+keys = group("keys", "Change the keys that sign urls of files.")
 
 
 @keys.callback()
@@ -45,6 +38,5 @@ def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None)
             raise SettingsError(name="data", value=str(settings.data), allowed=allowed)
         id = rotate_keys(settings.data)
     except SettingsError as error:
-        typer.echo(f"recto keys rotate: {error}", err=True)
-        raise typer.Exit(WRONG_USE) from error
+        raise stop("keys rotate", error, WRONG_USE) from error
     typer.echo(f"Key {id} signs from the next start on. Restart the server now.")

@@ -28,7 +28,7 @@ JWT_BEGINS = "eyJ"
 JWT_DOTS = 2
 # What stands before a name and its value in a url, as itself or in code, once or more.
 MARK, EQUALS = r"(?:[?&#]|%(?:25)*(?:3f|26|23))", r"(?:=|%(?:25)*3d)"
-# Credentials of others, which nobody told us: what follows Bearer, a JWT, a signature or a token in a url, a password.
+# Credentials of others, unknown to us: what follows Bearer, a JWT, a signature or a token in a url, a password.
 # Each begins where no other match can be under way, so none looks at the same text again and again.
 SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
@@ -99,8 +99,8 @@ class JsonFormatter(logging.Formatter):
         return value if is_plain else self._hide(str(value))
 
 
-class AsText(logging.Formatter):
-    """One line for people. What failed is told below it, set in, so that it cannot be taken for a line of its own."""
+class TextFormatter(logging.Formatter):
+    """One line for people. What failed stands below it, set in, so that it cannot be taken for a line of its own."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         super().__init__()
@@ -110,8 +110,8 @@ class AsText(logging.Formatter):
         """The line, and what is below it."""
         lines = [f"{_time(record)} {record.levelname} {record.name} {_escaped(self._hide(_message(record)))}"]
         if record.exc_info:
-            told = self._hide(self.formatException(record.exc_info))
-            lines += [UNDER + _escaped(line) for line in told.split("\n")]
+            trace = self._hide(self.formatException(record.exc_info))
+            lines += [UNDER + _escaped(line) for line in trace.split("\n")]
         return "\n".join(lines)
 
 
@@ -124,7 +124,7 @@ def set_up_logs(
     def shown(text: str) -> str:
         return secrets.hide(_cut(text))
 
-    handler.setFormatter(JsonFormatter(shown) if form == "json" else AsText(shown))
+    handler.setFormatter(JsonFormatter(shown) if form == "json" else TextFormatter(shown))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
@@ -149,7 +149,7 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError):
-        # Words that do not fit what is told of them. Left to the library, it would all be printed as it is.
+        # A message and arguments that do not fit each other. Left to the library, it would all be printed as it is.
         return f"{record.msg} {record.args}"
 
 

@@ -1,40 +1,17 @@
-"""The commands of `recto` and their exit codes."""
+"""The commands of `recto`."""
 
 from __future__ import annotations
 
-import logging
-import sys
-from dataclasses import asdict
-from datetime import datetime
-from pathlib import Path
-
 import typer
-from prometheus_client import CollectorRegistry
-from rich.console import Console
 
-from recto.agents.fold_table import with_table
 from recto.cli import options
 from recto.cli.agents import agents
 from recto.cli.data import backup, user
-from recto.cli.fold.fold_options import FoldOptions, load_config, settings_of, with_options
-from recto.cli.fold.report import report, tokens_of_messages
-from recto.cli.fold.sessions.detect import read_session
-from recto.cli.fold.sessions.session import Session
+from recto.cli.fold.fold_command import fold
 from recto.cli.keys import keys
 from recto.cli.read import read
 from recto.cli.serve import serve
 from recto.cli.storage import storage
-from recto.conversation.json import dump, load_object, parse_time
-from recto.errors import NotAConversation, RectoError, SettingsError
-from recto.page.assemble import assemble
-from recto.page.body import Page
-from recto.page.facts import Facts
-from recto.page.fold.fold_settings import FoldSettings
-from recto.page.manifest import Manifest
-from recto.telemetry import PageTelemetry
-
-WRONG_USE = 2
-STDIN = "-"
 
 app = typer.Typer(
     name="recto",
@@ -50,44 +27,7 @@ def recto(_version: options.Version = False) -> None:
     """Sets the page a language model is shown from a log that is never edited, and says why each part is there."""
 
 
-@app.command()
-def fold(
-    file: options.SessionSource,
-    *,
-    as_json: options.AsJson = False,
-    every: options.Every = False,
-    root: options.Root = None,
-    now: options.Now = None,
-    keep: options.Keep = None,
-    read_tool: options.ReadTool = None,
-    path_arg: options.PathArg = None,
-    terminal_tool: options.TerminalTool = None,
-    search_tool: options.SearchTool = None,
-    search: options.Search = False,
-    config: options.Config = None,
-    verbose: options.Verbose = 0,
-) -> None:
-    """Show what folding saves in a conversation: OpenAI-style JSON, or a session of pi, Claude Code or Codex.
-
-    Reads the file and writes nothing to it. Exit codes: 0 done, 1 failed, 2 wrong use.
-    """
-    _log_to_stderr(verbose)
-    wishes = FoldOptions(
-        root=root,
-        keep=keep,
-        read_tools=tuple(read_tool or ()),
-        path_args=tuple(path_arg or ()),
-        terminal_tools=tuple(terminal_tool or ()),
-        search_tools=tuple(search_tool or ()),
-        search=search,
-    )
-    session, page, manifest = _assemble(file, now, config, wishes)
-    if as_json:
-        _print_json(page, manifest)
-    else:
-        Console(highlight=False).print(report(session, manifest, every=every))
-
-
+app.command()(fold)
 app.command()(serve)
 app.command()(read)
 app.command()(backup)
@@ -95,53 +35,3 @@ app.add_typer(user)
 app.add_typer(agents)
 app.add_typer(keys)
 app.add_typer(storage)
-
-
-def _assemble(file: str, now: str | None, config: Path | None, wishes: FoldOptions) -> tuple[Session, Page, Manifest]:
-    try:
-        with Console(stderr=True).status("Folding"):
-            session = _read(file)
-            settings = _settings(session, config, wishes)
-            page, manifest = assemble(Facts(log=session.messages, fold=settings, now=_time(now)))
-    except RectoError as error:
-        typer.echo(f"recto fold: {error}", err=True)
-        raise typer.Exit(WRONG_USE) from error
-    PageTelemetry(CollectorRegistry()).record(manifest)
-    return session, page, manifest
-
-
-def _log_to_stderr(verbose: int) -> None:
-    if verbose:
-        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")
-        logging.getLogger("recto").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
-
-
-def _read(file: str) -> Session:
-    name = "standard input" if file == STDIN else file
-    try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-    except OSError as error:
-        raise NotAConversation(source=name, problem=f"it cannot be read ({error.strerror})") from error
-    return read_session(data, source=name)
-
-
-def _settings(session: Session, config: Path | None, wishes: FoldOptions) -> FoldSettings:
-    settings = settings_of(session)
-    if config is not None:
-        settings = with_table(settings, load_config(config))
-    return with_options(settings, wishes, session)
-
-
-def _time(text: str | None) -> datetime | None:
-    try:
-        return parse_time(text) if text is not None else None
-    except ValueError as error:
-        allowed = "it is an ISO 8601 time such as 2026-01-31T02:50:00Z"
-        raise SettingsError(name="--now", value=text, allowed=allowed) from error
-
-
-def _print_json(page: Page, manifest: Manifest) -> None:
-    messages = (load_object(page.body) or {}).get("messages")
-    result = {"messages": messages, "manifest": manifest.rows(), "tokens": asdict(tokens_of_messages(manifest))}
-    sys.stdout.buffer.write(dump(result) + b"\n")
-    sys.stdout.buffer.flush()

@@ -1,27 +1,12 @@
-"""Options of the commands: their names, what they are for, what they take."""
+"""Options of the commands: what each is called, what it takes, and the line of help about it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
-
-from recto.cli.server_settings import ServerSettings
-
-# Told the url once the server answers, and the token of this machine's own user, if there is one.
-Announce: TypeAlias = Callable[[str, str | None], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerEntry:
-    """Serve; or say what would be served."""
-
-    serve: Callable[[ServerSettings, Announce], None]
-    check: Callable[[ServerSettings], Mapping[str, str]]
 
 
 def _print_version(asked: bool) -> None:

@@ -7,29 +7,55 @@ import re
 import signal
 import stat
 import sys
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
 import typer
 from rich.console import Console
 
-from recto.conversation.document import Element, element_row, text_of
+from recto.cli.command import FAILED, WRONG_USE, stop
+from recto.conversation.document import Element, Extent, element_row, text_of
 from recto.conversation.json import Json, dump
 from recto.errors import RectoError, SettingsError
 from recto.page.prompt.quote import SEPARATOR, ParsedDocument, join_documents
 
 if TYPE_CHECKING:
     from recto.files.documents.document_cache import Parsing
-    from recto.files.documents.read_document import OnExtent, ReadDocument, Reading
+    from recto.files.documents.read_document import ReadDocument, Reading
 
+STDIN, STDIN_NAME = "-", "standard input"
 NO_PAGES = "it has no pages, slides or sheets; leave --pages out"
 NO_SUCH_PAGE = "there is no {unit} {first} in what was read of it, which ends with {unit} {last}; name others"
 # Names longer than this would leave no room for the bar.
 NAME_CHARACTERS = 40
+ShowProgress: TypeAlias = Callable[[Extent], None]
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-`: standard input.")]
+ElementsAsJson = Annotated[
+    bool, typer.Option("--json", help="Print name, page count and elements, one JSON object a line.")
+]
+Pages = Annotated[
+    str | None, typer.Option(metavar="N-M", help="Only these pages, slides or sheets: 3, 3-7 or 3-.  [default: all]")
+]
+Offset = Annotated[int, typer.Option(metavar="N", min=0, help="Characters to leave out at the beginning.")]
+MostCharacters = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Most characters of a file.  [default: all]")
+]
+Ocr = Annotated[
+    str, typer.Option(metavar="LANGS", help="Read scans with tesseract, in these languages: eng, chi_sim+eng.")
+]
+MostSeconds = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N",
+        min=0.1,
+        help="Longest a file may take; where --ocr reads scans, they have 240 more.  [default: 60]",
+    ),
+]
+InputName = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input; its ending says what it is.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,136 +77,6 @@ class ReadOutcome:
     problem: str = ""
 
 
-class Printer:
-    """Prints files one after another. One file is its text alone; of several, each stands in a block (D5)."""
-
-    def __init__(self, wanted: PrintOptions, count: int) -> None:
-        self.problems: list[str] = []
-        self._wanted = wanted
-        self._is_alone = count == 1
-        self._is_first = True
-        # On one terminal, the text would run into the bars.
-        self._held: list[bytes] | None = [] if sys.stdout.isatty() and sys.stderr.isatty() else None
-
-    def add(self, outcome: ReadOutcome) -> None:
-        """Print a file, and remember its problem."""
-        elements, problem = _elements(outcome, self._wanted)
-        if problem:
-            self.problems.append(f"recto read: {outcome.name}: {problem}")
-        if self._wanted.as_json:
-            self._write(dump(_row(outcome, elements, problem)) + b"\n")
-        elif not self._is_alone:
-            content = problem if elements is None else _text(elements, self._wanted)
-            block = join_documents([ParsedDocument(name=outcome.name, content=content)])
-            self._write(("" if self._is_first else SEPARATOR).encode() + block.encode())
-        elif elements is not None:
-            text = _text(elements, self._wanted)
-            self._write(text.encode() + (b"" if text.endswith("\n") else b"\n"))
-        self._is_first = False
-
-    def end(self) -> None:
-        """Print what is left to be printed."""
-        if not self._wanted.as_json and not self._is_alone:
-            self._write(b"\n")
-        sys.stdout.buffer.write(b"".join(self._held or ()))
-        sys.stdout.buffer.flush()
-        for problem in self.problems:
-            sys.stderr.write(f"{problem}\n")
-
-    def _write(self, data: bytes) -> None:
-        if self._held is None:
-            sys.stdout.buffer.write(data)
-        else:
-            self._held.append(data)
-
-
-class Bars:
-    """How far it is: files, and pages of those that are being read. Only a terminal is told."""
-
-    def __init__(self, count: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-        console = Console(stderr=True)
-        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._files = self._progress.add_task("files", total=count, visible=count > 1)
-
-    @contextmanager
-    def shown(self) -> Generator[None]:
-        """Show them meanwhile."""
-        with self._progress:
-            yield
-
-    @contextmanager
-    def file(self, name: str) -> Generator[OnExtent]:
-        """A bar of a file, while it is read."""
-        bar = self._progress.add_task(name[-NAME_CHARACTERS:], total=None)
-        try:
-            yield lambda extent: self._progress.update(bar, completed=extent.pages, total=extent.page_count)
-        finally:
-            self._progress.remove_task(bar)
-            self._progress.advance(self._files)
-
-
-def _elements(outcome: ReadOutcome, wanted: PrintOptions) -> tuple[tuple[Element, ...] | None, str]:
-    """What is printed of a file, or nothing, and what is wrong with it, or nothing."""
-    document = outcome.document
-    if document is None:
-        return None, outcome.problem
-    if wanted.pages is None:
-        return document.elements, document.incomplete
-    if document.unit is None:
-        return None, NO_PAGES
-    if elements := document.pages(*wanted.pages):
-        return elements, document.incomplete
-    last = max([element.page or 1 for element in document.elements], default=1)
-    none = NO_SUCH_PAGE.format(unit=document.unit, first=wanted.pages[0], last=last)
-    return None, document.incomplete or none
-
-
-def _text(elements: tuple[Element, ...], wanted: PrintOptions) -> str:
-    end = None if wanted.limit is None else wanted.offset + wanted.limit
-    return text_of(elements)[wanted.offset : end]
-
-
-def _row(outcome: ReadOutcome, elements: tuple[Element, ...] | None, problem: str) -> dict[str, Json]:
-    row: dict[str, Json] = {"name": outcome.name}
-    if outcome.document is not None and elements is not None:
-        row["unit"], row["page_count"] = outcome.document.unit, outcome.document.page_count
-        row["elements"] = [element_row(element) for element in elements]
-    if problem:
-        row["error"] = problem
-    return row
-
-
-FAILED, WRONG_USE = 1, 2
-STDIN, STDIN_NAME = "-", "standard input"
-
-Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-`: standard input.")]
-ElementsAsJson = Annotated[
-    bool, typer.Option("--json", help="Print name, page count and elements, one JSON object a line.")
-]
-Pages = Annotated[
-    str | None, typer.Option(metavar="N-M", help="Only these pages, slides or sheets: 3, 3-7 or 3-.  [default: all]")
-]
-Offset = Annotated[int, typer.Option(metavar="N", min=0, help="Characters to leave out at the beginning.")]
-MostCharacters = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Most characters of a file.  [default: all]")
-]
-Ocr = Annotated[
-    str, typer.Option(metavar="LANGS", help="Read scans with tesseract, in these languages: eng, chi_sim+eng.")
-]
-Seconds = Annotated[
-    float | None,
-    typer.Option(
-        metavar="N",
-        min=0.1,
-        help="Longest a file may take; where --ocr reads scans, they have 240 more.  [default: 60]",
-    ),
-]
-InputName = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input; its ending says what it is.")]
-
-
 def read(
     files: Files,
     *,
@@ -189,7 +85,7 @@ def read(
     offset: Offset = 0,
     limit: MostCharacters = None,
     ocr: Ocr = "",
-    seconds: Seconds = None,
+    seconds: MostSeconds = None,
     name: InputName = "",
 ) -> None:
     """Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.
@@ -203,8 +99,7 @@ def read(
         wanted = PrintOptions(as_json=as_json, pages=_pages(pages), offset=offset, limit=limit)
         _check(files, wanted, ocr, name)
     except SettingsError as error:
-        typer.echo(f"recto read: {error}", err=True)
-        raise typer.Exit(WRONG_USE) from error
+        raise stop("read", error, WRONG_USE) from error
     readings = [_in_manner(_reading(file, name), wanted, ocr, seconds) for file in files]
     # Not every name of a file can be printed as it is.
     names = [(name or STDIN_NAME if file == STDIN else file).encode("utf-8", "replace").decode() for file in files]
@@ -318,8 +213,110 @@ async def _outcome(parsing: Parsing, turn: asyncio.Semaphore, bars: Bars, name: 
     from recto.files.documents.read_document import read_with
 
     async with turn:
-        with bars.file(name) as report:
+        with bars.file(name) as show:
             try:
-                return ReadOutcome(name=name, document=await read_with(parsing, reading, report))
+                return ReadOutcome(name=name, document=await read_with(parsing, reading, show))
             except RectoError as error:
                 return ReadOutcome(name=name, problem=str(error))
+
+
+class Printer:
+    """Prints files one after another. One file is its text alone; of several, each stands in a block (D5)."""
+
+    def __init__(self, wanted: PrintOptions, count: int) -> None:
+        self.problems: list[str] = []
+        self._wanted = wanted
+        self._is_alone = count == 1
+        self._is_first = True
+        # On one terminal, the text would run into the bars.
+        self._held: list[bytes] | None = [] if sys.stdout.isatty() and sys.stderr.isatty() else None
+
+    def add(self, outcome: ReadOutcome) -> None:
+        """Print a file, and remember its problem."""
+        elements, problem = _elements(outcome, self._wanted)
+        if problem:
+            self.problems.append(f"recto read: {outcome.name}: {problem}")
+        if self._wanted.as_json:
+            self._write(dump(_row(outcome, elements, problem)) + b"\n")
+        elif not self._is_alone:
+            content = problem if elements is None else _text(elements, self._wanted)
+            block = join_documents([ParsedDocument(name=outcome.name, content=content)])
+            self._write(("" if self._is_first else SEPARATOR).encode() + block.encode())
+        elif elements is not None:
+            text = _text(elements, self._wanted)
+            self._write(text.encode() + (b"" if text.endswith("\n") else b"\n"))
+        self._is_first = False
+
+    def end(self) -> None:
+        """Print what is left to be printed."""
+        if not self._wanted.as_json and not self._is_alone:
+            self._write(b"\n")
+        sys.stdout.buffer.write(b"".join(self._held or ()))
+        sys.stdout.buffer.flush()
+        for problem in self.problems:
+            sys.stderr.write(f"{problem}\n")
+
+    def _write(self, data: bytes) -> None:
+        if self._held is None:
+            sys.stdout.buffer.write(data)
+        else:
+            self._held.append(data)
+
+
+def _elements(outcome: ReadOutcome, wanted: PrintOptions) -> tuple[tuple[Element, ...] | None, str]:
+    """What is printed of a file, or nothing, and what is wrong with it, or nothing."""
+    document = outcome.document
+    if document is None:
+        return None, outcome.problem
+    if wanted.pages is None:
+        return document.elements, document.incomplete
+    if document.unit is None:
+        return None, NO_PAGES
+    if elements := document.pages(*wanted.pages):
+        return elements, document.incomplete
+    last = max([element.page or 1 for element in document.elements], default=1)
+    none = NO_SUCH_PAGE.format(unit=document.unit, first=wanted.pages[0], last=last)
+    return None, document.incomplete or none
+
+
+def _text(elements: tuple[Element, ...], wanted: PrintOptions) -> str:
+    end = None if wanted.limit is None else wanted.offset + wanted.limit
+    return text_of(elements)[wanted.offset : end]
+
+
+def _row(outcome: ReadOutcome, elements: tuple[Element, ...] | None, problem: str) -> dict[str, Json]:
+    row: dict[str, Json] = {"name": outcome.name}
+    if outcome.document is not None and elements is not None:
+        row["unit"], row["page_count"] = outcome.document.unit, outcome.document.page_count
+        row["elements"] = [element_row(element) for element in elements]
+    if problem:
+        row["error"] = problem
+    return row
+
+
+class Bars:
+    """How far it is: files, and pages of those that are being read. Only a terminal shows them."""
+
+    def __init__(self, count: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        console = Console(stderr=True)
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._files = self._progress.add_task("files", total=count, visible=count > 1)
+
+    @contextmanager
+    def shown(self) -> Generator[None]:
+        """Show them meanwhile."""
+        with self._progress:
+            yield
+
+    @contextmanager
+    def file(self, name: str) -> Generator[ShowProgress]:
+        """A bar of a file, while it is read."""
+        bar = self._progress.add_task(name[-NAME_CHARACTERS:], total=None)
+        try:
+            yield lambda extent: self._progress.update(bar, completed=extent.pages, total=extent.page_count)
+        finally:
+            self._progress.remove_task(bar)
+            self._progress.advance(self._files)

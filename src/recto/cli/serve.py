@@ -9,20 +9,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 import typer
 
 from recto.cli import options
+from recto.cli.command import exit_codes
 from recto.cli.hello import say_hello
 from recto.cli.logs import Secrets, set_up_logs
-from recto.cli.options import ServerEntry
-from recto.cli.server_settings import FILE, OTHERS, SECRETS, ServerSettings, load_settings
-from recto.errors import RectoError, SettingsError
+from recto.cli.server_settings import FILE, OTHERS, load_settings
+from recto.config.settings import SECRETS, ServerSettings, ServerTable
+from recto.errors import SettingsError
 
-FAILED, WRONG_USE = 1, 2
 HIDDEN = "(set, not shown)"
 # Beside those of the server: keys of model providers.
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY")
@@ -38,6 +39,18 @@ PARTS = (
 STOP_SECONDS = 12
 # How often one that ended by itself is looked for, in milliseconds.
 LOOK = 300
+
+
+# Called with the url once the server answers, and the token of this machine's own user, if there is one.
+Announce: TypeAlias = Callable[[str, str | None], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerEntry:
+    """Serve; or say what would be served."""
+
+    serve: Callable[[ServerSettings, Announce], None]
+    check: Callable[[ServerSettings], Mapping[str, str]]
 
 
 def serve(
@@ -57,29 +70,23 @@ def serve(
     Stops on Ctrl-C within ten seconds; what was running goes on at the next start. Exit codes: 0 done, 1 failed,
     2 wrong use.
     """
-    doors: ServerEntry = context.obj
+    entry: ServerEntry = context.obj
     flags = {"host": host, "port": port, "data": data, "agents": agents}
-    try:
+    with exit_codes("serve"):
         settings = load_settings(flags, os.environ, config)
         secrets = Secrets(_secrets(settings, os.environ))
         # Who checks wants to hear what is wrong, however quiet the server is to be.
         level = "warning" if check and settings.log_level == "error" else settings.log_level
         set_up_logs(level, settings.log_format, secrets)
         if check:
-            _print_settings(settings, doors.check(settings))
+            _print_settings(settings, entry.check(settings))
         elif reload:
             _serve_again_and_again(_watched(settings, config))
         else:
-            doors.serve(settings, _announcing(settings, secrets, hello=hello))
-    except SettingsError as error:
-        typer.echo(f"recto serve: {error}", err=True)
-        raise typer.Exit(WRONG_USE) from error
-    except (RectoError, OSError) as error:
-        typer.echo(f"recto serve: {error}", err=True)
-        raise typer.Exit(FAILED) from error
+            entry.serve(settings, _announcing(settings, secrets, hello=hello))
 
 
-def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> Callable[[str, str | None], None]:
+def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> Announce:
     def announce(url: str, token: str | None) -> None:
         # One that was made just now is told here, and nowhere else.
         secrets.add(token or "")
@@ -102,11 +109,10 @@ def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> C
 
 def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
     """The settings in force, as they stand in a file; then what else was found."""
-    for field in fields(settings):
-        if field.name != "limits":
-            typer.echo(f"{field.name} = {_shown(field.name, getattr(settings, field.name))}")
-    for field in fields(settings.limits):
-        typer.echo(f"limits.{field.name} = {_shown(field.name, getattr(settings.limits, field.name))}")
+    for name in ServerTable.model_fields:
+        typer.echo(f"{name} = {_shown(name, getattr(settings, name))}")
+    for name, value in settings.limits:
+        typer.echo(f"limits.{name} = {_shown(name, value)}")
     for name in (*KEYS, *sorted({*OTHERS, *URLS} - {*KEYS})):
         value = os.environ.get(name)
         typer.echo(f"{name} = {_shown(name, value)}")
@@ -130,7 +136,7 @@ def _shown(name: str, value: object) -> str:
 def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
     """Whatever was set that nobody may read, and the passwords in addresses."""
     lists = ("api_keys", "signing_keys")
-    told = [getattr(settings, name) for name in SECRETS if name not in lists]
+    whole = [getattr(settings, name) for name in SECRETS if name not in lists]
     entries = [entry for name in lists for entry in (getattr(settings, name) or "").split(",")]
     keys = [part for entry in entries for part in entry.split(":")[1:]]
     of_models = [environment.get(name) for name in KEYS]
@@ -141,7 +147,7 @@ def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[s
         *[environment.get(name) for name in URLS],
     ]
     passwords = [word for url in urls for word in _password(url)]
-    return [one.strip() for one in (*told, *keys, *of_models, *passwords) if one]
+    return [one.strip() for one in (*whole, *keys, *of_models, *passwords) if one]
 
 
 def _password(url: str | None) -> tuple[str, ...]:
@@ -168,15 +174,15 @@ def _serve_again_and_again(files: list[Path]) -> None:
         signal.signal(number, lambda _number, _frame: ending.set())
     wanted = PythonFilter(extra_extensions=(".md", ".yaml", ".yml", ".toml"))
     typer.echo(f"Watching {', '.join(map(str, files))} for changes.", err=True)
-    child, has_told = _start_child(), False
+    child, is_reported = _start_child(), False
     try:
         for changes in watch(*files, watch_filter=wanted, stop_event=ending, rust_timeout=LOOK, yield_on_timeout=True):
             if changes:
-                _tell_of_changes(changes)
+                _report_changes(changes)
                 _end_child(child)
-                child, has_told = _start_child(), False
-            elif child.poll() is not None and not has_told:
-                has_told = True
+                child, is_reported = _start_child(), False
+            elif child.poll() is not None and not is_reported:
+                is_reported = True
                 typer.echo(f"It ended with code {child.returncode}; the next change starts it again.", err=True)
     finally:
         _end_child(child)
@@ -196,6 +202,6 @@ def _end_child(child: subprocess.Popen[bytes]) -> None:
         child.wait()
 
 
-def _tell_of_changes(changes: Collection[tuple[object, str]]) -> None:
+def _report_changes(changes: Collection[tuple[object, str]]) -> None:
     names = sorted({Path(path).name for _, path in changes})
     typer.echo(f"Changed: {', '.join(names)}. Starting again.", err=True)

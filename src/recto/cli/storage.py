@@ -7,24 +7,16 @@ import asyncio
 import typer
 
 from recto.cli import options
+from recto.cli.command import exit_codes, group
 from recto.cli.data import opened_store, settings_of_server
-from recto.cli.server_settings import ServerSettings
-from recto.errors import RectoError, SettingsError
+from recto.config.settings import ServerSettings
 
-FAILED, WRONG_USE = 1, 2
 ADOPTED = (
     "The storage now belongs to the data folder {data}; servers of any other refuse to start on it. What its database "
     "does not know is deleted from the storage once it is older than an hour and a server runs."
 )
 
-storage = typer.Typer(
-    name="storage",
-    help="Say whose files a storage holds.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+storage = group("storage", "Say whose files a storage holds.")
 
 
 @storage.callback()
@@ -38,15 +30,9 @@ def adopt_storage(*, data: options.DataDir = None, config: options.ServerConfig 
 
     Exit codes: 0 done, 1 failed, 2 wrong use.
     """
-    try:
+    with exit_codes("storage adopt"):
         settings = settings_of_server(data, config)
         asyncio.run(_adopt(settings))
-    except SettingsError as error:
-        typer.echo(f"recto storage adopt: {error}", err=True)
-        raise typer.Exit(WRONG_USE) from error
-    except (RectoError, OSError) as error:
-        typer.echo(f"recto storage adopt: {error}", err=True)
-        raise typer.Exit(FAILED) from error
     typer.echo(ADOPTED.format(data=settings.data))
 
 

@@ -1,8 +1,9 @@
-"""Files that people write: Markdown with settings in YAML, each value with its line. Refuses to know what they mean.
+"""What people write for Recto: files of settings, read with the line of each value, and the settings of the server.
 
-- `checked`: values that people wrote, checked as a table
-- `frontmatter`: A Markdown file with settings between two lines of `---`
 - `problem`: what is wrong with a file somebody wrote, and where
 - `yaml_values`: YAML as plain values, each with its line
+- `frontmatter`: a Markdown file with settings between two lines of `---`
 - `zones`: time zones by name, and the one this machine is in
+- `checked`: values checked as a table, with every fault in its line; types that tables share
+- `settings`: every setting of the server and every limit of a run, with bounds and default
 """

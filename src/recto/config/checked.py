@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Generic, TypeVar, cast
+from typing import Annotated, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values, YamlPath
+from recto.config.zones import find_zone
 from recto.conversation.json import Json, dump
 
 SHOWN = 100
@@ -37,6 +38,25 @@ ALLOWED: Mapping[str, str] = {
     "value_error": "{error}",
 }
 NO_VALUE = "{name} has no value; give it one, or take the line out."
+
+
+def _zone(value: str) -> str:
+    find_zone(value)
+    return value
+
+
+def _full(value: str) -> str:
+    if not value.strip():
+        raise ValueError("it is not empty")
+    return value.strip()
+
+
+Count = Annotated[int, Field(ge=1)]
+CountOrZero = Annotated[int, Field(ge=0)]
+# A year: more is a mistake, and a time beyond the calendar.
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
+Zone = Annotated[str, AfterValidator(_zone)]
+Word = Annotated[str, AfterValidator(_full)]
 
 
 class Table(BaseModel):
@@ -96,7 +116,7 @@ def _fault(found: Values, details: ErrorDetails, form: TableForm[Root]) -> Fault
     place = tuple(details["loc"])
     if details["type"] == "extra_forbidden":
         return _unknown(found, place, form)
-    return told(found, place, details["input"], form.mixed.get(place) or _allowed(details))
+    return value_fault(found, place, details["input"], form.mixed.get(place) or _allowed(details))
 
 
 def _allowed(details: ErrorDetails) -> str:
@@ -127,7 +147,7 @@ def nearest(name: str, known: Collection[str]) -> str:
     return f"{mean} Known: {', '.join(sorted(known)) or 'none'}"
 
 
-def told(found: Values, place: YamlPath, value: object, allowed: str) -> Fault:
+def value_fault(found: Values, place: YamlPath, value: object, allowed: str) -> Fault:
     """The fault of a value: where it is, what it is, and what is allowed."""
     return Fault(line=line_of(found, place), text=f"{dotted(place)} is {short(dump(value).decode())}; {allowed}.")
 

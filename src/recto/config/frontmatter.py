@@ -28,7 +28,7 @@ def read_document(raw: bytes) -> MarkdownFile:
     if len(raw) > LONGEST:
         return _broken(1, f"it has more than {LONGEST} bytes. Shorten it.")
     try:
-        text = raw.decode("utf-8").removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
+        text = plain_text(raw)
     except UnicodeDecodeError as error:
         line = len(re.findall(rb"\r\n|\r|\n", raw[: error.start])) + 1
         return _broken(line, f"byte {error.start} is no UTF-8 ({error.reason}). Save the file as UTF-8.")
@@ -39,6 +39,11 @@ def read_document(raw: bytes) -> MarkdownFile:
     if closing is None:
         return _broken(1, "`---` begins settings that never end. Close them with a line of `---`.")
     return _closed(text[opening.end() + 1 : closing.start()], text[closing.end() :])
+
+
+def plain_text(raw: bytes) -> str:
+    """A text without a byte order mark; `\\n` ends its lines. UnicodeDecodeError where it is no UTF-8."""
+    return raw.decode("utf-8").removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _closed(settings: str, body: str) -> MarkdownFile:

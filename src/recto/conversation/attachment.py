@@ -1,7 +1,8 @@
-"""Attachments as the log and the store know them: by an id, never by a url or by bytes.
+"""Attachments in requests, messages and calls: stored by an id, never by a url or by bytes.
 
 A request names files by signed urls or carries their bytes; what is stored names them by `recto-attachment:ID`, which
-no client can send: it is signed by nobody (P10).
+no client can send: it is signed by nobody (P10). A stored call names them by the ids the model knows; readers who act
+on it get urls in their place (F8).
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from recto.conversation.messages import (
 SCHEME = "recto-attachment:"
 # Whose words a client can only repeat.
 COPIES = ("assistant", "reasoning", "activity")
-Holder: TypeAlias = UserMessage | ToolMessage
+# Under this name in a stored event; nobody is ever sent it.
+FILES = "rectoFiles"
+UrlSigner: TypeAlias = Callable[[str, str], str]
+_MARKED = f'"{FILES}":'.encode()
+_ARGUMENTS = b'{"type":"TOOL_CALL_ARGS"'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,11 +165,7 @@ def file_of(ref: FileRef) -> File:
     return File(kind=ref.kind, source=Key(key=ref.attachment), mime_type=ref.mime_type, name=ref.name)
 
 
-UrlSigner: TypeAlias = Callable[[str, str], str]
-# Under this name in a stored event; nobody is ever sent it.
-FILES = "rectoFiles"
-_MARKED = b'"rectoFiles":'
-_ARGUMENTS = b'{"type":"TOOL_CALL_ARGS"'
+# Calls name files by the ids the model knows (F8)
 
 
 def refs_in(tool: str, arguments: str, refs: Iterable[FileRef]) -> tuple[FileRef, ...]:

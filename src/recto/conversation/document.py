@@ -1,6 +1,6 @@
 """A document as its parser finds it: elements, the one text they make, and parts of that. Nothing is parsed here (D9).
 
-The text is the elements' own, joined. A part of it is told by characters or by pages.
+The text is the elements' own, joined. A part of it is named by characters or by pages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Events of a run as values, and as the AG-UI JSON that is stored and sent. Neighbouring deltas become one.
+"""Events of a run: what readers hear of it, as values and as the AG-UI JSON that is stored and sent.
 
-Stored events are AG-UI 1.0. Older clients die on a few of its fields; `for_older_client` is what they get, under the
-same numbers.
+Neighbouring deltas become one. Stored events are AG-UI 1.0; older clients die on a few of its fields, and get what
+`for_older_client` makes of them, under the same numbers. What was heard of a message that no log has is discarded.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from recto.conversation.attachment import FileRef, with_files
 from recto.conversation.json import Json, dump, load_object
 
 DISCARDED, UI = "recto.discarded", "recto.ui"
+# Whoever reads an event has to hold it.
+MOST_SAID = 8_192
+ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +129,7 @@ class CallAnswered:
 
 @dataclass(frozen=True, kw_only=True)
 class ActivityUpdate:
-    """How something goes that is no part of the conversation. It takes the place of what was told under this id."""
+    """How something goes that is no part of the conversation. It takes the place of what stood under this id."""
 
     message: str
     activity: str
@@ -175,14 +178,7 @@ Event: TypeAlias = (
     | UiUpdate
     | MessagesSnapshot
 )
-# Whoever reads an event has to hold it.
-MOST_SAID = 8_192
-ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
-
-
-def ends_run(body: bytes) -> bool:
-    """Whether nothing follows this event."""
-    return body.startswith(ENDS)
+Delta: TypeAlias = TextSaid | ReasoningSaid | CallSaid
 
 
 def merge(events: Sequence[Event]) -> list[Event]:
@@ -196,11 +192,11 @@ def merge(events: Sequence[Event]) -> list[Event]:
         if merged and isinstance(event, ActivityUpdate) and _is_newer(merged[-1], event):
             merged[-1] = event
             continue
-        if merged and isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) and _is_more_of(merged[-1], event):
+        if merged and isinstance(event, Delta) and _is_more_of(merged[-1], event):
             pieces.append(event.delta)
             continue
         _join(merged, pieces)
-        pieces = [event.delta] if isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) else []
+        pieces = [event.delta] if isinstance(event, Delta) else []
         merged.append(event)
     _join(merged, pieces)
     return merged
@@ -210,7 +206,7 @@ def _is_newer(last: Event, event: ActivityUpdate) -> bool:
     return isinstance(last, ActivityUpdate) and last.message == event.message
 
 
-def _is_more_of(last: Event, event: TextSaid | ReasoningSaid | CallSaid) -> bool:
+def _is_more_of(last: Event, event: Delta) -> bool:
     if isinstance(last, CallSaid) and isinstance(event, CallSaid):
         # Ids are put in the place of urls in whole arguments only.
         return last.call == event.call and not (last.files or event.files)
@@ -221,7 +217,7 @@ def _is_more_of(last: Event, event: TextSaid | ReasoningSaid | CallSaid) -> bool
 
 def _join(merged: list[Event], pieces: Sequence[str]) -> None:
     last, words = merged[-1] if merged else None, "".join(pieces)
-    if not isinstance(last, (TextSaid, ReasoningSaid, CallSaid)) or (isinstance(last, CallSaid) and last.files):
+    if not isinstance(last, Delta) or (isinstance(last, CallSaid) and last.files):
         return
     merged[-1:] = [replace(last, delta=words[at : at + MOST_SAID]) for at in range(0, len(words) or 1, MOST_SAID)]
 
@@ -248,8 +244,8 @@ def encode_event(event: Event) -> list[bytes]:
         case CallOpened() | CallClosed() | CallAnswered():
             return [dump(_call(event))]
         case ActivityUpdate(message=message, activity=activity):
-            told = {"type": "ACTIVITY_SNAPSHOT", "messageId": message, "activityType": activity}
-            return [dump(told | {"content": event.content, "replace": True})]
+            snapshot = {"type": "ACTIVITY_SNAPSHOT", "messageId": message, "activityType": activity}
+            return [dump(snapshot | {"content": event.content, "replace": True})]
         case Discarded():
             value = {"messageId": event.message, "reason": event.reason}
             return [dump({"type": "CUSTOM", "name": DISCARDED, "value": value})]
@@ -289,6 +285,11 @@ def _run(event: RunStarted | RunFinished | RunFailed) -> Mapping[str, Json]:
             return finish | ({"usage": [event.usage]} if event.usage else {})
 
 
+def ends_run(body: bytes) -> bool:
+    """Whether nothing follows this event."""
+    return body.startswith(ENDS)
+
+
 def for_older_client(body: bytes) -> bytes:
     """The event as clients before AG-UI 1.0 take it. Most are the same; the end of a run is not."""
     if not ends_run(body):
@@ -323,7 +324,7 @@ def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: st
                 still_open.pop(("reasoning", id), None)
             case {"type": "TOOL_CALL_END", "toolCallId": str(call)}:
                 still_open.pop(("call", call), None)
-            case {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": str(id)}}:
+            case {"type": "CUSTOM", "name": name, "value": {"messageId": str(id)}} if name == DISCARDED:
                 messages.pop(id, None)
             case _:
                 pass

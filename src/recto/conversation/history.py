@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeGuard
 from recto.conversation.json import Json
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import Entry, Interrupted, ReplyEnded
-from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, UserMessage
+from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, UserMessage, words_of
 from recto.conversation.ui.compile_ui import hinted, ui_of
 
 HistoryMessage: TypeAlias = UserMessage | AssistantMessage | ToolMessage
@@ -57,11 +57,11 @@ def day_of(moment: datetime, zone: tzinfo) -> date:
 
 def history_row(message: HistoryMessage, url_of: FileUrlSigner, locale: str = DEFAULT_LOCALE) -> dict[str, Json]:
     """A message of the history. `url_of` signs a file's url anew, or has none for it; `locale` is the agent's."""
-    words = "".join([part.text for part in message.parts if isinstance(part, Text)])
+    words = words_of(message)
     row: dict[str, Json] = {"id": message.id, "seq": message.seq, "role": message.role, "content": words}
     match message:
         case UserMessage():
-            row["content"] = "\n".join([part.text for part in message.parts if isinstance(part, Text)])
+            row["content"] = words_of(message, between="\n")
             files = _files(message, url_of)
             row |= {"url": files[0]["url"] if files else None, "files": files}
         case _:
@@ -87,5 +87,5 @@ def _id_of(file: File) -> str | None:
 
 
 def time_text(moment: datetime) -> str:
-    """A time as clients are told it: ISO-8601, in UTC."""
+    """A time as clients get it: ISO-8601, in UTC."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Files of a user message as the model is told of them: an id, a name, a kind, a url; and ids back to urls (F4-F12).
+"""Files of a user message as the model knows them: an id, a name, a kind, a url; and ids back to urls (F4-F12).
 
 Nothing is read, fetched or signed here: signed urls come in as arguments.
 """
@@ -12,7 +12,7 @@ from itertools import chain, count
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from recto.conversation.json import Json, dump, load
+from recto.conversation.json import dump, load
 from recto.conversation.memo import grow
 from recto.conversation.messages import Data, File, FileKind, Key, Message, ProviderFile, Source, Url, UserMessage
 
@@ -26,8 +26,6 @@ ENDINGS: Mapping[FileKind, tuple[str, ...]] = {
     "audio": ("mp3", "wav", "m4a", "aac", "flac", "ogg", "oga", "opus", "wma", "amr"),
     "video": ("mp4", "mov", "webm", "mkv", "avi", "m4v", "mpg", "mpeg", "wmv", "flv", "3gp"),
 }
-# Its text may be empty or refused by the parser; taken for a picture it would be lost without a word.
-KIND_OF_UNKNOWN: FileKind = "document"
 # These take ids and find the file themselves.
 EXEMPT_TOOLS = frozenset({"read_files", "dataset_search", "sandbox_fetch_user_file"})
 
@@ -94,22 +92,6 @@ def _url_of(source: Source, urls: Mapping[str, str]) -> str:
             return urls.get(key, "")
         case Data() | ProviderFile():
             return ""
-
-
-def file_kind(
-    *, stored: FileKind | None = None, explicit: FileKind | None = None, name: str = "", url: str = ""
-) -> FileKind:
-    """What kind of file this is: the stored kind wins, then an explicit one, then the endings of name and url (F12)."""
-    for kind in (stored, explicit, *map(_kind_by_ending, (_decoded(name), *_names_in(url)))):
-        if kind:
-            return kind
-    return KIND_OF_UNKNOWN
-
-
-def _kind_by_ending(name: str) -> FileKind | None:
-    _, dot, ending = name.rpartition(".")
-    known = ending.strip().lower() if dot else ""
-    return next((kind for kind, endings in ENDINGS.items() if known in endings), None)
 
 
 def display_name(file: File, url: str = "") -> str:
@@ -197,38 +179,6 @@ def file_maps(shown: Iterable[InputFile]) -> FileMaps:
         files=files,
         urls={one.id: one.url for one in known if one.url},
     )
-
-
-def replace_ids_with_urls(arguments: Json, urls: Mapping[str, str]) -> Json:
-    """New arguments in which every string that is a file id, in arrays and object values, is the file's url (F8).
-
-    Keys and longer strings stay. Walks without recursion, for a model may nest as deep as it likes.
-    """
-    root = _resolved(arguments, urls)
-    unvisited: list[Json] = [root]
-    while unvisited:
-        holder = unvisited.pop()
-        if isinstance(holder, dict):
-            for key, inner in holder.items():
-                holder[key] = _resolved(inner, urls)
-            unvisited.extend(holder.values())
-        elif isinstance(holder, list):
-            holder[:] = [_resolved(inner, urls) for inner in holder]
-            unvisited.extend(holder)
-    return root
-
-
-def _resolved(value: Json, urls: Mapping[str, str]) -> Json:
-    """The url for an id, a copy of a container whose inner values are still the old ones, or the value itself."""
-    match value:
-        case str():
-            return urls.get(value, value)
-        case Mapping():
-            return dict(value)
-        case Sequence():
-            return list(value)
-        case _:
-            return value
 
 
 def arguments_for(tool_name: str, arguments_text: str, urls: Mapping[str, str]) -> str:

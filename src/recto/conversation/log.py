@@ -1,7 +1,8 @@
-"""The log: messages and markers, only ever added to; and the view of it that markers leave (R12, R13, S4).
+"""The log: messages and markers, only ever added to; and what is in view of it after its markers (R12, R13, S4).
 
-A marker changes what is seen, never what is stored. A view is worked out anew from the log, so rollback, undo and fork
-need no code of their own anywhere else.
+A marker changes what is seen, never what is stored. `view` works out what is seen from the entries, `seen_of` from
+rollbacks and undos alone, as numbers, for whoever reads entries by their numbers. So rollback, undo and fork need no
+code of their own anywhere else.
 """
 
 from __future__ import annotations
@@ -81,10 +82,11 @@ class Compacted(Logged):
     summary: str
 
 
+TurnBack: TypeAlias = RolledBack | Undone
 Marker: TypeAlias = SkillChanged | ToolStarted | FoldStep | Interrupted | ReplyEnded | RolledBack | Undone | Compacted
 Entry: TypeAlias = Message | Marker
 MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))
-TURNS_BACK: frozenset[type[Entry]] = frozenset({RolledBack, Undone})
+TURNS_BACK: frozenset[type[Entry]] = frozenset(get_args(TurnBack))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +172,7 @@ def fork(log: Sequence[Entry], *, before: str | None = None) -> tuple[Entry, ...
     return entries[:place]
 
 
-TurnBack: TypeAlias = RolledBack | Undone
+# What is in view, by numbers
 
 
 @dataclass(frozen=True, kw_only=True)

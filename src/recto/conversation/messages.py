@@ -140,7 +140,7 @@ class ToolCall(Remembering):
 class ToolOffer(Remembering):
     """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
 
-    `note` tells people what its description leaves out; `tokens_before` is what it would have cost with that.
+    `note` says to people what its description leaves out; `tokens_before` is what it would have cost with that.
     """
 
     name: str
@@ -253,6 +253,11 @@ Message: TypeAlias = (
 )
 
 
+def words_of(message: UserMessage | AssistantMessage | ToolMessage, *, between: str = "") -> str:
+    """What a message says in words; not its calls, files and state."""
+    return between.join([part.text for part in message.parts if isinstance(part, Text)])
+
+
 def texts_of(message: Message) -> tuple[str, ...]:
     """Every text in a message that a model would read, calls included, in order."""
     match message:
@@ -281,7 +286,7 @@ def error_text(message: ToolMessage) -> str | None:
 
     A status of our own comes with words for the model; that of an empty result says at least that it failed.
     """
-    error, words = message.error, "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    error, words = message.error, words_of(message, between="\n")
     if error is None or (words.strip() and (error in STATUSES or error in words)):
         return None
     return error if error.startswith(FAILED) else f"{FAILED}{error or 'error'}"

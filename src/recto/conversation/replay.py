@@ -1,4 +1,4 @@
-"""The events of a run that has ended, made from the log: for readers who come when its own events are gone (P7)."""
+"""Replayed events of a run that has ended, made from the log: for readers who come when its own are gone (P7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from recto.conversation.input_files import arguments_for
 from recto.conversation.json import Json, load
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import Entry, View, view
-from recto.conversation.messages import AssistantMessage, File, Message, Text, ToolCall, ToolMessage, Url, UserMessage
+from recto.conversation.messages import (
+    AssistantMessage,
+    File,
+    Message,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+    words_of,
+)
 from recto.conversation.ui.compile_ui import hinted, ui_events
 
 # Its start, the snapshot, and its end.
@@ -24,7 +34,7 @@ FINISHED = {"done": None, "success": None, "length": "length", "refused": "refus
 
 @dataclass(frozen=True, kw_only=True)
 class EndedRun:
-    """A run as its row tells of it. `run` is the client's name for it, `events` how many it had."""
+    """A run as its row has it. `run` is the client's name for it, `events` how many it had."""
 
     thread: str
     run: str
@@ -35,8 +45,8 @@ class EndedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayedEvents:
-    """How files are told: the url of each, what the ids in calls stand for, and whose calls keep their ids.
+class RenderContext:
+    """How files are rendered: the url of each, what the ids in calls stand for, and whose calls keep their ids.
 
     `locale` is the agent's, for what is shown by hints.
     """
@@ -54,14 +64,14 @@ class ReplayedEvents:
         return arguments_for(call.name, call.arguments, {ref.id: url for ref, url in found if url is not None})
 
 
-def snapshot_events(ended: EndedRun, log: Sequence[Entry], told: ReplayedEvents) -> tuple[bytes, ...]:
+def snapshot_events(ended: EndedRun, log: Sequence[Entry], context: RenderContext) -> tuple[bytes, ...]:
     """That it started, the conversation as it left it, and how it ended. `log` is the thread's up to its last entry."""
     seen = view(log)
     start = RunStarted(thread=ended.thread, run=ended.run)
     statuses = statuses_of(seen.markers)
-    rows = [_marked(row, statuses) for message in seen.messages for row in _rows(message, told)]
+    rows = [_marked(row, statuses) for message in seen.messages for row in _rows(message, context)]
     snapshot = MessagesSnapshot(messages=rows)
-    events = (start, snapshot, *_shown_by_hints(seen, ended.events, told.locale), _end(ended, seen))
+    events = (start, snapshot, *_shown_by_hints(seen, ended.events, context.locale), _end(ended, seen))
     return tuple(body for event in events for body in encode_event(event))
 
 
@@ -73,9 +83,7 @@ def _shown_by_hints(seen: View, events: int, locale: str) -> tuple[Event, ...]:
 
 
 def _spoken(message: Message) -> str:
-    if not isinstance(message, (AssistantMessage, ToolMessage)):
-        return ""
-    return "".join([part.text for part in message.parts if isinstance(part, Text)])
+    return words_of(message) if isinstance(message, (AssistantMessage, ToolMessage)) else ""
 
 
 def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:
@@ -94,17 +102,17 @@ def _marked(row: Json, statuses: Mapping[str, str]) -> Json:
     return {**row, "status": status} if isinstance(row, dict) and status else row
 
 
-def _rows(message: Message, told: ReplayedEvents) -> Sequence[Json]:
+def _rows(message: Message, context: RenderContext) -> Sequence[Json]:
     """A message in AG-UI form. What clients have no place for is left out: thoughts, provider state, lost files."""
     match message:
         case UserMessage() | ToolMessage():
-            shown = [_shown(part, told.url_of) for part in message.parts if isinstance(part, (Text, File))]
+            shown = [_shown(part, context.url_of) for part in message.parts if isinstance(part, (Text, File))]
             parts = tuple(part for part in shown if part is not None)
             return (load(agui.encode(replace(message, parts=parts, encrypted_value=None))),)
         case AssistantMessage():
-            words = "".join([part.text for part in message.parts if isinstance(part, Text)])
+            words = words_of(message)
             calls = [
-                replace(call, state=None, encrypted_value=None, arguments=told.arguments_of(call))
+                replace(call, state=None, encrypted_value=None, arguments=context.arguments_of(call))
                 for call in message.tool_calls
             ]
             said = (*([Text(text=words)] if words else []), *calls)

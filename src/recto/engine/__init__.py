@@ -1,7 +1,7 @@
 """How runs reach workers and events reach readers. Refuses to be the truth: a wake-up is a hint, the run row is.
 
-- `dispatch`: how runs reach workers in one process
-- `hub`: how events reach readers, in one process
+- `ports`: who works on a run, and how a run hears that it is to stop
+- `dispatch`: runs claimed, held by a lease, handed back
+- `hub`: events published to readers
 - `janitor`: cleaning up, again and again, while the server runs
-- `ports`: what the engine is to the rest
 """

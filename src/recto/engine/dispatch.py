@@ -109,7 +109,7 @@ class Dispatcher:
         return self._settings.slots - len(self._held) - self._arriving
 
     def cancel(self, run: str) -> None:
-        """Tell a run worked on here that it is to end. The wish itself is in the run's row."""
+        """Tell a run worked on here that it is to end. The request itself is in the run's row."""
         held = self._held.get(run)
         if held:
             held.signal.cancelled.set()

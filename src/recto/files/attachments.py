@@ -18,7 +18,8 @@ from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
 from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
 from recto.files.storage.storage_health import StorageHealth
-from recto.files.types.file_type import HEAD_BYTES, FileType, ending_for, served_as, type_of
+from recto.files.types.file_formats import ending_for, served_as
+from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
 from recto.files.types.names import content_disposition, safe_name
 
 LOGGER = logging.getLogger("recto.files")
@@ -101,10 +102,6 @@ class Attachments:
     async def delete(self, owner: str, id: str) -> None:
         """Delete an attachment. Its urls end at once; its bytes are deleted where nobody else has them."""
         await self.forget(await self._rows.delete_attachment(owner, id))
-
-    async def delete_of(self, owner: str) -> None:
-        """Delete all attachments of an owner."""
-        await self.forget(await self._rows.delete_attachments_of(owner))
 
     async def clean(self) -> int:
         """Delete uploads that no thread names and that are old, then bytes without a row. Returns how many of both."""

@@ -143,10 +143,6 @@ class AttachmentRows(Protocol):
         """Delete rows made before a time that no thread refers to: how many, and the blobs nobody has any more."""
         ...
 
-    async def delete_attachments_of(self, owner: str) -> Sequence[str]:
-        """Delete all rows of an owner, in pieces. Returns the blobs nobody has any more."""
-        ...
-
     async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
         """Those of these blobs that somebody has."""
         ...

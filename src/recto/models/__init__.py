@@ -1,16 +1,17 @@
-"""The only room that talks to model providers: protocol, endpoint, auth. Refuses to decide what is sent.
+"""Models, and the only room that talks to their providers: protocol, endpoint, auth. Refuses to decide what is sent.
 
-- `anthropic_messages`: anthropic messages as they stream
-- `backoff`: how long to wait before a failed model call is made again
-- `choose`: A model by its name in the settings
-- `deltas`: deltas that came together told as one
-- `demo`: ...
-- `endpoint`: A model behind an endpoint over HTTP
-- `faults`: what a provider's refusal means
-- `openai_chat`: openAI chat completions as they stream
-- `ports`: what a model is to the rest
-- `prices`: what a model call cost, by a dated list of prices
+- `ports`: what a model is to the rest, and the pieces of its reply
+- `choose`: a model by its name in the settings
 - `request_options`: what an agent asks of a model, in the words of each provider
-- `sse`: server-sent events from bytes in any fragmentation
 - `wire_protocol`: what talking to a provider takes
+- `openai_chat`: OpenAI chat completions: the address, and the reply as it streams
+- `anthropic_messages`: Anthropic messages: the address, and the reply as it streams
+- `endpoint`: a model behind an endpoint over HTTP
+- `sse`: server-sent events from bytes in any fragmentation
+- `deltas`: deltas that came together, joined into one
+- `faults`: what a provider's refusal means
+- `backoff`: how long to wait before a failed model call is made again
+- `prices`: what a model call cost, by a dated list of prices
+- `demo`: the built-in demo model
+- `demo_page`: the page as the demo model reads it
 """

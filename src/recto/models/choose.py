@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from recto.conversation.json import Json
 from recto.errors import SettingsError
-from recto.models.demo.demo import NAME as DEMO
-from recto.models.demo.demo import DemoModel
+from recto.models.demo import NAME as DEMO
+from recto.models.demo import DemoModel
 from recto.models.endpoint import WINDOW, Endpoint, EndpointModel, Timeouts
 from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 

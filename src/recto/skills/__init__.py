@@ -1,17 +1,18 @@
-"""Load and check skills: SKILL.md, sop.yaml, cases. Refuses to decide which of them a page holds: that is the page.
+"""Skills of an agent: `SKILL.md`, `sop.yaml` and cases as values, and the expert that a skill makes of an agent.
 
-- `bundled`: files that a skill brings along, read on demand
-- `cases`: cases (S8)
-- `directory`: the skill directory (S3)
-- `expert`: the expert a skill makes of an agent (S7-S9)
-- `known`: what is known of a user while a skill is at work
+Refuses to decide which of them a page holds: that is the page.
+
+- `safe_path`: files of a skill's folder, none of which may lead out of it
 - `lenient_yaml`: YAML as public skills have it
-- `load_skills`: the skills of an agent (S5)
-- `localized`: what people wrote in a file and in its variant for a language, as one text
-- `safe_path`: files of a skill's folder
-- `skill`: A skill as a value
+- `localized`: a file with its variant for a language over it
+- `known`: what is known of a user while a skill is at work
+- `sop`: standard procedures, and the step that is due (S7)
+- `cases`: worked examples, read and found (S8)
+- `skill`: a skill as a value
 - `skill_file`: `SKILL.md` (S5)
-- `skill_table`: the settings of `SKILL.md` that are ours
-- `sop`: standard procedures (S7)
 - `sop_file`: `sop.yaml` (S7)
+- `bundled`: files that a skill brings along, read on demand
+- `load_skills`: all skills of an agent's folder (S5)
+- `directory`: the tool `use_skill` with the directory of skills (S3)
+- `expert`: the prompt, the next step and the cases of the skill that is active (S7-S9)
 """

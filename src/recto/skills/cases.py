@@ -1,4 +1,7 @@
-"""Cases (S8): worked examples, found by an inverted index over what is known of the user. Same index, same order."""
+"""Cases of a skill (S8): worked examples, read from its `cases/` and found by what is known of the user.
+
+An inverted index over their tags finds them: same index and same data, same order. One with a fault is left out.
+"""
 
 from __future__ import annotations
 
@@ -7,118 +10,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from recto.config.checked import Table, TableForm, check, told
+from recto.config.checked import Table, TableForm, Word, check, value_fault
 from recto.config.problem import Fault, FileProblem
 from recto.page.prompt.system_prompt import Case
-from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_written
+from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_localized
 from recto.skills.safe_path import UnreadableFile
 
 CASES = "cases"
 ENDING = ".md"
+# How many are shown, and what a link to a rule of the scenario counts beside the tags.
+BEST, LINKED = 2, 2
 LEFT_OUT = "The case is left out."
 NO_CONTENT = "it says nothing below its settings. Write the case there."
 NO_TAGS = "it has no tags, so no user's data leads to it. Give it `tags: [...]`."
-
-
-def _full(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is not empty")
-    return value.strip()
-
-
-Word = Annotated[str, AfterValidator(_full)]
-
-
-class CaseTable(Table):
-    """Every setting of a case."""
-
-    id: Word | None = None
-    name: Word | None = None
-    tags: list[Word] = Field(default_factory=list[str])
-    rule_ids: list[Word] = Field(default_factory=list[str])
-
-
-FORM = TableForm(root=CaseTable)
-
-
-class ReadCases(NamedTuple):
-    """The cases of a skill, and what is said of those that were left out."""
-
-    cases: CaseIndex
-    warnings: tuple[FileProblem, ...] = ()
-
-
-def read_cases(folder: Path, language: FileLanguage) -> ReadCases:
-    """The cases of a skill's folder, in the order of their files. `language` has what there is in `cases`."""
-    found: dict[str, TaggedCase] = {}
-    warnings: list[FileProblem] = []
-    for name in _files(language):
-        case, problems = _read_case(folder, name, language, found)
-        found |= {case.case.id: case} if case else {}
-        warnings.extend(problems)
-    return ReadCases(index_cases(tuple(found.values())), tuple(warnings))
-
-
-def is_case(name: str) -> bool:
-    """Whether a file in `cases` is a case, or the variant of one."""
-    return name.endswith(ENDING) and not name.startswith(".")
-
-
-def _files(language: FileLanguage) -> list[str]:
-    """The files of cases. One that there is for this language only is a case there, and none elsewhere."""
-    names = sorted(filter(is_case, language.names))
-    variants = [match for name in names if (match := VARIANT.fullmatch(name))]
-    others = {
-        match.string
-        for match in variants
-        if match["locale"] != language.locale or f"{match['stem']}{ENDING}" in language.names
-    }
-    return [name for name in names if name not in others]
-
-
-def _read_case(
-    folder: Path, name: str, language: FileLanguage, taken: Collection[str]
-) -> tuple[TaggedCase | None, tuple[FileProblem, ...]]:
-    """A case, or why it is left out."""
-    file = folder / CASES / name
-    try:
-        written = read_written(folder, file, language, lenient=False)
-    except UnreadableFile as error:
-        return None, (FileProblem(file=file, line=None, text=f"{error} {LEFT_OUT}"),)
-    table, faults = check(written.settings, FORM)
-    match = VARIANT.fullmatch(name)
-    case = _case(written, table, match["stem"] if match else file.stem)
-    faults = (*faults, *_further(written, case, taken))
-    if faults:
-        return None, written.problems([Fault(line=fault.line, text=f"{fault.text} {LEFT_OUT}") for fault in faults])
-    return case, () if case.tags else written.problems([Fault(line=written.end_line, text=NO_TAGS)])
-
-
-def _further(written: LocalizedFile, case: TaggedCase, taken: Collection[str]) -> Iterator[Fault]:
-    """What the settings alone do not tell. Of a file that could not be read all is told."""
-    if written.settings.faults:
-        return
-    if not written.body:
-        yield Fault(line=written.end_line, text=NO_CONTENT)
-    if case.case.id in taken:
-        yield told(written.settings, ("id",), case.case.id, "another case has that id already")
-
-
-def _case(written: LocalizedFile, table: CaseTable, stem: str) -> TaggedCase:
-    id = table.id or stem
-    return TaggedCase(
-        case=Case(id=id, name=table.name or id, content=written.body),
-        tags=tuple(dict.fromkeys(table.tags)),
-        rule_ids=tuple(dict.fromkeys(table.rule_ids)),
-    )
-
-
-BEST = 2
-LINKED = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,3 +114,87 @@ def _distinct(values: Iterable[str]) -> dict[str, str]:
 
 def _spelled(text: str) -> str:
     return text.strip().casefold()
+
+
+class CaseTable(Table):
+    """Every setting of a case."""
+
+    id: Word | None = None
+    name: Word | None = None
+    tags: list[Word] = Field(default_factory=list[str])
+    rule_ids: list[Word] = Field(default_factory=list[str])
+
+
+FORM = TableForm(root=CaseTable)
+
+
+class ReadCases(NamedTuple):
+    """The cases of a skill, and what is said of those that were left out."""
+
+    cases: CaseIndex
+    warnings: tuple[FileProblem, ...] = ()
+
+
+def read_cases(folder: Path, language: FileLanguage) -> ReadCases:
+    """The cases of a skill's folder, in the order of their files. `language` has what there is in `cases`."""
+    found: dict[str, TaggedCase] = {}
+    warnings: list[FileProblem] = []
+    for name in _files(language):
+        case, problems = _read_case(folder, name, language, found)
+        found |= {case.case.id: case} if case else {}
+        warnings.extend(problems)
+    return ReadCases(index_cases(tuple(found.values())), tuple(warnings))
+
+
+def is_case(name: str) -> bool:
+    """Whether a file in `cases` is a case, or the variant of one."""
+    return name.endswith(ENDING) and not name.startswith(".")
+
+
+def _files(language: FileLanguage) -> list[str]:
+    """The files of cases. One that there is for this language only is a case there, and none elsewhere."""
+    names = sorted(filter(is_case, language.names))
+    variants = [match for name in names if (match := VARIANT.fullmatch(name))]
+    others = {
+        match.string
+        for match in variants
+        if match["locale"] != language.locale or f"{match['stem']}{ENDING}" in language.names
+    }
+    return [name for name in names if name not in others]
+
+
+def _read_case(
+    folder: Path, name: str, language: FileLanguage, taken: Collection[str]
+) -> tuple[TaggedCase | None, tuple[FileProblem, ...]]:
+    """A case, or why it is left out."""
+    file = folder / CASES / name
+    try:
+        written = read_localized(folder, file, language, lenient=False)
+    except UnreadableFile as error:
+        return None, (FileProblem(file=file, line=None, text=f"{error} {LEFT_OUT}"),)
+    table, faults = check(written.settings, FORM)
+    match = VARIANT.fullmatch(name)
+    case = _case(written, table, match["stem"] if match else file.stem)
+    faults = (*faults, *_further(written, case, taken))
+    if faults:
+        return None, written.problems([Fault(line=fault.line, text=f"{fault.text} {LEFT_OUT}") for fault in faults])
+    return case, () if case.tags else written.problems([Fault(line=written.end_line, text=NO_TAGS)])
+
+
+def _further(written: LocalizedFile, case: TaggedCase, taken: Collection[str]) -> Iterator[Fault]:
+    """What the settings alone do not tell. Of a file that could not be read all is told."""
+    if written.settings.faults:
+        return
+    if not written.body:
+        yield Fault(line=written.end_line, text=NO_CONTENT)
+    if case.case.id in taken:
+        yield value_fault(written.settings, ("id",), case.case.id, "another case has that id already")
+
+
+def _case(written: LocalizedFile, table: CaseTable, stem: str) -> TaggedCase:
+    id = table.id or stem
+    return TaggedCase(
+        case=Case(id=id, name=table.name or id, content=written.body),
+        tags=tuple(dict.fromkeys(table.tags)),
+        rule_ids=tuple(dict.fromkeys(table.rule_ids)),
+    )

@@ -206,10 +206,10 @@ def _cut(text: str, characters: int | None) -> str:
 
 def _note(skills: Sequence[Skill], detail: _Detail, tokens: int, size: Callable[[_Detail], int]) -> str:
     """For people: what was left out of the directory."""
-    told = size(detail)
+    found = size(detail)
     lost = "only their names are told" if detail.characters == 0 else ", ".join(_lost(skills, detail))
-    template = OVER if told > tokens else SHORTENED
-    return template.format(skills=len(skills), lost=lost, tokens=tokens, size=told)
+    template = OVER if found > tokens else SHORTENED
+    return template.format(skills=len(skills), lost=lost, tokens=tokens, size=found)
 
 
 def _lost(skills: Sequence[Skill], detail: _Detail) -> Iterator[str]:

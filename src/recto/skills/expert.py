@@ -11,7 +11,7 @@ from recto.conversation.ui.compile_ui import HINTS
 from recto.page.prompt.reminder import Locale
 from recto.page.prompt.system_prompt import Datum, Prompt
 from recto.skills.cases import BEST, ScoredCase, best_cases
-from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, KnownData, shown, told, without, words_in
+from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, KnownData, render_value, shown, without, words_in
 from recto.skills.skill import BIRTH_INFO, BundledFile, Skill
 from recto.skills.sop import AnyOf, Differs, Missing, Sop, SopStep, next_sop_step, sop_text
 
@@ -195,7 +195,7 @@ def _data(skill: Skill, known: KnownData, options: ExpertInput) -> Iterator[Datu
     for path in (*skill.fields, *own):
         is_within_another = any(path.startswith(f"{other}.") for other in skill.fields)
         value = without(known.at(path), MADE_OF, FEATURES) if path in own else known.at(path)
-        text = "" if is_within_another or HINTS in path.split(".") else told(value)
+        text = "" if is_within_another or HINTS in path.split(".") else render_value(value)
         if text:
             yield Datum(title=_data_title(skill, path, options), text=text)
 

@@ -96,7 +96,7 @@ def shown(value: Json, deepest: int = DEEPEST) -> Json:
             return value
 
 
-def told(value: Json) -> str:
+def render_value(value: Json) -> str:
     """A value in lines, tables as `- key: value`. Each begins with a dash: nothing in a value can pose as a heading."""
     return neutralise("\n".join(_lines(shown(value), "")))
 

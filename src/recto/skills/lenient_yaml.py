@@ -25,10 +25,10 @@ AS_TEXT = "{name} is no YAML, so what stands there is taken as text. Put it in q
 
 
 class Lenient(NamedTuple):
-    """What was made of a text that is no YAML, or not such as we take; and a word about each value that was guessed."""
+    """What was made of a text that is no YAML, or not such as we take; a warning for each value that was guessed."""
 
     values: Values
-    doubts: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
 
 
 def read_lenient(text: str, *, first_line: int) -> Lenient:
@@ -172,18 +172,18 @@ def _by_setting(text: str, first_line: int) -> Lenient:
     values: dict[str, Json] = {}
     lines: dict[YamlPath, int] = {}
     names: dict[YamlPath, int] = {}
-    doubts: list[Fault] = []
+    warnings: list[Fault] = []
     for setting in _settings(text, first_line):
         if setting.name in values:
             continue
         found = _read(setting.text, setting.line)
         if found is None:
             found = Values(values={setting.name: _plain(setting)}, lines={(setting.name,): setting.line})
-            doubts.append(Fault(line=setting.line, text=AS_TEXT.format(name=setting.name)))
+            warnings.append(Fault(line=setting.line, text=AS_TEXT.format(name=setting.name)))
         values.update(found.values)
         lines.update(found.lines)
         names.update({(setting.name,): setting.line, **found.names})
-    return Lenient(Values(values=values, lines=lines, names=names), tuple(doubts))
+    return Lenient(Values(values=values, lines=lines, names=names), tuple(warnings))
 
 
 def _settings(text: str, first_line: int) -> Iterator[_Setting]:

@@ -13,11 +13,10 @@ from recto.config.frontmatter import LONGEST
 from recto.config.problem import FileProblem
 from recto.skills.bundled import MOST_FILES, bundled_files
 from recto.skills.cases import CASES, is_case, read_cases
-from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_written
+from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_localized
 from recto.skills.safe_path import UnreadableFile, read_within
 from recto.skills.skill import Skill
-from recto.skills.skill_file import skill_of
-from recto.skills.skill_table import Needs
+from recto.skills.skill_file import Needs, skill_of
 from recto.skills.sop import Sop
 from recto.skills.sop_file import read_sop
 
@@ -101,7 +100,7 @@ def _load_skill(folder: Path, locale: str) -> _Read:
     if FILE not in names:
         return _Read(problems=(FileProblem(file=folder, line=None, text=NO_FILE),))
     try:
-        written = read_written(folder, folder / FILE, FileLanguage(locale=locale, names=names), lenient=True)
+        written = read_localized(folder, folder / FILE, FileLanguage(locale=locale, names=names), lenient=True)
     except UnreadableFile as error:
         return _Read(problems=(FileProblem(file=folder / FILE, line=None, text=str(error)),))
     return _whole(folder, names, locale, written)
@@ -134,10 +133,10 @@ def _load_sop(
         return None, (), ()
     written = LocalizedFile(file=folder / name)
     try:
-        sop, faults, doubts = read_sop(read_within(folder, written.file, LONGEST), needs)
+        sop, faults, warnings = read_sop(read_within(folder, written.file, LONGEST), needs)
     except UnreadableFile as error:
         return None, (FileProblem(file=written.file, line=None, text=str(error)),), ()
-    return sop, written.problems(faults), written.problems(doubts)
+    return sop, written.problems(faults), written.problems(warnings)
 
 
 def _case_names(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What people wrote in a file and in its variant for a language, as one text. Refuses to know what it means.
+"""A file of a skill with its variant for a language over it, read as one. Refuses to know what it means.
 
 `NAME.<locale>.<ext>` is the variant of `NAME.<ext>`: `SKILL.en.md`, `sop.en.yaml`, `cases/storm.en.md`.
 """
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recto.config.frontmatter import BOM, LONGEST, LONGEST_SETTINGS, read_document
+from recto.config.frontmatter import LONGEST, LONGEST_SETTINGS, plain_text, read_document
 from recto.config.problem import Fault, FileProblem
 from recto.config.yaml_values import Values, YamlPath
 from recto.skills.lenient_yaml import read_lenient
@@ -37,14 +37,14 @@ class FileLanguage:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalizedFile:
-    """A file with settings and a body, or that and its variant in one. `doubts` are about how it had to be read."""
+    """A file with settings and a body, or that and its variant in one. `warnings` are about how it had to be read."""
 
     file: Path
     variant: Path | None = None
     settings: Values = Values()
     body: str = ""
     end_line: int = 1
-    doubts: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
 
     def problems(self, faults: Iterable[Fault]) -> tuple[FileProblem, ...]:
         """The faults as problems of the file they are in, in the order of their lines."""
@@ -60,8 +60,8 @@ def _line(fault: Fault) -> int:
     return fault.line
 
 
-def read_written(folder: Path, file: Path, language: FileLanguage, *, lenient: bool) -> LocalizedFile:
-    """A file, and over it its variant: the body and each setting that the variant has. Raises Unreadable."""
+def read_localized(folder: Path, file: Path, language: FileLanguage, *, lenient: bool) -> LocalizedFile:
+    """A file, and over it its variant: the body and each setting that the variant has. Raises UnreadableFile."""
     base = _read(folder, file, lenient=lenient)
     variant = language.variant_of(file.name)
     if variant is None:
@@ -82,13 +82,12 @@ def _read(folder: Path, file: Path, *, lenient: bool) -> LocalizedFile:
     settings = _settings(raw, document.end_line)
     if len(settings) > LONGEST_SETTINGS:
         return read
-    values, doubts = read_lenient(settings, first_line=2)
-    return replace(read, settings=values, doubts=doubts or document.settings.faults)
+    values, warnings = read_lenient(settings, first_line=2)
+    return replace(read, settings=values, warnings=warnings or document.settings.faults)
 
 
 def _settings(raw: bytes, end_line: int) -> str:
-    text = raw.decode("utf-8").removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
-    return "\n".join(text.split("\n")[1 : end_line - 1])
+    return "\n".join(plain_text(raw).split("\n")[1 : end_line - 1])
 
 
 def _over(base: LocalizedFile, variant: LocalizedFile) -> LocalizedFile:
@@ -101,8 +100,8 @@ def _over(base: LocalizedFile, variant: LocalizedFile) -> LocalizedFile:
         unread=(*below.unread, *above.unread),
     )
     body, end_line = (variant.body, variant.end_line + VARIANT_LINES) if variant.body else (base.body, base.end_line)
-    doubts = (*base.doubts, *_moved(variant.doubts))
-    return replace(base, variant=variant.file, settings=settings, body=body, end_line=end_line, doubts=doubts)
+    warnings = (*base.warnings, *_moved(variant.warnings))
+    return replace(base, variant=variant.file, settings=settings, body=body, end_line=end_line, warnings=warnings)
 
 
 def _lines(below: Mapping[YamlPath, int], above: Mapping[YamlPath, int], taken: Collection[str]) -> dict[YamlPath, int]:

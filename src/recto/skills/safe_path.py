@@ -13,7 +13,7 @@ class UnreadableFile(Exception):
 
 
 def read_within(folder: Path, file: Path, most: int) -> bytes:
-    """The first `most` bytes of a file of the folder, and one more where there are more. Raises Unreadable."""
+    """The first `most` bytes of a file of the folder, and one more where there are more. Raises UnreadableFile."""
     try:
         real = file.resolve(strict=True)
         if not real.is_relative_to(folder.resolve(strict=True)):

@@ -1,5 +1,6 @@
-"""`SKILL.md` (S5): the Agent Skills format as public skills have it, and our settings. Refuses what has no description.
+"""`SKILL.md` as a skill (S5): the Agent Skills format as public skills have it, and the settings that are ours.
 
+Ours say what a skill needs to know and what it may be asked for; they are checked, and no description is a fault.
 What a public skill says beyond that is kept as it is, or left out with a warning: it must load as it stands.
 """
 
@@ -10,14 +11,17 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Annotated, cast
 
-from recto.config.checked import line_of, short, told
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from recto.config.checked import Table, TableForm, Word, check, line_of, short, value_fault
 from recto.config.problem import Fault, FileProblem
 from recto.config.yaml_values import Values
 from recto.conversation.json import Json, dump
+from recto.skills.known import PLAIN, SKILL_DATA
 from recto.skills.localized import LocalizedFile
-from recto.skills.skill import CORE, Skill
-from recto.skills.skill_table import OWN, Needs, OwnTable, check_own, scenarios_of
+from recto.skills.skill import BIRTH_INFO, CORE, Scenario, Skill
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME_RULE = "a skill's name has 1 to 64 letters, digits, - or _, all ASCII"
@@ -25,10 +29,83 @@ LONGEST_DESCRIPTION = 1_024
 # What Agent Skills has a name for; what else there is, is kept among the metadata too.
 KEPT = ("compatibility", "version")
 PUBLIC = ("name", "description", "license", "metadata", "allowed-tools", *KEPT)
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[^\s.]{1,64}){0,15}")
 HEADING = re.compile(r"#[ \t]+(?P<title>\S.*?)([ \t]+#+)?[ \t]*")
 IS_CORE = f"a skill cannot be named {CORE}, which means to have none. Rename it: the agent's own persona is {CORE}."
 NO_DESCRIPTION = "it has no description, by which a skill is chosen. Add `description: ...` between two lines of `---`."
 NO_BODY = "it says nothing below its settings. Say who the expert is and what they do."
+NAMES_OR_TABLE = "it is a list of names, or a table of names, each with description and rule_ids"
+
+
+def _tool(value: str) -> str:
+    if not TOOL_NAME.fullmatch(value):
+        raise ValueError("it is the name of a tool: 1 to 64 letters, digits, - or _")
+    return value
+
+
+def _path(value: str) -> str:
+    if not PATH.fullmatch(value):
+        raise ValueError("it is a dotted path such as birth_info or life_context.career")
+    if value.partition(".")[0] in PLAIN:
+        raise ValueError("that is always known. Take it out")
+    return value
+
+
+def _by_name(value: object) -> object:
+    """A list of names is a table of scenarios that say no more."""
+    if not isinstance(value, list):
+        return value
+    items = cast("list[object]", value)
+    names = [item for item in items if isinstance(item, str)]
+    if len(names) < len(items):
+        raise ValueError(NAMES_OR_TABLE)
+    return {name: ScenarioTable() for name in names}
+
+
+class ScenarioTable(Table):
+    """`scenarios.<name>`: what a skill may be asked for, and the rules whose cases come first then."""
+
+    description: str = ""
+    rule_ids: list[Word] = Field(default_factory=list[str])
+
+
+class OwnTable(Table):
+    """Every setting of a skill that is ours."""
+
+    profile_fields: list[Annotated[str, AfterValidator(_path)]] = Field(default_factory=list[str])
+    requires_birth_info: bool = False
+    requires_compute: bool = False
+    compute_type: str = ""
+    compute_tool: Annotated[str, AfterValidator(_tool)] = ""
+    collect_tool: Annotated[str, AfterValidator(_tool)] = ""
+    triggers: list[Word] = Field(default_factory=list[str])
+    scenarios: Annotated[dict[Word, ScenarioTable], BeforeValidator(_by_name)] = Field(
+        default_factory=dict[str, ScenarioTable]
+    )
+    default_scenario: str | None = None
+
+
+OWN = tuple(OwnTable.model_fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a skill may know: the fields it declares, and whether its own data is among that."""
+
+    skill: str
+    fields: tuple[str, ...] = ()
+    has_data: bool = False
+
+    def may_ask(self, path: str) -> bool:
+        """Whether a path leads to what is known: at or below a declared field, own data, or what is always known."""
+        own = (f"{SKILL_DATA}.{self.skill}",) if self.has_data else ()
+        return path in PLAIN or any(_is_at(path, field) for field in (*self.fields, *own))
+
+
+def _is_at(path: str, field: str) -> bool:
+    """Whether a path is another, or leads further down from there."""
+    return path == field or path.startswith(f"{field}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,23 +122,88 @@ def skill_of(written: LocalizedFile, folder: Path) -> ReadSkill:
     """The skill of a file, with all that is wrong with it. Its procedure, cases and files come from elsewhere."""
     found = written.settings
     name = _name(found, folder.name)
-    table, needs, faults = check_own(found, name)
+    table, needs, faults = _check_own(found, name)
     description = _text(found.values.get("description"))
     problems = [*found.faults, *_refused(found, name, description), *faults]
-    doubts = [*written.doubts, *_doubts(written, folder.name, name, description or "")]
+    warnings = [*written.warnings, *_warnings(written, folder.name, name, description or "")]
     return ReadSkill(
         skill=_skill(written, table, needs, folder),
         needs=needs,
         # How a broken file had to be read tells why it has not what it should have.
-        problems=written.problems([*problems, *written.doubts]) if problems else (),
-        warnings=written.problems(doubts),
+        problems=written.problems([*problems, *written.warnings]) if problems else (),
+        warnings=written.problems(warnings),
     )
+
+
+def _check_own(found: Values, skill: str) -> tuple[OwnTable, Needs, tuple[Fault, ...]]:
+    """Our settings among those found, what of the user they declare, and every fault in them."""
+    ours = _part_of(found, OWN)
+    scenarios = ours.values.get("scenarios")
+    named = scenarios if isinstance(scenarios, dict) else {}
+    form = TableForm(
+        root=OwnTable,
+        tables={("scenarios", str(name)): ScenarioTable for name in named},
+        mixed={("scenarios",): NAMES_OR_TABLE},
+    )
+    table, faults = check(ours, form)
+    needs = _needs(table, skill)
+    return table, needs, (*faults, *_own_faults(table, ours, skill))
+
+
+def _part_of(found: Values, names: Collection[str]) -> Values:
+    """The values of some settings alone."""
+    return Values(
+        values={name: value for name, value in found.values.items() if name in names},
+        lines={place: line for place, line in found.lines.items() if place[0] in names},
+        names={place: line for place, line in found.names.items() if place[0] in names},
+        unread=tuple([place for place in found.unread if place[0] in names]),
+    )
+
+
+def _needs(table: OwnTable, skill: str) -> Needs:
+    own = f"{SKILL_DATA}.{skill}"
+    declared = [path for path in table.profile_fields if not _is_at(path, SKILL_DATA)]
+    is_asked = table.requires_birth_info and BIRTH_INFO not in declared
+    fields = dict.fromkeys([BIRTH_INFO, *declared] if is_asked else declared)
+    has_data = table.requires_compute or any(_is_at(path, own) for path in table.profile_fields)
+    return Needs(skill=skill, fields=tuple(fields), has_data=has_data)
+
+
+def _own_faults(table: OwnTable, found: Values, skill: str) -> Iterator[Fault]:
+    """What the type of a single value does not tell."""
+    own = f"{SKILL_DATA}.{skill}"
+    for number, path in enumerate(table.profile_fields):
+        if _is_at(path, SKILL_DATA) and not _is_at(path, own):
+            yield value_fault(found, ("profile_fields", number), path, f"a skill reads its own data only: {own}")
+    wanted = table.default_scenario
+    # Scenarios that have a fault are not known, so nobody can say that this is none of them.
+    is_known = "scenarios" not in found.values or "scenarios" in table.model_fields_set
+    if wanted is not None and is_known and wanted not in table.scenarios:
+        known = ", ".join(table.scenarios) or "none"
+        yield value_fault(found, ("default_scenario",), wanted, f"it is one of the scenarios. Known: {known}")
+
+
+def _name(found: Values, folder_name: str) -> str:
+    """The name that is declared, if it can be one; else that of the folder."""
+    declared = _text(found.values.get("name"))
+    return declared if declared and NAME.fullmatch(declared) else folder_name
+
+
+def _text(value: Json) -> str | None:
+    """What people wrote as a text without quotes may look like a number; what is nothing, or a table, is no text."""
+    match value:
+        case str():
+            return value.strip()
+        case bool() | int() | float():
+            return dump(value).decode()
+        case _:
+            return None
 
 
 def _skill(written: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) -> Skill:
     values = written.settings.values
     title, identity = _persona(written.body)
-    scenarios = scenarios_of(table.scenarios)
+    scenarios = _scenarios_of(table.scenarios)
     tools = (*_tool_names(values.get("allowed-tools")), table.compute_tool, table.collect_tool)
     return Skill(
         name=needs.skill,
@@ -85,21 +227,18 @@ def _skill(written: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) 
     )
 
 
-def _name(found: Values, folder_name: str) -> str:
-    """The name that is declared, if it can be one; else that of the folder."""
-    declared = _text(found.values.get("name"))
-    return declared if declared and NAME.fullmatch(declared) else folder_name
-
-
-def _text(value: Json) -> str | None:
-    """What people wrote as a text without quotes may look like a number; what is nothing, or a table, is no text."""
-    match value:
-        case str():
-            return value.strip()
-        case bool() | int() | float():
-            return dump(value).decode()
-        case _:
-            return None
+def _scenarios_of(table: Mapping[str, ScenarioTable]) -> tuple[Scenario, ...]:
+    """The scenarios in their order. The name of each is among its rules."""
+    return tuple(
+        [
+            Scenario(
+                name=name,
+                description=one.description.strip(),
+                rule_ids=tuple(dict.fromkeys((name, *one.rule_ids))),
+            )
+            for name, one in table.items()
+        ]
+    )
 
 
 def _persona(body: str) -> tuple[str, str]:
@@ -139,9 +278,6 @@ def _metadata(values: Mapping[str, Json]) -> dict[str, Json]:
     return {**nested, **others}
 
 
-# What is wrong
-
-
 def _refused(found: Values, name: str, description: str | None) -> Iterator[Fault]:
     if name.lower() == CORE:
         yield Fault(line=line_of(found, ("name",)), text=IS_CORE)
@@ -150,39 +286,39 @@ def _refused(found: Values, name: str, description: str | None) -> Iterator[Faul
         yield Fault(line=line_of(found, ("name",)), text=text)
     value = found.values.get("description")
     if isinstance(value, dict | list):
-        yield told(found, ("description",), value, "it is text; put it in quotes")
+        yield value_fault(found, ("description",), value, "it is text; put it in quotes")
     # A file that could not be read has no settings at all, and that is told already.
     elif not description and not found.faults:
         yield Fault(line=line_of(found, ("description",)), text=NO_DESCRIPTION)
 
 
-def _doubts(written: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
+def _warnings(written: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
     """What is not as Agent Skills has it, or hardly meant."""
     found = written.settings
     if "name" in found.values:
-        yield from _name_doubts(found, folder_name, name)
+        yield from _name_warnings(found, folder_name, name)
     if len(description) > LONGEST_DESCRIPTION:
         text = f"description has {len(description)} characters; Agent Skills allows {LONGEST_DESCRIPTION}. Shorten it."
         yield Fault(line=line_of(found, ("description",)), text=text)
     tools = found.values.get("allowed-tools")
     if not isinstance(tools, str | None) and not _are_texts(tools):
-        yield told(
+        yield value_fault(
             found, ("allowed-tools",), tools, "it is names of tools, as text or as a list. What is not is left out"
         )
     if not isinstance(found.values.get("metadata"), dict | None):
-        yield told(found, ("metadata",), found.values["metadata"], "it is a table of names and values")
+        yield value_fault(found, ("metadata",), found.values["metadata"], "it is a table of names and values")
     yield from _near_names(found, {*OWN, *PUBLIC})
     if not written.body:
         yield Fault(line=written.end_line, text=NO_BODY)
 
 
-def _name_doubts(found: Values, folder_name: str, name: str) -> Iterator[Fault]:
+def _name_warnings(found: Values, folder_name: str, name: str) -> Iterator[Fault]:
     declared = _text(found.values["name"])
     if declared != name:
         allowed = f"{NAME_RULE}, so the folder's stands: {folder_name}"
-        yield told(found, ("name",), found.values["name"], allowed)
+        yield value_fault(found, ("name",), found.values["name"], allowed)
     elif name != folder_name:
-        yield told(found, ("name",), name, f"the folder is named {short(folder_name)!r}. Give both one name")
+        yield value_fault(found, ("name",), name, f"the folder is named {short(folder_name)!r}. Give both one name")
 
 
 def _are_texts(value: Json) -> bool:

@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple, cast
 
 from pydantic import BeforeValidator, Field
 
-from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, told
-from recto.config.frontmatter import BOM, LONGEST
+from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, value_fault
+from recto.config.frontmatter import LONGEST, plain_text
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values, YamlPath, read_yaml
 from recto.conversation.json import Json
 from recto.skills.known import PLAIN
-from recto.skills.skill_table import Needs
+from recto.skills.skill_file import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
 
 TEXT_OR_LIST = "it is text, or a list of texts"
@@ -60,7 +60,7 @@ class ReadSop(NamedTuple):
 
     sop: Sop
     faults: tuple[Fault, ...] = ()
-    doubts: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
 
 
 def read_sop(raw: bytes, needs: Needs) -> ReadSop:
@@ -73,14 +73,14 @@ def read_sop(raw: bytes, needs: Needs) -> ReadSop:
     steps = [_step(number, step, reading) for number, step in enumerate(table.steps)]
     faults = (*_step_faults(table.steps, found), *reading.faults)
     sop = Sop(steps=tuple(steps), rules=table.rules.strip(), tool_rules=table.tool_rules.strip())
-    return ReadSop(sop, faults, () if faults else tuple(_doubts(sop, found)))
+    return ReadSop(sop, faults, () if faults else tuple(_warnings(sop, found)))
 
 
 def _values(raw: bytes) -> Values:
     if len(raw) > LONGEST:
         return Values(faults=(Fault(line=1, text=f"it has more than {LONGEST} bytes. Shorten it."),))
     try:
-        text = raw.decode("utf-8").removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
+        text = plain_text(raw)
     except UnicodeDecodeError as error:
         text = f"byte {error.start} is no UTF-8 ({error.reason}). Save the file as UTF-8."
         return Values(faults=(Fault(line=raw.count(b"\n", 0, error.start) + 1, text=text),))
@@ -115,11 +115,11 @@ def _step_faults(steps: Sequence[StepTable], found: Values) -> Iterator[Fault]:
             if not value.strip():
                 yield Fault(line=line_of(found, (*place, name)), text=f"{dotted(place)} has no {name}. Give it one.")
         if step.id.strip() and step.id.strip() in seen:
-            yield told(found, (*place, "id"), step.id, "another step has that id already")
+            yield value_fault(found, (*place, "id"), step.id, "another step has that id already")
         seen.add(step.id.strip())
 
 
-def _doubts(sop: Sop, found: Values) -> Iterator[Fault]:
+def _warnings(sop: Sop, found: Values) -> Iterator[Fault]:
     always = [number for number, step in enumerate(sop.steps) if step.when is None]
     if not always:
         yield Fault(line=line_of(found, ("steps",)), text=NOTHING_LEFT)
@@ -209,7 +209,7 @@ class _Conditions:
         return path
 
     def _wrong(self, place: YamlPath, value: Json, allowed: str) -> Condition:
-        fault = told(self.found, place, value, allowed)
+        fault = value_fault(self.found, place, value, allowed)
         # A path that is a name stands in the line of its name; what it equals may be elsewhere.
         line = self.found.names.get(place, fault.line)
         self.faults.append(replace(fault, line=line))

@@ -1,14 +1,14 @@
-"""The only room that loops: claim a run, call the model, run its tools. Refuses to know SQL, HTTP or a vendor.
+"""Work on a run: claimed, loaded, one step after another until it ends. Refuses to know SQL, HTTP or a vendor.
 
-- `account`: what a run has used
-- `context`: ...
-- `finish`: how a run ends
-- `load_run`: A client that answers in the place of a tool
-- `log_cache`: logs this process has read lately
-- `loop`: the loop
-- `model`: ...
-- `recorder`: what a run says, on its way to its readers
-- `run_state`: how the model is asked in one call of a turn
+- `loop`: takes up a claimed run and does what is next until nothing is
 - `runtime`: what all runs of a process work with
-- `tools`: ...
+- `load_run`: a run's state from its row, its log and its input
+- `log_cache`: logs this process has read lately
+- `run_state`: one run while it is worked on, and its one way to write
+- `context`: what a page is made of besides the log: prompt, tools, files, pictures, quote
+- `model`: calls of the model: the reply, a summary, a title
+- `tools`: calls of tools, from the model's text to their results
+- `recorder`: events of a run, merged, numbered, committed, published
+- `account`: tokens a run used, and their price
+- `finish`: how a run ends, and what its readers get last
 """

@@ -73,7 +73,7 @@ def charge(model: str, usage: Usage | None, prices: Prices) -> Account:
     return Account(usage=usage, price=price_of(model, usage, prices), currency=prices.currency)
 
 
-def tell(telemetry: Telemetry, model: str, spent: Account, seconds: float | None) -> None:
+def report_usage(telemetry: Telemetry, model: str, spent: Account, seconds: float | None) -> None:
     """Count a call that was answered; `seconds` until its first token."""
     tokens = {ours: count for ours in NAMES if (count := getattr(spent.usage, ours))}
     telemetry.called(model, tokens, seconds)

@@ -37,44 +37,45 @@ UNFORESEEN = (
 )
 
 
-async def finish(desk: RunState, outcome: Outcome) -> bool:
+async def finish(state: RunState, outcome: Outcome) -> bool:
     """End the run as `next_step` says. Returns True: it has ended."""
-    desk.shop.reached("ending")
-    ending, event = farewell(desk, outcome)
-    await desk.write(RunChange(ending=ending), [event])
+    state.runtime.reached("ending")
+    ending, event = farewell(state, outcome)
+    await state.write(RunChange(ending=ending), [event])
     return True
 
 
-def farewell(desk: RunState, outcome: Outcome) -> tuple[RunEnding, Event]:
+def farewell(state: RunState, outcome: Outcome) -> tuple[RunEnding, Event]:
     """How the run's row ends, and the last event its readers get."""
-    used = desk.account.usage
+    used = state.account.usage
     usage = usage_row(used) if used.output or used.input else None
     match outcome:
         case "done" | "length" | "refused":
             reason = None if outcome == "done" else outcome
-            end = RunFinished(thread=desk.run.thread, run=desk.run.name, finish=reason, usage=usage)
+            end = RunFinished(thread=state.run.thread, run=state.run.name, finish=reason, usage=usage)
             return RunEnding(outcome=outcome), end
         case "cancelled":
-            end = RunFinished(thread=desk.run.thread, run=desk.run.name, outcome="cancelled", usage=usage)
+            end = RunFinished(thread=state.run.thread, run=state.run.name, outcome="cancelled", usage=usage)
             return RunEnding(outcome=outcome), end
         case _:
-            why = _why(desk, outcome)
+            why = _why(state, outcome)
             return RunEnding(outcome=outcome, error=why), RunFailed(message=why, code=outcome, usage=usage)
 
 
-async def wait_for_client(desk: RunState, calls: Sequence[ToolCall]) -> bool:
+async def wait_for_client(state: RunState, calls: Sequence[ToolCall]) -> bool:
     """End the run with calls that are the client's to answer; its next run brings the results."""
-    usage = usage_row(desk.account.usage)
+    usage = usage_row(state.account.usage)
     pending = tuple(call.id for call in calls)
-    event = RunFinished(thread=desk.run.thread, run=desk.run.name, pending=pending, usage=usage)
-    await desk.write(RunChange(ending=RunEnding(outcome=WAITING)), [event])
+    event = RunFinished(thread=state.run.thread, run=state.run.name, pending=pending, usage=usage)
+    await state.write(RunChange(ending=RunEnding(outcome=WAITING)), [event])
     return True
 
 
-def _why(desk: RunState, outcome: Outcome) -> str:
-    limits = desk.agent.limits
-    told = WHY[outcome].format(seconds=limits.seconds, steps=limits.steps, bad=limits.bad_arguments + 1)
-    return desk.problem if desk.problem and outcome == "model_failed" else told
+def _why(state: RunState, outcome: Outcome) -> str:
+    if state.problem and outcome == "model_failed":
+        return state.problem
+    limits = state.agent.limits
+    return WHY[outcome].format(seconds=limits.seconds, steps=limits.steps, bad=limits.bad_arguments + 1)
 
 
 def fault_text(error: ModelError) -> str:

@@ -52,53 +52,53 @@ class LogCache:
     def __init__(self, store: Store, settings: LogCacheSettings | None = None) -> None:
         self._store = store
         self._settings = settings or LogCacheSettings()
-        self._volumes: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._count = 0
         self._bytes = 0
 
     async def take(self, thread: str, last_seq: int, born: datetime | None = None) -> CachedLog:
         """A log up to a number: what is here, and from the store what came since."""
-        kept = self._volumes.get(thread)
-        known = kept.volume if kept and kept.volume.born == born else CachedLog(born=born)
+        kept = self._kept.get(thread)
+        known = kept.log if kept and kept.log.born == born else CachedLog(born=born)
         if _last_seq(known.entries) >= last_seq:
             return known
         newer = await self._store.log_after(thread, _last_seq(known.entries))
         return CachedLog(entries=(*known.entries, *newer), last=known.last, model=known.model, born=born)
 
-    def put(self, thread: str, volume: CachedLog) -> None:
+    def put(self, thread: str, log: CachedLog) -> None:
         """Keep a log for the next run. The one not used for longest makes room."""
-        kept = _weighed(volume, self._volumes.get(thread))
+        kept = _weighed(log, self._kept.get(thread))
         self.drop(thread)
-        self._volumes[thread] = kept
-        self._count += len(volume.entries)
+        self._kept[thread] = kept
+        self._count += len(log.entries)
         self._bytes += kept.bytes
         most = self._settings
-        while len(self._volumes) > most.threads or self._count > most.entries or self._bytes > most.bytes:
-            self.drop(next(iter(self._volumes)))
+        while len(self._kept) > most.threads or self._count > most.entries or self._bytes > most.bytes:
+            self.drop(next(iter(self._kept)))
 
     def drop(self, thread: str) -> None:
         """Keep nothing of a thread: its messages remember what is too large to be kept."""
-        if kept := self._volumes.pop(thread, None):
-            self._count -= len(kept.volume.entries)
+        if kept := self._kept.pop(thread, None):
+            self._count -= len(kept.log.entries)
             self._bytes -= kept.bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Kept:
-    volume: CachedLog
+    log: CachedLog
     entry_bytes: int
 
     @property
     def bytes(self) -> int:
-        return self.entry_bytes + 2 * getsizeof(self.volume.quote)
+        return self.entry_bytes + 2 * getsizeof(self.log.quote)
 
 
-def _weighed(volume: CachedLog, before: _Kept | None) -> _Kept:
-    """A volume with its bytes. Of one that only grew, what is new is weighed."""
-    known = before.volume.entries if before else ()
-    if before and known and len(known) <= len(volume.entries) and known[-1] is volume.entries[len(known) - 1]:
-        return _Kept(volume=volume, entry_bytes=before.entry_bytes + sum(map(_size, volume.entries[len(known) :])))
-    return _Kept(volume=volume, entry_bytes=sum(map(_size, volume.entries)))
+def _weighed(log: CachedLog, before: _Kept | None) -> _Kept:
+    """A log with its bytes. Of one that only grew, what is new is weighed."""
+    known = before.log.entries if before else ()
+    if before and known and len(known) <= len(log.entries) and known[-1] is log.entries[len(known) - 1]:
+        return _Kept(log=log, entry_bytes=before.entry_bytes + sum(map(_size, log.entries[len(known) :])))
+    return _Kept(log=log, entry_bytes=sum(map(_size, log.entries)))
 
 
 def _size(entry: Entry) -> int:

@@ -26,37 +26,37 @@ TOO_OFTEN = "{count} workers were lost over this run, so it is given up. What it
 NO_AGENT = "The agent {name!r} of this run is not there any more. What was said is kept; go on with another agent."
 
 
-async def work(shop: Runtime, run: StoredRun, signal: Signal) -> bool:
+async def work(runtime: Runtime, run: StoredRun, signal: Signal) -> bool:
     """Work on a run until it ends (True) or has to be handed back (False)."""
     lease = Lease(run=run.id, thread=run.thread, fence=run.fence)
-    recorder = Recorder(shop.store, shop.hub, lease, clock=shop.clock, settings=shop.recorder)
-    desk: RunState | None = None
-    with shop.hub.writing(run.id):
+    recorder = Recorder(runtime.store, runtime.hub, lease, clock=runtime.clock, settings=runtime.recorder)
+    state: RunState | None = None
+    with runtime.hub.writing(run.id):
         try:
-            desk = await load_run(shop, run, signal, recorder)
-            _check(desk)
+            state = await load_run(runtime, run, signal, recorder)
+            _check(state)
             if run.fence == 1:
-                shop.telemetry.began(seconds_between(run.created, run.started) or 0.0)
-            return await _loop(desk)
+                runtime.telemetry.began(seconds_between(run.created, run.started) or 0.0)
+            return await _loop(state)
         except (LeaseLost, StoreBusy, StoreDown):
             # Not the run's fault: somebody goes on with it.
             raise
         except Exception as error:
             LOGGER.exception("run %s failed", run.id, extra={"run": run.id})
-            shop.telemetry.went_wrong(error)
-            await _give_up(desk, recorder, error)
+            runtime.telemetry.went_wrong(error)
+            await _give_up(state, recorder, error)
             return True
         finally:
             if recorder.outcome:
-                seconds = seconds_between(run.started, shop.clock()) or 0.0
-                shop.telemetry.ended(run.agent, recorder.outcome, seconds)
+                seconds = seconds_between(run.started, runtime.clock()) or 0.0
+                runtime.telemetry.ended(run.agent, recorder.outcome, seconds)
             await recorder.close()
 
 
-async def _give_up(desk: RunState | None, recorder: Recorder, error: Exception) -> None:
+async def _give_up(state: RunState | None, recorder: Recorder, error: Exception) -> None:
     """End the run with what it was asked, if that can be stored; else without: a run must end."""
     try:
-        await give_up(desk or recorder, error)
+        await give_up(state or recorder, error)
     except (LeaseLost, StoreBusy, StoreDown):
         raise
     except Exception:
@@ -64,40 +64,40 @@ async def _give_up(desk: RunState | None, recorder: Recorder, error: Exception) 
         await give_up(recorder, error)
 
 
-def _check(desk: RunState) -> None:
+def _check(state: RunState) -> None:
     """A run nobody can or should work on is given up."""
-    if desk.run.agent not in desk.shop.agents:
-        raise RunGivenUp(NO_AGENT.format(name=desk.run.agent))
-    if desk.run.losses >= desk.agent.limits.claims:
-        raise RunGivenUp(TOO_OFTEN.format(count=desk.run.losses))
+    if state.run.agent not in state.runtime.agents:
+        raise RunGivenUp(NO_AGENT.format(name=state.run.agent))
+    if state.run.losses >= state.agent.limits.claims:
+        raise RunGivenUp(TOO_OFTEN.format(count=state.run.losses))
 
 
-async def _loop(desk: RunState) -> bool:
+async def _loop(state: RunState) -> bool:
     while True:
-        if desk.outcome or desk.signal.leaving.is_set():
-            return desk.outcome is not None
-        match next_step(desk.log, desk.state()):
+        if state.outcome or state.signal.leaving.is_set():
+            return state.outcome is not None
+        match next_step(state.log, state.snapshot()):
             case CallModel():
-                await _unless_stopped(desk, call_model(desk))
+                await _unless_stopped(state, call_model(state))
             case RunTools() as step:
-                await _unless_stopped(desk, run_tools(desk, step))
+                await _unless_stopped(state, run_tools(state, step))
             case Compact():
-                await _unless_stopped(desk, summarise(desk))
+                await _unless_stopped(state, summarise(state))
             case WaitForClient(calls=calls):
-                if not await send_back_bad_calls(desk, calls):
-                    return await wait_for_client(desk, calls)
-            case Finished(outcome="done") if wants_name(desk):
-                await _unless_stopped(desk, name_thread(desk))
+                if not await send_back_bad_calls(state, calls):
+                    return await wait_for_client(state, calls)
+            case Finished(outcome="done") if wants_name(state):
+                await _unless_stopped(state, name_thread(state))
             case Finished(outcome=outcome):
-                return await finish(desk, outcome)
+                return await finish(state, outcome)
 
 
-async def _unless_stopped(desk: RunState, step: Coroutine[object, object, None]) -> None:
+async def _unless_stopped(state: RunState, step: Coroutine[object, object, None]) -> None:
     """Do a step, unless the run is cancelled or its time is up: then it ends at once, and keeps what it has."""
     doing = asyncio.create_task(step)
     try:
-        if not await is_done_in_time(desk, doing):
-            desk.broken_off = True
+        if not await is_done_in_time(state, doing):
+            state.broken_off = True
             doing.cancel()
             await asyncio.wait((doing,))
         if not doing.cancelled():

@@ -1,4 +1,4 @@
-"""How the model is asked in one call of a turn."""
+"""The state of a claimed run: its row and counters, its log, what its pages are made of, and the one way to write."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 
-from recto.agents.agent import Agent, Sampling
+from recto.agents.agent import Agent
 from recto.config.zones import find_zone
 from recto.conversation.attachment import FileRef, refs_in
 from recto.conversation.events import Event
 from recto.conversation.input.input_rules import run_options
 from recto.conversation.input.run_input import RunInput
-from recto.conversation.log import Entry, View, view
+from recto.conversation.log import Entry, view
 from recto.conversation.messages import AssistantMessage, Runner, ToolOffer, UserMessage
 from recto.conversation.next_step import Run
 from recto.engine.ports import Signal
@@ -33,9 +33,16 @@ from recto.store.ports import Lease, Recorded, RunChange, StoredRun
 from recto.tools.ports import FilesAtHand
 from recto.tools.registry import Registry
 from recto.worker.account import Account, charge
-from recto.worker.context.client_words import as_context, with_client_system
-from recto.worker.context.prompt_context import Asker, PromptContext, know, prompt_context, skill_of
-from recto.worker.context.thread_files import NO_FILES, ThreadFiles, at_hand
+from recto.worker.context.prompt_context import (
+    PromptContext,
+    as_context,
+    know,
+    prompt_context,
+    sampled,
+    skill_of,
+    with_client_system,
+)
+from recto.worker.context.thread_files import NO_FILES, ThreadFiles, tool_files
 from recto.worker.log_cache import CachedLog
 from recto.worker.recorder import Recorder
 from recto.worker.runtime import Runtime
@@ -53,11 +60,11 @@ class RunState:
     `files` are those of the thread, `datasets` those the user may use in this turn, `quote` is what its pages carry
     before the history, once that was read. `unpictured`: the provider would not take a page with pictures, so the rest
     of the run goes without.
-    `stages` are those whose data was looked up, by skill and scenario; a change of the profile forgets them.
+    `prompt_contexts` are those whose data was looked up, by skill and scenario; a change of the profile forgets them.
     `held` waits for the next write and is part of it: a run's first step stores its input too.
     """
 
-    shop: Runtime
+    runtime: Runtime
     run: StoredRun
     input: RunInput
     agent: Agent
@@ -83,7 +90,7 @@ class RunState:
     datasets: tuple[Dataset, ...] = ()
     quote: Quote | None = None
     is_quoted: bool = False
-    stages: dict[tuple[str, str | None], PromptContext] = field(
+    prompt_contexts: dict[tuple[str, str | None], PromptContext] = field(
         default_factory=dict[tuple[str, str | None], PromptContext]
     )
     changes: int = 0
@@ -91,12 +98,12 @@ class RunState:
     held: RunChange = RunChange()
     held_events: tuple[Event, ...] = ()
 
-    def state(self) -> Run:
-        """What the run's row says now."""
+    def snapshot(self) -> Run:
+        """What `next_step` decides by, as it is now."""
         limits = self.agent.limits
         return Run(
             cancel=self.signal.cancelled.is_set(),
-            now=self.shop.clock(),
+            now=self.runtime.clock(),
             deadline=self.deadline,
             failures=self.failures,
             too_long=self.too_long,
@@ -128,61 +135,64 @@ class RunState:
     @property
     def seconds_left(self) -> float:
         """Until then."""
-        return max(0.0, (self.deadline - self.shop.clock()).total_seconds())
+        return max(0.0, (self.deadline - self.runtime.clock()).total_seconds())
 
     @property
     def zone(self) -> tzinfo:
         """The turn's time zone (P1): the client's, else the agent's, else the server's."""
         name = self.input.props.get("timezone") or self.agent.timezone
-        return find_zone(str(name)) if name else self.shop.zone
+        return find_zone(str(name)) if name else self.runtime.zone
 
     @property
     def skill(self) -> Skill | None:
         """The skill the thread works in."""
         return skill_of(self.agent.skills, view(self.log).skill)
 
-    async def set_stage(self) -> PromptContext:
-        """The stage of the next page. What a skill declares is looked up when it is first needed, and then is known."""
+    async def load_prompt_context(self) -> PromptContext:
+        """What the next page is made for. What a skill declares is looked up when it is first needed."""
         skill, changed = self.skill, view(self.log).skill
         if skill is None or changed is None:
-            return self._stage(None, KnownData())
+            return self._context(None, KnownData())
         await self.know(skill, changed.scenario)
-        return self.stages[skill.name, changed.scenario]
+        return self.prompt_contexts[skill.name, changed.scenario]
 
     async def know(self, skill: Skill, scenario: str | None) -> KnownData:
         """What a skill may know of the run's user, looked up once."""
         place = (skill.name, scenario)
-        while place not in self.stages:
+        while place not in self.prompt_contexts:
             before = self.changes
-            known = await know(self.shop.store, self._asker(), skill, scenario)
+            known = await know(self.runtime.store, self.run.owner, skill, self._asked(scenario))
             if self.changes != before:
                 # A tool changed the profile meanwhile: what was read may be what it was before.
                 continue
             # Under the scenario it is committed as, too.
-            stage = self._stage(skill, known)
-            self.stages |= {place: stage, (skill.name, known.scenario): stage}
-        return self.stages[place].known
+            context = self._context(skill, known)
+            self.prompt_contexts |= {place: context, (skill.name, known.scenario): context}
+        return self.prompt_contexts[place].known
 
-    def _asker(self) -> Asker:
-        return Asker(
-            owner=self.run.owner,
+    def _asked(self, scenario: str | None) -> KnownData:
+        """What the request itself says of its user."""
+        day = self.run.created.astimezone(self.zone).date()
+        return KnownData(
             tier=self.run.tier,
-            day=self.run.created.astimezone(self.zone).date(),
-            locale=self.agent.locale,
+            scenario=scenario,
+            month=f"{day:%Y-%m}",
+            day=day.isoformat(),
             thread=self.run.thread,
+            locale=self.agent.locale,
         )
 
     def forget_known(self) -> None:
         """The profile was changed: what was looked up of it is looked up again when it is needed."""
         self.changes += 1
-        self.stages.clear()
+        self.prompt_contexts.clear()
 
-    def _stage(self, skill: Skill | None, known: KnownData) -> PromptContext:
+    def _context(self, skill: Skill | None, known: KnownData) -> PromptContext:
         return prompt_context(self.agent, skill, known, run_options(self.input.props).voice_mode, self.tools)
 
-    def facts(self, stage: PromptContext) -> Facts:
+    def facts(self, context: PromptContext) -> Facts:
         """All that shapes the next page."""
-        seen, model, agent, offers = view(self.log), self.model, self.agent, self.offers(stage)
+        seen, model, agent, offers = view(self.log), self.model, self.agent, self.offers(context)
         is_native, sampling = agent.tool_calling == "native", sampled(agent, seen, offers)
         user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
         turn = Turn(
@@ -195,9 +205,9 @@ class RunState:
         return Facts(
             log=self.log,
             target=self.target,
-            prompt=with_client_system(agent, stage.prompt, self.input.messages),
-            budget=stage.budget,
-            history=stage.history,
+            prompt=with_client_system(agent, context.prompt, self.input.messages),
+            budget=context.budget,
+            history=context.history,
             tools=offers,
             tool_calling=agent.tool_calling,
             turn=turn,
@@ -209,8 +219,8 @@ class RunState:
             locale=agent.locale,
             options={**model.options_for(sampling, has_tools=is_native and bool(offers)), **agent.options},
             fold=agent.fold,
-            now=self.shop.clock(),
-            counter=self.shop.counter,
+            now=self.runtime.clock(),
+            counter=self.runtime.counter,
             last=self.last,
         )
 
@@ -218,7 +228,7 @@ class RunState:
     def target(self) -> Target:
         """The model a page is for. The agent says whether it sees pictures, else the server, else what is known."""
         refused = False if self.unpictured else None
-        said = [vision for vision in (refused, self.agent.vision, self.shop.vision) if vision is not None]
+        said = [vision for vision in (refused, self.agent.vision, self.runtime.vision) if vision is not None]
         return replace(self.model.target, sees_images=said[0]) if said else self.model.target
 
     @property
@@ -238,18 +248,18 @@ class RunState:
         """The tools no client may answer for."""
         return self.tools.own_names()
 
-    def at_hand(self) -> FilesAtHand | None:
+    def tool_files(self) -> FilesAtHand | None:
         """The thread's files, for tools."""
-        return at_hand(self.files, self.log, self.agent.file_input.max_files)
+        return tool_files(self.files, self.log, self.agent.file_input.max_files)
 
     def refs_in(self, tool: str, arguments: str) -> tuple[FileRef, ...]:
         """The files that the ids in a call's arguments stand for."""
         return refs_in(tool, arguments, self.files.refs.values())
 
-    def offers(self, stage: PromptContext) -> tuple[ToolOffer, ...]:
-        """What the model may call: the agent's tools of a stage, then the client's, which may stand for one of them."""
+    def offers(self, context: PromptContext) -> tuple[ToolOffer, ...]:
+        """What the model may call: the agent's tools for it, then the client's, which may stand for one of them."""
         theirs = {tool.name for tool in self.input.tools}
-        return (*[tool for tool in stage.offers(self.tools) if tool.name not in theirs], *self.input.tools)
+        return (*[tool for tool in context.offers(self.tools) if tool.name not in theirs], *self.input.tools)
 
     def message_id(self) -> str:
         """The id of the next reply: the turn's own for its first, unless readers have seen it in a lost one."""
@@ -257,12 +267,12 @@ class RunState:
         turn = seen.messages[seen.turn_start :]
         first = turn[0].response_id if turn and isinstance(turn[0], UserMessage) else ""
         is_first = all(message.role != "assistant" for message in turn)
-        return first if first and is_first and first not in self.said else self.shop.new_id()
+        return first if first and is_first and first not in self.said else self.runtime.new_id()
 
     def call_id(self, given: str) -> str:
         """What a call goes by that is made now: the provider's id, unless it sent none or the thread has had it."""
         is_free = given and given not in self.said and given not in self._logged_calls
-        id = given if is_free else self.shop.new_id()
+        id = given if is_free else self.runtime.new_id()
         self.said.add(id)
         return id
 
@@ -294,13 +304,12 @@ class RunState:
 
     async def _write(self, change: RunChange, events: Sequence[Event]) -> Recorded:
         if self.files.has_bytes:
-            # Its messages remember pages with the bytes in them, those that were on the shelf before the run too.
-            self.shop.shelf.drop(self.run.thread)
+            # Its messages remember pages with the bytes in them, those that were kept before the run too.
+            self.runtime.log_cache.drop(self.run.thread)
         held, count = self.held, len(self.held.entries)
         entries = (*held.entries, *change.entries)
         whole = replace(change, entries=entries, entered=held.entered or change.entered)
-        told = (*self.held_events, *events)
-        written = await self.recorder.write(whole, told)
+        written = await self.recorder.write(whole, (*self.held_events, *events))
         self.held, self.held_events = RunChange(), ()
         known = self.log[: len(self.log) - count]
         numbered = _numbered(entries, written.last_seq - len(entries) + 1)
@@ -311,20 +320,20 @@ class RunState:
         born = self.run.thread_created
         if not self.files.has_bytes:
             quote = self.quote.text if self.quote else ""
-            volume = CachedLog(entries=self.log, last=self.last, model=self.model.name, born=born, quote=quote)
-            self.shop.shelf.put(self.run.thread, volume)
+            kept = CachedLog(entries=self.log, last=self.last, model=self.model.name, born=born, quote=quote)
+            self.runtime.log_cache.put(self.run.thread, kept)
         if written.cancel:
             self.signal.cancelled.set()
         return written
 
     def note_fault(self, error: ModelError) -> None:
-        """Count a model call that failed, and say why where operators read it: users are told less."""
+        """Count a model call that failed, and say why where operators read it: users read less."""
         LOGGER.warning("run %s: %s", self.run.id, error, extra={"run": self.run.id})
-        self.shop.telemetry.failed(self.model.name, error)
+        self.runtime.telemetry.failed(self.model.name, error)
 
     def spend(self, usage: Usage | None) -> Account:
         """Put a call on the run's account. Returns what the call alone used."""
-        spent = charge(self.model.name, usage, self.shop.prices)
+        spent = charge(self.model.name, usage, self.runtime.prices)
         self.account = self.account.plus(spent)
         return spent
 
@@ -333,25 +342,12 @@ def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:
     return tuple([replace(entry, seq=first + place) for place, entry in enumerate(entries)])
 
 
-async def is_done_in_time(desk: RunState, doing: asyncio.Task[object]) -> bool:
+async def is_done_in_time(state: RunState, doing: asyncio.Task[object]) -> bool:
     """Wait for it. False: the run was cancelled, or its time is up, before it was done. It is left as it is."""
-    cancelled = asyncio.create_task(desk.signal.cancelled.wait())
+    cancelled = asyncio.create_task(state.signal.cancelled.wait())
     try:
-        await asyncio.wait((doing, cancelled), timeout=desk.seconds_left, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((doing, cancelled), timeout=state.seconds_left, return_when=asyncio.FIRST_COMPLETED)
         return doing.done()
     finally:
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
-
-
-FREE, REQUIRED = (None, "auto", "none"), "required"
-
-
-def sampled(agent: Agent, seen: View, offers: Sequence[ToolOffer]) -> Sampling:
-    """How the model is asked now. Made to call a tool once in a turn, it may answer then; one there is not, never."""
-    sampling = agent.sampling
-    has_acted = any(message.role == "tool" for message in seen.messages[seen.turn_start :])
-    is_there = sampling.tool_choice == REQUIRED or sampling.tool_choice in [offer.name for offer in offers]
-    if sampling.tool_choice in FREE or (is_there and not has_acted):
-        return sampling
-    return replace(sampling, tool_choice="auto")

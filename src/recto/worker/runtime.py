@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias
 
 from recto.agents.agent import Agent
 from recto.engine.hub import Hub
-from recto.errors import SettingsError
 from recto.models.backoff import BackoffSettings
 from recto.models.ports import Model
 from recto.models.prices import Prices, load_prices
@@ -25,7 +24,7 @@ from recto.worker.context.thread_files import FileServices
 from recto.worker.log_cache import LogCache
 from recto.worker.recorder import RecorderSettings
 
-# Places in a run where a process that dies loses the most. Whoever is told may stop it there.
+# Places in a run where a process that dies loses the most. Whoever watches may stop it there.
 Point: TypeAlias = Literal[
     "claimed", "entered", "call_begun", "delta", "replied", "tools_started", "tool_acted", "tool_ended", "ending"
 ]
@@ -42,11 +41,10 @@ class Runtime:
     """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
 
     `models` are those that agents ask for by name; the others have `model`. `zone` is where it is that time, for turns
-    that are told no other. `cabinet` has the files, `workspaces` is
-    the folder in which each thread has one, of `workspace_bytes` at most; a server may keep neither. `vision` says
-    whether models see pictures, where it is not left to what is known of each; `profile_bytes` how much is kept of a
-    user. `quoting` lets through as many as may make the quote of a page at a time; `schemas` checks the arguments of
-    clients' tools.
+    that name no other. `workspaces` is the folder in which each thread has one, of `workspace_bytes` at most; a server
+    may keep neither these nor files. `vision` says whether models see pictures, where it is not left to what is known
+    of each; `profile_bytes` how much is kept of a user. `quoting` lets through as many as may make the quote of a page
+    at a time; `schemas` checks the arguments of clients' tools.
     """
 
     store: Store
@@ -54,7 +52,7 @@ class Runtime:
     model: Model
     agents: Mapping[str, Agent]
     tools: Mapping[str, Registry]
-    shelf: LogCache
+    log_cache: LogCache
     telemetry: Telemetry
     clock: Callable[[], datetime]
     chance: Callable[[], float]
@@ -65,7 +63,7 @@ class Runtime:
     backoff: BackoffSettings = BackoffSettings()
     recorder: RecorderSettings = RecorderSettings()
     reached: Callable[[Point], None] = field(default=pass_by)
-    cabinet: FileServices | None = None
+    file_services: FileServices | None = None
     zone: tzinfo = UTC
     workspaces: Path | None = None
     workspace_bytes: int = WORKSPACE_BYTES
@@ -77,10 +75,3 @@ class Runtime:
     def model_of(self, agent: Agent) -> Model:
         """The model an agent works with."""
         return self.models.get(agent.model or "", self.model)
-
-    def agent(self, name: str) -> Agent:
-        """An agent by its name."""
-        found = self.agents.get(name)
-        if found is None:
-            raise SettingsError(name="agent", value=name, allowed=f"there is none; known: {', '.join(self.agents)}")
-        return found

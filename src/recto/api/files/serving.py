@@ -19,7 +19,7 @@ from recto.api.problems import problem
 from recto.api.route import Route
 from recto.conversation.attachment import Attachment
 from recto.errors import NotFound
-from recto.files.types.file_type import served_as
+from recto.files.types.file_formats import served_as
 from recto.files.types.names import content_disposition
 from recto.files.urls.signing import FILES, expiry
 

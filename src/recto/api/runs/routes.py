@@ -39,7 +39,7 @@ from recto.conversation.input.input_rules import RunOptions, run_options
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import load_object
 from recto.conversation.locale import DEFAULT_LOCALE
-from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
+from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, Cancel, StoredRun
@@ -199,14 +199,14 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
         usage=usage,
     )
     log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    replayed = ReplayedEvents(
+    context = RenderContext(
         url_of=urls_of(backend, refs),
         refs=refs,
         own_tools=backend.tool_names.get(run.agent, frozenset()),
         locale=agent.locale if (agent := backend.agents.get(run.agent)) else DEFAULT_LOCALE,
     )
     # A long thread takes a while to write out.
-    return await asyncio.to_thread(snapshot_events, ended, log, replayed)
+    return await asyncio.to_thread(snapshot_events, ended, log, context)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:

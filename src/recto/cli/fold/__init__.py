@@ -1,6 +1,7 @@
-"""The fold of cli.
+"""`recto fold`: a conversation from a file, what folding makes of it, and the report.
 
-- `fold_options`: the `[fold]` table of a TOML file
-- `report`: what `recto fold` shows people
 - `sessions`: session files as conversations
+- `fold_options`: settings of folding, from the session, a TOML file and the command line
+- `report`: what is shown to people
+- `fold_command`: the command itself
 """

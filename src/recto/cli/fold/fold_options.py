@@ -1,4 +1,4 @@
-"""The `[fold]` table of a TOML file: checked here, because it comes from outside."""
+"""Settings of one `recto fold`: names of the session's own tools, a TOML file over them, the command line over all."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ def settings_of(session: Session) -> FoldSettings:
     return FoldSettings(reads=reads, terminal=terminal, project=Project(root=session.root))
 
 
-def with_options(settings: FoldSettings, wishes: FoldOptions, session: Session) -> FoldSettings:
+def with_options(settings: FoldSettings, asked: FoldOptions, session: Session) -> FoldSettings:
     """The settings with those of the command line over them."""
     terminal, search, project = settings.terminal, settings.search, settings.project
-    if wishes.terminal_tools:
-        terminal = replace(terminal or TERMINAL, tools=wishes.terminal_tools)
-    if wishes.search or wishes.search_tools:
+    if asked.terminal_tools:
+        terminal = replace(terminal or TERMINAL, tools=asked.terminal_tools)
+    if asked.search or asked.search_tools:
         known = search or replace(SEARCH, tools=session.tools.search or SEARCH.tools)
-        search = replace(known, tools=wishes.search_tools or known.tools)
-    if wishes.root is not None:
-        project = replace(project, root=wishes.root)
-    return FoldSettings(reads=_reads(settings.reads, wishes), terminal=terminal, search=search, project=project)
+        search = replace(known, tools=asked.search_tools or known.tools)
+    if asked.root is not None:
+        project = replace(project, root=asked.root)
+    return FoldSettings(reads=_reads(settings.reads, asked), terminal=terminal, search=search, project=project)
 
 
-def _reads(rule: ReadRule | None, wishes: FoldOptions) -> ReadRule | None:
-    if not wishes.read_tools and not wishes.path_args and wishes.keep is None:
+def _reads(rule: ReadRule | None, asked: FoldOptions) -> ReadRule | None:
+    if not asked.read_tools and not asked.path_args and asked.keep is None:
         return rule
     rule = rule or ReadRule()
     return replace(
         rule,
-        tools=wishes.read_tools or rule.tools,
-        path_args=wishes.path_args or rule.path_args,
-        keep=rule.keep if wishes.keep is None else wishes.keep,
+        tools=asked.read_tools or rule.tools,
+        path_args=asked.path_args or rule.path_args,
+        keep=rule.keep if asked.keep is None else asked.keep,
     )
 
 

@@ -7,6 +7,8 @@ are ignored. Provider state has no place in it and is refused by name.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import get_args
 
 from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import (
@@ -33,7 +35,7 @@ from recto.conversation.messages import (
 from recto.errors import CannotCarry, WireError
 
 WIRE = "ag-ui"
-KINDS: tuple[FileKind, ...] = ("document", "image", "audio", "video")
+KINDS: tuple[FileKind, ...] = get_args(FileKind)
 
 
 def decode(messages: Json) -> tuple[Message, ...]:
@@ -43,7 +45,7 @@ def decode(messages: Json) -> tuple[Message, ...]:
 
 def _decode_message(item: Object, where: str) -> Message:
     role, name = text_field(item, "role", where), optional_text(item, "name", where)
-    id, sealed = text_field(item, "id", where), _either(item, "encryptedValue", "encrypted_value", where)
+    id, sealed = text_field(item, "id", where), _optional(item, "encryptedValue", where)
     match role:
         case "user":
             return UserMessage(id=id, name=name, encrypted_value=sealed, parts=_decode_content(item, where))
@@ -51,7 +53,7 @@ def _decode_message(item: Object, where: str) -> Message:
             parts = (*_decode_words(item, where), *_decode_calls(item, where))
             return AssistantMessage(id=id, name=name, encrypted_value=sealed, parts=parts)
         case "tool":
-            call, error = _needed(item, "toolCallId", "tool_call_id", where), optional_text(item, "error", where)
+            call, error = _needed(item, "toolCallId", where), optional_text(item, "error", where)
             parts = _decode_content(item, where)
             return ToolMessage(id=id, tool_call_id=call, encrypted_value=sealed, error=error, parts=parts)
         case "system":
@@ -64,19 +66,27 @@ def _decode_message(item: Object, where: str) -> Message:
             return ReasoningMessage(id=id, encrypted_value=sealed, text=text_field(item, "content", where))
         case "activity":
             content = dump(as_object(item.get("content"), f"{where}.content")).decode()
-            return ActivityMessage(
-                id=id, activity_type=_needed(item, "activityType", "activity_type", where), content=content
-            )
+            return ActivityMessage(id=id, activity_type=_needed(item, "activityType", where), content=content)
         case _:
             raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of AG-UI")
 
 
-def _either(item: Object, camel: str, snake: str, where: str) -> str | None:
-    return optional_text(item, camel if camel in item else snake, where)
+def spelled(item: Object, camel: str) -> str:
+    """How an object spells a field: in snake_case where it has that alone, else as AG-UI does."""
+    return camel if camel in item or _snake(camel) not in item else _snake(camel)
 
 
-def _needed(item: Object, camel: str, snake: str, where: str) -> str:
-    return text_field(item, snake if snake in item and camel not in item else camel, where)
+@cache
+def _snake(camel: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in camel)
+
+
+def _optional(item: Object, camel: str, where: str) -> str | None:
+    return optional_text(item, spelled(item, camel), where)
+
+
+def _needed(item: Object, camel: str, where: str) -> str:
+    return text_field(item, spelled(item, camel), where)
 
 
 def _decode_words(item: Object, where: str) -> Iterator[Text]:
@@ -86,7 +96,7 @@ def _decode_words(item: Object, where: str) -> Iterator[Text]:
 
 
 def _decode_calls(item: Object, where: str) -> Iterator[ToolCall]:
-    name = "toolCalls" if "toolCalls" in item else "tool_calls"
+    name = spelled(item, "toolCalls")
     calls = item.get(name)
     if calls is None:
         return
@@ -96,7 +106,7 @@ def _decode_calls(item: Object, where: str) -> Iterator[ToolCall]:
             id=text_field(call, "id", place),
             name=text_field(function, "name", f"{place}.function"),
             arguments=text_field(function, "arguments", f"{place}.function"),
-            encrypted_value=_either(call, "encryptedValue", "encrypted_value", place),
+            encrypted_value=_optional(call, "encryptedValue", place),
         )
 
 
@@ -122,7 +132,7 @@ def _decode_part(part: Object, where: str) -> UserPart:
 
 
 def _decode_binary(part: Object, where: str) -> File:
-    mime = _needed(part, "mimeType", "mime_type", where)
+    mime = _needed(part, "mimeType", where)
     family = mime.partition("/")[0]
     kind: FileKind = family if family in ("image", "audio", "video") else "document"
     url, data = optional_text(part, "url", where), optional_text(part, "data", where)
@@ -135,7 +145,7 @@ def _decode_binary(part: Object, where: str) -> File:
 
 def _decode_source(source: Object, where: str) -> tuple[Source, str | None]:
     kind, value = text_field(source, "type", where), text_field(source, "value", where)
-    mime = _either(source, "mimeType", "mime_type", where)
+    mime = _optional(source, "mimeType", where)
     match kind:
         case "url":
             return Url(url=value), mime

@@ -45,7 +45,7 @@ class RunOptions:
 
 
 def check_input(value: Json) -> RunInput:
-    """The input of a run, if it keeps every rule but the one on signed urls. The first rule it breaks is told."""
+    """The input of a run that keeps every rule but the one on signed urls; the first it breaks raises Refused."""
     found = decode_input(_with_stand_ins(value))
     for problem, where in _broken(found):
         raise Refused(problem, where=where)

@@ -1,4 +1,4 @@
-"""AG-UI's RunAgentInput: what a client sends to have a run made. Unknown fields are ignored.
+"""AG-UI's RunAgentInput as values: what a client sends to have a run made. Unknown fields are ignored.
 
 It judges form and nothing else: limits and rights are for whoever admits the run.
 """
@@ -12,6 +12,14 @@ from recto.conversation.input import agui
 from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, text_field
 from recto.conversation.messages import Message, ToolOffer
 from recto.errors import WireError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextItem:
+    """Something a client wants the model to know (P12)."""
+
+    description: str
+    value: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,26 +45,21 @@ def decode_input(body: Json) -> RunInput:
     return RunInput(
         thread=_text(item, "threadId"),
         run=_text(item, "runId"),
-        parent=optional_text(item, _spelled(item, "parentRunId"), "RunAgentInput"),
+        parent=optional_text(item, agui.spelled(item, "parentRunId"), "RunAgentInput"),
         messages=agui.decode(_get(item, "messages")),
         tools=tuple(_tools(_get(item, "tools"))),
         context=tuple(_context(_get(item, "context"))),
         props=as_object(props, "forwardedProps") if props is not None else {},
-        protocol=optional_text(item, _spelled(item, "protocolVersion"), "RunAgentInput"),
+        protocol=optional_text(item, agui.spelled(item, "protocolVersion"), "RunAgentInput"),
     )
 
 
-def _spelled(item: Object, camel: str) -> str:
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in camel)
-    return snake if snake in item and camel not in item else camel
-
-
 def _get(item: Object, camel: str) -> Json:
-    return item.get(_spelled(item, camel))
+    return item.get(agui.spelled(item, camel))
 
 
 def _text(item: Object, camel: str) -> str:
-    found = optional_text(item, _spelled(item, camel), "RunAgentInput")
+    found = optional_text(item, agui.spelled(item, camel), "RunAgentInput")
     if found is None:
         raise WireError(where=camel, problem="is missing; a string is needed")
     return found
@@ -77,11 +80,3 @@ def _context(items: Json) -> Iterator[ContextItem]:
             description=text_field(item, "description", where),
             value=text_field(item, "value", where),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContextItem:
-    """Something a client wants the model to know (P12)."""
-
-    description: str
-    value: str

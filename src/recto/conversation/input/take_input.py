@@ -1,4 +1,4 @@
-"""What of a run's input enters the log: the user's words, and results of calls that wait for the client (P3)."""
+"""Input taken into the log: the user's words, and results of calls that wait for the client (P3). Nothing else is."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def queued_turn(
 def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
     """The client's calls of the last reply that have no result yet. One that was broken off asked for none.
 
-    `own_tools` tell whose calls are that do not say it themselves.
+    `own_tools` decide whose calls are that do not say it themselves.
     """
     broken_off = {marker.message for marker in seen.markers if isinstance(marker, Interrupted)}
     answered: set[str] = set()

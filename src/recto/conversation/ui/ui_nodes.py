@@ -47,7 +47,7 @@ def compile_node(value: object) -> Node:
 
 
 def compile_hints(hints: Hints) -> list[Json]:
-    """The nodes of the simple hints, in the order people read them. A status alone is told by its badge."""
+    """The nodes of the simple hints, in the order people read them. A status alone is shown by its badge."""
     children = [make(hints[name], hints) for name, make in _PARTS.items() if is_given(hints, name)]
     if not children and not is_given(hints, "status"):
         raise WireError(where="ui_hints", problem="nothing in them is known")
@@ -194,10 +194,10 @@ def _fields(hints: Hints) -> Node:
     else:
         objects = [an_object(item, "items") for item in a_list(items, "items")]
         pairs = [(item.get("label"), item.get("value")) for item in objects]
-    told: list[Json] = [
+    shown: list[Json] = [
         {"label": plain_text(a_string(name, "label")), "value": a_scalar(value)} for name, value in pairs
     ]
-    return {"type": "fields", "items": told}
+    return {"type": "fields", "items": shown}
 
 
 def _code(hints: Hints) -> Node:

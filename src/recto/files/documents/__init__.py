@@ -1,8 +1,8 @@
-"""The documents of files.
+"""Documents as they are read: cached in files, a part at a time, or whole at once.
 
-- `cached_document`: one document that is being read, or was
-- `document_cache`: where the bytes of a document come from, and whose fault it is when they do not
-- `document_files`: kept documents in a folder
-- `document_index`: where in its files each part of a kept document is
-- `read_document`: documents read at once and whole, from a path or from bytes, for programs and the command line
+- `document_cache`: each document read once for its owner
+- `cached_document`: one of them, which readers wait for
+- `document_index`: where each part of it is in its files
+- `document_files`: those files, in a folder
+- `read_document`: a document read whole, for programs and the command line
 """

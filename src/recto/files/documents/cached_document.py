@@ -1,107 +1,23 @@
-"""One document that is being read, or was: readers wait for the part they want. Refuses to know how it is read."""
+"""One document of the cache, which is being read or was: readers wait for the part they want. It parses nothing."""
 
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 import orjson
 
-from recto.conversation.document import Element, Excerpt, Extent, Selection, element_from, element_row, joint
+from recto.conversation.document import Element, Excerpt, Extent, Selection, element_from
 from recto.errors import FileRefused, StorageDown
 from recto.files.documents.document_files import DocumentFiles
-from recto.files.documents.document_index import MARK_BYTES, Batch, Index, Lengths, Reach
+from recto.files.documents.document_index import Batch, Index, Lengths, Reach, set_elements
 from recto.files.parsing.ports import FoundElements, Opened
-
-_SLICE_CHARACTERS = MARK_BYTES // 4
-
-
-def set_elements(elements: Sequence[Element], lengths: Lengths, last_page: int) -> Batch:
-    """Elements as the files of a document get them, which is so long by now and is on this page."""
-    setting = _Setting(lengths, last_page)
-    for element in elements:
-        setting.add(_writable(element))
-    return setting.batch()
-
-
-class _Setting:
-    def __init__(self, lengths: Lengths, last_page: int) -> None:
-        self._now = lengths
-        self._page = last_page
-        self._text, self._lines = bytearray(), bytearray()
-        self._text_marks: list[tuple[int, int, int]] = []
-        self._element_marks: list[tuple[int, int, int]] = []
-        self._pages: list[tuple[int, int, int]] = []
-
-    def add(self, element: Element) -> None:
-        now = self._now
-        if element.kind == "page":
-            self._page = element.page or self._page + 1
-            self._pages.append((self._page, now.characters, now.elements))
-        line = orjson.dumps(element_row(element)) + b"\n"
-        self._lines += line
-        element_bytes, element_sum = now.element_bytes + len(line), zlib.crc32(line, now.element_sum)
-        if element_bytes // MARK_BYTES > now.element_bytes // MARK_BYTES:
-            self._element_marks.append((now.elements + 1, element_bytes, element_sum))
-            element_sum = 0
-        characters, text_bytes, text_sum = now.characters, now.text_bytes, now.text_sum
-        for piece in _slices(joint(now.last, element.kind) + element.text):
-            bytes = piece.encode()
-            self._text += bytes
-            characters += len(piece)
-            text_sum = zlib.crc32(bytes, text_sum)
-            if (text_bytes + len(bytes)) // MARK_BYTES > text_bytes // MARK_BYTES:
-                self._text_marks.append((characters, text_bytes + len(bytes), text_sum))
-                text_sum = 0
-            text_bytes += len(bytes)
-        self._now = Lengths(
-            characters=characters,
-            text_bytes=text_bytes,
-            elements=now.elements + 1,
-            element_bytes=element_bytes,
-            text_sum=text_sum,
-            element_sum=element_sum,
-            last=element.kind,
-        )
-
-    def batch(self) -> Batch:
-        return Batch(
-            text=bytes(self._text),
-            lines=bytes(self._lines),
-            lengths=self._now,
-            text_marks=tuple(self._text_marks),
-            element_marks=tuple(self._element_marks),
-            pages=tuple(self._pages),
-        )
-
-
-def _writable(element: Element) -> Element:
-    """An element that UTF-8 can hold. Half a character becomes a question mark, so that no count changes."""
-    cells = tuple([tuple([_as_utf8(cell) for cell in row]) for row in element.rows])
-    text = _as_utf8(element.text)
-    return element if text is element.text and cells == element.rows else replace(element, text=text, rows=cells)
-
-
-def _as_utf8(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
-
-
-def _slices(text: str) -> Iterator[str]:
-    for start in range(0, len(text), _SLICE_CHARACTERS):
-        yield text[start : start + _SLICE_CHARACTERS]
-
 
 GONE = "gone"
 REST_UNREAD = "[the rest could not be read: {reason}]"
 DAMAGED = "what was kept of it is damaged and was thrown away; read it once more"
-
 T = TypeVar("T")
 
 
@@ -109,7 +25,7 @@ class CachedDocument:
     """A document whose text and elements are in files, and only the places of their parts in memory.
 
     It is filled by one task: `open`, `add` as often as there is more, then `end`, or `fail` at any time. One that was
-    kept is filled by `take`.
+    in the cache is filled by `take`.
     """
 
     def __init__(self) -> None:
@@ -190,7 +106,7 @@ class CachedDocument:
             async with self._changed:
                 await self._changed.wait_for(lambda: is_there() or self._is_settled())
         if self._failure is not None:
-            # It may be told to many, each from where it is.
+            # Many may get it, each from where it is.
             raise self._failure.with_traceback(None)
 
     async def _until_on_pages(self, last: int, end: int | None, reach: Callable[[], tuple[int, int]]) -> int | None:
@@ -211,7 +127,7 @@ class CachedDocument:
         return await self._read(lambda: _elements(file.read(reach.start, reach.end), reach, end - first))
 
     async def _excerpt(self, start: int, end: int) -> Excerpt:
-        # What is written down is in the index a little before the extent tells of it.
+        # What is written down is in the index a little before it is in the extent.
         written = self._index.lengths.characters
         first, last = min(start, written), min(end, written)
         text = ""
@@ -256,7 +172,7 @@ class CachedDocument:
         return self._index.dump(self._extent)
 
     async def take(self, files: DocumentFiles, index: Index, extent: Extent) -> None:
-        """Be one that was kept."""
+        """Be one that was in the cache."""
         self.files, self._index = files, index
         await self._grow(extent)
 

@@ -1,4 +1,4 @@
-"""Where the bytes of a document come from, and whose fault it is when they do not. Keeps none of them."""
+"""The cache of documents: each is read once for its owner, and can be read while it is written. It parses nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recto.errors import FileRefused
 from recto.files.documents.cached_document import CachedDocument, to_the_end
 from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
-from recto.files.types.file_type import format_of
+from recto.files.types.file_formats import format_of
 
 LOGGER = logging.getLogger("recto.files")
 STOPPED = "the server is stopping; ask again in a moment"
@@ -32,6 +32,7 @@ AT_ONCE = 500
 TOUCHED_AFTER = timedelta(hours=1)
 
 
+Pieces: TypeAlias = Callable[[], AsyncIterable[bytes]]
 KnownBlobs: TypeAlias = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
 
 
@@ -156,7 +157,7 @@ class DocumentCache:
         return [blob for part in parts for there in [await known(part)] for blob in part if blob not in there]
 
     async def close(self) -> None:
-        """End what is being read. Who waits for it is told so."""
+        """End what is being read. Who waits for it is refused."""
         self._is_closed = True
         await self._end(lambda _: True, FileRefused(STOPPED, code="busy"))
 
@@ -186,7 +187,7 @@ class DocumentCache:
     async def _make(
         self, key: DocumentKey, document: CachedDocument, name: str, pieces: Pieces, *, is_anew: bool
     ) -> None:
-        source = DocumentBytes(pieces)
+        source = _DocumentBytes(pieces)
         try:
             if is_anew or not await self._find(key, document):
                 await self._parse(key, document, name, source)
@@ -211,7 +212,7 @@ class DocumentCache:
         await document.take(*found)
         return True
 
-    async def _parse(self, key: DocumentKey, document: CachedDocument, name: str, source: DocumentBytes) -> None:
+    async def _parse(self, key: DocumentKey, document: CachedDocument, name: str, source: _DocumentBytes) -> None:
         settings = self._settings
         task = Task(format=key.format, name=name, limits=settings.limits, ocr=settings.ocr)
         async with (
@@ -296,10 +297,7 @@ def _remove_staged(document: CachedDocument) -> None:
         remove(document.files.folder)
 
 
-Pieces: TypeAlias = Callable[[], AsyncIterable[bytes]]
-
-
-class DocumentBytes:
+class _DocumentBytes:
     """The bytes of a document, and what went wrong with them: that is no fault of the document."""
 
     def __init__(self, make: Pieces) -> None:

@@ -1,4 +1,4 @@
-"""Kept documents in a folder: where each is, how it gets its name, and what is removed. Follows no link in there.
+"""Cached documents in a folder: where each is, how it gets its name, and what is removed. Follows no link in there.
 
 A document is a folder of three files. It is written under a name of its own and named in one go when it is whole.
 Where bytes were deleted, a file stands for a while in the place of the folder of all that was made of them.
@@ -25,9 +25,20 @@ from recto.files.storage.blobs import is_ours
 from recto.files.storage.unfinished import PRIVATE, PRIVATE_FOLDER, Disk
 from recto.ids import new_id
 
+TEXT, ELEMENTS, INDEX = "text", "elements", "index"
+STAGED = "incoming"
+# None of another process is read for as long: a document nobody has written to since is nobody's.
+STAGED_SECONDS = 3_600
+NAMED_TRIES = 3
 READ_NOW_BYTES = 2**17
 # Only some systems can say whether bytes are in memory.
 _NOW: int | None = getattr(os, "RWF_NOWAIT", None)
+_BINARY = getattr(os, "O_BINARY", 0)
+# A pipe that somebody put in a file's place must not be waited for.
+_READING = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_WRITING = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
+_HASHED = re.compile(r"[0-9a-f]{32}")
+_NAME = re.compile(r"([0-9a-f]{64})-(\d+)-[0-9a-f]{16}")
 
 
 class AppendFile:
@@ -82,22 +93,9 @@ class AppendFile:
         disk.keep(self._file)
 
 
-TEXT, ELEMENTS, INDEX = "text", "elements", "index"
-STAGED = "incoming"
-# None of another process is read for as long: a document nobody has written to since is nobody's.
-STAGED_SECONDS = 3_600
-NAMED_TRIES = 3
-_BINARY = getattr(os, "O_BINARY", 0)
-# A pipe that somebody put in a file's place must not be waited for.
-_READING = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_WRITING = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
-_HASHED = re.compile(r"[0-9a-f]{32}")
-_NAME = re.compile(r"([0-9a-f]{64})-(\d+)-[0-9a-f]{16}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class DocumentKey:
-    """What a kept document was made of and how. Users share nothing; the threads of one share all.
+    """What a cached document was made of and how. Users share nothing; the threads of one share all.
 
     Equal bytes of one user are one blob, so what was made of them stands under it and goes with it.
     """
@@ -126,7 +124,7 @@ class DocumentFiles:
 
 
 class DocumentFolder:
-    """All kept documents. Nothing here waits for anything but the disk."""
+    """All cached documents. Nothing here waits for anything but the disk."""
 
     def __init__(self, folder: Path, *, sync: Callable[[int], None] = os.fsync) -> None:
         self._folder = folder
@@ -153,10 +151,8 @@ class DocumentFolder:
         self._disk.make_folder(self._staged)
         folder = self._staged / new_id()
         folder.mkdir(mode=PRIVATE_FOLDER)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
-        return DocumentFiles(
-            folder=folder, text=AppendFile(folder / TEXT, flags), elements=AppendFile(folder / ELEMENTS, flags)
-        )
+        text, elements = [AppendFile(folder / name, _WRITING) for name in (TEXT, ELEMENTS)]
+        return DocumentFiles(folder=folder, text=text, elements=elements)
 
     def name(self, key: DocumentKey, files: DocumentFiles, index: bytes, now: float) -> bool:
         """Give a document that is read to its end its name. False: it was deleted, or others were always faster."""
@@ -249,9 +245,9 @@ class DocumentFolder:
     def _put_away(self, folder: Path) -> None:
         """Remove a folder whose name is wanted at once."""
         with suppress(OSError):
-            aside = self._staged / new_id()
-            folder.rename(aside)
-            remove(aside)
+            unnamed = self._staged / new_id()
+            folder.rename(unnamed)
+            remove(unnamed)
 
     def _named(self) -> Iterator[Path]:
         for blob in _folders(self._folder):

@@ -1,6 +1,6 @@
-"""Where in its files each part of a kept document is: characters, pages and elements. Opens nothing.
+"""The index of a cached document: where in its files each character, page and element is. Opens nothing.
 
-Positions are kept at marks some way apart; what lies between two is read whole, checked and counted.
+Positions are known at marks some way apart; what lies between two is read whole, checked and counted.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ import hashlib
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast, get_args
 
 import orjson
 
-from recto.conversation.document import ElementKind, Extent, Unit
+from recto.conversation.document import Element, ElementKind, Extent, Unit, element_row, joint
 from recto.conversation.json import Json
 
 # A character has at most four bytes, so that no two marks of the text are farther apart than twice MARK_BYTES. Those of
 # elements are by as much as the last of them is longer.
 MARK_BYTES = 2**14
 _LENGTHS = ("characters", "text_bytes", "elements", "element_bytes", "text_sum", "element_sum")
-# Of another layout, what is kept is made anew.
+# Of another layout, what is cached is made anew.
 LAYOUT = 2
+_SLICE_CHARACTERS = MARK_BYTES // 4
 
 
 class Reach(NamedTuple):
@@ -68,7 +69,7 @@ class Lengths:
 class Batch:
     """More elements, set in the bytes that go into the files, with the marks that fall on them.
 
-    The last number of a mark is the checksum of what stands between the one before and it. A page is told with the
+    The last number of a mark is the checksum of what stands between the one before and it. A page is given with the
     character and the element it begins with.
     """
 
@@ -200,6 +201,85 @@ class Index:
     def measured(self, extent: Extent) -> Extent:
         """An extent with the lengths of now."""
         return replace(extent, characters=self.lengths.characters, elements=self.lengths.elements)
+
+
+def set_elements(elements: Sequence[Element], lengths: Lengths, last_page: int) -> Batch:
+    """Elements as the files of a document get them, which is so long by now and is on this page."""
+    writer = _BatchWriter(lengths, last_page)
+    for element in elements:
+        writer.add(_writable(element))
+    return writer.batch()
+
+
+class _BatchWriter:
+    def __init__(self, lengths: Lengths, last_page: int) -> None:
+        self._now = lengths
+        self._page = last_page
+        self._text, self._lines = bytearray(), bytearray()
+        self._text_marks: list[tuple[int, int, int]] = []
+        self._element_marks: list[tuple[int, int, int]] = []
+        self._pages: list[tuple[int, int, int]] = []
+
+    def add(self, element: Element) -> None:
+        now = self._now
+        if element.kind == "page":
+            self._page = element.page or self._page + 1
+            self._pages.append((self._page, now.characters, now.elements))
+        line = orjson.dumps(element_row(element)) + b"\n"
+        self._lines += line
+        element_bytes, element_sum = now.element_bytes + len(line), zlib.crc32(line, now.element_sum)
+        if element_bytes // MARK_BYTES > now.element_bytes // MARK_BYTES:
+            self._element_marks.append((now.elements + 1, element_bytes, element_sum))
+            element_sum = 0
+        characters, text_bytes, text_sum = now.characters, now.text_bytes, now.text_sum
+        for piece in _slices(joint(now.last, element.kind) + element.text):
+            bytes = piece.encode()
+            self._text += bytes
+            characters += len(piece)
+            text_sum = zlib.crc32(bytes, text_sum)
+            if (text_bytes + len(bytes)) // MARK_BYTES > text_bytes // MARK_BYTES:
+                self._text_marks.append((characters, text_bytes + len(bytes), text_sum))
+                text_sum = 0
+            text_bytes += len(bytes)
+        self._now = Lengths(
+            characters=characters,
+            text_bytes=text_bytes,
+            elements=now.elements + 1,
+            element_bytes=element_bytes,
+            text_sum=text_sum,
+            element_sum=element_sum,
+            last=element.kind,
+        )
+
+    def batch(self) -> Batch:
+        return Batch(
+            text=bytes(self._text),
+            lines=bytes(self._lines),
+            lengths=self._now,
+            text_marks=tuple(self._text_marks),
+            element_marks=tuple(self._element_marks),
+            pages=tuple(self._pages),
+        )
+
+
+def _writable(element: Element) -> Element:
+    """An element that UTF-8 can hold. Half a character becomes a question mark, so that no count changes."""
+    cells = tuple([tuple([_as_utf8(cell) for cell in row]) for row in element.rows])
+    text = _as_utf8(element.text)
+    return element if text is element.text and cells == element.rows else replace(element, text=text, rows=cells)
+
+
+def _as_utf8(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _slices(text: str) -> Iterator[str]:
+    for start in range(0, len(text), _SLICE_CHARACTERS):
+        yield text[start : start + _SLICE_CHARACTERS]
 
 
 def _blocks(

@@ -18,7 +18,8 @@ from recto.errors import FileRefused
 from recto.files.documents.cached_document import REST_UNREAD
 from recto.files.documents.document_cache import CUT_OFF, Parsing
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
-from recto.files.types.file_type import HEAD_BYTES, format_of, type_of
+from recto.files.types.file_formats import format_of
+from recto.files.types.file_type import HEAD_BYTES, type_of
 from recto.files.types.names import safe_name
 
 PIECE_BYTES = 2**20

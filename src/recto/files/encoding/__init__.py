@@ -1,6 +1,6 @@
-"""The encoding of files.
+"""Bytes as text, in whatever encoding they are.
 
-- `alphabets`: the encoding of Cyrillic, Arabic, Hebrew, Greek or Thai words, by their commonest letters
-- `decode`: bytes as text
-- `east_asian`: chinese, Japanese and Korean in older encodings
+- `decode`: the text of bytes, or that they are none
+- `east_asian`: Chinese, Japanese and Korean in older encodings
+- `alphabets`: Cyrillic, Arabic, Hebrew, Greek and Thai in older encodings
 """

@@ -26,9 +26,9 @@ _SIGNS = "·‘’“”—…、。《》「」『』【】〜・ー！（）�
 _SEVEN_BIT = re.compile(rb"[\x00-\x7f]")
 _WIDE = re.compile(r"[^\x00-\x7f]+")
 # What tells a language from another whose everyday characters have the same bytes, and how much of it there is.
-_TELLING = {"euc_jp": "[ぁ-んァ-ヶ]", "cp949": "[이다는을의에가고하지로은리기사도인를한정서]"}
-_TELLING_SHARE = 0.2
-_TELLING_FEWEST = 3
+_DISTINCT = {"euc_jp": "[ぁ-んァ-ヶ]", "cp949": "[이다는을의에가고하지로은리기사도인를한정서]"}
+_DISTINCT_SHARE = 0.2
+_DISTINCT_FEWEST = 3
 # What Python reads bad bytes of cp932 as.
 _PRIVATE = re.compile("[\x80\uf8f0-\uf8f3]")
 # How long characters may be, and what it costs to read a byte as bad, or a character that is rare.
@@ -49,8 +49,8 @@ def east_asian(sample: bytes) -> Likely:
     """The likeliest of the encodings. A sample that ends within a character is as good as a whole one."""
     texts = {encoding: mended(sample[:SAMPLE_BYTES], encoding).rstrip(UNREADABLE) for encoding in ENCODINGS}
     found = {encoding: Likely(_share(text, encoding), encoding) for encoding, text in texts.items()}
-    told = [found[one] for one in _TELLING if found[one].share >= SURE and _tells(texts[one], one)]
-    return max(told or [found[one] for one in ENCODINGS if one not in _TELLING], key=lambda one: one.share)
+    likely = [found[one] for one in _DISTINCT if found[one].share >= SURE and _is_distinct(texts[one], one)]
+    return max(likely or [found[one] for one in ENCODINGS if one not in _DISTINCT], key=lambda one: one.share)
 
 
 def mended(data: bytes, encoding: str) -> str:
@@ -111,14 +111,14 @@ def _character(data: bytes, encoding: str) -> tuple[str, float]:
 def _share(text: str, encoding: str) -> float:
     runs, everyday = _WIDE.findall(text), _everyday(encoding)
     # One alone that takes a letter of ASCII with it is one of Europe's.
-    told = (run for run in runs if len(run) > 1 or not _SEVEN_BIT.search(run.encode(encoding, "ignore")))
-    good = sum(one in everyday for run in told for one in run)
+    counted = (run for run in runs if len(run) > 1 or not _SEVEN_BIT.search(run.encode(encoding, "ignore")))
+    good = sum(one in everyday for run in counted for one in run)
     return good / max(1, sum(map(len, runs)))
 
 
-def _tells(text: str, encoding: str) -> bool:
+def _is_distinct(text: str, encoding: str) -> bool:
     wide = "".join(_WIDE.findall(text))
-    return len(re.findall(_TELLING[encoding], wide)) >= _TELLING_SHARE * len(wide) and len(wide) >= _TELLING_FEWEST
+    return len(re.findall(_DISTINCT[encoding], wide)) >= _DISTINCT_SHARE * len(wide) and len(wide) >= _DISTINCT_FEWEST
 
 
 @cache

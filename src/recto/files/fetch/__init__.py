@@ -1,7 +1,7 @@
-"""The fetch of files.
+"""Files fetched from urls that users, models or documents name (D7).
 
-- `addresses`: addresses in the web
-- `lookup`: names as this machine's system knows them, in threads of their own
-- `outbound`: the one way out to urls that users, models or documents name (D7)
-- `web_names`: the name of a file from the web
+- `addresses`: which urls, hosts and addresses may be asked
+- `lookup`: what a host's name stands for
+- `outbound`: the fetch itself, from public addresses only
+- `web_names`: what a fetched file is called
 """

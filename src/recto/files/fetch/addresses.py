@@ -109,8 +109,8 @@ def check_url(text: str, hosts: Sequence[str], own: str | None = None) -> WebUrl
     """A url that may be asked for, as far as its words tell. `own` is the url of this server, which never may."""
     found = read_url(text)
     if not is_allowed_host(found.host, found.port, found.scheme, hosts):
-        told = f"no files are taken from {found.host[:100]} on port {found.port}; download it yourself and upload it"
-        raise FileRefused(told, code="host_not_allowed")
+        text = f"no files are taken from {found.host[:100]} on port {found.port}; download it yourself and upload it"
+        raise FileRefused(text, code="host_not_allowed")
     if own is not None and is_same_server(found, read_url(own)):
         raise FileRefused(f"{found.host[:100]} is this server, which does not ask itself", code="host_not_allowed")
     return found

@@ -65,7 +65,7 @@ class Lookup:
 
 
 def _ended(task: asyncio.Task[list[ResolveResult]], act: Callable[[], None]) -> None:
-    # An error that nobody asks for would be told as a fault of ours.
+    # An error that nobody asks for would be logged as a fault of ours.
     if not task.cancelled():
         task.exception()
     act()

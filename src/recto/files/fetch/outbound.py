@@ -87,10 +87,10 @@ class Outbound:
         """
         first = check_url(url, hosts, own)
         deadline = asyncio.get_running_loop().time() + self.settings.seconds
-        door = _Door(self._resolver, self._allowance)
-        with self._one_more(owner, door):
-            async with self._session(door) as session:
-                journey = _Journey(session, door, deadline)
+        resolver = _PublicOnly(self._resolver, self._allowance)
+        with self._one_more(owner, resolver):
+            async with self._session(resolver) as session:
+                journey = _Journey(session, resolver, deadline)
                 reaching = self._reach(journey, first, lambda onward: check_url(onward, hosts, own))
                 async with (
                     reaching as (answer, last),
@@ -99,30 +99,30 @@ class Outbound:
                     yield _fetched(answer, first, last, pieces)
 
     @contextmanager
-    def _one_more(self, owner: str, door: _Door) -> Generator[None]:
+    def _one_more(self, owner: str, resolver: _PublicOnly) -> Generator[None]:
         """A place among those at once. It is free again when no thread looks for a name on its behalf any more."""
         is_users = self._users[owner] >= self.settings.of_user
         if is_users or self._users.total() >= self.settings.at_once:
             most = f"{self.settings.of_user} of one user" if is_users else f"{self.settings.at_once}"
-            told = f"No more files than {most} are fetched from other addresses at once, and so many are under way"
-            raise LimitReached(f"{told}. Try again in a moment.", retry=RETRY_SECONDS)
+            text = f"No more files than {most} are fetched from other addresses at once, and so many are under way"
+            raise LimitReached(f"{text}. Try again in a moment.", retry=RETRY_SECONDS)
         self._users[owner] += 1
         try:
             yield
         finally:
-            door.lookup.when_quiet(lambda: self._one_less(owner))
+            resolver.lookup.when_quiet(lambda: self._one_less(owner))
 
     def _one_less(self, owner: str) -> None:
         self._users = self._users - Counter({owner: 1})
 
-    def _session(self, door: _Door) -> aiohttp.ClientSession:
+    def _session(self, resolver: _PublicOnly) -> aiohttp.ClientSession:
         """One for each fetch: no connection, cookie or answer of the DNS is left over for the next."""
         limit = aiohttp.ClientTimeout(
             total=None, connect=self.settings.connect_seconds, sock_read=self.settings.idle_seconds
         )
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                resolver=door, use_dns_cache=False, force_close=True, socket_factory=door.open_socket
+                resolver=resolver, use_dns_cache=False, force_close=True, socket_factory=resolver.open_socket
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=HEADERS,
@@ -145,8 +145,8 @@ class Outbound:
                     yield answer, at
                     return
             at = _onward(at, answer.headers.get("Location"), check)
-        told = f"it leads on from url to url more than {self.settings.redirects} times"
-        raise FileRefused(f"{told}; give the url it ends at", code="redirects")
+        text = f"it leads on from url to url more than {self.settings.redirects} times"
+        raise FileRefused(f"{text}; give the url it ends at", code="redirects")
 
     async def _pieces(
         self, journey: _Journey, answer: aiohttp.ClientResponse, target: WebUrl, most_bytes: int | None
@@ -164,7 +164,7 @@ class _Forbidden(OSError):
     """An address that is not public. An OSError, for that is what those who connect expect."""
 
 
-class _Door(AbstractResolver):
+class _PublicOnly(AbstractResolver):
     """What every connection passes: names are found, and sockets opened, for public addresses only."""
 
     def __init__(self, resolver: AbstractResolver, allowance: Sequence[IPv4Network | IPv6Network]) -> None:
@@ -207,35 +207,35 @@ class _Door(AbstractResolver):
 
 
 class _Journey:
-    """One fetch over all its redirects: it ends in time, and its failures are told in words that give nothing away."""
+    """One fetch over all its redirects: it ends in time, and its failures are put in words that give nothing away."""
 
-    def __init__(self, session: aiohttp.ClientSession, door: _Door, deadline: float) -> None:
+    def __init__(self, session: aiohttp.ClientSession, resolver: _PublicOnly, deadline: float) -> None:
         self._session = session
-        self._door = door
+        self._resolver = resolver
         self._deadline = deadline
 
     async def ask(self, target: WebUrl) -> aiohttp.ClientResponse:
-        with self._telling(target):
+        with self._in_our_words(target):
             async with asyncio.timeout_at(self._deadline):
                 return await self._session.get(URL(target.url, encoded=True), allow_redirects=False)
 
     async def read(self, answer: aiohttp.ClientResponse, target: WebUrl) -> bytes:
         """The next bytes; none at the end."""
-        with self._telling(target):
+        with self._in_our_words(target):
             async with asyncio.timeout_at(self._deadline):
                 return await answer.content.readany()
 
     @contextmanager
-    def _telling(self, target: WebUrl) -> Generator[None]:
+    def _in_our_words(self, target: WebUrl) -> Generator[None]:
         try:
             yield
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._told(target.host, error) from error
+            raise self._refusal(target.host, error) from error
 
-    def _told(self, host: str, error: Exception) -> FileRefused:
-        if self._door.has_refused:
-            told = f"{host} is at an address that is not public, and only public ones are asked; {UPLOAD}"
-            return FileRefused(told, code="private_address")
+    def _refusal(self, host: str, error: Exception) -> FileRefused:
+        if self._resolver.has_refused:
+            text = f"{host} is at an address that is not public, and only public ones are asked; {UPLOAD}"
+            return FileRefused(text, code="private_address")
         match error:
             case aiohttp.ClientConnectorCertificateError():
                 return FileRefused(f"the certificate of {host} is not valid; {UPLOAD}", code="unreachable")
@@ -266,11 +266,11 @@ def _onward(at: WebUrl, location: str | None, check: Callable[[str], WebUrl]) ->
 
 def _fetched(answer: aiohttp.ClientResponse, first: WebUrl, last: WebUrl, pieces: AsyncIterator[bytes]) -> Fetched:
     if answer.status != OK:
-        told = f"{last.host} answered with status {answer.status} where a file was to be"
-        raise FileRefused(f"{told}; check that the url can be opened by anybody", code="bad_status")
+        text = f"{last.host} answered with status {answer.status} where a file was to be"
+        raise FileRefused(f"{text}; check that the url can be opened by anybody", code="bad_status")
     if (encoding := answer.headers.get("Content-Encoding", "identity").strip().lower()) not in ("", "identity"):
-        told = f"{last.host} sent it compressed ({encoding[:20]}), which was not asked for"
-        raise FileRefused(f"{told}; {UPLOAD}", code="compressed")
+        text = f"{last.host} sent it compressed ({encoding[:20]}), which was not asked for"
+        raise FileRefused(f"{text}; {UPLOAD}", code="compressed")
     declared = answer.headers.get("Content-Type")
     name = web_name(answer.headers.get("Content-Disposition"), [first.url, last.url], declared)
     return Fetched(url=last.url, name=name, mime_type=declared, pieces=pieces)

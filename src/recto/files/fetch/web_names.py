@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from recto.conversation.input_files import ENDINGS
-from recto.files.types.file_type import ending_for
+from recto.files.types.file_formats import ending_for
 from recto.files.types.names import ending_of, safe_name
 
 _KNOWN = frozenset(ending for endings in ENDINGS.values() for ending in endings)
@@ -20,20 +20,20 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 def web_name(disposition: str | None, urls: Sequence[str], mime_type: str | None) -> str:
     """What a file is called: by its `Content-Disposition`, else by the first of its urls that names it well."""
-    told = _told(disposition) if disposition else ""
+    declared = _declared_name(disposition) if disposition else ""
     named = [name for url in urls for name in _names_in(url)]
     known = [name for name in named if ending_of(name) in _KNOWN]
-    return with_ending(told or next(iter([*known, *named]), ""), mime_type)
+    return with_ending(declared or next(iter([*known, *named]), ""), mime_type)
 
 
 def with_ending(name: str, mime_type: str | None) -> str:
     """A name that can be kept. One that says nothing of what the file is gets the ending of its type."""
     kept, ending, usual = safe_name(name), ending_of(name), ending_for(mime_type)
-    is_telling = ending in _KNOWN and (ending != _PROGRAM or usual in _PLAIN)
-    return kept if is_telling else safe_name(f"{kept}{usual}")
+    is_known = ending in _KNOWN and (ending != _PROGRAM or usual in _PLAIN)
+    return kept if is_known else safe_name(f"{kept}{usual}")
 
 
-def _told(disposition: str) -> str:
+def _declared_name(disposition: str) -> str:
     """The filename in a header; one with its encoding named comes before one without (RFC 6266)."""
     found = {each["name"].lower(): each["value"].strip() for each in _FIELD.finditer(disposition)}
     if encoded := found.get("filename*"):

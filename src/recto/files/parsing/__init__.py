@@ -1,7 +1,7 @@
-"""Documents read in child processes: the parsers, the wire to them, and the pool that keeps them within limits.
+"""Documents read in child processes: the parsers, and the pool that holds them to limits.
 
-- `formats`: ...
-- `pool`: ...
-- `ports`: what is asked of a parser, what it answers as it goes, and the limits it is held to
-- `refusal`: why a document cannot be read, in words that end with what to do
+- `ports`: what a parser is asked, what it answers as it goes, and its limits
+- `refusal`: why a document cannot be read
+- `formats`: the parsers
+- `pool`: the child processes
 """

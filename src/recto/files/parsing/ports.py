@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """The document is one: how many pages, slides or sheets it has, where that can be told."""
+    """The document is one: how many pages, slides or sheets it has, where that is known."""
 
     unit: Unit | None = None
     page_count: int | None = None
@@ -72,5 +72,5 @@ class DocumentEnd:
     """It is read to its end."""
 
 
-# `Opened` first, then any number of `Found`, then `Ended` or `Failed`. Without `Opened` only `Failed` may come.
+# `Opened` first, then any number of `FoundElements`, then `DocumentEnd` or `Failed`. Without `Opened` only the last.
 Frame: TypeAlias = Opened | FoundElements | Failed | DocumentEnd

@@ -1,10 +1,10 @@
-"""The storage of files.
+"""Where the bytes of files are: by name, in a folder or a bucket.
 
-- `blobs`: what all storages share
 - `choose_storage`: which storage a setting names
-- `local_storage`: bytes by name in a folder of this machine
-- `owner`: A storage belongs to one database
-- `s3_storage`: bytes by name in a bucket that speaks S3
+- `blobs`: names of blobs, and a try whether a storage can be used
+- `unfinished`: a file on its way to its name in a folder
+- `local_storage`: a folder of this machine
+- `s3_storage`: a bucket that speaks S3
+- `owner`: the one database that a storage belongs to
 - `storage_health`: whether a storage can be used now
-- `unfinished`: A file on its way to its name in a folder
 """

@@ -29,44 +29,11 @@ from recto.ids import new_id
 
 # How many files are copied between two words about it.
 STEP = 100
-
-
-def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int:
-    """Copy what the target does not have yet, each file whole or not at all. Returns how many that were."""
-    count = 0
-    for place in _blobs(source):
-        goal = target / place
-        if goal.exists():
-            continue
-        goal.parent.mkdir(parents=True, exist_ok=True)
-        draft = goal.with_name(f"{goal.name}.part")
-        try:
-            shutil.copyfile(source / place, draft)
-        except FileNotFoundError:
-            # Deleted meanwhile.
-            continue
-        draft.replace(goal)
-        count += 1
-        if count % STEP == 0:
-            copied(count)
-    return count
-
-
-def _blobs(folder: Path) -> Iterator[Path]:
-    for here, below, names in os.walk(folder):
-        if Path(here) == folder and STAGED in below:
-            below.remove(STAGED)
-        # Without the label: a copy is another storage, and gets its own.
-        for name in filter(is_ours, names):
-            yield (Path(here) / name).relative_to(folder)
-
-
 STAGED = "incoming"
 READ_BYTES = 2**20
 LISTED_AT_ONCE = 1000
 # No upload takes as long: a staged file that nobody has written to since is nobody's.
 STAGED_SECONDS = 3_600
-
 T = TypeVar("T")
 
 
@@ -106,7 +73,7 @@ class LocalStorage:
                 waiting = piece
             await _on_disk(lambda: staged.finish(waiting))
         except BaseException:
-            # Shielded: who is cancelled once more leaves nothing either. What went wrong first is what is told.
+            # Shielded: who is cancelled once more leaves nothing either. What went wrong first is what is raised.
             with suppress(StorageDown):
                 await asyncio.shield(asyncio.ensure_future(_on_disk(staged.drop)))
             raise
@@ -196,6 +163,27 @@ class LocalStorage:
                     path.unlink()
 
 
+def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int:
+    """Copy what the target does not have yet, each file whole or not at all. Returns how many that were."""
+    count = 0
+    for place in _blobs(source):
+        goal = target / place
+        if goal.exists():
+            continue
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        draft = goal.with_name(f"{goal.name}.part")
+        try:
+            shutil.copyfile(source / place, draft)
+        except FileNotFoundError:
+            # Deleted meanwhile.
+            continue
+        draft.replace(goal)
+        count += 1
+        if count % STEP == 0:
+            copied(count)
+    return count
+
+
 class _StoredFile:
     """A file that is being read. It is opened at the first read, and closed once, whoever is still reading."""
 
@@ -227,6 +215,15 @@ class _StoredFile:
             return self._path.open("rb", buffering=0)
         except FileNotFoundError:
             raise NotFound(what="file", id=self._path.name) from None
+
+
+def _blobs(folder: Path) -> Iterator[Path]:
+    for here, below, names in os.walk(folder):
+        if Path(here) == folder and STAGED in below:
+            below.remove(STAGED)
+        # Without the label: a copy is another storage, and gets its own.
+        for name in filter(is_ours, names):
+            yield (Path(here) / name).relative_to(folder)
 
 
 def _read_if_there(path: Path) -> bytes | None:

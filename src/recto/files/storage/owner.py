@@ -1,6 +1,6 @@
-"""A storage belongs to one database. Refuses to use one that belongs to another: its sweep would delete live files.
+"""The owner of a storage: it belongs to one database. Refuses one that is another's: a sweep would delete live files.
 
-The storage has a label, the database a note, and both say the same: a name made for the pair, and whose it is. The note
+The storage has a label, the database a note, and both say the same: a name made for the two, and whose it is. The note
 is written first, so whoever is killed between the two finds a note and an unlabelled storage, and goes on.
 """
 
@@ -36,7 +36,7 @@ StorageOwner = Literal["nothing", "ours", "others"]
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """The name of a pair of storage and database, and whose it is: a data folder's node, or `shared`."""
+    """The name that a storage and its database share, and whose it is: a data folder's node, or `shared`."""
 
     storage: str
     owner: str
@@ -50,8 +50,10 @@ def owner_of(node: str, *, is_shared: bool, is_in_data_folder: bool) -> str:
 async def claim_storage(
     storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]
 ) -> None:
-    """Make sure of the pair before anything touches files. One that is new is made; SettingsError where it is none."""
-    label, note = await read_pair(storage, database)
+    """Make sure that the storage is this database's before anything touches files; a new one becomes so. Raises
+    SettingsError where it is another's.
+    """
+    label, note = await _labels(storage, database)
     if label is None:
         await _label(storage, database, note, Label(storage=new_id(), owner=owner))
     elif label.owner != owner or note not in (None, label):
@@ -62,7 +64,7 @@ async def claim_storage(
 
 async def check_owner(storage: LabelledStorage, database: OwningDatabase, owner: str) -> None:
     """Raise SettingsError where the storage is known to be another's. Nothing is written."""
-    label, note = await read_pair(storage, database)
+    label, note = await _labels(storage, database)
     if label is not None and (label.owner != owner or note not in (None, label)):
         raise _wrong(ANOTHERS)
 
@@ -74,7 +76,7 @@ async def adopt(storage: LabelledStorage, database: OwningDatabase, owner: str, 
     await storage.write_label(_text(label).encode())
 
 
-async def read_pair(storage: LabelledStorage, database: OwningDatabase) -> tuple[Label | None, Label | None]:
+async def _labels(storage: LabelledStorage, database: OwningDatabase) -> tuple[Label | None, Label | None]:
     """What the storage says, and what the database says."""
     label, note = await storage.read_label(), await database.note(NOTE)
     return _read(label), _read(note.encode() if note is not None else None)

@@ -1,6 +1,7 @@
-"""The types of files.
+"""What a file is, by its name, its first bytes and one table of formats.
 
-- `file_type`: whether bytes are text, in whatever encoding, and whether that is an SVG image
-- `names`: names of files
-- `signatures`: what bytes say of themselves
+- `names`: what is kept of a sender's name, and its ending
+- `signatures`: what the first bytes say
+- `file_formats`: the table of formats, one row each
+- `file_type`: name and bytes together
 """

@@ -1,6 +1,6 @@
-"""The urls of files.
+"""Signed urls: who has one may read that file for a while.
 
-- `presign`: urls that an S3 storage answers without credentials, for a while (AWS Signature Version 4)
-- `signing`: signed urls of files
-- `signing_keys`: keys that sign urls
+- `signing_keys`: the keys, given by a setting or kept in the data folder
+- `signing`: urls of this server
+- `presign`: urls of an S3 storage
 """

@@ -1,8 +1,7 @@
-"""The documents of tools.
+"""Tools that read the documents of a thread.
 
-- `document_parts`: A part of a document as a model gets it
-- `document_rows`: parts of documents as JSON that is never cut
-- `read_documents`: the tool that reads all documents of a thread at once (D4, D5), for agents that name it
-- `read_files`: the tool that reads uploads (F5)
-- `read_many`: documents as tools read them
+- `read_files`: documents by file id, a part at a time (F5)
+- `read_documents`: all documents at once (D4, D5), for agents that name it
+- `read_many`: several documents read at once, with progress
+- `document_parts`: a part of a document, as a model gets it
 """

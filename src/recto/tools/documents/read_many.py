@@ -43,7 +43,7 @@ def files_of(context: ToolContext) -> FilesAtHand:
 
 
 def failure(reason: str) -> str:
-    """A content that is none, told apart from every text of a file that begins otherwise."""
+    """A content that is none: no text of a file that begins otherwise is taken for it."""
     return f"Error: {reason}"
 
 
@@ -96,7 +96,7 @@ async def _read(
 async def _reporting(
     progress: Callable[[], Progress], report: ReportProgress, report_seconds: float
 ) -> AsyncGenerator[None]:
-    """Tell how far it is, again and again while it takes, and where it ended. Of what is quick nothing is told."""
+    """Report how far it is, again and again while it takes, and where it ended. What is quick reports nothing."""
     is_reported = False
 
     async def report_again() -> None:

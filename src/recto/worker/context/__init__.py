@@ -1,8 +1,7 @@
-"""The context of worker.
+"""What a page is made of besides the log: who speaks, which tools there are, files, pictures, the quote.
 
-- `client_words`: A client's system and developer messages
+- `prompt_context`: the prompt and tools of a page, and what is known of the user
+- `thread_files`: files of the thread, for pages and for tools
 - `pictures`: which pictures a page shows, by url or as bytes
-- `prompt_context`: the stage a page is set on (S1)
-- `quoted`: what stands in the quote of a run's pages (D2)
-- `thread_files`: the files of a run's thread
+- `quoted`: documents or a text that stand before the history
 """

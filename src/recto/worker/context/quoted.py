@@ -21,7 +21,7 @@ CHARACTERS_PER_TOKEN = (8, 32)
 
 
 async def quoted(
-    agent: Agent, files: FilesAtHand | None, counter: TokenCounter, tell: ReportProgress, gate: asyncio.Semaphore
+    agent: Agent, files: FilesAtHand | None, counter: TokenCounter, report: ReportProgress, gate: asyncio.Semaphore
 ) -> Quote | None:
     """What the pages of a run carry before its history; None: nothing.
 
@@ -35,12 +35,12 @@ async def quoted(
     if files is None or agent.file_input.mode != "always":
         return None
     chosen = choose_documents(files.turns, agent.file_input.max_files)
-    lengths = [_length(extent) for extent in await read_each(chosen, _whole, files, tell)]
+    lengths = [_length(extent) for extent in await read_each(chosen, _whole, files, report)]
     async with gate:
         quote: Quote | None = None
         for share in CHARACTERS_PER_TOKEN:
             most = common_length(lengths, budget * share)
-            quote = await _set(await _fetched(chosen, most, files, tell), budget, counter)
+            quote = await _set(await _fetched(chosen, most, files, report), budget, counter)
             if quote is None or quote.tokens_after >= FULL_ENOUGH * budget or most >= max(lengths):
                 break
         return quote
@@ -59,12 +59,12 @@ async def _set(quote: Quoted, budget: int, counter: TokenCounter) -> Quote | Non
 
 
 async def _fetched(
-    chosen: Sequence[InputFile], most: int, files: FilesAtHand, tell: ReportProgress
+    chosen: Sequence[InputFile], most: int, files: FilesAtHand, report: ReportProgress
 ) -> tuple[ParsedDocument, ...]:
     async def beginning(document: Document) -> tuple[str, int]:
         return (await document.characters(0, most)).text, document.extent.characters
 
-    read = await read_each(chosen, beginning, files, tell)
+    read = await read_each(chosen, beginning, files, report)
     return tuple([_parsed(one.name, taken) for one, taken in zip(chosen, read, strict=True)])
 
 

@@ -43,7 +43,7 @@ class FileServices:
 class ThreadFiles:
     """The files of one thread. `urls` and `pictures` are what pages show, by storage key."""
 
-    cabinet: FileServices | None = None
+    services: FileServices | None = None
     refs: Mapping[str, FileRef] = field(default_factory=dict[str, FileRef])
     urls: Mapping[str, str] = field(default_factory=dict[str, str])
     pictures: Mapping[str, Url | Data] | None = None
@@ -55,9 +55,9 @@ class ThreadFiles:
 
     def fresh_urls(self, now: datetime) -> Mapping[str, str]:
         """A url for each file id, signed now, for tools that act elsewhere (F8)."""
-        if self.cabinet is None:
+        if self.services is None:
             return {}
-        sign = self.cabinet.signer.page_url
+        sign = self.services.signer.page_url
         return {id: sign(ref.attachment, ref.name, now) for id, ref in self.refs.items() if ref.is_there}
 
 
@@ -72,17 +72,17 @@ def has_files(log: Sequence[Entry]) -> bool:
 
 
 async def load_thread_files(
-    cabinet: FileServices, refs: Sequence[FileRef], log: Sequence[Entry], now: datetime
+    services: FileServices, refs: Sequence[FileRef], log: Sequence[Entry], now: datetime
 ) -> ThreadFiles:
     """The files of a thread. `log` has everything the run begins with, its own input included."""
     seen = view(log)
     at = _time_of_urls(seen, now)
     there = [ref for ref in refs if ref.is_there]
-    urls = {ref.attachment: cabinet.signer.page_url(ref.attachment, ref.name, at) for ref in there}
+    urls = {ref.attachment: services.signer.page_url(ref.attachment, ref.name, at) for ref in there}
     pictures = None
-    if cabinet.pictures is not None:
-        pictures = await cabinet.pictures.choose(wanted_pictures(seen, refs), urls, cabinet.attachments)
-    return ThreadFiles(cabinet=cabinet, refs={ref.id: ref for ref in refs}, urls=urls, pictures=pictures)
+    if services.pictures is not None:
+        pictures = await services.pictures.choose(wanted_pictures(seen, refs), urls, services.attachments)
+    return ThreadFiles(services=services, refs={ref.id: ref for ref in refs}, urls=urls, pictures=pictures)
 
 
 def _time_of_urls(seen: View, now: datetime) -> datetime:
@@ -97,8 +97,8 @@ def _time_of_urls(seen: View, now: datetime) -> datetime:
 class ToolFiles:
     """The files of a thread as tools see them. Worked out when a tool asks: most never do."""
 
-    filing: ThreadFiles
-    cabinet: FileServices
+    files: ThreadFiles
+    services: FileServices
     log: Sequence[Entry]
     max_files: int
 
@@ -114,7 +114,7 @@ class ToolFiles:
 
     @cached_property
     def _maps(self) -> FileMaps:
-        return _with_refs(maps_of(self._facts), self.filing)
+        return _with_refs(maps_of(self._facts), self.files)
 
     @cached_property
     def _turns(self) -> Sequence[Sequence[InputFile]]:
@@ -124,43 +124,43 @@ class ToolFiles:
     @property
     def _facts(self) -> Facts:
         # Users' messages have the response ids they were admitted with, so the turn need not say it.
-        return Facts(log=self.log, turn=Turn(), urls=self.filing.urls, max_files=self.max_files)
+        return Facts(log=self.log, turn=Turn(), urls=self.files.urls, max_files=self.max_files)
 
     async def document(self, file: InputFile) -> Document:
         """A file as a document, read once for all threads of its owner (D3)."""
         # Asked for each time: who may not read the file any more is told so, whatever is kept of it.
-        attachment, documents = await self._open(file), self.cabinet.documents
+        attachment, documents = await self._open(file), self.services.documents
         if documents is None:
             raise FileRefused(NOT_READ, code="not_read")
-        return await documents.open(attachment, lambda: self.cabinet.attachments.read(attachment))
+        return await documents.open(attachment, lambda: self.services.attachments.read(attachment))
 
     async def read(self, file: InputFile) -> AsyncGenerator[bytes]:
         """The bytes of a file, in pieces."""
-        async for piece in self.cabinet.attachments.read(await self._open(file)):
+        async for piece in self.services.attachments.read(await self._open(file)):
             yield piece
 
     async def _open(self, file: InputFile) -> Attachment:
         source = file.file.source
         try:
-            return await self.cabinet.attachments.open(source.key if isinstance(source, Key) else "")
+            return await self.services.attachments.open(source.key if isinstance(source, Key) else "")
         except NotFound as error:
             raise FileRefused(GONE.format(name=file.name), code="gone") from error
 
 
-def at_hand(filing: ThreadFiles, log: Sequence[Entry], max_files: int) -> ToolFiles | None:
+def tool_files(files: ThreadFiles, log: Sequence[Entry], max_files: int) -> ToolFiles | None:
     """What tools may work with; None where the server keeps no files."""
-    if filing.cabinet is None:
+    if files.services is None:
         return None
-    return ToolFiles(filing=filing, cabinet=filing.cabinet, log=log, max_files=max_files)
+    return ToolFiles(files=files, services=files.services, log=log, max_files=max_files)
 
 
-def _with_refs(maps: FileMaps, filing: ThreadFiles) -> FileMaps:
+def _with_refs(maps: FileMaps, files: ThreadFiles) -> FileMaps:
     """The maps with every id that was ever shown, whatever the agent's limits are now (F4)."""
-    older = {id: _input_file(ref, filing.urls) for id, ref in filing.refs.items() if id not in maps.files}
-    files = {**older, **maps.files}
-    documents = {id: one for id, one in files.items() if one.kind == "document"}
-    urls = {id: one.url for id, one in files.items() if one.url}
-    return replace(maps, documents=documents, files=files, urls=urls)
+    older = {id: _input_file(ref, files.urls) for id, ref in files.refs.items() if id not in maps.files}
+    known = {**older, **maps.files}
+    documents = {id: one for id, one in known.items() if one.kind == "document"}
+    urls = {id: one.url for id, one in known.items() if one.url}
+    return replace(maps, documents=documents, files=known, urls=urls)
 
 
 def _input_file(ref: FileRef, urls: Mapping[str, str]) -> InputFile:

@@ -1,8 +1,8 @@
-"""The model of worker.
+"""Calls of the model: the page is stored, sent, and the reply streamed into events and entries of the log.
 
-- `call_model`: one call of the model
-- `name_thread`: A thread named by the model, where its agent says so
-- `reply`: A reply of the model while it comes in
-- `side_call`: A model call beside the conversation
-- `write_summary`: compaction at work (R13)
+- `call_model`: one call of the model, from the page to the log
+- `reply`: the reply while it comes in
+- `side_call`: a call beside the conversation, recorded and paid for like any other
+- `write_summary`: a summary in the place of what no longer fits
+- `name_thread`: a title for the thread
 """

@@ -21,19 +21,19 @@ QUOTES = " \n\"'“”「」《》.。"
 SHOWN = 2_000
 
 
-def wants_name(desk: RunState) -> bool:
+def wants_name(state: RunState) -> bool:
     """Whether the thread is to be named now: at the end of its first turn, by an agent that says so, once."""
-    users = sum(1 for message in view(desk.log).messages if isinstance(message, UserMessage))
-    return desk.agent.titles == "model" and users == 1 and not desk.named
+    users = sum(1 for message in view(state.log).messages if isinstance(message, UserMessage))
+    return state.agent.titles == "model" and users == 1 and not state.named
 
 
-async def name_thread(desk: RunState) -> None:
+async def name_thread(state: RunState) -> None:
     """Ask the model for a title and keep it, unless somebody gave the thread one."""
-    desk.named = True
-    answer = await side_call(desk, title_request(desk.log, desk.agent.locale), "title", PATIENCE)
+    state.named = True
+    answer = await side_call(state, title_request(state.log, state.agent.locale), "title", PATIENCE)
     title = title_from(answer.text.strip(QUOTES)) if answer.ended else None
     if title:
-        await desk.shop.store.set_title_if_automatic(desk.run.thread, title)
+        await state.runtime.store.set_title_if_automatic(state.run.thread, title)
 
 
 def title_request(log: tuple[Entry, ...], locale: str) -> tuple[Message, ...]:

@@ -55,7 +55,7 @@ class Reply:
     """What the model has said so far. Its ids are given: `id` is the message's, `reasoning_id` that of its thoughts.
 
     Of calls beyond `most_calls` only the first is kept, so that it can be answered with that; others were never made.
-    `told` are the starts and ends readers have heard of. Of the tools in `whole`, readers get the arguments once they
+    `announced` are the starts and ends readers have seen. Of the tools in `whole`, readers get the arguments once they
     are complete; `files_of` says, by the tool's name and the arguments, what files the ids in them stand for.
     `runner_of` says by the tool's name who is to run a call, `call_id` by the provider's id what it goes by.
     """
@@ -72,7 +72,7 @@ class Reply:
     calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
     used: Usage | None = None
     ended: ReplyEnd | None = None
-    told: list[Event] = field(default_factory=list[Event])
+    announced: list[Event] = field(default_factory=list[Event])
     # The words or thoughts that are open, behind the calls that are.
     _speaking: Event | None = None
     _open_calls: dict[CallOpened, None] = field(default_factory=dict[CallOpened, None])
@@ -89,7 +89,7 @@ class Reply:
         return "".join((*self.thoughts, *self.words, *arguments))
 
     def take(self, delta: Delta) -> list[Event]:
-        """One more delta: the events that tell readers of it."""
+        """One more delta: the events that readers get of it."""
         match delta:
             case TextDelta(text=text):
                 self.words.append(text)
@@ -141,16 +141,16 @@ class Reply:
         if start == self._speaking or start in self._open_calls:
             return
         if self._speaking:
-            yield self._tell(_end_of(self._speaking))
+            yield self._announce(_end_of(self._speaking))
             self._speaking = None
         if isinstance(start, CallOpened):
             self._open_calls[start] = None
         else:
             self._speaking = start
-        yield self._tell(start)
+        yield self._announce(start)
 
-    def _tell(self, event: Event) -> Event:
-        self.told.append(event)
+    def _announce(self, event: Event) -> Event:
+        self.announced.append(event)
         return event
 
     def entries(self, now: datetime, marker_id: str) -> list[Entry]:

@@ -15,7 +15,7 @@ from recto.models.ports import Delta, Model, ReplyEnd, TextDelta
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.store.ports import CallEnded, Purpose, RunChange
-from recto.worker.account import tell
+from recto.worker.account import report_usage
 from recto.worker.model.call_model import begin_call
 from recto.worker.run_state import RunState
 
@@ -54,40 +54,40 @@ async def collect(model: Model, body: bytes, most: int) -> Collected:
 
 
 async def side_call(
-    desk: RunState, request: Sequence[Message], purpose: Purpose, seconds: float | None = None
+    state: RunState, request: Sequence[Message], purpose: Purpose, seconds: float | None = None
 ) -> Collected:
     """Ask the model, and wait for all it says, for so many seconds at most. A failure is part of the answer."""
-    model, shop = desk.model, desk.shop
-    options = {**model.options, **desk.agent.options}
-    page, manifest = assemble(Facts(log=request, target=model.target, options=options, counter=shop.counter))
-    number = await begin_call(desk, page, manifest, purpose)
+    model, runtime = state.model, state.runtime
+    options = {**model.options, **state.agent.options}
+    page, manifest = assemble(Facts(log=request, target=model.target, options=options, counter=runtime.counter))
+    number = await begin_call(state, page, manifest, purpose)
     try:
         async with asyncio.timeout(seconds):
-            answer = await collect(model, page.body, desk.agent.limits.reply_characters)
+            answer = await collect(model, page.body, state.agent.limits.reply_characters)
     except TimeoutError:
         answer = Collected(error=ModelUnreachable(model=model.name, problem=f"no answer within {seconds:g} seconds."))
     except asyncio.CancelledError:
-        await desk.write(RunChange(call_ended=CallEnded(number=number, ended=shop.clock(), error="broken off")))
+        await state.write(RunChange(call_ended=CallEnded(number=number, ended=runtime.clock(), error="broken off")))
         raise
-    await desk.write(_failed(desk, number, answer) if answer.error else _answered(desk, number, answer))
+    await state.write(_failed(state, number, answer) if answer.error else _answered(state, number, answer))
     return answer
 
 
-def _failed(desk: RunState, number: int, answer: Collected) -> RunChange:
+def _failed(state: RunState, number: int, answer: Collected) -> RunChange:
     if answer.error:
-        desk.note_fault(answer.error)
-    return RunChange(call_ended=CallEnded(number=number, ended=desk.shop.clock(), error=str(answer.error)))
+        state.note_fault(answer.error)
+    return RunChange(call_ended=CallEnded(number=number, ended=state.runtime.clock(), error=str(answer.error)))
 
 
-def _answered(desk: RunState, number: int, answer: Collected) -> RunChange:
+def _answered(state: RunState, number: int, answer: Collected) -> RunChange:
     usage = answer.ended.usage if answer.ended else None
-    spent = desk.spend(usage)
-    tell(desk.shop.telemetry, desk.model.name, spent, None)
+    spent = state.spend(usage)
+    report_usage(state.runtime.telemetry, state.model.name, spent, None)
     ended = CallEnded(
         number=number,
-        ended=desk.shop.clock(),
+        ended=state.runtime.clock(),
         finish=answer.ended.finish if answer.ended else None,
         usage=dump(spent.row()) if usage else None,
         price=spent.nanos,
     )
-    return RunChange(call_ended=ended, usage=dump(desk.account.row()))
+    return RunChange(call_ended=ended, usage=dump(state.account.row()))

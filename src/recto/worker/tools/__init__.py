@@ -1,7 +1,7 @@
-"""The tools of worker.
+"""Calls of tools: read from the model's text where need be, checked, run, and their results stored.
 
-- `calls_in_text`: calls a model writes into its words (P11)
-- `run_tools`: tool calls of a reply
-- `tool_context`: the skills of a run's agent, for the tools that take one up and read its files
-- `tool_progress`: how far a tool is, told to whoever watches the run
+- `calls_in_text`: calls a model writes into its words, taken out of them
+- `run_tools`: the calls of a reply, run and answered
+- `tool_context`: what a tool may know and do of the run it acts for
+- `tool_progress`: how far a tool is, for whoever watches
 """

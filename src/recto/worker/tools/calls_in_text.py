@@ -34,7 +34,7 @@ _Place: TypeAlias = Literal["words", "fence", "maybe", "call"]
 
 
 class CallsInText:
-    """The words of one reply. `feed` gives what can be told already, `end` the rest and the calls.
+    """The words of one reply. `feed` gives what can be passed on already, `end` the rest and the calls.
 
     If the reply is broken off instead, `rest` gives what more of it is words. Text that waits is short or is looked at
     by whole lines, so that a reply of any shape costs linear time.
@@ -43,8 +43,8 @@ class CallsInText:
     def __init__(self, new_id: Iterator[str]) -> None:
         self._new_id = new_id
         self._said: list[str] = []
-        self._told = 0
-        # One character that was told (or stands for the start), then all that was looked at and not told.
+        self._passed = 0
+        # One character that was passed on (or stands for the start), then all that was looked at and was not.
         self._ahead = "\n"
         # Up to where that is known to be words.
         self._safe = 1
@@ -67,11 +67,11 @@ class CallsInText:
                     yield one
 
     def take(self, delta: Delta) -> list[Delta]:
-        """One delta of the model's: what can be told after it."""
+        """One delta of the model's: what can be passed on after it."""
         match delta:
             case TextDelta(text=words):
-                told = self.feed(words)
-                return [TextDelta(text=told)] if told else []
+                passed = self.feed(words)
+                return [TextDelta(text=passed)] if passed else []
             case CallStarted(index=index):
                 self._index = max(self._index, index + 1)
                 return [delta]
@@ -87,7 +87,7 @@ class CallsInText:
             return ""
         self._said.append(words)
         self._more.append(words)
-        return self._tell() if self._is_worth_a_look(words) else ""
+        return self._pass_on() if self._is_worth_a_look(words) else ""
 
     def end(self, ended: ReplyEnd) -> list[Delta]:
         """What is left of the words, then the calls, then how it ended."""
@@ -95,16 +95,16 @@ class CallsInText:
         words = parsed.words.rstrip()
         calls = [ToolCall(id=next(self._new_id), name=name, arguments=given) for name, given in _written(parsed)]
         finish = "tool_calls" if calls and ended.finish == "stop" else ended.finish
-        told: list[Delta] = [TextDelta(text=words[self._told :])] if words[self._told :] else []
+        deltas: list[Delta] = [TextDelta(text=words[self._passed :])] if words[self._passed :] else []
         for index, call in enumerate(calls, self._index):
-            told += [CallStarted(index=index, id=call.id, name=call.name)]
-            told += [CallDelta(index=index, arguments=call.arguments)]
-        return [*told, replace(ended, finish=finish, parts=_in_order(ended.parts, words, calls))]
+            deltas += [CallStarted(index=index, id=call.id, name=call.name)]
+            deltas += [CallDelta(index=index, arguments=call.arguments)]
+        return [*deltas, replace(ended, finish=finish, parts=_in_order(ended.parts, words, calls))]
 
     def rest(self) -> str:
         """The reply was broken off: what waits and is no part of a call. What follows a call stays unsaid."""
         self._is_broken_off = True
-        return self._tell() if self._place in ("words", "fence") else ""
+        return self._pass_on() if self._place in ("words", "fence") else ""
 
     def _is_worth_a_look(self, words: str) -> bool:
         match self._place:
@@ -124,15 +124,15 @@ class CallsInText:
         self._line = [lines[lines.rfind("\n") + 1 :]]
         return self._closing.search(lines) is not None
 
-    def _tell(self) -> str:
+    def _pass_on(self) -> str:
         self._ahead += "".join(self._more)
         self._more.clear()
         while self._moved():
             pass
-        told = self._ahead[1 : self._safe].rstrip()
-        self._ahead, self._safe = self._ahead[len(told) :], self._safe - len(told)
-        self._told += len(told)
-        return told
+        words = self._ahead[1 : self._safe].rstrip()
+        self._ahead, self._safe = self._ahead[len(words) :], self._safe - len(words)
+        self._passed += len(words)
+        return words
 
     def _moved(self) -> bool:
         """Move on over what is known to be words, if only to another place."""
@@ -142,13 +142,13 @@ class CallsInText:
             case "maybe":
                 return self._judge_fence()
             case "fence":
-                return self._leave_fence()
+                return self._close_fence()
             case "words":
                 found = _MAYBE.search(self._ahead, self._safe)
                 self._safe = found.start() if found else len(self._ahead)
                 if found and found["tag"]:
                     return self._judge_tag(found.end())
-                return bool(found and found["fence"]) and self._enter_fence()
+                return bool(found and found["fence"]) and self._open_fence()
 
     def _judge_tag(self, end: int) -> bool:
         holds = tag_holds(self._ahead, end)
@@ -160,7 +160,7 @@ class CallsInText:
             self._safe = end
         return holds is not None
 
-    def _enter_fence(self) -> bool:
+    def _open_fence(self) -> bool:
         opening = _FENCE.match(self._ahead, self._safe)
         if opening is None:
             backticks = _BACKTICKS.match(self._ahead, self._safe)
@@ -179,7 +179,7 @@ class CallsInText:
             self._opening = opening.end() - self._safe
         return True
 
-    def _leave_fence(self) -> bool:
+    def _close_fence(self) -> bool:
         """A fence of words is words to its end, whatever stands in it."""
         closing = self._closing.search(self._ahead, self._safe)
         if closing:

@@ -43,21 +43,21 @@ REPEATED_MORE = (
 Earlier = Counter[tuple[str, str, tuple[ToolPart, ...]]]
 
 
-async def run_tools(desk: RunState, step: RunTools) -> None:
+async def run_tools(state: RunState, step: RunTools) -> None:
     """Settle what was lost or cut off, start the rest, and wait for all of them."""
     settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
     settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
-    beyond = TOO_MANY_CALLS.format(most=desk.agent.limits.calls)
+    beyond = TOO_MANY_CALLS.format(most=state.agent.limits.calls)
     settled += [(call, ToolResult(parts=(Text(text=beyond),), error=TOO_MANY)) for call in step.too_many]
-    tools = tools_of_reply(desk)
-    await _start(desk, step.start, settled)
-    acting = _acting(desk, step.start, tools, _earlier(view(desk.log)))
+    tools = tools_of_reply(state)
+    await _start(state, step.start, settled)
+    acting = _acting(state, step.start, tools, _earlier(view(state.log)))
     try:
         await asyncio.gather(*acting)
     except asyncio.CancelledError:
         # Each of them has ended or was left behind by now, so nothing is written for it after this.
-        if desk.broken_off:
-            await _settle_stopped(desk, step.start)
+        if state.broken_off:
+            await _settle_stopped(state, step.start)
         raise
     finally:
         for task in acting:
@@ -65,25 +65,25 @@ async def run_tools(desk: RunState, step: RunTools) -> None:
         await asyncio.gather(*acting, return_exceptions=True)
 
 
-async def send_back_bad_calls(desk: RunState, calls: Sequence[ToolCall]) -> bool:
+async def send_back_bad_calls(state: RunState, calls: Sequence[ToolCall]) -> bool:
     """Answer those calls of the client's tools whose arguments do not match the schema; whether there were any.
 
     The client never has to take them: the model is told what is wrong, and writes them again.
     """
-    schemas = {tool.name: tool.parameters for tool in desk.input.tools}
+    schemas = {tool.name: tool.parameters for tool in state.input.tools}
     # Without its schema there is nothing to check a call by: it was found good when it was made.
     known = [call for call in calls if call.name in schemas]
-    urls = desk.files.fresh_urls(desk.shop.clock())
+    urls = state.files.fresh_urls(state.runtime.clock())
     # As the client will get them: a schema may ask for a url where the model wrote an id (F8).
-    told = [(arguments_for(call.name, call.arguments, urls), schemas[call.name]) for call in known]
-    advices = await desk.shop.schemas.check(told)
+    as_sent = [(arguments_for(call.name, call.arguments, urls), schemas[call.name]) for call in known]
+    advices = await state.runtime.schemas.check(as_sent)
     messages = [
-        _message(desk, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
+        _message(state, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
         for call, advice in zip(known, advices, strict=True)
         if advice is not None
     ]
     if messages:
-        await desk.write(RunChange(entries=messages), _told(desk, messages))
+        await state.write(RunChange(entries=messages), _events_of(state, messages))
     return bool(messages)
 
 
@@ -91,101 +91,99 @@ def _settled(call: ToolCall, text: str, error: str) -> ToolResult:
     return ToolResult(parts=(Text(text=text.format(name=call.name)),), error=error)
 
 
-async def _start(desk: RunState, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
-    now, reply = desk.shop.clock(), _reply(desk)
-    starts = [ToolStarted(id=desk.shop.new_id(), time=now, message=reply.id, call=call.id) for call in calls]
-    results = [_message(desk, call, result) for call, result in settled]
+async def _start(state: RunState, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
+    now, reply = state.runtime.clock(), _reply(state)
+    starts = [ToolStarted(id=state.runtime.new_id(), time=now, message=reply.id, call=call.id) for call in calls]
+    results = [_message(state, call, result) for call, result in settled]
     entries: list[Entry] = [*results, *starts]
-    await desk.write(RunChange(entries=entries), _told(desk, results))
-    desk.shop.reached("tools_started")
+    await state.write(RunChange(entries=entries), _events_of(state, results))
+    state.runtime.reached("tools_started")
 
 
-def _acting(desk: RunState, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
+def _acting(state: RunState, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
     """All at once, but for those that act in order: each of them waits for the one before."""
     acting, before = list[asyncio.Task[None]](), None
     for call in calls:
         waits = call.name in tools and tools[call.name].in_order
-        acting.append(asyncio.create_task(_act(desk, call, tools, earlier, before if waits else None)))
+        acting.append(asyncio.create_task(_act(state, call, tools, earlier, before if waits else None)))
         before = acting[-1] if waits else before
     return acting
 
 
 async def _act(
-    desk: RunState, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
+    state: RunState, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
 ) -> None:
     if before:
         await asyncio.wait((before,))
-    # Told again by another worker it has the same id, and so takes its place.
-    teller = ProgressReporter(desk.recorder.mention, f"{call.id}-progress", desk.shop.clock)
+    # Shown again by another worker it has the same id, and so takes its place.
+    progress = ProgressReporter(state.recorder.mention, f"{call.id}-progress", state.runtime.clock)
     try:
-        result = await _result(desk, call, tools, teller)
+        result = await _result(state, call, tools, progress)
     finally:
-        teller.end()
-    desk.shop.reached("tool_acted")
-    message = _message(desk, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
+        progress.end()
+    state.runtime.reached("tool_acted")
+    message = _message(state, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
     # In one write: whoever goes on after a crash goes on in the skill.
-    await desk.write(RunChange(entries=(message, *_activated(desk, result))), _told(desk, (message,)))
-    desk.shop.reached("tool_ended")
+    await state.write(RunChange(entries=(message, *_activated(state, result))), _events_of(state, (message,)))
+    state.runtime.reached("tool_ended")
 
 
-def _activated(desk: RunState, result: ToolResult) -> Iterator[SkillChanged]:
-    if result.activates:
-        skill, scenario = result.activates.skill, result.activates.scenario
-        yield SkillChanged(id=desk.shop.new_id(), time=desk.shop.clock(), skill=skill, scenario=scenario)
-
-
-async def _result(desk: RunState, call: ToolCall, tools: Registry, tell: ReportProgress) -> ToolResult:
+async def _result(state: RunState, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
     tool = tools.get(call.name)
     if call.name == UNREADABLE:
         problem = str((load_object(call.arguments) or {}).get("problem", ""))
         return ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS)
     if tool and tool.confirm:
         return _settled(call, ASK, NEEDS_CONSENT)
-    return await act(desk, call, tools, tell)
+    return await act(state, call, tools, report)
 
 
-def _reply(desk: RunState) -> AssistantMessage:
-    found = (message for message in reversed(view(desk.log).messages) if isinstance(message, AssistantMessage))
-    return next(found)
+def _activated(state: RunState, result: ToolResult) -> Iterator[SkillChanged]:
+    if result.activates:
+        skill, scenario = result.activates.skill, result.activates.scenario
+        yield SkillChanged(id=state.runtime.new_id(), time=state.runtime.clock(), skill=skill, scenario=scenario)
 
 
-def _message(desk: RunState, call: ToolCall, result: ToolResult) -> ToolMessage:
+async def _settle_stopped(state: RunState, calls: Sequence[ToolCall]) -> None:
+    """The run is broken off: the model is told which tools did not come to their end."""
+    answered = {entry.tool_call_id for entry in state.log if isinstance(entry, ToolMessage)}
+    left = [call for call in calls if call.id not in answered]
+    messages = [_message(state, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
+    await state.write(RunChange(entries=messages), _events_of(state, messages))
+
+
+def _message(state: RunState, call: ToolCall, result: ToolResult) -> ToolMessage:
     return ToolMessage(
-        id=desk.shop.new_id(),
-        time=desk.shop.clock(),
+        id=state.runtime.new_id(),
+        time=state.runtime.clock(),
         tool_call_id=call.id,
         parts=result.parts,
         error=result.error,
     )
 
 
-def _told(desk: RunState, messages: Sequence[ToolMessage]) -> list[Event]:
-    return [event for message in messages for event in answered(message, desk.agent.locale)]
+def _events_of(state: RunState, messages: Sequence[ToolMessage]) -> list[Event]:
+    return [event for message in messages for event in _answered(message, state.agent.locale)]
 
 
-async def _settle_stopped(desk: RunState, calls: Sequence[ToolCall]) -> None:
-    """The run is broken off: the model is told which tools did not come to their end."""
-    answered = {entry.tool_call_id for entry in desk.log if isinstance(entry, ToolMessage)}
-    left = [call for call in calls if call.id not in answered]
-    messages = [_message(desk, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
-    await desk.write(RunChange(entries=messages), _told(desk, messages))
+def _answered(message: ToolMessage, locale: str) -> tuple[Event, ...]:
+    """The result, and how it may be shown, where it says so."""
+    content = _content(message)
+    answered = CallAnswered(message=message.id, call=message.tool_call_id, content=content)
+    return (answered, *ui_events(message.id, content, locale))
 
 
-def _with_notice(count: int, result: ToolResult) -> ToolResult:
-    """A call made again with nothing new to show for it says so, where the model will read it."""
-    notice = REPEATED + REPEATED_MORE.format(count=count)
-    match result.parts:
-        # Whoever shows it reads it as JSON; and what took up a skill did change something.
-        case _ if count == 1 or result.activates or _is_shown(result):
-            return result
-        case (*others, Text() as last):
-            return replace(result, parts=(*others, replace(last, text=last.text + notice)))
-        case parts:
-            return replace(result, parts=(*parts, Text(text=notice.lstrip())))
+def _content(message: ToolMessage) -> Json:
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    if len(texts) == len(message.parts):
+        return "\n".join(texts)
+    encoded = encode((message,), "ag-ui")[0]
+    return encoded["content"] if isinstance(encoded, dict) else ""
 
 
-def _is_shown(result: ToolResult) -> bool:
-    return any(isinstance(part, Text) and hinted(part.text) for part in result.parts)
+def _reply(state: RunState) -> AssistantMessage:
+    found = (message for message in reversed(view(state.log).messages) if isinstance(message, AssistantMessage))
+    return next(found)
 
 
 def _earlier(seen: View) -> Earlier:
@@ -209,16 +207,18 @@ def _without_notice(part: ToolPart) -> ToolPart:
     return replace(part, text=part.text.partition(REPEATED)[0]) if isinstance(part, Text) else part
 
 
-def answered(message: ToolMessage, locale: str) -> tuple[Event, ...]:
-    """The result, and how it may be shown, where it says so."""
-    content = _content(message)
-    told = CallAnswered(message=message.id, call=message.tool_call_id, content=content)
-    return (told, *ui_events(message.id, content, locale))
+def _with_notice(count: int, result: ToolResult) -> ToolResult:
+    """A call made again with nothing new to show for it says so, where the model will read it."""
+    notice = REPEATED + REPEATED_MORE.format(count=count)
+    match result.parts:
+        # Whoever shows it reads it as JSON; and what took up a skill did change something.
+        case _ if count == 1 or result.activates or _is_shown(result):
+            return result
+        case (*others, Text() as last):
+            return replace(result, parts=(*others, replace(last, text=last.text + notice)))
+        case parts:
+            return replace(result, parts=(*parts, Text(text=notice.lstrip())))
 
 
-def _content(message: ToolMessage) -> Json:
-    texts = [part.text for part in message.parts if isinstance(part, Text)]
-    if len(texts) == len(message.parts):
-        return "\n".join(texts)
-    encoded = encode((message,), "ag-ui")[0]
-    return encoded["content"] if isinstance(encoded, dict) else ""
+def _is_shown(result: ToolResult) -> bool:
+    return any(isinstance(part, Text) and hinted(part.text) for part in result.parts)

@@ -1,4 +1,4 @@
-"""The skills of a run's agent, for the tools that take one up and read its files."""
+"""What a tool may know and do of the run it acts for: its context, the user's profile, the agent's skills."""
 
 from __future__ import annotations
 
@@ -28,75 +28,79 @@ from recto.tools.workspace.workspaces import workspace_of
 from recto.worker.context.prompt_context import offered, skill_of
 from recto.worker.run_state import RunState
 
+SHOWN = 64
+NO_SKILL = "There is no skill {name!r}{known}."
+NO_FILES = "No skill is active, so there are no files to read. Take one up with use_skill first."
 
-async def act(desk: RunState, call: ToolCall, tools: Registry, tell: ReportProgress) -> ToolResult:
+
+async def act(state: RunState, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
     """Have the tool act that a call names, if it is among those that may be called."""
-    limits = desk.agent.limits
+    limits = state.agent.limits
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
-    asked, context = _with_urls(desk, tools.get(call.name), call), context_of(desk, call, tell)
-    return await call_tool(tools, asked, context, bounds, [brought.name for brought in desk.input.tools])
+    asked, context = _with_urls(state, tools.get(call.name), call), _context_of(state, call, report)
+    return await call_tool(tools, asked, context, bounds, [brought.name for brought in state.input.tools])
 
 
-def tools_of_reply(desk: RunState) -> Registry:
+def _with_urls(state: RunState, tool: Tool | None, call: ToolCall) -> ToolCall:
+    """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
+    if not (tool and tool.is_external):
+        return call
+    urls = state.files.fresh_urls(state.runtime.clock())
+    return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
+
+
+def tools_of_reply(state: RunState) -> Registry:
     """The tools that the newest reply was offered, whatever one of its calls has changed since. Hidden ones are always.
 
     So a worker that takes the reply over after a crash finds the tools it was asked for.
     """
-    seen = view(desk.log)
+    seen = view(state.log)
     places = (
         place for place in range(len(seen.entries) - 1, -1, -1) if isinstance(seen.entries[place], AssistantMessage)
     )
     before = View(entries=seen.entries[: next(places, len(seen.entries))])
-    names = offered(desk.agent, skill_of(desk.agent.skills, before.skill), desk.tools)
-    return Registry([tool for name, tool in desk.tools.items() if name in names or not tool.is_offered])
+    names = offered(state.agent, skill_of(state.agent.skills, before.skill), state.tools)
+    return Registry([tool for name, tool in state.tools.items() if name in names or not tool.is_offered])
 
 
-def context_of(desk: RunState, call: ToolCall, tell: ReportProgress) -> ToolContext:
+def _context_of(state: RunState, call: ToolCall, report: ReportProgress) -> ToolContext:
     """What a tool may know of the run it acts for."""
     profile = UserProfile(
-        store=desk.shop.store,
-        owner=desk.run.owner,
-        schema=desk.agent.profile_schema,
-        clock=desk.shop.clock,
-        limit_bytes=desk.shop.profile_bytes,
-        changed=desk.forget_known,
-        lease=desk.lease,
+        store=state.runtime.store,
+        owner=state.run.owner,
+        schema=state.agent.profile_schema,
+        clock=state.runtime.clock,
+        limit_bytes=state.runtime.profile_bytes,
+        changed=state.forget_known,
+        lease=state.lease,
     )
-    seen = view(desk.log)
+    seen = view(state.log)
     reply = next((entry for entry in reversed(seen.messages) if isinstance(entry, AssistantMessage)), None)
     return ToolContext(
-        owner=desk.run.owner,
-        thread=desk.run.thread,
-        run=desk.run.id,
+        owner=state.run.owner,
+        thread=state.run.thread,
+        run=state.run.id,
         call=call.id,
         message=reply.id if reply else "",
-        now=desk.shop.clock(),
-        zone=desk.zone,
-        props=desk.input.props,
-        files=desk.at_hand(),
-        workspace=workspace_of(desk.shop.workspaces, desk.run.thread) if desk.shop.workspaces else None,
-        workspace_bytes=desk.shop.workspace_bytes,
-        report=tell,
+        now=state.runtime.clock(),
+        zone=state.zone,
+        props=state.input.props,
+        files=state.tool_files(),
+        workspace=workspace_of(state.runtime.workspaces, state.run.thread) if state.runtime.workspaces else None,
+        workspace_bytes=state.runtime.workspace_bytes,
+        report=report,
         profile=profile,
-        skills=SkillsOfRun(desk=desk) if desk.agent.skills else None,
-        tier=desk.run.tier,
-        locale=desk.agent.locale,
+        skills=SkillsOfRun(state=state) if state.agent.skills else None,
+        tier=state.run.tier,
+        locale=state.agent.locale,
     )
-
-
-def _with_urls(desk: RunState, tool: Tool | None, call: ToolCall) -> ToolCall:
-    """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
-    if not (tool and tool.is_external):
-        return call
-    urls = desk.files.fresh_urls(desk.shop.clock())
-    return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserProfile:
     """The profile of one user, for a run that is held by a lease: who has lost it changes nothing.
 
-    `changed` is told when something of it is not what it was.
+    `changed` is called when something of it is not what it was.
     """
 
     store: Store
@@ -139,21 +143,16 @@ class UserProfile:
         self.changed()
 
 
-SHOWN = 64
-NO_SKILL = "There is no skill {name!r}{known}."
-NO_FILES = "No skill is active, so there are no files to read. Take one up with use_skill first."
-
-
 @dataclass(frozen=True, kw_only=True)
 class SkillsOfRun:
     """What a run's tools may do with its agent's skills. What is looked up for a skill, its first page has."""
 
-    desk: RunState
+    state: RunState
 
     @property
     def names(self) -> Sequence[str]:
         """What may be taken up now: leaving a skill is for who has one."""
-        return (*self.desk.agent.skills, *((CORE,) if self.desk.skill else ()))
+        return (*self.state.agent.skills, *((CORE,) if self.state.skill else ()))
 
     async def activate(self, skill: str, scenario: str | None) -> Activation:
         """Look up what the skill needs to know."""
@@ -161,14 +160,14 @@ class SkillsOfRun:
             raise ToolError(NO_SKILL.format(name=skill[:SHOWN], known=nearest(skill[:SHOWN], self.names)))
         if skill == CORE:
             return Activation(skill=None)
-        found = self.desk.agent.skills[skill]
-        known = await self.desk.know(found, scenario)
+        found = self.state.agent.skills[skill]
+        known = await self.state.know(found, scenario)
         missing = missing_for(found, known)
         return Activation(skill=skill, scenario=known.scenario, missing=missing, collect_tool=_collect(found, missing))
 
     async def read(self, path: str) -> bytes:
         """A file of the active skill's folder."""
-        skill = self.desk.skill
+        skill = self.state.skill
         if skill is None:
             raise ToolError(NO_FILES)
         return await asyncio.to_thread(partial(read_bundled, skill, path))

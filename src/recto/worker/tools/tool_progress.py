@@ -1,4 +1,4 @@
-"""How far a tool is, told to whoever watches the run: AG-UI activities, few of them. Nothing of it is in the log."""
+"""Progress of a tool, for whoever watches the run: AG-UI activities, few of them. Nothing of it is in the log."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ APART = timedelta(milliseconds=300)
 
 
 class ProgressReporter:
-    """Tells of what one call does, each thing of it under an id of its own. Readers hear some of what it is told."""
+    """Reports what one call does, each thing of it under an id of its own. Readers get some of what it is given."""
 
     def __init__(self, mention: Callable[[Event], None], message: str, clock: Callable[[], datetime]) -> None:
         self._mention = mention
         self._message = message
         self._clock = clock
-        self._told: dict[str, tuple[datetime, Progress]] = {}
+        self._shown: dict[str, tuple[datetime, Progress]] = {}
         self._last: dict[str, Progress] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Tell how far it is, unless it is as far as was told, or that was told a moment ago."""
-        now, told = self._clock(), self._told.get(progress.id)
+        """Show how far it is, unless it is as far as was shown, or that was shown a moment ago."""
+        now, shown = self._clock(), self._shown.get(progress.id)
         self._last[progress.id] = progress
-        if told is None or (progress != told[1] and now - told[0] >= APART):
-            self._told[progress.id] = now, progress
+        if shown is None or (progress != shown[1] and now - shown[0] >= APART):
+            self._shown[progress.id] = now, progress
             self._say(progress, "running")
 
     def end(self) -> None:
-        """All is over, whether it went well or not. Who was told nothing is not told this either."""
+        """All is over, whether it went well or not. Who was shown nothing is not shown this either."""
         for progress in self._last.values():
             self._say(progress, "ended")
-        self._told, self._last = {}, {}
+        self._shown, self._last = {}, {}
 
     def _say(self, progress: Progress, status: Literal["running", "ended"]) -> None:
         content: dict[str, Json] = {"label": progress.label, "status": status, "done": progress.done}

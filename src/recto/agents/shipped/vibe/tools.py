@@ -1,4 +1,4 @@
-"""The tools of vibe: they ask, compute, draw and keep. They refuse to interpret, and to make up what nobody told."""
+"""The tools of vibe: they ask, compute, draw and keep. They refuse to interpret, and to make up what nobody said."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
-from recto.agents.shipped.vibe.almanac.bilingual import Locale
 from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, corrected, normalise, read_birth
 from recto.agents.shipped.vibe.almanac.cards import (
     EXPECTED,
@@ -30,13 +29,13 @@ from recto.agents.shipped.vibe.almanac.chart_rows import (
     ChartRow,
     at,
     brief_draw,
+    features_in_locale,
     items,
     lines,
-    said,
-    told_bazi,
-    told_features,
+    short_bazi,
+    text_at,
 )
-from recto.agents.shipped.vibe.almanac.kept import is_withdrawal, merged, remembered, without_other_gender
+from recto.agents.shipped.vibe.almanac.profile_updates import is_withdrawal, merged, remembered, without_other_gender
 from recto.agents.shipped.vibe.almanac.sky.current_sky import current_sky
 from recto.agents.shipped.vibe.almanac.sky.houses import HOUSE_SYSTEMS
 from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
@@ -44,6 +43,7 @@ from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
 from recto.conversation.json import Json
 from recto.conversation.locale import language
 from recto.errors import ToolError
+from recto.page.prompt.reminder import Locale
 from recto.skills.known import FEATURES, MADE_OF
 from recto.tools.mark import tool
 from recto.tools.ports import ProfileAtHand, ToolContext
@@ -158,8 +158,8 @@ async def save_life_context(
     profile = _profile(context)
     saved = merged(await _field(profile, LIFE_CONTEXT), given)
     await profile.change(LIFE_CONTEXT, saved or None)
-    told = {name: saved[name] for name in given if name in saved}
-    return {"status": "saved", "life_context": saved, "ui_hints": saved_card(lines(told), language(context.locale))}
+    shown = {name: saved[name] for name in given if name in saved}
+    return {"status": "saved", "life_context": saved, "ui_hints": saved_card(lines(shown), language(context.locale))}
 
 
 @tool(safe_to_repeat=True, in_order=True)
@@ -171,7 +171,7 @@ async def save_facts(context: ToolContext, facts: ProfileFacts = None, forget: F
     await profile.change(EXTRACTED, kept or None)
     if facts:
         return {"status": "saved", "facts": kept, "ui_hints": saved_card(facts, locale)}
-    card = forgotten_card([*map(said, gone)], locale) if gone else None
+    card = forgotten_card([*map(text_at, gone)], locale) if gone else None
     return {"status": "forgotten" if gone else "unchanged", "forgotten": gone, "facts": kept, "ui_hints": card}
 
 
@@ -186,11 +186,11 @@ async def compute_bazi(context: ToolContext, true_solar_time: SolarTime = None) 
     info, kept = await _birth(context), await _kept(context, "bazi")
     birth, locale = await _made(lambda: read_birth(info)), language(context.locale)
     today = _today(context)
-    asked = _wish(kept, info, "true_solar_time") if true_solar_time is None else true_solar_time
+    asked = _option_kept(kept, info, "true_solar_time") if true_solar_time is None else true_solar_time
     by_sun = asked if isinstance(asked, bool) else birth.true_solar_time
 
     def compute() -> ChartRow:
-        return told_bazi(bazi(birth, true_solar_time=by_sun, today=today).row(locale), locale)
+        return short_bazi(bazi(birth, true_solar_time=by_sun, today=today).row(locale), locale)
 
     # The year's pillar and the current luck cycle change with time, so a chart is of a month.
     of: ChartRow = {
@@ -215,11 +215,11 @@ async def compute_zodiac(
     """
     info, kept = await _birth(context), await _kept(context, "zodiac")
     birth, locale = await _made(lambda: read_birth(info)), language(context.locale)
-    asked = house_system or _wish(kept, info, "house_system")
+    asked = house_system or _option_kept(kept, info, "house_system")
     system = asked if isinstance(asked, str) and asked in HOUSE_SYSTEMS else "placidus"
 
     def compute() -> ChartRow:
-        return told_features(zodiac(birth, house_system=system).row(locale), locale)
+        return features_in_locale(zodiac(birth, house_system=system).row(locale), locale)
 
     of: ChartRow = {"birth_info": info, "locale": locale, "options": {"house_system": system}}
     status, chart = await _once(context, "zodiac", of, compute)
@@ -280,9 +280,9 @@ async def save_career_notes(
     """
     given: ChartRow = {"strengths": strengths, "plan": plan, "next_steps": next_steps}
     notes = merged(await _kept(context, "career"), given)
-    told = {name: value for name, value in notes.items() if name in given}
-    await _profile(context).keep("career", {**told, "updated": _today(context).isoformat()} if told else None)
-    return {"status": "saved", **told, "ui_hints": saved_card(lines(told), language(context.locale))}
+    shown = {name: value for name, value in notes.items() if name in given}
+    await _profile(context).keep("career", {**shown, "updated": _today(context).isoformat()} if shown else None)
+    return {"status": "saved", **shown, "ui_hints": saved_card(lines(shown), language(context.locale))}
 
 
 # What is kept
@@ -335,14 +335,14 @@ async def _once(
 
 
 async def _made(make: Callable[[], Made]) -> Made:
-    """What is made of a birth, in a thread. Where it cannot be, the way to correct the birth is told."""
+    """What is made of a birth, in a thread. Where it cannot be, it says how to correct the birth."""
     try:
         return await asyncio.to_thread(make)
     except ToolError as error:
         raise ToolError(f"{error} {CORRECT}") from error
 
 
-def _wish(kept: Mapping[str, Json], info: Mapping[str, Json], name: str) -> Json:
+def _option_kept(kept: Mapping[str, Json], info: Mapping[str, Json], name: str) -> Json:
     """What was asked for when the chart of this birth was computed: it stays so until somebody asks otherwise."""
     return at(kept, MADE_OF, "options", name) if at(kept, MADE_OF, BIRTH_INFO) == info else None
 

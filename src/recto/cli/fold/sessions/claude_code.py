@@ -13,24 +13,43 @@ from recto.conversation.messages import AssistantMessage, AssistantPart, Message
 from recto.errors import WireError
 from recto.page.wire import anthropic
 
+TOOLS = SessionTools(reads=("Read",), path_args=("file_path",), terminal=("Bash",), search=("Grep", "Glob"))
+USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+# Rows people see and the model never did.
+UNSEEN = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+
 
 @dataclass(frozen=True, kw_only=True)
-class SessionTurn:
+class _Turn:
     """The rows of one reply of the model; or one row of anything else."""
 
     rows: tuple[SessionRow, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conversation:
+class _Conversation:
     """The turns in order, how many compactions the log has, and how many messages are on other branches."""
 
-    turns: tuple[SessionTurn, ...]
+    turns: tuple[_Turn, ...]
     compactions: int
     others: int
 
 
-def conversation(rows: Sequence[SessionRow]) -> Conversation:
+def read(rows: Sequence[SessionRow]) -> Session:
+    """The conversation as the model had it, but whole: summaries of compactions stand for nothing here."""
+    found = _conversation(rows)
+    spoken = [(turn, message) for turn in found.turns for message in _messages(turn)]
+    return Session(
+        format="claude-code",
+        messages=tuple(message for _, message in spoken),
+        root=next((cwd for row in rows if isinstance(cwd := row.fields.get("cwd"), str)), None),
+        tools=TOOLS,
+        reported={message.id: used for turn, message in spoken if (used := _reported(turn))},
+        notes=(*ignored_note(found.compactions, "compaction"), *branch_note(found.others)),
+    )
+
+
+def _conversation(rows: Sequence[SessionRow]) -> _Conversation:
     """The way to the newest message outside any sidechain; logs without a tree are read as they stand."""
     main = _newest_versions(_without_sidechains(rows))
     path = _path(main)
@@ -38,7 +57,7 @@ def conversation(rows: Sequence[SessionRow]) -> Conversation:
     kept = {row.number for turn in turns for row in turn.rows}
     boundaries = sum(_is_boundary(row.fields) for row in main)
     summaries = sum(_is_summary(row.fields) for row in main)
-    return Conversation(
+    return _Conversation(
         turns=turns,
         compactions=max(boundaries, summaries),
         others=sum(_is_message(row.fields) and row.number not in kept for row in main if not _is_summary(row.fields)),
@@ -102,20 +121,20 @@ def _is_summary(fields: Object) -> bool:
     return fields.get("isCompactSummary") is True
 
 
-def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[SessionTurn]:
+def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[_Turn]:
     replies = _replies(rows)
     results = _results(path, rows)
-    told: set[str] = set()
+    seen: set[str] = set()
     for row in path:
         reply = _reply_id(row)
         if reply is None:
-            yield SessionTurn(rows=(row,))
-        elif reply not in told:
-            told.add(reply)
-            turn = SessionTurn(rows=tuple(replies[reply]))
+            yield _Turn(rows=(row,))
+        elif reply not in seen:
+            seen.add(reply)
+            turn = _Turn(rows=tuple(replies[reply]))
             yield turn
             calls = (call for part in turn.rows for call in _ids(part.fields, "tool_use", "id"))
-            yield from (SessionTurn(rows=(results[call],)) for call in calls if call in results)
+            yield from (_Turn(rows=(results[call],)) for call in calls if call in results)
 
 
 def _replies(rows: Sequence[SessionRow]) -> Mapping[str, list[SessionRow]]:
@@ -164,41 +183,7 @@ def _text(fields: Object, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-TOOLS = SessionTools(reads=("Read",), path_args=("file_path",), terminal=("Bash",), search=("Grep", "Glob"))
-USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-# Rows people see and the model never did.
-UNSEEN = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-
-
-def read(rows: Sequence[SessionRow]) -> Session:
-    """The conversation as the model had it, but whole: summaries of compactions stand for nothing here."""
-    found = conversation(rows)
-    told = [(turn, message) for turn in found.turns for message in _messages(turn)]
-    return Session(
-        format="claude-code",
-        messages=tuple(message for _, message in told),
-        root=next((cwd for row in rows if isinstance(cwd := row.fields.get("cwd"), str)), None),
-        tools=TOOLS,
-        reported={message.id: used for turn, message in told if (used := _reported(turn))},
-        notes=(*ignored_note(found.compactions, "compaction"), *branch_note(found.others)),
-    )
-
-
-def _reported(turn: SessionTurn) -> int:
-    """What the provider counted. The rows of a reply repeat it; the last one is the final word."""
-    counts = [tokens(message.get("usage"), *USAGE) for row in turn.rows if (message := _assistant(row)) is not None]
-    return next((count for count in reversed(counts) if count), 0)
-
-
-def _assistant(row: SessionRow) -> Object | None:
-    match row.fields:
-        case {"type": "assistant", "message": Mapping() as message}:
-            return message
-        case _:
-            return None
-
-
-def _messages(turn: SessionTurn) -> Iterator[Message]:
+def _messages(turn: _Turn) -> Iterator[Message]:
     seen = [row for row in turn.rows if not any(row.fields.get(flag) is True for flag in UNSEEN)]
     if not seen:
         return
@@ -282,6 +267,20 @@ def _block(block: Json) -> Json:
             return {name: value for name, value in block.items() if value is not None}
         case _:
             return block
+
+
+def _reported(turn: _Turn) -> int:
+    """What the provider counted. The rows of a reply repeat it; the last one is the final word."""
+    counts = [tokens(message.get("usage"), *USAGE) for row in turn.rows if (message := _assistant(row)) is not None]
+    return next((count for count in reversed(counts) if count), 0)
+
+
+def _assistant(row: SessionRow) -> Object | None:
+    match row.fields:
+        case {"type": "assistant", "message": Mapping() as message}:
+            return message
+        case _:
+            return None
 
 
 def _id(row: SessionRow) -> str:

@@ -1,20 +1,20 @@
-"""The formats of parsing.
+"""Parsers of documents: bytes of a format in, elements out. They run in the child.
 
-- `archive`: what stands in the containers of documents
-- `counting`: numbers as lists count with them, and which item has which
-- `docx`: the numbers of a docx, counted as its numbering.xml says
+- `parse`: which parser reads what, by the table of formats
+- `text`: texts, tables as text, web pages, mail
+- `letters`: texts without pages that count: docx, doc, odt, rtf, epub
+- `docx`: formulas and numbers of a docx
+- `rtf`: an rtf made ready for xberg
+- `opendocument`: odt, and what all OpenDocument formats share
+- `pdf`: pages of a PDF
+- `slides`: presentations and drawings
+- `sheets`: spreadsheets
 - `extraction`: what xberg finds in a document
-- `letters`: documents without pages that count
-- `ole`: streams of the container that old Office programs write
-- `opendocument`: ...
-- `package`: parts of an office package, and where their ids lead
-- `parse`: the parser of each format
-- `pdf`: ...
-- `rtf`: an rtf made ready for xberg, which loses notes, rare characters, and where wide cells end
-- `sheets`: ...
-- `slides`: ...
-- `tables`: rows of cells as tables in Markdown, a piece at a time
-- `text`: ...
-- `unpaged`: elements of a document without pages that count, as frames of a size
-- `xberg_nodes`: elements of the nodes that xberg finds
+- `xberg_nodes`: its nodes as elements
+- `counting`: numbers as lists count with them
+- `tables`: rows of cells as tables
+- `unpaged`: elements without pages, as frames
+- `archive`: members of a zip, and marks of a password
+- `package`: parts of an office package
+- `ole`: streams of the old Office container
 """

@@ -18,7 +18,7 @@ _MARKS = re.compile(r"\[(?:cmt:|\^)\w+\]")
 
 
 class Labels:
-    """What stands before the items of a document, by their words. Those that have the same are told in their order."""
+    """What stands before the items of a document, by their words. Those that have the same come in their order."""
 
     def __init__(self, labels: Iterable[tuple[str, str]]) -> None:
         self._waiting: defaultdict[str, deque[str]] = defaultdict(deque)

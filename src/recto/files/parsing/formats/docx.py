@@ -1,4 +1,4 @@
-"""The numbers of a docx, counted as its numbering.xml says. Reads words only to tell items apart."""
+"""A docx beside what xberg reads of it: where formulas stand, and the numbers of its lists. Reads no other words."""
 
 from __future__ import annotations
 
@@ -21,43 +21,6 @@ _RUN = f"<w:r><w:t>{_MARK}</w:t></w:r>"
 # Formulas with lines of their own, and others.
 _FORMULA = re.compile(r"<m:oMathPara\b.*?</m:oMathPara>|(<m:oMath[ >].*?</m:oMath>)", re.DOTALL)
 _ALONE = "$$"
-
-
-def ready(data: bytes) -> bytes:
-    """The document with a mark at each formula within a line; as it is where there is none, or it is too large."""
-    archive = Archive(data)
-    text = archive.text(_CONTENT)
-    changed = _FORMULA.sub(lambda found: _RUN + found[1] if found[1] else found[0], text)
-    return data if changed == text else archive.with_text(_CONTENT, changed) or data
-
-
-def placed(elements: Iterable[Element]) -> Iterator[Element]:
-    """The elements with each formula at its mark."""
-    waiting: list[Element] = []
-    for element in elements:
-        if element.text.startswith(_ALONE) and element.text.endswith(_ALONE):
-            waiting.append(element)
-            continue
-        count = 0 if element.rows or element.text.strip() == _MARK else element.text.count(_MARK)
-        alone = len(waiting) - min(count, len(waiting))
-        yield from waiting[:alone]
-        yield from _with(element, [f"${one.text.strip('$')}$" for one in waiting[alone:]])
-        waiting = []
-    yield from waiting
-
-
-def _with(element: Element, formulas: list[str]) -> Iterator[Element]:
-    if _MARK not in element.text:
-        yield element
-        return
-    first, *others = element.text.split(_MARK)
-    filled = [*formulas, *[""] * (len(others) - len(formulas))]
-    text = first + "".join(formula + after for formula, after in zip(filled, others, strict=True))
-    rows = tuple([tuple([cell.replace(_MARK, "") for cell in row]) for row in element.rows])
-    if text.strip():
-        yield replace(element, text=text, rows=rows)
-
-
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LEVELS = 9
 _OF_STYLE = f"{_W}pPr/{_W}numPr"
@@ -89,6 +52,29 @@ class Numbered:
     anew: Mapping[int, int] = field(default_factory=dict[int, int])
 
 
+def ready(data: bytes) -> bytes:
+    """The document with a mark at each formula within a line; as it is where there is none, or it is too large."""
+    archive = Archive(data)
+    text = archive.text(_CONTENT)
+    changed = _FORMULA.sub(lambda found: _RUN + found[1] if found[1] else found[0], text)
+    return data if changed == text else archive.with_text(_CONTENT, changed) or data
+
+
+def with_formulas(elements: Iterable[Element]) -> Iterator[Element]:
+    """The elements with each formula at its mark."""
+    waiting: list[Element] = []
+    for element in elements:
+        if element.text.startswith(_ALONE) and element.text.endswith(_ALONE):
+            waiting.append(element)
+            continue
+        count = 0 if element.rows or element.text.strip() == _MARK else element.text.count(_MARK)
+        alone = len(waiting) - min(count, len(waiting))
+        yield from waiting[:alone]
+        yield from _with(element, [f"${one.text.strip('$')}$" for one in waiting[alone:]])
+        waiting = []
+    yield from waiting
+
+
 def docx_labels(data: bytes) -> Labels:
     """What stands before the items of a docx."""
     archive = Archive(data)
@@ -96,7 +82,19 @@ def docx_labels(data: bytes) -> Labels:
     if root is None:
         return Labels(())
     styles = _styles(part(archive, "word/styles.xml"))
-    return Labels(_labels(archive.text("word/document.xml"), _lists(root), styles))
+    return Labels(_labels(archive.text(_CONTENT), _lists(root), styles))
+
+
+def _with(element: Element, formulas: list[str]) -> Iterator[Element]:
+    if _MARK not in element.text:
+        yield element
+        return
+    first, *others = element.text.split(_MARK)
+    filled = [*formulas, *[""] * (len(others) - len(formulas))]
+    text = first + "".join(formula + after for formula, after in zip(filled, others, strict=True))
+    rows = tuple([tuple([cell.replace(_MARK, "") for cell in row]) for row in element.rows])
+    if text.strip():
+        yield replace(element, text=text, rows=rows)
 
 
 def _labels(
@@ -164,12 +162,12 @@ def _styles(root: ElementTree.Element | None) -> Mapping[str, tuple[str, int]]:
     found = {one.get(f"{_W}styleId", ""): one for one in root.iter(f"{_W}style")} if root is not None else {}
     styles: dict[str, tuple[str, int]] = {}
     for name, one in found.items():
-        told, above = one.find(_OF_STYLE), _value(one, "basedOn")
+        listed, above = one.find(_OF_STYLE), _value(one, "basedOn")
         for _ in range(_LEVELS):
-            if told is None and above in found:
-                told, above = found[above].find(_OF_STYLE), _value(found[above], "basedOn")
-        if told is not None:
-            styles[name] = (_value(told, "numId"), _whole(_value(told, "ilvl"), 0))
+            if listed is None and above in found:
+                listed, above = found[above].find(_OF_STYLE), _value(found[above], "basedOn")
+        if listed is not None:
+            styles[name] = (_value(listed, "numId"), _whole(_value(listed, "ilvl"), 0))
     return styles
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, UnreadableDocument
-from recto.files.types.file_type import DOCUMENTS
+from recto.files.types.file_formats import type_for
 
 if TYPE_CHECKING:
     from xberg import ConversionOptions, ExtractInput, ExtractionConfig
@@ -31,7 +31,7 @@ def extract(data: bytes, form: str, wanted: ExtractedAs = "structure") -> Extrac
     """What is in the bytes of a format. What is not wanted would only take time. Raises Unreadable."""
     import xberg
 
-    asked = xberg.ExtractInput(kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=DOCUMENTS[form])
+    asked = xberg.ExtractInput(kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=type_for(form))
     try:
         found = asyncio.run(_ask(asked, _config(wanted)))
     except MemoryError:

@@ -1,4 +1,4 @@
-"""Documents without pages that count: letters and books. Structure as far as the format has it."""
+"""Texts without pages that count: docx, doc, odt, rtf, epub. Structure as far as the format has it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from itertools import chain
 from xml.sax.saxutils import unescape
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats import docx as formulas
-from recto.files.parsing.formats import rtf
+from recto.files.parsing.formats import docx, rtf
 from recto.files.parsing.formats.counting import Labels
-from recto.files.parsing.formats.docx import docx_labels
 from recto.files.parsing.formats.extraction import extract
 from recto.files.parsing.formats.opendocument import odt
-from recto.files.parsing.formats.opendocument.odt import odt_labels
 from recto.files.parsing.formats.tables import table_elements
 from recto.files.parsing.formats.text.markdown import blocks
 from recto.files.parsing.formats.unpaged import unpaged_frames
@@ -40,7 +37,7 @@ def flowing(data: bytes, form: str) -> Iterator[Frame]:
     elements = elements_of(nodes, _LABELS[form](data)) if nodes or not found.content.strip() else blocks(found.content)
     if form in _MENDED:
         elements = chain.from_iterable(map(_MENDED[form], elements))
-    return unpaged_frames(formulas.placed(elements) if form == "docx" else elements)
+    return unpaged_frames(docx.with_formulas(elements) if form == "docx" else elements)
 
 
 def separated(element: Element) -> Iterator[Element]:
@@ -78,9 +75,9 @@ def _plain(found: re.Match[str]) -> str:
 _MENDED: Mapping[str, Callable[[Element], Iterator[Element]]] = {"doc": separated, "docx": _led}
 # How items are numbered is not to be found in the old ones.
 _LABELS: Mapping[str, Callable[[bytes], Labels]] = {
-    "docx": docx_labels,
-    "odt": odt_labels,
+    "docx": docx.docx_labels,
+    "odt": odt.odt_labels,
     "rtf": lambda _: Labels(()),
     "doc": lambda _: Labels(()),
 }
-_READY: Mapping[str, Callable[[bytes], bytes]] = {"docx": formulas.ready, "odt": odt.ready, "rtf": rtf.ready}
+_READY: Mapping[str, Callable[[bytes], bytes]] = {"docx": docx.ready, "odt": odt.ready, "rtf": rtf.ready}

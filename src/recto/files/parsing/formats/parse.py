@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from recto.conversation.document import Element
 from recto.files.encoding.decode import UNREADABLE, declared_encoding, decode, decode_long
@@ -19,6 +20,7 @@ from recto.files.parsing.formats.text.plain import pieces
 from recto.files.parsing.formats.text.web import html
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
 from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, NOT_TEXT, UnreadableDocument
+from recto.files.types.file_formats import FORMATS, ParserName, format_by_ending
 from recto.files.types.signatures import OLE, PDF, RTF, ZIP, look
 
 # What no text has: databases refuse the one, and the others are halves of characters.
@@ -28,16 +30,14 @@ _MARKUP = re.compile(
     r"\s*+(?>(?><!--.*?-->)\s*+)*+<(?:!doctype html|html|head|body|table|div|meta|\?xml)\b", re.IGNORECASE | re.DOTALL
 )
 
-_FLOWING = ("docx", "doc", "odt", "rtf", "epub")
-_SHEETS = ("xlsx", "xls", "ods")
-_SLIDES = ("pptx", "ppt", "odp", "odg")
-_TABLES = ("csv", "tsv")
-_HTML = ("html", "htm")
-# What the bytes of a format must be.
+# Old formats of Office, and the new ones that programs write under their names too.
 _NEW = {"doc": "docx", "xls": "xlsx", "ppt": "pptx"}
 _OLD = {new: old for old, new in _NEW.items()}
-_ZIPS = (*_OLD, "odt", "ods", "odp", "odg", "epub")
-_OLES = (*_NEW, "msg")
+_ZIPS = frozenset(row.ending for row in FORMATS if row.containers[0] == "zip")
+_OLES = frozenset(row.ending for row in FORMATS if row.containers[0] == "ole")
+_OFTEN_TEXT = frozenset(row.ending for row in FORMATS if "text" in row.containers[1:])
+
+Parser: TypeAlias = Callable[[bytes, str, Task], Iterator[Frame]]
 
 
 def parse(data: bytes, task: Task) -> Iterator[Frame]:
@@ -57,27 +57,18 @@ def parse(data: bytes, task: Task) -> Iterator[Frame]:
 
 def _frames(data: bytes, task: Task) -> Iterator[Frame]:
     form = _form_of(data, task.format.lower().removeprefix("."))
-    if form == "pdf":
-        return pdf(data, task)
-    if form in _FLOWING:
-        return flowing(data, form)
-    if form in _SHEETS:
-        return sheets(data, form)
-    if form in _SLIDES:
-        return slides(data, form)
-    if form in ("eml", "msg"):
-        return mail(data, form, lambda attached, ending: _frames(attached, replace(task, format=ending)))
-    return _text_frames(data, form)
+    known = format_by_ending(form)
+    return _PARSERS[(known and known.parser) or "text"](data, form, task)
 
 
 def _form_of(data: bytes, form: str) -> str:
     """What the bytes really are, where that may differ from the name. Raises Unreadable where it must not."""
     seen = look(data[:4_096])
-    if form == "pdf" or (seen == PDF and form not in _ZIPS + _OLES):
+    if form == "pdf" or (seen == PDF and form not in _ZIPS | _OLES):
         return "pdf"
-    if seen == OLE and form in _ZIPS + _OLES:
+    if seen == OLE and form in _ZIPS | _OLES:
         return _in_ole(data, form)
-    if seen == ZIP and form in _ZIPS + tuple(_NEW):
+    if seen == ZIP and form in _ZIPS | _NEW.keys():
         if is_sealed(data):
             raise UnreadableDocument(ENCRYPTED)
         return _NEW.get(form, form)
@@ -85,9 +76,9 @@ def _form_of(data: bytes, form: str) -> str:
         if seen != RTF:
             raise UnreadableDocument(DAMAGED)
         return "rtf"
-    if form in ("doc", "xls") and seen is None:
+    if form in _OFTEN_TEXT and seen is None:
         return _in_text(data, form)
-    if form in _ZIPS + _OLES:
+    if form in _ZIPS | _OLES:
         raise UnreadableDocument(DAMAGED)
     return form
 
@@ -111,17 +102,21 @@ def _in_text(data: bytes, form: str) -> str:
     return "csv" if form == "xls" else "txt"
 
 
-def _text_frames(data: bytes, form: str) -> Iterator[Frame]:
-    declared = declared_encoding(data) if form in (*_HTML, "xml") else ""
-    is_plain = form not in (*_HTML, *_TABLES) and declared in ("", "utf-8")
-    if is_plain and (parts := decode_long(data)) is not None:
-        return _opened(pieces(parts))
+def _mail(data: bytes, form: str, task: Task) -> Iterator[Frame]:
+    return mail(data, form, lambda attached, ending: _frames(attached, replace(task, format=ending)))
+
+
+def _text(data: bytes, form: str) -> Iterator[Frame]:
+    declared = declared_encoding(data) if form == "xml" else ""
+    parts = decode_long(data) if declared in ("", "utf-8") else None
+    return _opened(pieces([_decoded(data, declared)] if parts is None else parts))
+
+
+def _decoded(data: bytes, declared: str = "") -> str:
     text = decode(data, declared)
     if text is None:
         raise UnreadableDocument(NOT_TEXT)
-    if form in _HTML:
-        return html(text)
-    return _opened(delimited(text, form) if form in _TABLES else pieces([text]))
+    return text
 
 
 def _opened(elements: Iterable[Element]) -> Iterator[Frame]:
@@ -135,3 +130,16 @@ def _clean(element: Element) -> Element:
         return element
     rows = tuple([tuple([_REFUSED.sub(UNREADABLE, cell) for cell in row]) for row in element.rows])
     return replace(element, text=_REFUSED.sub(UNREADABLE, element.text), rows=rows)
+
+
+# By the names that rows of `FORMATS` have for them.
+_PARSERS: Mapping[ParserName, Parser] = {
+    "pdf": lambda data, _, task: pdf(data, task),
+    "flowing": lambda data, form, _: flowing(data, form),
+    "sheets": lambda data, form, _: sheets(data, form),
+    "slides": lambda data, form, _: slides(data, form),
+    "mail": _mail,
+    "table": lambda data, form, _: _opened(delimited(_decoded(data), form)),
+    "html": lambda data, _form, _task: html(_decoded(data, declared_encoding(data))),
+    "text": lambda data, form, _: _text(data, form),
+}

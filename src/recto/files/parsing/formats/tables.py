@@ -1,4 +1,4 @@
-"""Rows of cells as tables in Markdown, a piece at a time. Refuses to guess what a cell means."""
+"""Tables in Markdown of rows of cells, a piece at a time. Refuses to guess what a cell means."""
 
 from __future__ import annotations
 
@@ -12,29 +12,11 @@ from recto.conversation.document import Element
 ROW_CHARACTERS = 32_768
 # Rows of very many long cells are torn less than this would take.
 SHORTEST_PIECE = 20
-
-
-def fitted(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """The rows; what is too long for one goes on in the next, in the same columns."""
-    for row in rows:
-        if sum(map(len, row)) <= ROW_CHARACTERS:
-            yield row
-        else:
-            yield from _torn(row)
-
-
-def _torn(row: Sequence[str]) -> Iterator[list[str]]:
-    room = max(SHORTEST_PIECE, ROW_CHARACTERS // sum(map(bool, row)))
-    for start in range(0, max(map(len, row)), room):
-        yield [cell[start : start + room] for cell in row]
-
-
 PIECE_ROWS = 200
 # Wide rows make pieces of fewer of them.
 PIECE_CELLS = 20_000
 _SPECIAL = re.compile(r"[|\r\n\t]")
 _BREAKS = re.compile(r"\s*[\r\n]+\s*")
-
 TableRow = tuple[str, ...]
 
 
@@ -69,6 +51,21 @@ def trimmed(rows: Iterable[Sequence[str]]) -> list[TableRow]:
         kept.pop()
     width = max((place + 1 for row in kept for place, cell in enumerate(row) if cell), default=0)
     return [row[:width] for row in kept]
+
+
+def fitted(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """The rows; what is too long for one goes on in the next, in the same columns."""
+    for row in rows:
+        if sum(map(len, row)) <= ROW_CHARACTERS:
+            yield row
+        else:
+            yield from _torn(row)
+
+
+def _torn(row: Sequence[str]) -> Iterator[list[str]]:
+    room = max(SHORTEST_PIECE, ROW_CHARACTERS // sum(map(bool, row)))
+    for start in range(0, max(map(len, row)), room):
+        yield [cell[start : start + room] for cell in row]
 
 
 def _pieces(rows: Iterator[Sequence[str]], width: int) -> Iterator[list[TableRow]]:

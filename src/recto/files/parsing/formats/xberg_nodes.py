@@ -154,7 +154,7 @@ def _height(places: Sequence[tuple[int, int, str]]) -> int:
 
 
 def linked(text: str, annotations: Sequence[TextAnnotation]) -> str:
-    """The text with its links in Markdown. Where they stand is told in bytes."""
+    """The text with its links in Markdown. Where they stand is counted in bytes."""
     data = text.encode()
     out, done = list[str](), 0
     for start, end, url in _links(annotations):

@@ -1,12 +1,12 @@
-"""The pool of parsing.
+"""A pool of child processes that documents are parsed in.
 
-- `child`: the child that documents are parsed in
-- `child_process`: one child process as its parent has it
-- `confine`: A sandbox around children, by bubblewrap where it works
+- `parser_pool`: the pool: a document in, its frames out
 - `fair_queue`: whose document is next
+- `scratch`: temporary files of the pool
+- `confine`: a sandbox around children, where bubblewrap works
+- `child_process`: one child as its parent has it
+- `child`: the child itself
+- `memory`: how much memory processes take
 - `frames`: what goes over the wire to a child and back
-- `memory`: how much memory processes take, as Linux tells it
 - `parsed_frames`: what of a child's frames is let through
-- `parser_pool`: A pool of warm children that documents are parsed in (D7)
-- `scratch`: A temporary folder for children, and the end of those that killed processes left
 """

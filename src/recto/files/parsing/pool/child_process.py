@@ -127,7 +127,7 @@ class ChildProcess:
             raise ChildGone from error
 
     async def had_too_little_memory(self) -> bool:
-        """Of a child that is gone: whether it was for want of memory, as far as can be told."""
+        """Of a child that is gone: whether it was for want of memory, as far as is known."""
         await asyncio.wait([self._ending, self._listening], timeout=LEAVE_SECONDS)
         # What it started may still hold its pipes.
         self._kill_group()

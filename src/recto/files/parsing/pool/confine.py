@@ -56,7 +56,7 @@ def prefix_of(path: str) -> tuple[str, ...]:
 
 
 def in_words(prefix: Sequence[str]) -> str:
-    """What operators are told."""
+    """What is logged for operators."""
     if prefix:
         return f"Documents are parsed in a sandbox ({prefix[0]}): no network, and no files but those of Python."
     return (

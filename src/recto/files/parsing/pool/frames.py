@@ -122,7 +122,7 @@ def _row_size(cells: tuple[str, ...]) -> int:
 def _parts(element: Element) -> Iterator[Element]:
     """An element that is too large for a frame, in several. Text and tables read on; others are torn apart.
 
-    The cells of a table whose lines cannot be told are left out: its text has them.
+    The cells of a table whose lines cannot be counted are left out: its text has them.
     """
     if _size(element) <= PIECE_CHARACTERS:
         yield element

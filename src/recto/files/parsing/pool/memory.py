@@ -1,4 +1,4 @@
-"""How much memory processes take, as Linux tells it. Nothing is held to anything here."""
+"""How much memory processes take, as Linux counts it. Nothing is held to anything here."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _RESIDENT, _PRIVATE = 1, 5
 
 
 def private_bytes() -> int:
-    """The bytes that this process has for itself, used or not: what its limit is on; 0 where that is not told."""
-    return _told(_PROCESSES / "self", _PRIVATE)
+    """The bytes that this process has for itself, used or not: what its limit is on; 0 where that is not known."""
+    return _counted(_PROCESSES / "self", _PRIVATE)
 
 
 def resident_bytes(pid: int) -> int:
-    """The bytes in memory of a process and of all it started; 0 where that is not told."""
+    """The bytes in memory of a process and of all it started; 0 where that is not known."""
     folder = _PROCESSES / str(pid)
     below = 0
     with suppress(OSError):
         lists = [path.read_text(encoding="ascii") for path in folder.glob("task/*/children")]
         below = sum(resident_bytes(int(child)) for listed in lists for child in listed.split())
-    return _told(folder, _RESIDENT) + below
+    return _counted(folder, _RESIDENT) + below
 
 
-def _told(folder: Path, place: int) -> int:
+def _counted(folder: Path, place: int) -> int:
     with suppress(OSError):
         return int((folder / "statm").read_text(encoding="ascii").split()[place]) * os.sysconf("SC_PAGESIZE")
     return 0

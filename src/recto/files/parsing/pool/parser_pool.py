@@ -92,7 +92,7 @@ class Parsers:
         self._is_closed = False
 
     async def parse(self, owner: str, task: Task, pieces: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
-        """What a document holds, as it is found: Opened, Found ..., Ended. Raises FileRefused where it cannot be read.
+        """What a document holds, as it is found: Opened, FoundElements ..., DocumentEnd. Raises FileRefused.
 
         Its bytes are collected first, on disk: a storage that is slow holds up no child. Close it (`aclosing`) to stop
         early.
@@ -125,7 +125,7 @@ class Parsers:
             self._folder.remove()
 
     async def confinement(self) -> tuple[str, ...]:
-        """The sandbox around children, as `confine.in_words` tells it; tried once."""
+        """The sandbox around children, as `confine.in_words` says it; tried once."""
         if self._prefix is None:
             self._prefix = self._begin(_confined(self._settings.sandbox))
         return await asyncio.shield(self._prefix)

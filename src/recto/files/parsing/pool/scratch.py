@@ -1,6 +1,7 @@
-"""A temporary folder for children, and the end of those that killed processes left. Removes none that is in use.
+"""Temporary files of the pool: bytes that wait to be parsed, and a folder for children. Removes none that is in use.
 
-Who has one holds a lock on it, which the system takes back from whoever ends, in whatever way.
+Who has a folder holds a lock on it, which the system takes back from whoever ends, in whatever way. Those that killed
+processes left are swept.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from typing import TypeVar
 # Of each document so much is in memory at most, and a shorter one takes no wait for the disk.
 MEMORY_BYTES = 2**18
 PIECE_BYTES = 2**18
-
 T = TypeVar("T")
+PREFIX = "recto-parsing-"
+# From being made to being locked it takes no time to speak of.
+YOUNG_SECONDS = 60
 
 
 class Spool:
@@ -50,11 +53,6 @@ class Spool:
     def close(self) -> None:
         """Keep nothing."""
         self._file.close()
-
-
-PREFIX = "recto-parsing-"
-# From being made to being locked it takes no time to speak of.
-YOUNG_SECONDS = 60
 
 
 class ScratchFolder:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
-from recto.agents.shipped.vibe.almanac.chart_rows import PLACES, ChartRow, at, items, said
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
+from recto.agents.shipped.vibe.almanac.chart_rows import PLACES, ChartRow, at, items, text_at
 from recto.conversation.json import Json
+from recto.page.prompt.reminder import Locale
 
 LABELS: Mapping[str, Bilingual] = {
     "bazi": Bilingual(zh="四柱八字", en="Four Pillars"),
@@ -91,7 +92,7 @@ SAVED = Bilingual(zh="已保存", en="Saved")
 FOR_REFLECTION = Bilingual(zh="仅供参考与自我反思。", en="For reflection only.")
 NOW = Bilingual(zh="正在逆行：{start} 至 {end}", en="now: {start} to {end}")
 NEXT = Bilingual(zh="下一次：{start} 至 {end}", en="next: {start} to {end}")
-SCORE = Bilingual(zh="{verdict}（{score}分）", en="{verdict} ({score} of 100)")
+SCORE = Bilingual(zh="{grade}（{score}分）", en="{grade} ({score} of 100)")
 # What a person may ask next: the label of a button, and the words it sends.
 AFTER_BAZI = (
     (
@@ -110,22 +111,22 @@ AFTER_ZODIAC = (
 
 def bazi_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
     """The four pillars as a table, and what they come to."""
-    master = " ".join(said(chart, "day_master", part) for part in ("polarity", "stem", "element"))
-    verdict, score = said(chart, "strength", "verdict"), said(chart, "strength", "score")
+    master = " ".join(text_at(chart, "day_master", part) for part in ("polarity", "stem", "element"))
+    grade, score = text_at(chart, "strength", "verdict"), text_at(chart, "strength", "score")
     facts = {
         "day_master": master,
-        "strength": SCORE.in_locale(locale).format(verdict=verdict, score=score),
-        **{name: said(chart, name) for name in ("structure", "favourable", "this_year")},
+        "strength": SCORE.in_locale(locale).format(grade=grade, score=score),
+        **{name: text_at(chart, name) for name in ("structure", "favourable", "this_year")},
     }
     return {
         "status": "success",
-        "title": f"{label('bazi', locale)} · {said(chart, 'bazi')}",
+        "title": f"{label('bazi', locale)} · {text_at(chart, 'bazi')}",
         "body": _body(chart, locale),
         "fields": labelled(facts, locale),
         "table": {
             "columns": [label(name, locale) for name in ("place_of", *PLACES)],
             "rows": [
-                [label(name, locale), *(said(chart, "pillars", place, name) for place in PLACES)]
+                [label(name, locale), *(text_at(chart, "pillars", place, name) for place in PLACES)]
                 for name in ("pillar", "ten_god", "hidden", "na_yin")
             ],
         },
@@ -139,7 +140,7 @@ def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
         "status": "success",
         "title": label("zodiac", locale),
         "body": _body(chart, locale),
-        "fields": labelled({name: said(chart, name) for name in ("sun", "moon", "rising", "midheaven")}, locale),
+        "fields": labelled({name: text_at(chart, name) for name in ("sun", "moon", "rising", "midheaven")}, locale),
         "table": {
             "columns": [label(name, locale) for name in ("planet", "position", "house", "motion")],
             "rows": [_planet(planet, locale) for planet in items(chart, "planets")],
@@ -150,11 +151,11 @@ def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
 
 def sky_card(sky: Mapping[str, Json], locale: Locale) -> ChartRow:
     """Where the planets are, and when Mercury goes backwards."""
-    told = NOW if at(sky, "mercury_retrograde", "now") else NEXT
+    template = NOW if at(sky, "mercury_retrograde", "now") else NEXT
     first, *_ = items(sky, "mercury_retrograde", "periods")
     facts: dict[str, Json] = {
-        "at": f"{said(sky, 'at')} {said(sky, 'zone')}",
-        "mercury": told.in_locale(locale).format(start=said(first, "from"), end=said(first, "to")),
+        "at": f"{text_at(sky, 'at')} {text_at(sky, 'zone')}",
+        "mercury": template.in_locale(locale).format(start=text_at(first, "from"), end=text_at(first, "to")),
     }
     columns = ("planet", "position")
     return {
@@ -165,7 +166,8 @@ def sky_card(sky: Mapping[str, Json], locale: Locale) -> ChartRow:
         "table": {
             "columns": [label(name, locale) for name in (*columns, "motion")],
             "rows": [
-                [*(said(planet, name) for name in columns), _motion(planet, locale)] for planet in items(sky, "planets")
+                [*(text_at(planet, name) for name in columns), _motion(planet, locale)]
+                for planet in items(sky, "planets")
             ],
         },
     }
@@ -177,12 +179,12 @@ def tarot_card(drawn: Mapping[str, Json], locale: Locale) -> ChartRow:
     facts = {name: drawn[name] for name in ("question", "seed") if drawn.get(name) is not None}
     return {
         "status": "success",
-        "title": f"{label('tarot', locale)} · {said(drawn, 'spread_name')}",
+        "title": f"{label('tarot', locale)} · {text_at(drawn, 'spread_name')}",
         "body": FOR_REFLECTION.in_locale(locale),
         "fields": labelled(facts, locale),
         "table": {
             "columns": [label(name, locale) for name in columns],
-            "rows": [[said(card, name) for name in columns] for card in items(drawn, "cards")],
+            "rows": [[text_at(card, name) for name in columns] for card in items(drawn, "cards")],
         },
     }
 
@@ -216,8 +218,8 @@ def saved_card(lines: Sequence[str], locale: Locale) -> ChartRow:
 
 def forgotten_card(lines: Sequence[str], locale: Locale) -> ChartRow:
     """Some lines that were forgotten; without any it was a birth."""
-    told = list(lines) or [FORGOTTEN_BIRTH.in_locale(locale)]
-    return {"status": "success", "title": FORGOTTEN.in_locale(locale), "items": [*told]}
+    shown = list(lines) or [FORGOTTEN_BIRTH.in_locale(locale)]
+    return {"status": "success", "title": FORGOTTEN.in_locale(locale), "items": [*shown]}
 
 
 def label(name: str, locale: Locale) -> str:
@@ -227,7 +229,7 @@ def label(name: str, locale: Locale) -> str:
 
 def labelled(facts: Mapping[str, Json], locale: Locale) -> list[Json]:
     """Facts as the fields of a card."""
-    return [{"label": label(name, locale), "value": said(value)} for name, value in facts.items()]
+    return [{"label": label(name, locale), "value": text_at(value)} for name, value in facts.items()]
 
 
 def _form_field(name: str, kind: str, choices: Sequence[str], known: Mapping[str, Json], locale: Locale) -> ChartRow:
@@ -250,7 +252,7 @@ def _chosen(value: Json, locale: Locale) -> Json:
 
 
 def _planet(planet: Json, locale: Locale) -> list[Json]:
-    return [*(said(planet, name) for name in ("planet", "position", "house")), _motion(planet, locale)]
+    return [*(text_at(planet, name) for name in ("planet", "position", "house")), _motion(planet, locale)]
 
 
 def _motion(planet: Json, locale: Locale) -> str:
@@ -260,7 +262,7 @@ def _motion(planet: Json, locale: Locale) -> str:
 def _body(chart: Mapping[str, Json], locale: Locale) -> str:
     """What was noted of a chart, and what it lacks."""
     notes = (*items(chart, "notes"), *items(chart, "untold"))
-    return "\n".join((*map(said, notes), FOR_REFLECTION.in_locale(locale)))
+    return "\n".join((*map(text_at, notes), FOR_REFLECTION.in_locale(locale)))
 
 
 def _buttons(buttons: Sequence[tuple[Bilingual, Bilingual]], locale: Locale) -> list[Json]:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TypeAlias
 
-from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.conversation.json import Json
+from recto.page.prompt.reminder import Locale
 
 ChartRow: TypeAlias = dict[str, Json]
 
@@ -18,7 +19,7 @@ NOW = Bilingual(zh="，当前", en=", now")
 BETWEEN = Bilingual(zh="、", en=", ")
 
 
-def told_bazi(chart: ChartRow, locale: Locale) -> ChartRow:
+def short_bazi(chart: ChartRow, locale: Locale) -> ChartRow:
     """A chart's row, shorter, in the language it is in.
 
     What is not of the chart itself, such as the ten gods of luck cycles, stands in lines of several words: a word of
@@ -27,26 +28,26 @@ def told_bazi(chart: ChartRow, locale: Locale) -> ChartRow:
     between, shares = BETWEEN.in_locale(locale), at(chart, "elements", "weights")
     weights = shares.items() if isinstance(shares, Mapping) else ()
     return {
-        **told_features(chart, locale),
+        **features_in_locale(chart, locale),
         "pillars": {place: _pillar(at(chart, "pillars", place), between) for place in PLACES},
         "elements": between.join(f"{name} {share}%" for name, share in weights),
         "strength": {name: at(chart, "strength", name) for name in ("verdict", "score", "reasons")},
-        "favourable": between.join(map(said, items(chart, "favourable"))),
+        "favourable": between.join(map(text_at, items(chart, "favourable"))),
         "luck": _luck(chart, locale),
         "this_year": _year(at(chart, "this_year")),
     }
 
 
-def told_features(chart: ChartRow, locale: Locale) -> ChartRow:
+def features_in_locale(chart: ChartRow, locale: Locale) -> ChartRow:
     """A row with its features in one language: they come in both, and cases have tags of one."""
-    kept = [feature for feature in items(chart, "features") if said(feature).isascii() == (locale == "en")]
+    kept = [feature for feature in items(chart, "features") if text_at(feature).isascii() == (locale == "en")]
     return {**chart, "features": kept}
 
 
 def brief_draw(drawn: Mapping[str, Json], day: date, locale: Locale) -> ChartRow:
     """A draw in a line or two, for a list of those before."""
     cards = BETWEEN.in_locale(locale).join(
-        f"{said(card, 'card')} {said(card, 'orientation')}" for card in items(drawn, "cards")
+        f"{text_at(card, 'card')} {text_at(card, 'orientation')}" for card in items(drawn, "cards")
     )
     facts = {name: drawn.get(name) for name in ("spread", "seed", "question")}
     return {"day": day.isoformat(), **facts, "cards": cards}
@@ -65,7 +66,7 @@ def items(value: Json, *path: str) -> Sequence[Json]:
     return found if isinstance(found, Sequence) and not isinstance(found, str) else ()
 
 
-def said(value: Json, *path: str) -> str:
+def text_at(value: Json, *path: str) -> str:
     """What stands at a path, in words; a dash where nothing does."""
     found = at(value, *path)
     return NONE if found is None or found == "" else str(found)
@@ -73,7 +74,7 @@ def said(value: Json, *path: str) -> str:
 
 def lines(values: Mapping[str, Json]) -> list[str]:
     """Every value in words, those of a list a line each."""
-    return [line for value in values.values() for line in map(said, items(value) or (value,))]
+    return [line for value in values.values() for line in map(text_at, items(value) or (value,))]
 
 
 def _pillar(pillar: Json, between: str) -> ChartRow | None:
@@ -92,14 +93,14 @@ def _luck(chart: ChartRow, locale: Locale) -> ChartRow | None:
 
 
 def _cycle(cycle: Json, locale: Locale) -> str:
-    ages = AGES.in_locale(locale).format(ages=said(cycle, "ages"))
+    ages = AGES.in_locale(locale).format(ages=text_at(cycle, "ages"))
     now = NOW.in_locale(locale) if at(cycle, "now") else ""
-    return f"{said(cycle, 'years')} ({ages}{now}): {_words(cycle, ('pillar', 'ten_god', 'branch_ten_god'))}"
+    return f"{text_at(cycle, 'years')} ({ages}{now}): {_words(cycle, ('pillar', 'ten_god', 'branch_ten_god'))}"
 
 
 def _year(year: Json) -> str | None:
-    return None if year is None else f"{said(year, 'year')}: {_words(year, ('pillar', 'ten_god', 'branch_ten_god'))}"
+    return None if year is None else f"{text_at(year, 'year')}: {_words(year, ('pillar', 'ten_god', 'branch_ten_god'))}"
 
 
 def _words(value: Json, names: Iterable[str]) -> str:
-    return " ".join(said(value, name) for name in names)
+    return " ".join(text_at(value, name) for name in names)

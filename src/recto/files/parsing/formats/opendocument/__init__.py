@@ -1,5 +1,5 @@
-"""The opendocument of formats.
+"""OpenDocument: what its formats share, and texts.
 
-- `odf`: words, lists, tables and charts of OpenDocument XML
-- `odt`: an odt made ready for xberg, which drops charts and covered cells and takes remarks for notes
+- `odf`: words, lists, tables and charts of its XML
+- `odt`: an odt made ready for xberg, and the numbers of its lists
 """

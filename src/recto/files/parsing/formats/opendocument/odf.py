@@ -20,7 +20,7 @@ _PARAGRAPHS = (f"{TEXT}p", f"{TEXT}h")
 _ITEMS = (f"{TEXT}list-item", f"{TEXT}list-header")
 _CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
 # What stands within words and is none of them.
-_ASIDE = (f"{OFFICE}annotation", f"{TEXT}note")
+_NO_WORDS = (f"{OFFICE}annotation", f"{TEXT}note")
 _INDENT = "  "
 # Cells that repeat to the end of a sheet say nothing.
 _MOST_REPEATED = 100
@@ -55,7 +55,7 @@ def _within(one: ElementTree.Element) -> str:
         case "a":
             return link(words(one), one.get(HREF, ""))
         case _:
-            return "" if one.tag in _ASIDE else words(one)
+            return "" if one.tag in _NO_WORDS else words(one)
 
 
 def table(one: ElementTree.Element) -> Iterator[Element]:
@@ -67,9 +67,9 @@ def table(one: ElementTree.Element) -> Iterator[Element]:
 
 
 def _cell(cell: ElementTree.Element) -> Iterator[str]:
-    told = cell.get(f"{TABLE}number-columns-repeated", "1")
+    times = cell.get(f"{TABLE}number-columns-repeated", "1")
     text = "\n".join(words(one) for one in cell.iter() if one.tag in _PARAGRAPHS)
-    for _ in range(min(_MOST_REPEATED, int(told) if told.isdecimal() else 1)):
+    for _ in range(min(_MOST_REPEATED, int(times) if times.isdecimal() else 1)):
         yield "" if text in _NOT_A_NUMBER else text
 
 

@@ -1,4 +1,7 @@
-"""An odt made ready for xberg, which drops charts and covered cells and takes remarks for notes. Keeps all words."""
+"""An odt beside what xberg reads of it: made ready for it, and the numbers of its lists. Keeps all words.
+
+xberg drops charts and covered cells, and takes remarks for notes.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,25 @@ _BOX = "draw:text-box"
 _OBJECT_OR_PARAGRAPH = re.compile(
     r'<draw:object\b[^>]*?\bxlink:href="([^"]*)"|<(/?)text:[ph](?:\s[^>]*)?(?<!/)>', re.DOTALL
 )
+# Where lists, items and paragraphs begin and end.
+_TOKEN = re.compile(r"<(/?)text:(list|list-item|p|h)((?:\s[^>]*)?)>")
+_STYLE = re.compile(r"<text:list-style\s([^>]*)>(.*?)</text:list-style>", re.DOTALL)
+_LEVEL = re.compile(r"<text:list-level-style-number\s([^>]*?)/?>")
+_ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
+_NOTE = re.compile(r"<text:note\b.*?</text:note>", re.DOTALL)
+_LONGEST = 8
+_WAYS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+_WAYS_OF_EAST = {"一, 二, 三, ...": "chineseCounting", "①, ②, ③, ...": "decimalEnclosedCircle"}
+Attributes = Mapping[str, str]
+Style = Mapping[str, Attributes]
+
+
+@dataclass(kw_only=True)
+class _List:
+    """A list that is open. `counts` has the last number of each level."""
+
+    name: str
+    counts: dict[int, int] = field(default_factory=dict[int, int])
 
 
 def ready(data: bytes) -> bytes:
@@ -32,6 +54,14 @@ def ready(data: bytes) -> bytes:
     charted = "".join(_charted(text, archive)) if "<draw:object" in text else text
     changed = "".join(_unboxed(_REMARK.sub(_remark, _COVERED.sub(_empty, charted))))
     return data if changed == text else archive.with_text(_CONTENT, changed) or data
+
+
+def odt_labels(data: bytes) -> Labels:
+    """What stands before the items of an odt."""
+    archive = Archive(data)
+    text = archive.text(_CONTENT)
+    styles = {**_styles(archive.text("styles.xml")), **_styles(text)}
+    return Labels(_labels(_NOTE.sub("", text), styles))
 
 
 def _charted(text: str, archive: Archive) -> Iterator[str]:
@@ -86,50 +116,20 @@ def _unboxed(text: str) -> Iterator[str]:
     yield text[done:]
 
 
-# Where lists, items and paragraphs begin and end.
-_TOKEN = re.compile(r"<(/?)text:(list|list-item|p|h)((?:\s[^>]*)?)>")
-_STYLE = re.compile(r"<text:list-style\s([^>]*)>(.*?)</text:list-style>", re.DOTALL)
-_LEVEL = re.compile(r"<text:list-level-style-number\s([^>]*?)/?>")
-_ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
-_NOTE = re.compile(r"<text:note\b.*?</text:note>", re.DOTALL)
-_LONGEST = 8
-_WAYS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-_WAYS_OF_EAST = {"一, 二, 三, ...": "chineseCounting", "①, ②, ③, ...": "decimalEnclosedCircle"}
-
-Attributes = Mapping[str, str]
-Style = Mapping[str, Attributes]
-
-
-@dataclass(kw_only=True)
-class _List:
-    """A list that is open. `counts` has the last number of each level."""
-
-    name: str
-    counts: dict[int, int] = field(default_factory=dict[int, int])
-
-
-def odt_labels(data: bytes) -> Labels:
-    """What stands before the items of an odt."""
-    archive = Archive(data)
-    text = archive.text("content.xml")
-    styles = {**_styles(archive.text("styles.xml")), **_styles(text)}
-    return Labels(_labels(_NOTE.sub("", text), styles))
-
-
 def _labels(text: str, styles: Mapping[str, Style]) -> Iterator[tuple[str, str]]:
     open_lists: list[_List] = []
     known: dict[str, _List] = {}
     label: str | None = None
     begun = 0
     for found in _TOKEN.finditer(text):
-        told = _attributes(found[3])
+        given = _attributes(found[3])
         match found[1] + found[2]:
             case "list" if not found[3].endswith("/"):
-                open_lists.append(open_lists[-1] if open_lists else _begun(told, known))
+                open_lists.append(open_lists[-1] if open_lists else _begun(given, known))
             case "/list" if open_lists:
                 open_lists.pop()
             case "list-item" if open_lists:
-                label = _counted(open_lists[-1], len(open_lists), told, styles)
+                label = _counted(open_lists[-1], len(open_lists), given, styles)
             case "p" | "h" if label is not None:
                 begun = found.end()
             case "/p" | "/h" if label is not None:
@@ -139,22 +139,22 @@ def _labels(text: str, styles: Mapping[str, Style]) -> Iterator[tuple[str, str]]
                 pass
 
 
-def _begun(told: Attributes, known: dict[str, _List]) -> _List:
+def _begun(given: Attributes, known: dict[str, _List]) -> _List:
     """A list of the outermost level, which may go on with another."""
-    name = told.get("text:style-name", "")
-    before = known.get(told["text:continue-list"]) if "text:continue-list" in told else None
-    if before is None and told.get("text:continue-numbering") == "true":
+    name = given.get("text:style-name", "")
+    before = known.get(given["text:continue-list"]) if "text:continue-list" in given else None
+    if before is None and given.get("text:continue-numbering") == "true":
         before = known.get(name)
     one = _List(name=name or (before.name if before else ""), counts=before.counts if before else {})
-    known.update({one.name: one, told.get("xml:id", one.name): one})
+    known.update({one.name: one, given.get("xml:id", one.name): one})
     return one
 
 
-def _counted(one: _List, level: int, told: Attributes, styles: Mapping[str, Style]) -> str:
+def _counted(one: _List, level: int, given: Attributes, styles: Mapping[str, Style]) -> str:
     style = styles.get(one.name, {})
     asked = style.get(str(level), {})
-    start = _whole(told.get("text:start-value", ""), _whole(asked.get("text:start-value", ""), 1))
-    is_anew = level not in one.counts or "text:start-value" in told
+    start = _whole(given.get("text:start-value", ""), _whole(asked.get("text:start-value", ""), 1))
+    is_anew = level not in one.counts or "text:start-value" in given
     one.counts[level] = start if is_anew else one.counts[level] + 1
     for deeper in [place for place in one.counts if place > level]:
         del one.counts[deeper]

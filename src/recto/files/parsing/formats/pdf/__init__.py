@@ -1,10 +1,10 @@
-"""The pdf of formats.
+"""Pages of a PDF: what xberg finds, mended by what pdfium sees.
 
-- `annotations`: what was put on top of a page of a PDF
-- `columns`: tables without lines, by where words stand on a page
-- `missed`: lines that pdfium sees on a page and xberg left out, put where they belong
-- `ocr`: reads pictures of pages with tesseract, where it is installed
-- `pdf_document`: PDFs, a few pages first and then more at a time
-- `pdfium`: A PDF as pdfium sees it
-- `right_to_left`: lines of Arabic and Hebrew, with Latin words in them, in the order they are read
+- `pdf_document`: the pages, a few first and then more at a time
+- `pdfium`: a page as pdfium sees it
+- `annotations`: fields, comments and typed words on top of a page
+- `columns`: tables by where words stand
+- `missed`: lines that xberg left out
+- `right_to_left`: Arabic and Hebrew in the order they are read
+- `ocr`: scans read by tesseract
 """

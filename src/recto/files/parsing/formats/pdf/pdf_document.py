@@ -22,7 +22,7 @@ from recto.files.parsing.refusal import DAMAGED, UnreadableDocument
 
 # The first pages are there at once; larger parts are quicker as a whole.
 CHUNKS = (4, 16, 32)
-TOLD_SECONDS = 0.25
+PART_SECONDS = 0.25
 # So many damaged pages one after another are no pages: a file may claim to have millions.
 LOST_IN_A_ROW = 20
 # Where pdfium sees that much more than xberg, xberg has missed something.
@@ -51,13 +51,13 @@ def pdf(data: bytes, task: Task) -> Iterator[Frame]:
 
 
 def _in_parts(pages: Iterator[FoundElements], ends: Container[int]) -> Iterator[FoundElements]:
-    """Pages told together up to these, or as soon as they took a while, and before scans: they may take seconds."""
-    ready, told, last = list[Element](), time.monotonic(), 0
+    """Pages given together up to these, or as soon as they took a while, and before scans: they may take seconds."""
+    ready, sent, last = list[Element](), time.monotonic(), 0
     for found in pages:
         ready, last = [*ready, *found.elements], found.pages
-        if last in ends or found.scans or time.monotonic() - told > TOLD_SECONDS:
+        if last in ends or found.scans or time.monotonic() - sent > PART_SECONDS:
             yield FoundElements(elements=tuple(ready), pages=last, scans=found.scans)
-            ready, told = [], time.monotonic()
+            ready, sent = [], time.monotonic()
     if ready:
         yield FoundElements(elements=tuple(ready), pages=last)
 
@@ -67,8 +67,8 @@ def _pages(pdf: Pdf, task: Task) -> Iterator[FoundElements]:
     for pages in _chunks(pdf.page_count):
         sights, was_slow = [pdf.look(place) for place in pages], structure.is_slow
         scans = sum(seen.is_scan for seen in sights if seen)
-        if scans and not scanner.is_told and scanner.reader is None:
-            scanner.is_told = True
+        if scans and not scanner.is_announced and scanner.reader is None:
+            scanner.is_announced = True
             yield _note(_scan_note(scans, len(pages), pdf.page_count, task), pages.start)
         structured = structure.of(pdf, pages)
         if structure.is_slow and not was_slow:
@@ -76,7 +76,7 @@ def _pages(pdf: Pdf, task: Task) -> Iterator[FoundElements]:
         for place, seen in zip(pages, sights, strict=True):
             lost = 0 if seen else lost + 1
             if seen:
-                yield from _told(pdf, place, fuller(structured[place], seen, place + 1), seen, scanner)
+                yield from _page(pdf, place, fuller(structured[place], seen, place + 1), seen, scanner)
             else:
                 yield FoundElements(elements=tuple(_lost(place + 1, pdf.page_count, lost)), pages=place + 1)
             if lost == LOST_IN_A_ROW:
@@ -96,10 +96,10 @@ def _lost(page: int, count: int, lost: int) -> Iterator[Element]:
 
 
 class Scanner:
-    """Reads scans as long as pages and seconds are left for it. That it will, or cannot, is told once."""
+    """Reads scans as long as pages and seconds are left for it. That it will, or cannot, is said once."""
 
     def __init__(self, task: Task) -> None:
-        self.is_told = False
+        self.is_announced = False
         self._task = task
         self._pages_left = task.limits.ocr_pages
         self._seconds_left = task.limits.ocr_seconds
@@ -212,14 +212,14 @@ def _is_ruled(table: Element, rules: Rules) -> bool:
     return rules.upright >= max(2, len(table.rows[0]) - 1) or rules.across >= max(2, len(table.rows) - 1)
 
 
-def _told(
+def _page(
     pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, scanner: Scanner
 ) -> Iterator[FoundElements]:
     """A page; before the first that is read by OCR, that it will be."""
     page, text = place + 1, "\n".join(one.text for one in elements)
     is_scan = seen.is_scan and letters(text) < FEW_LETTERS
-    if is_scan and not scanner.is_told and scanner.reader:
-        scanner.is_told = True
+    if is_scan and not scanner.is_announced and scanner.reader:
+        scanner.is_announced = True
         yield FoundElements(pages=place, scans=True)
     yield FoundElements(
         elements=(

@@ -152,7 +152,7 @@ class PageLink:
 class PageSight:
     """What pdfium sees on a page.
 
-    `remarks` are comments, and what is filled into a form without being drawn; `tables` are told by where words stand.
+    `remarks` are comments, and what is filled into a form without being drawn; `tables` are found by where words stand.
     """
 
     text: str
@@ -340,7 +340,7 @@ def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[PageLine]:
         raw.FPDFText_GetLooseCharBox(words.raw, place, at)
         return box.left, box.bottom, box.right, box.top
 
-    # Where characters and places cannot be told to be the same, or are too many, none are told.
+    # Where characters and places may not be the same, or are too many, none are given.
     is_known = len(text) == words.count_chars() and len(text) <= _MOST_PLACED
     for written in text.splitlines(keepends=True) if is_known else ():
         line = written.rstrip()

@@ -1,8 +1,8 @@
-"""The sheets of formats.
+"""Spreadsheets, sheet by sheet.
 
-- `number_formats`: numbers of a sheet as a person sees them
-- `ods`: an ods made ready for xberg, which takes numbers for what is shown and drops where links lead
-- `old_books`: numbers of an xls that are shown as parts of a hundred or with zeros in front
-- `spreadsheet`: spreadsheets
+- `spreadsheet`: the sheets of any format
 - `workbook`: an xlsx from its own XML
+- `number_formats`: numbers as a person sees them
+- `old_books`: numbers of an xls as they are shown
+- `ods`: an ods made ready for xberg
 """

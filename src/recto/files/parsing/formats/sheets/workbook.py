@@ -79,8 +79,8 @@ class Workbook:
             return {}
         leads = targets(self.archive, sheet.part)
         tags = re.findall(rf"<{_X}hyperlink\b[^>]*>", text)
-        told = [dict(re.findall(r'([\w:]+)="([^"]*)"', tag)) for tag in tags]
-        return {one.get("ref", "").partition(":")[0]: leads.get(one.get("r:id", ""), "") for one in told}
+        attributes = [dict(re.findall(r'([\w:]+)="([^"]*)"', tag)) for tag in tags]
+        return {one.get("ref", "").partition(":")[0]: leads.get(one.get("r:id", ""), "") for one in attributes}
 
     def _lines(self, text: str, links: Mapping[str, str]) -> Iterator[SheetLine]:
         row, column, cells = 0, 0, Cells()
@@ -88,39 +88,39 @@ class Workbook:
             if found[2] is None:
                 if cells:
                     yield row, cells
-                told = dict(_ATTRIBUTE.findall(found[1]))
-                row, column, cells = _number(told.get("r", ""), row + 1), 0, Cells()
+                attributes = dict(_ATTRIBUTE.findall(found[1]))
+                row, column, cells = _number(attributes.get("r", ""), row + 1), 0, Cells()
                 continue
             if not found[3]:
                 column += 1
                 continue
-            told = dict(_ATTRIBUTE.findall(found[2]))
-            place = told.get("r", "")
+            attributes = dict(_ATTRIBUTE.findall(found[2]))
+            place = attributes.get("r", "")
             column = _column(place.rstrip(_DIGITS)) or column + 1
-            if words := self._cell(told, found[3], links.get(place, "")):
+            if words := self._cell(attributes, found[3], links.get(place, "")):
                 cells.append((column, words))
         if cells:
             yield row, cells
 
-    def _cell(self, told: Mapping[str, str], inner: str, url: str) -> str:
+    def _cell(self, attributes: Mapping[str, str], inner: str, url: str) -> str:
         value = _VALUE.search(inner)
         formula = _FORMULA.search(inner) if "f" in inner else None
-        words = self._value(told, value[1]) if value else _words(inner)
+        words = self._value(attributes, value[1]) if value else _words(inner)
         if formula and not words:
             words = f"={_text(formula[1])}" if formula[1] else ""
         if formula and not url and (leads := _LEADS.match(_text(formula[1]))):
             url = leads[1]
         return link(words, url) if url else words.strip()
 
-    def _value(self, told: Mapping[str, str], value: str) -> str:
-        match told.get("t", "n"):
+    def _value(self, attributes: Mapping[str, str], value: str) -> str:
+        match attributes.get("t", "n"):
             case "s":
                 place = _number(value, len(self.strings))
                 return self.strings[place] if place < len(self.strings) else ""
             case "b":
                 return "true" if value.strip() == "1" else "false"
             case "n":
-                place = _number(told.get("s", ""), 0)
+                place = _number(attributes.get("s", ""), 0)
                 shape = self.shapes[place] if place < len(self.shapes) else "plain"
                 return shown(value.strip(), shape, from_1904=self.from_1904)
             case _:
@@ -178,7 +178,7 @@ def _number(text: str, otherwise: int) -> int:
 
 @lru_cache(_COLUMNS)
 def _column(letters: str) -> int:
-    """The number of a column, from 1; 0 where none is told."""
+    """The number of a column, from 1; 0 where there is none."""
     number = 0
     for letter in letters if _COLUMN.fullmatch(letters) else "":
         number = number * 26 + ord(letter) - 64

@@ -1,7 +1,7 @@
-"""The slides of formats.
+"""Presentations and drawings, slide by slide.
 
-- `deck`: A pptx from its own XML
-- `drawing`: the slides of an odp and the pages of an odg, from their own XML
-- `old_slides`: tables on the slides of a ppt, by where their cells stand
-- `presentation`: presentations
+- `presentation`: the slides of any format
+- `deck`: a pptx from its own XML
+- `old_slides`: tables of a ppt
+- `drawing`: an odp or odg from its own XML
 """

@@ -15,37 +15,8 @@ from recto.files.parsing.formats.tables import table_elements, trimmed
 from recto.files.parsing.formats.xberg_nodes import link
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _LONGEST = 9
-
-
-def chart_elements(root: ElementTree.Element) -> Iterator[Element]:
-    """What a chart is called, then a column for each of its series."""
-    title = root.find(f"{CHART}chart/{CHART}title")
-    words = " ".join("".join(one.text or "" for one in title.iter(f"{_A}t")).split()) if title is not None else ""
-    yield Element(kind="paragraph", text=f"[chart: {words}]" if words else "[chart]")
-    series = list(root.iter(f"{CHART}ser"))
-    names = ["".join(_points(one, "tx").values()) for one in series]
-    categories: dict[int, str] = {}
-    for one in series:
-        categories = {**_points(one, "cat"), **_points(one, "xVal"), **categories}
-    values = [{**_points(one, "val"), **_points(one, "yVal")} for one in series]
-    places = sorted({*categories, *(place for one in values for place in one)})
-    rows = [[categories.get(place, ""), *(one.get(place, "") for one in values)] for place in places]
-    yield from table_elements(trimmed([["", *names], *rows]) if rows else [])
-
-
-def _points(series: ElementTree.Element, part: str) -> Mapping[int, str]:
-    """The values that were kept when the chart was drawn, by their places; of several levels the innermost."""
-    points: dict[int, str] = {}
-    found = series.find(f"{CHART}{part}")
-    for one in found.iter(f"{CHART}pt") if found is not None else ():
-        place, value = one.get("idx", ""), one.find(f"{CHART}v")
-        if place.isdecimal() and len(place) < _LONGEST and value is not None:
-            points.setdefault(int(place), (value.text or "").strip())
-    return points
-
-
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _LEVELS = tuple("012345678")
@@ -123,9 +94,9 @@ class Slide:
             yield from table_elements(trimmed(rows))
         elif one.tag == f"{_P}pic" and (words := _described(one)):
             yield Element(kind="paragraph", text=f"{PICTURE}{words}]")
-        elif one.tag == f"{CHART}chart":
-            chart = part(self.archive, self.targets.get(one.get(f"{RELATION}id", ""), ""))
-            yield from chart_elements(chart) if chart is not None else ()
+        elif one.tag == f"{_CHART}chart":
+            found = part(self.archive, self.targets.get(one.get(f"{RELATION}id", ""), ""))
+            yield from _chart(found) if found is not None else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,9 +126,36 @@ def open_deck(data: bytes) -> Deck | None:
     return Deck(archive=archive, slides=tuple(targets[key] for key in ids if key in targets))
 
 
+def _chart(root: ElementTree.Element) -> Iterator[Element]:
+    """What a chart is called, then a column for each of its series."""
+    title = root.find(f"{_CHART}chart/{_CHART}title")
+    words = " ".join("".join(one.text or "" for one in title.iter(f"{_A}t")).split()) if title is not None else ""
+    yield Element(kind="paragraph", text=f"[chart: {words}]" if words else "[chart]")
+    series = list(root.iter(f"{_CHART}ser"))
+    names = ["".join(_points(one, "tx").values()) for one in series]
+    categories: dict[int, str] = {}
+    for one in series:
+        categories = {**_points(one, "cat"), **_points(one, "xVal"), **categories}
+    values = [{**_points(one, "val"), **_points(one, "yVal")} for one in series]
+    places = sorted({*categories, *(place for one in values for place in one)})
+    rows = [[categories.get(place, ""), *(one.get(place, "") for one in values)] for place in places]
+    yield from table_elements(trimmed([["", *names], *rows]) if rows else [])
+
+
+def _points(series: ElementTree.Element, part: str) -> Mapping[int, str]:
+    """The values that were kept when the chart was drawn, by their places; of several levels the innermost."""
+    points: dict[int, str] = {}
+    found = series.find(f"{_CHART}{part}")
+    for one in found.iter(f"{_CHART}pt") if found is not None else ():
+        place, value = one.get("idx", ""), one.find(f"{_CHART}v")
+        if place.isdecimal() and len(place) < _LONGEST and value is not None:
+            points.setdefault(int(place), (value.text or "").strip())
+    return points
+
+
 def _described(picture: ElementTree.Element) -> str:
-    told = picture.find(f"{_P}nvPicPr/{_P}cNvPr")
-    return "" if told is None else " ".join(told.get("descr", "").split())
+    properties = picture.find(f"{_P}nvPicPr/{_P}cNvPr")
+    return "" if properties is None else " ".join(properties.get("descr", "").split())
 
 
 def _shown(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
@@ -199,8 +197,8 @@ def _paragraphs(shape: ElementTree.Element, targets: Mapping[str, str]) -> Itera
 
 
 def _start(numbered: ElementTree.Element) -> int:
-    told = numbered.get("startAt", "")
-    return int(told) if told.isdecimal() and len(told) <= len(_LEVELS) else 1
+    start = numbered.get("startAt", "")
+    return int(start) if start.isdecimal() and len(start) <= len(_LEVELS) else 1
 
 
 def _numbered(numbered: ElementTree.Element, number: int) -> str:
@@ -216,8 +214,8 @@ def _numbered(numbered: ElementTree.Element, number: int) -> str:
 
 
 def _level(properties: ElementTree.Element | None) -> int:
-    told = properties.get("lvl", "") if properties is not None else ""
-    return int(told) if told in _LEVELS else 0
+    level = properties.get("lvl", "") if properties is not None else ""
+    return int(level) if level in _LEVELS else 0
 
 
 def _is_listed(properties: ElementTree.Element | None) -> bool:

@@ -54,8 +54,8 @@ class Drawing:
                 yield from table(one)
             elif one.tag == f"{_DRAW}object":
                 yield from chart(self.archive, one.get(HREF, ""))
-        told = shape.find(f"{_SVG}desc") if shape.find(f"{_DRAW}image") is not None else None
-        if told is not None and (text := " ".join("".join(told.itertext()).split())):
+        about = shape.find(f"{_SVG}desc") if shape.find(f"{_DRAW}image") is not None else None
+        if about is not None and (text := " ".join("".join(about.itertext()).split())):
             yield Element(kind="paragraph", text=f"[image: {text}]")
 
 

@@ -25,20 +25,20 @@ def slides(data: bytes, form: str) -> Iterator[Frame]:
         deck = open_deck(data)
         if deck is None:
             raise UnreadableDocument(DAMAGED)
-        yield from _told("slide", len(deck.slides), _of_deck(deck))
+        yield from _frames("slide", len(deck.slides), _of_deck(deck))
         return
     if form == "ppt":
         found = list(_of_nodes(data))
-        yield from _told("slide", len(found), (("", elements) for elements in found))
+        yield from _frames("slide", len(found), (("", elements) for elements in found))
         return
     drawing = open_drawing(data)
     if drawing is None:
         raise UnreadableDocument(DAMAGED)
     unit = "page" if form == "odg" else "slide"
-    yield from _told(unit, len(drawing.pages), (("", list(drawing.elements(page))) for page in drawing.pages))
+    yield from _frames(unit, len(drawing.pages), (("", list(drawing.elements(page))) for page in drawing.pages))
 
 
-def _told(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element]]]) -> Iterator[Frame]:
+def _frames(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element]]]) -> Iterator[Frame]:
     """Slides, each with what is to be said beside its number."""
     yield Opened(unit=unit, page_count=count)
     for number, (beside, elements) in enumerate(slides, 1):

@@ -1,8 +1,8 @@
-"""The text of formats.
+"""Formats that are text.
 
-- `delimited`: tables that are written as text, a row a line (csv, tsv)
-- `mail`: messages
-- `markdown`: elements of a text in Markdown, block by block
-- `plain`: text as it is written, in pieces that make exactly the whole again
+- `plain`: text as it is written
+- `delimited`: csv and tsv
+- `markdown`: Markdown as elements
 - `web`: pages of the web
+- `mail`: messages and what is attached to them
 """

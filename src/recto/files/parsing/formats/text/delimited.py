@@ -21,14 +21,14 @@ CELL_CHARACTERS = 1_000_000
 ALIKE_SHARE = 0.5
 # The ends that programs write; not those that only Unicode knows.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_TOLD = re.compile(r"sep=([,;|\t])\r?\n", re.IGNORECASE)
+_DECLARED = re.compile(r"sep=([,;|\t])\r?\n", re.IGNORECASE)
 
 
 def delimited(text: str, form: str) -> Iterator[Element]:
     """The table that a text is, as it is read."""
-    told = _TOLD.match(text)
-    lines = _Lines(text, told.end() if told else 0)
-    delimiter = told[1] if told else delimiter_of(text, DELIMITERS.get(form, DELIMITERS["csv"]))
+    declared = _DECLARED.match(text)
+    lines = _Lines(text, declared.end() if declared else 0)
+    delimiter = declared[1] if declared else delimiter_of(text, DELIMITERS.get(form, DELIMITERS["csv"]))
     if delimiter is None:
         yield from pieces([text])
         return

@@ -24,7 +24,7 @@ from recto.files.parsing.formats.unpaged import unpaged_frames
 from recto.files.parsing.formats.xberg_nodes import elements_of
 from recto.files.parsing.ports import FoundElements, Frame
 from recto.files.parsing.refusal import DAMAGED, UnreadableDocument
-from recto.files.types.file_type import FORMATS, ending_for
+from recto.files.types.file_formats import ending_for
 from recto.files.types.names import ending_of
 
 # How bytes of a format are read.
@@ -35,7 +35,7 @@ _HEAD_BYTES = 4_096
 _HEADER = re.compile(rb"(?:From [^\n]*\n)?[\w-]+[ \t]*:")
 # How Outlook names all that is in a message.
 _OUTLOOK = "__substg1.0_".encode("utf-16-le")
-_TOLD = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
+_SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
 _FOLD = re.compile(r"\s*[\r\n]+\s*")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 # A line that goes on: the blank at its end is not the one before a signature.
@@ -73,7 +73,7 @@ def _parsed(data: bytes) -> Message:
 
 
 def _message(message: Message, reader: AttachedReader, depth: int) -> Iterator[Element]:
-    lines = [f"{name}: {words}" for name in _TOLD if (words := _header(message, name))]
+    lines = [f"{name}: {words}" for name in _SHOWN_HEADERS if (words := _header(message, name))]
     yield from _paragraphs("\n".join(lines))
     attached: list[_Attached] = []
     yield from _body(message, attached, depth)
@@ -182,7 +182,7 @@ def _named(part: Message) -> _Attached:
         message = cast("list[Message]", part.get_payload())[0]
         return _Attached(name=name or _header(message, "Subject") or "message", message=message)
     ending = ending_of(name) or ending_for(part.get_content_type()).removeprefix(".")
-    form = ending if ending in FORMATS or ending in ENDINGS["document"] else ""
+    form = ending if ending in ENDINGS["document"] else ""
     return _Attached(name=name or "unnamed", data=_bytes(part), form=form)
 
 

@@ -61,8 +61,8 @@ def _block(lines: list[str]) -> Iterator[Element]:
             [cell.strip().replace("\\|", "|") for cell in _CELLS.split(line.strip().strip("|").strip())]
             for line in lines
         ]
-        told = [row for row, line in zip(rows, lines, strict=True) if not _RULE.fullmatch(line)]
-        yield from table_elements(trimmed(told))
+        cells = [row for row, line in zip(rows, lines, strict=True) if not _RULE.fullmatch(line)]
+        yield from table_elements(trimmed(cells))
         return
     text = _INNER_LINK.sub(r"\1", _joined(lines))
     text = _TORN_LINK.sub(r" \2", text)

@@ -20,9 +20,10 @@ from recto.agents.shipped.vibe.almanac.bazi.pillars import (
     solar_time,
     stem_of,
 )
-from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.agents.shipped.vibe.almanac.birth.birth import NOON, Birth, LateZi
 from recto.conversation.json import Json
+from recto.page.prompt.reminder import Locale
 
 # The day's stem, and the month's branch in which it is at home, at its height, or meets the other stem of its element.
 SALARIES = frozenset(["甲寅", "乙卯", "丙巳", "丁午", "戊巳", "己午", "庚申", "辛酉", "壬亥", "癸子"])
@@ -67,18 +68,18 @@ PAIRS: tuple[tuple[Collection[str], Collection[str], Bilingual], ...] = (
 
 def paired(pillars: Pillars, strength: Strength, gods: Collection[str]) -> Iterator[Bilingual]:
     """The strength with the day master, pairs of ten gods, what the master sits on. `gods` are those a chart shows."""
-    day, verdict = pillars.day, strength.verdict
-    strong, element = word(verdict, "en"), word(day.element, "en")
-    yield Bilingual(zh=f"{verdict}{day.stem}{day.element}", en=f"{strong} {pinyin(day.stem)} {element}")
-    yield Bilingual(zh=f"{verdict}{day.element}", en=f"{strong} {element}")
+    day, grade = pillars.day, strength.grade
+    strong, element = word(grade, "en"), word(day.element, "en")
+    yield Bilingual(zh=f"{grade}{day.stem}{day.element}", en=f"{strong} {pinyin(day.stem)} {element}")
+    yield Bilingual(zh=f"{grade}{day.element}", en=f"{strong} {element}")
     has_wealth = _shows(gods, WEALTH)
-    if verdict == "身强" and has_wealth:
+    if grade == "身强" and has_wealth:
         yield STRONG_WEALTH
-    if verdict == "身弱" and has_wealth and strength.weights[cycle_step(day.element, 2)] >= MUCH:
+    if grade == "身弱" and has_wealth and strength.weights[cycle_step(day.element, 2)] >= MUCH:
         yield WEAK_WEALTH
     if _shows(gods, PEERS) and strength.weights[day.element] >= MUCH:
         yield MANY_PEERS
-    yield from (told for one, other, told in PAIRS if _shows(gods, one) and _shows(gods, other))
+    yield from (name for one, other, name in PAIRS if _shows(gods, one) and _shows(gods, other))
     seat = day.hidden[0].ten_god
     yield Bilingual(zh=f"日坐{seat}", en=f"{word(seat, 'en')} in the day branch")
 
@@ -104,7 +105,7 @@ class YearPillar:
 
 @dataclass(frozen=True, kw_only=True)
 class BaziChart:
-    """Four pillars and what follows from them. `clock` is the time that day and hour were told by."""
+    """Four pillars and what follows from them. `clock` is the time that day and hour go by."""
 
     birth: Birth
     clock: datetime
@@ -225,7 +226,7 @@ def _clock_row(chart: BaziChart, locale: Locale) -> dict[str, Json]:
 def _chinese_features(chart: BaziChart) -> Iterator[str]:
     day = chart.pillars.day
     yield from (f"日主{day.stem}{day.element}", f"{day.stem}{day.element}", day.stem, day.element)
-    yield from (chart.strength.verdict, chart.structure, *_gods(chart))
+    yield from (chart.strength.grade, chart.structure, *_gods(chart))
     yield from (pair.zh for pair in paired(chart.pillars, chart.strength, _gods(chart)))
     yield from (f"缺{element}" for element in chart.missing)
     yield from ("五行有缺",) if chart.missing else ()
@@ -236,7 +237,7 @@ def _chinese_features(chart: BaziChart) -> Iterator[str]:
 def _english_features(chart: BaziChart) -> Iterator[str]:
     day = chart.pillars.day
     yield f"{pinyin(day.stem)} {word(day.element, 'en')} day master"
-    yield from (f"{word(chart.strength.verdict, 'en')} day master", word(chart.structure, "en"))
+    yield from (f"{word(chart.strength.grade, 'en')} day master", word(chart.structure, "en"))
     yield from (word(god, "en") for god in _gods(chart))
     yield from (pair.en for pair in paired(chart.pillars, chart.strength, _gods(chart)))
     yield from (f"Lacks {word(element, 'en')}" for element in chart.missing)

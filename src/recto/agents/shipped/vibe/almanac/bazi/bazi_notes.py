@@ -78,8 +78,8 @@ def notes_of(birth: Birth, by_sun: bool) -> Iterator[Bilingual]:
         yield ABOUT_LUCK
 
 
-def _filled(told: Bilingual, **values: int | str) -> Bilingual:
-    return Bilingual(zh=told.zh.format(**values), en=told.en.format(**values))
+def _filled(note: Bilingual, **values: int | str) -> Bilingual:
+    return Bilingual(zh=note.zh.format(**values), en=note.en.format(**values))
 
 
 def _minutes(time_apart: timedelta) -> int:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, cycle_step, word
 from recto.agents.shipped.vibe.almanac.bazi.pillars import Pillar, Pillars
-from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.conversation.json import Json
+from recto.page.prompt.reminder import Locale
 
 # The month's branch, the season, weighs most; the day's stem is the master itself and weighs nothing.
 WEIGHTS: Mapping[str, tuple[int, int]] = {"year": (6, 9), "month": (9, 40), "day": (0, 15), "hour": (9, 12)}
@@ -31,9 +32,9 @@ METHOD = Bilingual(
 
 @dataclass(frozen=True, kw_only=True)
 class Strength:
-    """The verdict (身强, 身弱, 中和), its score, the reasons, the weight of each element, what is favourable."""
+    """The grade (身强, 身弱, 中和), its score, the reasons, the weight of each element, what is favourable."""
 
-    verdict: str
+    grade: str
     score: int
     reasons: tuple[Bilingual, ...]
     weights: Mapping[str, int]
@@ -45,15 +46,15 @@ def strength_of(pillars: Pillars) -> Strength:
     own = pillars.day.element
     supporting = (own, cycle_step(own, 4))
     weights = element_weights(pillars)
-    # Exact but for what fractions of two lose; only then rounded, and down, so that what is told is of the verdict.
+    # Exact but for what fractions of two lose; only then rounded, and down, so that the number shown is of the grade.
     score = round(sum(weights[element] for element in supporting), 6)
-    verdict = "身强" if score >= STRONG else "身弱" if score < WEAK else "中和"
+    grade = "身强" if score >= STRONG else "身弱" if score < WEAK else "中和"
     return Strength(
-        verdict=verdict,
+        grade=grade,
         score=int(score),
         reasons=(_season(pillars, supporting), _roots(pillars, own), _support(pillars, supporting)),
         weights={element: round(weight) for element, weight in weights.items()},
-        favourable=_favourable(verdict, supporting, weights),
+        favourable=_favourable(grade, supporting, weights),
     )
 
 
@@ -76,9 +77,9 @@ def visible_counts(pillars: Pillars) -> dict[str, int]:
 
 
 def strength_row(strength: Strength, locale: Locale) -> dict[str, Json]:
-    """The verdict with its score, its reasons and the method, in a language."""
+    """The grade with its score, its reasons and the method, in a language."""
     return {
-        "verdict": word(strength.verdict, locale),
+        "verdict": word(strength.grade, locale),
         "score": strength.score,
         "reasons": [reason.in_locale(locale) for reason in strength.reasons],
         "method": METHOD.in_locale(locale),
@@ -123,9 +124,9 @@ def _support(pillars: Pillars, supporting: tuple[str, str]) -> Bilingual:
     return Bilingual(zh="天干无助：无印比透出", en="No stem supports the day master")
 
 
-def _favourable(verdict: str, supporting: tuple[str, str], weights: Mapping[str, float]) -> tuple[str, ...]:
+def _favourable(grade: str, supporting: tuple[str, str], weights: Mapping[str, float]) -> tuple[str, ...]:
     scarce_first = sorted(ELEMENTS, key=lambda element: (weights[element], ELEMENTS.index(element)))
-    match verdict:
+    match grade:
         case "身弱":
             return tuple(element for element in scarce_first if element in supporting)
         case "身强":

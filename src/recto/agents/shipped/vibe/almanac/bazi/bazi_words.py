@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recto.agents.shipped.vibe.almanac.bilingual import Locale
+from recto.page.prompt.reminder import Locale
 
 # In the order in which each brings forth the next; each holds back the one after the next.
 ELEMENTS: tuple[str, ...] = ("木", "火", "土", "金", "水")

@@ -11,9 +11,10 @@ from datetime import date, datetime
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import word
 from recto.agents.shipped.vibe.almanac.bazi.pillars import BEIJING, Pillar, Pillars, pillar_from, solar_time_at, stem_of
-from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.agents.shipped.vibe.almanac.birth.birth import Gender
 from recto.conversation.json import Json
+from recto.page.prompt.reminder import Locale
 
 CYCLES, CYCLE_YEARS = 8, 10
 YANG_STEMS = "甲丙戊庚壬"

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import word
-from recto.agents.shipped.vibe.almanac.bilingual import Locale
 from recto.agents.shipped.vibe.almanac.birth.birth import Birth, LateZi
 from recto.conversation.json import Json
 from recto.errors import ToolError
+from recto.page.prompt.reminder import Locale
 
 if TYPE_CHECKING:
     from tyme4py.sixtycycle import HeavenStem, SixtyCycle, SixtyCycleHour  # pyright: ignore[reportMissingTypeStubs] - its source has the types

@@ -1,4 +1,4 @@
-"""When and where somebody was born, read from what a profile keeps. Refuses to guess what it was not told."""
+"""When and where somebody was born, read from what a profile keeps. Refuses to guess the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Literal, TypeVar
 from zoneinfo import ZoneInfo
 
-from recto.agents.shipped.vibe.almanac.birth.birth_words import Calendar, ToldDate, read_date, read_time
+from recto.agents.shipped.vibe.almanac.birth.birth_words import Calendar, WrittenDate, read_date, read_time
 from recto.agents.shipped.vibe.almanac.birth.places import HOME_ZONE, Place, find_place, home_zone, is_abroad
 from recto.conversation.json import Json
 from recto.errors import ToolError
@@ -68,7 +68,7 @@ Gender = Literal["male", "female"]
 LateZi = Literal["next_day", "same_day"]
 
 FIRST_YEAR, LAST_YEAR = 1600, 2200
-# Without a time the day is told by its middle, which is never more than half a day wrong.
+# Without a time the day goes by its middle, which is never more than half a day wrong.
 NOON = time(12)
 GENDERS: Mapping[str, Gender] = {
     **dict.fromkeys(("male", "man", "m", "boy", "男", "男性", "男生", "男的", "乾造"), "male"),
@@ -96,7 +96,7 @@ class Birth:
 
     `zone_assumed` where neither a zone nor the place tells the zone, so that it is taken to be China's. `capital` is
     the city that stands for the province that was named.
-    `true_solar_time` and `late_zi` are wishes for the pillars, kept here because they are asked for with the rest.
+    `true_solar_time` and `late_zi` are options of the pillars, kept here because they are asked for with the rest.
     """
 
     local: datetime
@@ -163,9 +163,9 @@ def read_birth(info: Mapping[str, Json]) -> Birth:
 
 def check_birth(info: Mapping[str, Json], now: datetime) -> None:
     """Refuse a day or a time there is none of, and one that has not come yet where the birth was."""
-    told = read_date(text_in(info, "date"))
-    calendar, leap = _calendar(info, told)
-    day, clock = _solar_date(told.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
+    written = read_date(text_in(info, "date"))
+    calendar, leap = _calendar(info, written)
+    day, clock = _solar_date(written.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
     try:
         zone: tzinfo = _zone(_zone_name(info, find_place(text_in(info, "place"))))
     except ToolError:
@@ -173,8 +173,8 @@ def check_birth(info: Mapping[str, Json], now: datetime) -> None:
         zone = FIRST_ZONE
     local = now.astimezone(zone).replace(tzinfo=None)
     if datetime.combine(day, clock or time.min) > local:
-        told_as = f"{day} {clock:%H:%M}" if clock else f"{day}"
-        raise ToolError(f"The birth, {told_as}, lies in the future: it is {local:%Y-%m-%d %H:%M}. {ASK_AGAIN}")
+        when = f"{day} {clock:%H:%M}" if clock else f"{day}"
+        raise ToolError(f"The birth, {when}, lies in the future: it is {local:%Y-%m-%d %H:%M}. {ASK_AGAIN}")
 
 
 def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
@@ -183,13 +183,13 @@ def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
     The time zone and the coordinates of a named place are looked up when read, so that a corrected place corrects them.
     Fields that say nothing of a birth stay as they are.
     """
-    told = read_date(text_in(info, "date"))
-    calendar, leap = _calendar(info, told)
+    written = read_date(text_in(info, "date"))
+    calendar, leap = _calendar(info, written)
     clock = read_time(text_in(info, "time"))
-    _solar_date(told.iso, calendar == "lunar", leap)
+    _solar_date(written.iso, calendar == "lunar", leap)
     at = coordinates_in(info)
     form: dict[str, Json] = {
-        "date": told.iso,
+        "date": written.iso,
         "time": None if clock is None else clock.isoformat("minutes" if clock.second == 0 else "seconds"),
         "place": text_in(info, "place") or None,
         **({} if at is None else {"latitude": at[0], "longitude": at[1]}),
@@ -210,47 +210,47 @@ def read_gender(text: str) -> Gender | None:
     return choice_in({"gender": text}, "gender", GENDERS)
 
 
-def corrected(known: Mapping[str, Json], told: Mapping[str, Json]) -> dict[str, Json]:
-    """What is known of a birth with what was told of it since; to be normalised then.
+def corrected(known: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
+    """What is known of a birth with what was said of it since; to be normalised then.
 
     A new date is of the calendar that was known, unless its words or `calendar` say which. The leap month stays with
     its month. Another place has other coordinates and another zone. An empty text takes away what was known.
     """
-    told = {name: value for name, value in told.items() if value is not None}
-    date_told = read_date(text_in(told, "date")) if text_in(told, "date") else None
+    given = {name: value for name, value in given.items() if value is not None}
+    written = read_date(text_in(given, "date")) if text_in(given, "date") else None
     stale: set[str] = set()
-    if "date" in told and (date_told is None or date_told.calendar):
+    if "date" in given and (written is None or written.calendar):
         stale.add("calendar")
-    if not _is_same_month(known, told, date_told):
+    if not _is_same_month(known, given, written):
         stale.add("leap_month")
-    if "place" in told and text_in(told, "place") != known.get("place"):
+    if "place" in given and text_in(given, "place") != known.get("place"):
         stale.update(OF_A_PLACE)
-    return {**{name: value for name, value in known.items() if name not in stale}, **told}
+    return {**{name: value for name, value in known.items() if name not in stale}, **given}
 
 
-def _is_same_month(known: Mapping[str, Json], told: Mapping[str, Json], date_told: ToldDate | None) -> bool:
-    if "calendar" in told and choice_in(told, "calendar", CALENDARS) != "lunar":
+def _is_same_month(known: Mapping[str, Json], given: Mapping[str, Json], written: WrittenDate | None) -> bool:
+    if "calendar" in given and choice_in(given, "calendar", CALENDARS) != "lunar":
         return False
-    if date_told is None:
-        return "date" not in told
+    if written is None:
+        return "date" not in given
     before = str(known.get("date") or "").strip()
-    return date_told.calendar != "solar" and before.startswith(f"{date_told.year:04}-{date_told.month:02}-")
+    return written.calendar != "solar" and before.startswith(f"{written.year:04}-{written.month:02}-")
 
 
-def _calendar(info: Mapping[str, Json], told: ToldDate) -> tuple[Calendar, bool]:
+def _calendar(info: Mapping[str, Json], written: WrittenDate) -> tuple[Calendar, bool]:
     """The calendar of a date and whether its month is a leap one: by the date's words, or as is said beside it."""
     given, flag = choice_in(info, "calendar", CALENDARS), flag_in(info, "leap_month")
     said = f"The birth date {text_in(info, 'date')!r}"
-    if given and told.calendar and given != told.calendar:
-        problem = f"{said} is a {told.calendar} one by its words, but `calendar` is {given}."
+    if given and written.calendar and given != written.calendar:
+        problem = f"{said} is a {written.calendar} one by its words, but `calendar` is {given}."
         raise ToolError(f"{problem} Ask which it is, then give the date as the user says it and leave `calendar` out.")
-    if told.leap_month and flag is False:
+    if written.leap_month and flag is False:
         problem = f"{said} is in a leap month by its words, but `leap_month` is false."
         raise ToolError(
             f"{problem} Ask which it is, then give the date as the user says it and leave `leap_month` out."
         )
-    leap = told.leap_month or bool(flag)
-    calendar = told.calendar or given or ("lunar" if leap else "solar")
+    leap = written.leap_month or bool(flag)
+    calendar = written.calendar or given or ("lunar" if leap else "solar")
     if leap and calendar == "solar":
         problem = f"{said} is a solar one, and only a lunar month can be a leap month."
         raise ToolError(f"{problem} Leave `leap_month` out, or give `calendar` as lunar if the date is lunar.")

@@ -49,8 +49,8 @@ _DOUBLE_HOUR = re.compile(rf"(?P<late>[早晚夜]?)(?P<branch>[{BRANCHES}])时")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToldDate:
-    """A date as it was told. `calendar` is None where its words could be of either."""
+class WrittenDate:
+    """A date as somebody wrote it. `calendar` is None where its words could be of either."""
 
     year: int
     month: int
@@ -64,7 +64,7 @@ class ToldDate:
         return f"{self.year:04}-{self.month:02}-{self.day:02}"
 
 
-def read_date(text: str) -> ToldDate:
+def read_date(text: str) -> WrittenDate:
     """The date of 1990-05-15, 1990/5/15, 19900515, 1990年5月15日, 一九九〇年腊月廿三 or 农历1990年闰五月初一."""
     words = _one_script(text)
     calendar = _calendar_of(words, text)
@@ -75,7 +75,7 @@ def read_date(text: str) -> ToldDate:
     year, month, day = (int(part) for part in found.groups())
     if not 1 <= month <= MONTHS or not 1 <= day <= LONGEST_MONTH:
         raise ToolError(f"There is no day {day} of a month {month}. Give `date` as year, month, day: 1990-05-15.")
-    return ToldDate(year=year, month=month, day=day, calendar=calendar, leap_month=bool(_LEAP.search(words)))
+    return WrittenDate(year=year, month=month, day=day, calendar=calendar, leap_month=bool(_LEAP.search(words)))
 
 
 def read_time(text: str) -> time | None:

@@ -1,9 +1,9 @@
-"""The sky of almanac.
+"""The sky: where everything stands at a moment, and the western chart of a birth.
 
-- `aspects`: aspects
-- `current_sky`: the sky at a moment
-- `houses`: ascendant, midheaven and the twelve houses of a place at a moment
 - `sky`: where Sun, Moon and planets stand at a moment, seen from the Earth's centre
-- `zodiac`: the western chart of a birth
+- `houses`: ascendant, midheaven and the twelve houses of a place at a moment
+- `aspects`: angles between bodies that count
 - `zodiac_words`: what signs, bodies and aspects are called, in Chinese and English
+- `zodiac`: the western chart of a birth
+- `current_sky`: the sky of now, with Mercury's retrogrades
 """

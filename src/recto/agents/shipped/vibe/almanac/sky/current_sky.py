@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from recto.agents.shipped.vibe.almanac.bilingual import Locale
 from recto.agents.shipped.vibe.almanac.sky.sky import PLANETS, SHORT_WHILE, Planet, longitude, positions, turn
-from recto.agents.shipped.vibe.almanac.sky.zodiac_words import BODIES, told_longitude
+from recto.agents.shipped.vibe.almanac.sky.zodiac_words import BODIES, render_longitude
 from recto.conversation.json import Json
+from recto.page.prompt.reminder import Locale
 
 MERCURY: Planet = "mercury"
 # It goes backwards for 19 days at least and forwards for 90: no station is stepped over.
@@ -33,8 +33,8 @@ def current_sky(moment: datetime, zone: tzinfo, locale: Locale) -> dict[str, Jso
         "zone": str(zone),
         "planets": [
             {
-                "planet": BODIES[planet].told(locale),
-                "position": told_longitude(where[planet].longitude, locale),
+                "planet": BODIES[planet].in_locale(locale),
+                "position": render_longitude(where[planet].longitude, locale),
                 "retrograde": where[planet].speed < 0,
             }
             for planet in PLANETS

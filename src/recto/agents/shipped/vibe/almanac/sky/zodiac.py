@@ -32,17 +32,17 @@ from recto.agents.shipped.vibe.almanac.sky.zodiac_words import (
     REASONS,
     SEPARATING,
     UP_TO,
-    Locale,
     Modality,
     Reason,
     Sign,
     SignElement,
+    render_degrees,
+    render_longitude,
     sign_at,
-    told_degrees,
-    told_longitude,
 )
 from recto.conversation.json import Json
 from recto.errors import ToolError
+from recto.page.prompt.reminder import Locale
 
 # Those further out stay in a sign for years: they say more of a generation than of a person.
 OWN: tuple[Body, ...] = ("sun", "moon", "mercury", "venus", "mars", "jupiter", "saturn")
@@ -70,12 +70,12 @@ class Placement:
         """Whether one longitude would say too much: its sign changed that day, or it is the Moon, which goes far."""
         return self.sign is None or (self.body == "moon" and self.earliest != self.latest)
 
-    def told(self, locale: Locale) -> str:
+    def render(self, locale: Locale) -> str:
         """`金牛座 24°12′`, or from where to where."""
         if not self.is_range:
-            return told_longitude(self.longitude, locale)
-        ends = (told_longitude(end, locale) for end in (self.earliest, self.latest))
-        return f" {UP_TO.told(locale)} ".join(ends)
+            return render_longitude(self.longitude, locale)
+        ends = (render_longitude(end, locale) for end in (self.earliest, self.latest))
+        return f" {UP_TO.in_locale(locale)} ".join(ends)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,16 +106,16 @@ class ZodiacChart:
         found = self.houses
         return {
             "house_system": found.system if found else None,
-            "sun": self.placement("sun").told(locale),
-            "moon": self.placement("moon").told(locale),
-            "rising": told_longitude(found.ascendant, locale) if found else None,
-            "midheaven": told_longitude(found.midheaven, locale) if found else None,
+            "sun": self.placement("sun").render(locale),
+            "moon": self.placement("moon").render(locale),
+            "rising": render_longitude(found.ascendant, locale) if found else None,
+            "midheaven": render_longitude(found.midheaven, locale) if found else None,
             "planets": [_placement_row(one, locale) for one in self.placements],
             "houses": _cusps(found, locale),
-            "aspects": [_told_aspect(one, locale) for one in self.aspects],
+            "aspects": [_aspect_text(one, locale) for one in self.aspects],
             "elements": _elements(self, locale),
             "modalities": _modalities(self, locale),
-            "untold": [REASONS[reason].told(locale).format(zone=self.zone) for reason in self.untold],
+            "untold": [REASONS[reason].in_locale(locale).format(zone=self.zone) for reason in self.untold],
             "notes": [note.in_locale(locale) for note in self.notes],
             "features": list(self.features),
         }
@@ -199,8 +199,8 @@ def _reasons(birth: Birth, asked: HouseSystem, found: Houses | None) -> Iterator
 
 def _placement_row(one: Placement, locale: Locale) -> dict[str, Json]:
     return {
-        "planet": BODIES[one.body].told(locale),
-        "position": one.told(locale),
+        "planet": BODIES[one.body].in_locale(locale),
+        "position": one.render(locale),
         "house": one.house,
         "retrograde": one.retrograde,
     }
@@ -208,27 +208,27 @@ def _placement_row(one: Placement, locale: Locale) -> dict[str, Json]:
 
 def _cusps(found: Houses | None, locale: Locale) -> dict[str, Json]:
     cusps = found.cusps if found else ()
-    return {str(house): told_longitude(cusp, locale) for house, cusp in enumerate(cusps, 1)}
+    return {str(house): render_longitude(cusp, locale) for house, cusp in enumerate(cusps, 1)}
 
 
-def _told_aspect(one: Aspect, locale: Locale) -> str:
+def _aspect_text(one: Aspect, locale: Locale) -> str:
     """`太阳 三分相 月亮 0°19′ 入相`: one text, because a chart has twenty of them and a prompt is short."""
     words = BODIES[one.first], ASPECTS[one.kind], BODIES[one.second]
     phase = APPLYING if one.applying else SEPARATING
-    return " ".join((*(word.told(locale) for word in words), told_degrees(one.orb), phase.told(locale)))
+    return " ".join((*(word.in_locale(locale) for word in words), render_degrees(one.orb), phase.in_locale(locale)))
 
 
 def _elements(chart: ZodiacChart, locale: Locale) -> dict[str, Json]:
     """How many of the ten are in signs of each element; whose sign is not certain is not counted."""
     signs = [sign.element for sign in _signs(chart)]
     kinds: tuple[SignElement, ...] = get_args(SignElement)
-    return {ELEMENTS[kind].told(locale): signs.count(kind) for kind in kinds}
+    return {ELEMENTS[kind].in_locale(locale): signs.count(kind) for kind in kinds}
 
 
 def _modalities(chart: ZodiacChart, locale: Locale) -> dict[str, Json]:
     signs = [sign.modality for sign in _signs(chart)]
     kinds: tuple[Modality, ...] = get_args(Modality)
-    return {MODALITIES[kind].told(locale): signs.count(kind) for kind in kinds}
+    return {MODALITIES[kind].in_locale(locale): signs.count(kind) for kind in kinds}
 
 
 def _signs(chart: ZodiacChart) -> list[Sign]:
@@ -237,14 +237,14 @@ def _signs(chart: ZodiacChart) -> list[Sign]:
 
 def _tags(chart: ZodiacChart, locale: Locale) -> Iterator[str]:
     if sun := chart.placement("sun").sign:
-        yield sun.name.told(locale)
+        yield sun.name.in_locale(locale)
         for kind in (ELEMENTS[sun.element], MODALITIES[sun.modality]):
             yield kind.zh if locale == "zh" else f"{kind.en} sign"
     if chart.houses:
         rising = sign_at(chart.houses.ascendant)
         yield f"上升{rising.short}" if locale == "zh" else f"{rising.en} rising"
     for one in map(chart.placement, OWN):
-        name = BODIES[one.body].told(locale)
+        name = BODIES[one.body].in_locale(locale)
         if one.sign:
             yield f"{name}{one.sign.short}" if locale == "zh" else f"{name} in {one.sign.en}"
         if one.retrograde:

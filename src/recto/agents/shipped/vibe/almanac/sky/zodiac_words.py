@@ -6,25 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.agents.shipped.vibe.almanac.sky.aspects import AspectKind
 from recto.agents.shipped.vibe.almanac.sky.sky import Body
+from recto.page.prompt.reminder import Locale
 
-Locale = Literal["zh", "en"]
 SignElement = Literal["fire", "earth", "air", "water"]
 Modality = Literal["cardinal", "fixed", "mutable"]
 Reason = Literal["no_time", "no_place", "polar"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwoNames:
-    """One thing in both languages."""
-
-    zh: str
-    en: str
-
-    def told(self, locale: Locale) -> str:
-        """The name in a language."""
-        return self.zh if locale == "zh" else self.en
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +26,8 @@ class Sign:
     modality: Modality
 
     @property
-    def name(self) -> TwoNames:
-        return TwoNames(zh=f"{self.short}座", en=self.en)
+    def name(self) -> Bilingual:
+        return Bilingual(zh=f"{self.short}座", en=self.en)
 
 
 # From 0 degrees on, thirty degrees each.
@@ -57,53 +46,53 @@ SIGNS: tuple[Sign, ...] = (
     Sign(short="双鱼", en="Pisces", element="water", modality="mutable"),
 )
 
-BODIES: Mapping[Body, TwoNames] = {
-    "sun": TwoNames(zh="太阳", en="Sun"),
-    "moon": TwoNames(zh="月亮", en="Moon"),
-    "mercury": TwoNames(zh="水星", en="Mercury"),
-    "venus": TwoNames(zh="金星", en="Venus"),
-    "mars": TwoNames(zh="火星", en="Mars"),
-    "jupiter": TwoNames(zh="木星", en="Jupiter"),
-    "saturn": TwoNames(zh="土星", en="Saturn"),
-    "uranus": TwoNames(zh="天王星", en="Uranus"),
-    "neptune": TwoNames(zh="海王星", en="Neptune"),
-    "pluto": TwoNames(zh="冥王星", en="Pluto"),
-    "north_node": TwoNames(zh="北交点", en="North Node"),
+BODIES: Mapping[Body, Bilingual] = {
+    "sun": Bilingual(zh="太阳", en="Sun"),
+    "moon": Bilingual(zh="月亮", en="Moon"),
+    "mercury": Bilingual(zh="水星", en="Mercury"),
+    "venus": Bilingual(zh="金星", en="Venus"),
+    "mars": Bilingual(zh="火星", en="Mars"),
+    "jupiter": Bilingual(zh="木星", en="Jupiter"),
+    "saturn": Bilingual(zh="土星", en="Saturn"),
+    "uranus": Bilingual(zh="天王星", en="Uranus"),
+    "neptune": Bilingual(zh="海王星", en="Neptune"),
+    "pluto": Bilingual(zh="冥王星", en="Pluto"),
+    "north_node": Bilingual(zh="北交点", en="North Node"),
 }
-ELEMENTS: Mapping[SignElement, TwoNames] = {
-    "fire": TwoNames(zh="火象", en="fire"),
-    "earth": TwoNames(zh="土象", en="earth"),
-    "air": TwoNames(zh="风象", en="air"),
-    "water": TwoNames(zh="水象", en="water"),
+ELEMENTS: Mapping[SignElement, Bilingual] = {
+    "fire": Bilingual(zh="火象", en="fire"),
+    "earth": Bilingual(zh="土象", en="earth"),
+    "air": Bilingual(zh="风象", en="air"),
+    "water": Bilingual(zh="水象", en="water"),
 }
-MODALITIES: Mapping[Modality, TwoNames] = {
-    "cardinal": TwoNames(zh="开创宫", en="cardinal"),
-    "fixed": TwoNames(zh="固定宫", en="fixed"),
-    "mutable": TwoNames(zh="变动宫", en="mutable"),
+MODALITIES: Mapping[Modality, Bilingual] = {
+    "cardinal": Bilingual(zh="开创宫", en="cardinal"),
+    "fixed": Bilingual(zh="固定宫", en="fixed"),
+    "mutable": Bilingual(zh="变动宫", en="mutable"),
 }
-ASPECTS: Mapping[AspectKind, TwoNames] = {
-    "conjunction": TwoNames(zh="合相", en="conjunction"),
-    "sextile": TwoNames(zh="六分相", en="sextile"),
-    "square": TwoNames(zh="四分相", en="square"),
-    "trine": TwoNames(zh="三分相", en="trine"),
-    "opposition": TwoNames(zh="对分相", en="opposition"),
+ASPECTS: Mapping[AspectKind, Bilingual] = {
+    "conjunction": Bilingual(zh="合相", en="conjunction"),
+    "sextile": Bilingual(zh="六分相", en="sextile"),
+    "square": Bilingual(zh="四分相", en="square"),
+    "trine": Bilingual(zh="三分相", en="trine"),
+    "opposition": Bilingual(zh="对分相", en="opposition"),
 }
-APPLYING = TwoNames(zh="入相", en="applying")
-SEPARATING = TwoNames(zh="出相", en="separating")
-UP_TO = TwoNames(zh="至", en="to")
+APPLYING = Bilingual(zh="入相", en="applying")
+SEPARATING = Bilingual(zh="出相", en="separating")
+UP_TO = Bilingual(zh="至", en="to")
 # The zone is put in where it is named.
-REASONS: Mapping[Reason, TwoNames] = {
-    "no_time": TwoNames(
+REASONS: Mapping[Reason, Bilingual] = {
+    "no_time": Bilingual(
         zh="出生时间未知：上升、中天、宫位和月亮的相位无法确定；"
         "月亮给出当天（时区 {zone}）的范围，其余为当天正午的位置。",
         en="The time of birth is not known: no ascendant, midheaven, houses or aspects of the Moon. The Moon is told "
         "by its range on that day (zone {zone}), everything else as it was at noon.",
     ),
-    "no_place": TwoNames(
+    "no_place": Bilingual(
         zh="出生地的经纬度未知：上升、中天和宫位无法确定；时刻按时区 {zone} 计算。",
         en="Where the birth was is not known: no ascendant, midheaven or houses. The clock is taken as that of {zone}.",
     ),
-    "polar": TwoNames(
+    "polar": Bilingual(
         zh="出生地在极圈以内，普拉西德宫制在那里不存在，改用整宫制。",
         en="The place is within a polar circle, where Placidus has no houses: they are whole signs instead.",
     ),
@@ -115,12 +104,12 @@ def sign_at(longitude: float) -> Sign:
     return SIGNS[int(longitude // 30) % 12]
 
 
-def told_longitude(longitude: float, locale: Locale) -> str:
+def render_longitude(longitude: float, locale: Locale) -> str:
     """`金牛座 24°12′`: the sign, and how far into it, to the nearest minute that is still within it."""
-    return f"{sign_at(longitude).name.told(locale)} {told_degrees(longitude % 30, most=30 * 60 - 1)}"
+    return f"{sign_at(longitude).name.in_locale(locale)} {render_degrees(longitude % 30, most=30 * 60 - 1)}"
 
 
-def told_degrees(degrees: float, *, most: int = 360 * 60) -> str:
+def render_degrees(degrees: float, *, most: int = 360 * 60) -> str:
     """`24°12′`, and never more minutes in all than `most`."""
     whole, minutes = divmod(min(round(degrees * 60), most), 60)
     return f"{whole}°{minutes:02}′"

@@ -1,5 +1,5 @@
-"""The tarot of almanac.
+"""Tarot: cards, and spreads of them.
 
-- `tarot`: spreads of tarot cards, drawn from a seed
 - `tarot_deck`: the 78 cards, their names and keywords in Chinese and English
+- `tarot`: spreads of tarot cards, drawn from a seed
 """

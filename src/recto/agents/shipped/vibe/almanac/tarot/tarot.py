@@ -6,10 +6,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from recto.agents.shipped.vibe.almanac.bilingual import Bilingual, Locale
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.agents.shipped.vibe.almanac.tarot.tarot_deck import ARCANA, DECK, Card
 from recto.conversation.json import Json
 from recto.errors import ToolError
+from recto.page.prompt.reminder import Locale
 
 UPRIGHT, REVERSED = Bilingual(zh="正位", en="upright"), Bilingual(zh="逆位", en="reversed")
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from recto.agents.agent import Agent, Limits
+from recto.agents.agent import Agent
 from recto.agents.agent_folder import Toolbox, lint
 from recto.agents.folders import Loaded, load_folder
+from recto.config.settings import Limits
 from recto.conversation.json import load_object
 from tests.end_to_end.skilled import write_guide
 

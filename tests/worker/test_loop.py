@@ -7,16 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from recto.agents.agent import CHAT, Agent
 from recto.conversation.json import dump
 from recto.conversation.log import Entry
-from recto.engine.hub import Hub
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
 from recto.ids import new_id
-from recto.models.demo.demo import DemoModel
+from recto.models.demo import DemoModel
 from recto.page.prompt.summarise import SummarySettings
 from recto.page.steps.compact import CompactSettings
 from recto.store.database.database import Result, Transaction
@@ -24,21 +22,20 @@ from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Admission, Lease, StoredRun
 from recto.store.store import Store
-from recto.telemetry import Telemetry
 from recto.testing.client import ask
 from recto.tools.load_tools import tools_built_in
 from recto.tools.registry import Registry
-from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.runtime import Runtime
 from tests.end_to_end.harness import story
 from tests.stored_runs import OWNER, WHO, now
+from tests.worker.plays import a_runtime
 
 QUESTION = "What is 12 * 7?"
 
 
 class Failing:
-    """A database that fails one write, counted from when it is told to."""
+    """A database that fails one write, the one that is counted to `fail_at`."""
 
     def __init__(self, path: Path) -> None:
         self._inner = SqliteDatabase(path)
@@ -73,29 +70,19 @@ class Failing:
 
 
 @asynccontextmanager
-async def a_shop(folder: Path, agent: Agent = CHAT) -> AsyncGenerator[tuple[Runtime, Failing]]:
+async def a_runtime_that_fails(folder: Path, agent: Agent = CHAT) -> AsyncGenerator[tuple[Runtime, Failing]]:
     database = Failing(folder / "recto.db")
     store = Store(database)
     await database.write(migrate)
-    shop = Runtime(
-        store=store,
-        hub=Hub(store),
-        model=DemoModel(),
-        agents={agent.name: agent},
-        tools={agent.name: Registry(tools_built_in())},
-        shelf=LogCache(store),
-        telemetry=Telemetry(CollectorRegistry()),
-        clock=now,
-        chance=lambda: 0.0,
-        new_id=new_id,
-    )
+    chat = {agent.name: Registry(tools_built_in())}
+    runtime = replace(a_runtime(store), model=DemoModel(), agents={agent.name: agent}, tools=chat)
     try:
-        yield shop, database
+        yield runtime, database
     finally:
         await store.close()
 
 
-async def admit(shop: Runtime, words: str, *, agent: str = "chat", thread: str = "") -> StoredRun:
+async def admit(runtime: Runtime, words: str, *, agent: str = "chat", thread: str = "") -> StoredRun:
     body = ask(words, thread=thread)
     admission = Admission(
         id=new_id(),
@@ -107,54 +94,55 @@ async def admit(shop: Runtime, words: str, *, agent: str = "chat", thread: str =
         response_id=new_id(),
         created=now(),
     )
-    return (await shop.store.admit(admission, WHO)).run
+    return (await runtime.store.admit(admission, WHO)).run
 
 
-async def work_to_the_end(shop: Runtime, run: StoredRun) -> int:
+async def work_to_the_end(runtime: Runtime, run: StoredRun) -> int:
     """Take the run up until it has ended, as a dispatcher does. Returns how often that was."""
     for times in range(1, 10):
         try:
-            if await work(shop, run, Signal()):
+            if await work(runtime, run, Signal()):
                 return times
         except StoreDown:
             pass
-        (run,) = await shop.store.claim(WHO, now() + timedelta(hours=1), 1)
+        (run,) = await runtime.store.claim(WHO, now() + timedelta(hours=1), 1)
     raise AssertionError("it never ended")
 
 
-async def heard(shop: Runtime, run: StoredRun) -> Sequence[bytes]:
-    return [event.body for event in await shop.store.events(run.id, 0, 1_000)]
+async def heard(runtime: Runtime, run: StoredRun) -> Sequence[bytes]:
+    return [event.body for event in await runtime.store.events(run.id, 0, 1_000)]
 
 
-def told(log: Sequence[Entry]) -> list[tuple[str, str]]:
+def said_in(log: Sequence[Entry]) -> list[tuple[str, str]]:
     return [one for one in story(log) if one[0] != "tool_started"]
 
 
 @pytest.mark.parametrize("fail_at", range(1, 9))
 async def test_X4_a_store_that_fails_at_any_write_loses_nothing_of_a_run(tmp_path: Path, fail_at: int):
-    async with a_shop(tmp_path) as (shop, database):
-        run = await admit(shop, QUESTION)
+    async with a_runtime_that_fails(tmp_path) as (runtime, database):
+        run = await admit(runtime, QUESTION)
         database.fail_at = database.writes + fail_at
-        assert await work_to_the_end(shop, run) == (2 if database.writes >= database.fail_at else 1)
-        log = told(await shop.store.log_after(run.thread))
+        assert await work_to_the_end(runtime, run) == (2 if database.writes >= database.fail_at else 1)
+        log = said_in(await runtime.store.log_after(run.thread))
         assert [kind for kind, _ in log] == ["user", "assistant", "tool", "assistant"]
         assert log[0] == ("user", QUESTION)
-        ends = [body for body in await heard(shop, run) if b"RUN_FINISHED" in body]
+        ends = [body for body in await heard(runtime, run) if b"RUN_FINISHED" in body]
         assert len(ends) == 1
 
 
 @pytest.mark.parametrize("fail_at", range(1, 6))
 async def test_a_question_is_not_lost_when_its_first_page_is_full_and_the_store_fails(tmp_path: Path, fail_at: int):
     small = replace(CHAT, compact=CompactSettings(least=1), summary=SummarySettings(locale="en"))
-    async with a_shop(tmp_path, small) as (shop, database):
-        tight = replace(shop, model=_Tight())
+    async with a_runtime_that_fails(tmp_path, small) as (runtime, database):
+        tight = replace(runtime, model=_Tight())
         first = await admit(tight, "Tell me much. " * 50)
         await work_to_the_end(tight, first)
         run = await admit(tight, QUESTION, thread=first.thread)
         database.fail_at = database.writes + fail_at
         await work_to_the_end(tight, run)
-        assert "compacted" in [kind for kind, _ in story(await shop.store.log_after(run.thread))]
-        assert [text for kind, text in told(await shop.store.log_after(run.thread)) if kind == "user"][-1] == QUESTION
+        assert "compacted" in [kind for kind, _ in story(await runtime.store.log_after(run.thread))]
+        asked = [text for kind, text in said_in(await runtime.store.log_after(run.thread)) if kind == "user"]
+        assert asked[-1] == QUESTION
 
 
 class _Tight(DemoModel):
@@ -166,43 +154,43 @@ class _Tight(DemoModel):
 
 
 async def test_a_run_of_an_agent_that_is_gone_is_given_up_and_keeps_what_it_was_asked(tmp_path: Path):
-    async with a_shop(tmp_path) as (shop, _):
-        run = await admit(shop, QUESTION, agent="gone")
-        assert await work(shop, run, Signal())
-        assert told(await shop.store.log_after(run.thread)) == [("user", QUESTION)]
-        events = await heard(shop, run)
+    async with a_runtime_that_fails(tmp_path) as (runtime, _):
+        run = await admit(runtime, QUESTION, agent="gone")
+        assert await work(runtime, run, Signal())
+        assert said_in(await runtime.store.log_after(run.thread)) == [("user", QUESTION)]
+        events = await heard(runtime, run)
         assert b"RUN_STARTED" in events[0]
         assert b'"code":"internal"' in events[-1]
         assert b"gone" in events[-1]
 
 
 async def test_a_run_that_brought_many_workers_down_is_given_up(tmp_path: Path):
-    async with a_shop(tmp_path) as (shop, _):
-        run = await admit(shop, QUESTION)
+    async with a_runtime_that_fails(tmp_path) as (runtime, _):
+        run = await admit(runtime, QUESTION)
         for hours in range(1, CHAT.limits.claims + 1):
-            (run,) = await shop.store.claim(WHO, now() + timedelta(hours=hours), 1)
+            (run,) = await runtime.store.claim(WHO, now() + timedelta(hours=hours), 1)
         assert run.losses == CHAT.limits.claims
-        assert await work(shop, run, Signal())
-        assert b"20 workers were lost" in (await heard(shop, run))[-1]
+        assert await work(runtime, run, Signal())
+        assert b"20 workers were lost" in (await heard(runtime, run))[-1]
 
 
 async def test_handing_a_run_back_does_not_count_as_a_loss(tmp_path: Path):
-    async with a_shop(tmp_path) as (shop, _):
-        run = await admit(shop, QUESTION)
+    async with a_runtime_that_fails(tmp_path) as (runtime, _):
+        run = await admit(runtime, QUESTION)
         leaving = Signal()
         leaving.leaving.set()
-        assert not await work(shop, run, leaving)
-        await shop.store.hand_back((Lease(run=run.id, thread=run.thread, fence=run.fence),), now())
-        (again,) = await shop.store.claim(WHO, now(), 1)
+        assert not await work(runtime, run, leaving)
+        await runtime.store.hand_back((Lease(run=run.id, thread=run.thread, fence=run.fence),), now())
+        (again,) = await runtime.store.claim(WHO, now(), 1)
         assert (again.fence, again.losses) == (2, 0)
 
 
 async def test_X4_a_run_ends_though_what_it_was_asked_cannot_be_stored(tmp_path: Path):
-    async with a_shop(tmp_path) as (shop, database):
-        run = await admit(shop, "a word no index can hold")
+    async with a_runtime_that_fails(tmp_path) as (runtime, database):
+        run = await admit(runtime, "a word no index can hold")
         database.refused = b"UserMessage"
-        assert await work(shop, run, Signal())
+        assert await work(runtime, run, Signal())
         database.refused = b""
-        ended = await shop.store.find_run(OWNER, run.id)
+        ended = await runtime.store.find_run(OWNER, run.id)
         assert (ended.status, ended.outcome) == ("ended", "internal")
-        assert b"RUN_ERROR" in (await heard(shop, run))[-1]
+        assert b"RUN_ERROR" in (await heard(runtime, run))[-1]

@@ -1,4 +1,4 @@
-"""S1, S6: what a run looks up of its user, counted as queries; and what a stage offers."""
+"""S1, S6: what a run looks up of its user, counted as queries; and which tools a page offers."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from prometheus_client import CollectorRegistry
 from sqlalchemy import Connection
 
-from recto.agents.agent import Agent, Limits, Sampling
+from recto.agents.agent import Agent, Sampling
 from recto.agents.folders import load_folder
+from recto.config.settings import Limits
 from recto.conversation.json import Json, dump
 from recto.conversation.log import View
 from recto.conversation.messages import ToolMessage, UserMessage
-from recto.engine.hub import Hub
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost
 from recto.ids import new_id
@@ -28,18 +27,17 @@ from recto.store.ports import Admission, StoredRun
 from recto.store.statement import driver
 from recto.store.store import Store
 from recto.store.users.profiles import ProfileChange
-from recto.telemetry import Telemetry
 from recto.testing.client import ask
 from recto.testing.model_server import Answer, ModelServer
 from recto.tools.load_tools import tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
 from recto.worker.context.prompt_context import offered
-from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.run_state import sampled
 from recto.worker.runtime import Point, Runtime
 from tests.end_to_end.skilled import calling, use, write_guide
 from tests.stored_runs import OWNER, WHO, now
+from tests.worker.plays import a_runtime
 
 LIMIT = 100_000
 TABLES = ("profile_fields", "skill_data", "profiles")
@@ -63,10 +61,7 @@ class Counting(SqliteDatabase):
         return await super().read(traced)
 
     def _note(self, statement: str) -> None:
-        tables = [
-            name for name in ("profile_fields", "skill_data", "profiles") if f"FROM {name}" in _one_line(statement)
-        ]
-        self.asked += tables
+        self.asked += [name for name in TABLES if f"FROM {name}" in _one_line(statement)]
 
 
 def _one_line(statement: str) -> str:
@@ -81,7 +76,7 @@ def guide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Agent, Path]:
 
 
 @asynccontextmanager
-async def a_shop(
+async def a_guided_runtime(
     folder: Path, guide: tuple[Agent, Path], model: ModelServer
 ) -> AsyncGenerator[tuple[Runtime, Counting]]:
     agent, own = guide
@@ -93,34 +88,27 @@ async def a_shop(
         skill_data={"chart": {"element": "木"}, "mend": {"parts": 3}},
     )
     await store.change_profile(OWNER, change, now(), LIMIT)
-    environment = {"RECTO_MODEL_URL": model.url}
-    shop = Runtime(
-        store=store,
-        hub=Hub(store),
-        model=choose_model("compatible:scripted", environment),
+    runtime = replace(
+        a_runtime(store),
+        model=choose_model("compatible:scripted", {"RECTO_MODEL_URL": model.url}),
         agents={agent.name: agent},
         tools={agent.name: Registry((*tools_of_agent(agent, {}), *tools_of_folder(own)))},
-        shelf=LogCache(store),
-        telemetry=Telemetry(CollectorRegistry()),
-        clock=now,
-        chance=lambda: 0.0,
-        new_id=new_id,
     )
     try:
-        yield shop, database
+        yield runtime, database
     finally:
-        await shop.model.aclose()
+        await runtime.model.aclose()
         await store.close()
 
 
-async def turn(shop: Runtime, words: str, props: Json = None, thread: str = "") -> str:
+async def turn(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> str:
     """A whole turn. Returns its thread."""
-    run = await admitted(shop, words, props, thread)
-    assert await work(shop, run, Signal())
+    run = await admitted(runtime, words, props, thread)
+    assert await work(runtime, run, Signal())
     return run.thread
 
 
-async def admitted(shop: Runtime, words: str, props: Json = None, thread: str = "") -> StoredRun:
+async def admitted(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> StoredRun:
     body = ask(words, thread=thread) | {"forwardedProps": props or {}}
     admission = Admission(
         id=new_id(),
@@ -132,14 +120,14 @@ async def admitted(shop: Runtime, words: str, props: Json = None, thread: str = 
         response_id=new_id(),
         created=now(),
     )
-    return (await shop.store.admit(admission, WHO)).run
+    return (await runtime.store.admit(admission, WHO)).run
 
 
 async def asked_in(folder: Path, guide: tuple[Agent, Path], *answers: Answer, props: Json = None) -> list[str]:
     with ModelServer([*answers, Answer(text="Well.")]) as model:
-        async with a_shop(folder, guide, model) as (shop, database):
+        async with a_guided_runtime(folder, guide, model) as (runtime, database):
             database.asked.clear()
-            await turn(shop, "帮我排盘", props)
+            await turn(runtime, "帮我排盘", props)
             assert len(model.requests) == len(answers) + 1
             return database.asked
 
@@ -164,10 +152,10 @@ async def test_S6_what_a_skill_does_not_declare_is_not_asked_for(
 
 async def test_S6_the_next_turn_in_the_skill_asks_once_more(tmp_path: Path, guide: tuple[Agent, Path]):
     with ModelServer([use("chart"), Answer(text="Well."), Answer(text="Well.")]) as model:
-        async with a_shop(tmp_path, guide, model) as (shop, database):
-            thread = await turn(shop, "帮我排盘")
+        async with a_guided_runtime(tmp_path, guide, model) as (runtime, database):
+            thread = await turn(runtime, "帮我排盘")
             database.asked.clear()
-            await turn(shop, "继续", thread=thread)
+            await turn(runtime, "继续", thread=thread)
             assert database.asked == ["profile_fields", "skill_data"]
 
 
@@ -176,10 +164,10 @@ async def test_S2_all_of_history_is_legal(tmp_path: Path, guide: tuple[Agent, Pa
     everything = replace(agent, select=replace(agent.select, history=None))
     answers = [Answer(text=f"答{number}") for number in range(9)]
     with ModelServer(answers) as model:
-        async with a_shop(tmp_path, (everything, own), model) as (shop, _):
-            thread = await turn(shop, "第0句")
+        async with a_guided_runtime(tmp_path, (everything, own), model) as (runtime, _):
+            thread = await turn(runtime, "第0句")
             for number in range(1, 9):
-                await turn(shop, f"第{number}句", thread=thread)
+                await turn(runtime, f"第{number}句", thread=thread)
             messages = cast("Sequence[Json]", model.requests[-1].page["messages"])
             assert len(messages) == 1 + 2 * 8 + 1
 
@@ -228,13 +216,13 @@ async def test_S3_X4_a_reply_taken_over_after_it_took_up_another_skill_has_the_t
 ):
     both = Answer(calls=(*use("notes", id="c1").calls, *calling("compute_chart", "c2").calls))
     with ModelServer([both, Answer(text="Well.")]) as model:
-        async with a_shop(tmp_path, guide, model) as (shop, _):
-            lost = replace(shop, reached=_dies_after_one_tool())
+        async with a_guided_runtime(tmp_path, guide, model) as (runtime, _):
+            lost = replace(runtime, reached=_dies_after_one_tool())
             run = await admitted(lost, "帮我排盘", {"skill": "chart"})
             with pytest.raises(LeaseLost):
                 await work(lost, run, Signal())
-            (again,) = await shop.store.claim(WHO, now() + timedelta(hours=1), 1)
-            assert await work(shop, again, Signal())
+            (again,) = await runtime.store.claim(WHO, now() + timedelta(hours=1), 1)
+            assert await work(runtime, again, Signal())
             messages = cast("Sequence[dict[str, Json]]", model.requests[1].page["messages"])
             assert '"element":"木"' in str([one["content"] for one in messages if one["role"] == "tool"])
 

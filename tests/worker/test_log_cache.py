@@ -1,4 +1,4 @@
-"""The shelf: logs read lately are kept up to a bound, and only what came since is read again."""
+"""Logs read lately: they are kept up to a bound, and only what came since is read again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,18 +28,18 @@ async def threads(store: Store, count: int) -> list[Lease]:
     return leases
 
 
-async def kept(shelf: LogCache, leases: Sequence[Lease], known: Sequence[CachedLog]) -> list[bool]:
-    """Which of these threads were on the shelf: their entries are the very objects put there."""
-    taken = [await shelf.take(lease.thread, MANY) for lease in leases]
+async def kept(cache: LogCache, leases: Sequence[Lease], known: Sequence[CachedLog]) -> list[bool]:
+    """Which of these threads were in the cache: their entries are the very objects put there."""
+    taken = [await cache.take(lease.thread, MANY) for lease in leases]
     return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(taken, known, strict=True)]
 
 
-async def read_all(shelf: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
+async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
     """Take each thread and put it back."""
-    volumes = [await shelf.take(lease.thread, MANY) for lease in leases]
-    for lease, volume in zip(leases, volumes, strict=True):
-        shelf.put(lease.thread, volume)
-    return volumes
+    logs = [await cache.take(lease.thread, MANY) for lease in leases]
+    for lease, log in zip(leases, logs, strict=True):
+        cache.put(lease.thread, log)
+    return logs
 
 
 async def test_a_thread_nobody_knows_is_empty(tmp_path: Path):
@@ -50,20 +50,20 @@ async def test_a_thread_nobody_knows_is_empty(tmp_path: Path):
 async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        shelf = LogCache(store)
-        (first,) = await read_all(shelf, [lease])
+        cache = LogCache(store)
+        (first,) = await read_all(cache, [lease])
         await append(store, lease, user("u2"), says("a2"))
-        second = await shelf.take(lease.thread, MANY)
+        second = await cache.take(lease.thread, MANY)
         assert [entry.id for entry in second.entries] == ["u1", "a1", "u2", "a2"]
         assert [entry.seq for entry in second.entries] == [1, 2, 3, 4]
         assert all(old is new for old, new in zip(first.entries, second.entries, strict=False))
 
 
-async def test_a_log_that_is_not_on_the_shelf_is_read_whole(tmp_path: Path):
+async def test_a_log_that_is_not_in_the_cache_is_read_whole(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        shelf = LogCache(store)
-        first, second = await shelf.take(lease.thread, MANY), await shelf.take(lease.thread, MANY)
+        cache = LogCache(store)
+        first, second = await cache.take(lease.thread, MANY), await cache.take(lease.thread, MANY)
         assert first == second
         assert first.entries[0] is not second.entries[0]
 
@@ -71,78 +71,78 @@ async def test_a_log_that_is_not_on_the_shelf_is_read_whole(tmp_path: Path):
 async def test_what_the_provider_said_of_its_tokens_is_kept_with_the_log(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        shelf, last = LogCache(store), Calibration(digest="d", counted=10, reported=12)
-        shelf.put(lease.thread, CachedLog(entries=(await shelf.take(lease.thread, MANY)).entries, last=last))
-        assert (await shelf.take(lease.thread, MANY)).last == last
+        cache, last = LogCache(store), Calibration(digest="d", counted=10, reported=12)
+        cache.put(lease.thread, CachedLog(entries=(await cache.take(lease.thread, MANY)).entries, last=last))
+        assert (await cache.take(lease.thread, MANY)).last == last
 
 
 async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
-        shelf = LogCache(store, LogCacheSettings(threads=2))
-        volumes = await read_all(shelf, leases)
-        assert await kept(shelf, leases, volumes) == [False, True, True]
+        cache = LogCache(store, LogCacheSettings(threads=2))
+        logs = await read_all(cache, leases)
+        assert await kept(cache, leases, logs) == [False, True, True]
 
 
 async def test_putting_a_thread_back_makes_it_the_newest(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
-        shelf = LogCache(store, LogCacheSettings(threads=2))
-        volumes = await read_all(shelf, leases[:2])
-        shelf.put(leases[0].thread, volumes[0])
-        volumes += await read_all(shelf, leases[2:])
-        assert await kept(shelf, leases, volumes) == [True, False, True]
+        cache = LogCache(store, LogCacheSettings(threads=2))
+        logs = await read_all(cache, leases[:2])
+        cache.put(leases[0].thread, logs[0])
+        logs += await read_all(cache, leases[2:])
+        assert await kept(cache, leases, logs) == [True, False, True]
 
 
 async def test_entries_of_all_threads_together_have_a_bound(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
-        shelf = LogCache(store, LogCacheSettings(entries=5))
-        volumes = await read_all(shelf, leases)
-        assert await kept(shelf, leases, volumes) == [False, True, True]
+        cache = LogCache(store, LogCacheSettings(entries=5))
+        logs = await read_all(cache, leases)
+        assert await kept(cache, leases, logs) == [False, True, True]
 
 
 async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
         await append(store, leases[1], user("u2", "long " * 20_000))
-        shelf = LogCache(store, LogCacheSettings(bytes=247_000))
-        volumes = await read_all(shelf, leases)
-        assert await kept(shelf, leases, volumes) == [True, True, True]
-        shelf.put(leases[2].thread, replace(volumes[2], quote="long " * 4_000))
-        assert await kept(shelf, leases, volumes) == [False, True, True]
-        shelf.put(leases[2].thread, replace(volumes[2], quote="long " * 25_000))
-        assert await kept(shelf, leases, volumes) == [False, False, False]
+        cache = LogCache(store, LogCacheSettings(bytes=247_000))
+        logs = await read_all(cache, leases)
+        assert await kept(cache, leases, logs) == [True, True, True]
+        cache.put(leases[2].thread, replace(logs[2], quote="long " * 4_000))
+        assert await kept(cache, leases, logs) == [False, True, True]
+        cache.put(leases[2].thread, replace(logs[2], quote="long " * 25_000))
+        assert await kept(cache, leases, logs) == [False, False, False]
         for _ in range(3):
-            volumes = await read_all(shelf, leases)
-        assert await kept(shelf, leases, volumes) == [True, True, True]
+            logs = await read_all(cache, leases)
+        assert await kept(cache, leases, logs) == [True, True, True]
 
 
 async def test_a_log_that_is_put_back_longer_counts_once(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 2)
-        shelf = LogCache(store, LogCacheSettings(entries=6))
+        cache = LogCache(store, LogCacheSettings(entries=6))
         for _ in range(10):
-            volumes = await read_all(shelf, leases)
+            logs = await read_all(cache, leases)
         await append(store, leases[1], user("u2"), says("a2"))
-        volumes = await read_all(shelf, leases)
-        assert await kept(shelf, leases, volumes) == [True, True]
+        logs = await read_all(cache, leases)
+        assert await kept(cache, leases, logs) == [True, True]
 
 
-async def test_a_log_larger_than_the_whole_shelf_is_not_kept(tmp_path: Path):
+async def test_a_log_larger_than_the_whole_cache_is_not_kept(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 1)
-        shelf = LogCache(store, LogCacheSettings(entries=1))
-        volumes = await read_all(shelf, leases)
-        assert await kept(shelf, leases, volumes) == [False]
-        assert len((await shelf.take(leases[0].thread, MANY)).entries) == 2
+        cache = LogCache(store, LogCacheSettings(entries=1))
+        logs = await read_all(cache, leases)
+        assert await kept(cache, leases, logs) == [False]
+        assert len((await cache.take(leases[0].thread, MANY)).entries) == 2
 
 
 async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        shelf = LogCache(store)
-        (volume,) = await read_all(shelf, [lease])
+        cache = LogCache(store)
+        (log,) = await read_all(cache, [lease])
         await append(store, lease, user("u2"))
-        assert (await shelf.take(lease.thread, 2)).entries == volume.entries
-        assert len((await shelf.take(lease.thread, 3)).entries) == 3
+        assert (await cache.take(lease.thread, 2)).entries == log.entries
+        assert len((await cache.take(lease.thread, 3)).entries) == 3

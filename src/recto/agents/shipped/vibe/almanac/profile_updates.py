@@ -1,4 +1,4 @@
-"""What is kept of a user, with what they told since. Refuses to keep anything itself: what comes out is new."""
+"""A profile with what its user has said since: merged, corrected, forgotten. It saves nothing itself."""
 
 from __future__ import annotations
 

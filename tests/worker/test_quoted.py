@@ -103,17 +103,17 @@ async def test_D2_room_that_short_documents_leave_goes_to_the_long_ones():
 
 async def test_D5_what_cannot_be_read_has_the_reason_in_its_place():
     files = at_hand(a=FileRefused("it has a password.", code="encrypted"), b=StorageDown(problem="no disk"))
-    told = await text(replace(ALWAYS, file_input=replace(ALWAYS.file_input, quote_tokens=500)), files)
-    assert block("a.txt", "Error: it has a password.") in told
-    assert "File: b.txt\n<Content>\nError: the storage of files cannot be used" in told
-    assert "no disk" not in told
+    quote_text = await text(replace(ALWAYS, file_input=replace(ALWAYS.file_input, quote_tokens=500)), files)
+    assert block("a.txt", "Error: it has a password.") in quote_text
+    assert "File: b.txt\n<Content>\nError: the storage of files cannot be used" in quote_text
+    assert "no disk" not in quote_text
 
 
 async def test_D5_what_fails_as_nobody_foresaw_costs_its_own_block_only():
-    told = await text(ALWAYS, at_hand(a=RuntimeError("a bug"), b="two"))
-    assert "File: a.txt\n<Content>\nError: the server failed at reading it" in told
-    assert block("b.txt", "two") in told
-    assert "a bug" not in told
+    quote_text = await text(ALWAYS, at_hand(a=RuntimeError("a bug"), b="two"))
+    assert "File: a.txt\n<Content>\nError: the server failed at reading it" in quote_text
+    assert block("b.txt", "two") in quote_text
+    assert "a bug" not in quote_text
 
 
 async def test_D5_a_document_without_text_says_so():

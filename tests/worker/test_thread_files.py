@@ -11,7 +11,6 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import overload
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from recto.agents.agent import CHAT, Agent
 from recto.agents.file_input import FileInput
@@ -19,27 +18,26 @@ from recto.conversation.attachment import SCHEME, Attachment, FileRef, ref_to
 from recto.conversation.json import Json, dump
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, File, Key, Text, UserMessage
-from recto.engine.hub import Hub
 from recto.engine.ports import Signal
 from recto.files.attachments import Attachments
 from recto.files.ports import FileSettings, Upload
 from recto.files.storage.local_storage import LocalStorage
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.models.demo.demo import DemoModel
+from recto.models.demo import DemoModel
 from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.page.wire.base import Target
 from recto.store.ports import Admission
 from recto.store.store import open_store
-from recto.telemetry import Telemetry
 from recto.testing.client import ask
 from recto.worker.context.pictures import Pictures, PictureSettings
-from recto.worker.context.thread_files import NO_FILES, SOON, FileServices, ThreadFiles, at_hand, load_thread_files
+from recto.worker.context.thread_files import NO_FILES, SOON, FileServices, ThreadFiles, load_thread_files, tool_files
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.runtime import Runtime
 from tests.files.rows import MemoryRows
 from tests.stored_runs import OWNER, WHO, now
+from tests.worker.plays import a_runtime
 
 SIGNER = Signer([SigningKey(id="k", secret=b"s" * 32)], lambda: "https://recto.test")
 # In the last hour of its day, so that urls of the next day are others.
@@ -63,10 +61,10 @@ class Seeing(DemoModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Studio:
-    """A shop with files, and a model that sees."""
+class FilesAtWork:
+    """Runs with files, and a model that sees."""
 
-    shop: Runtime
+    runtime: Runtime
     model: Seeing
     attachments: Attachments
 
@@ -91,7 +89,7 @@ class Studio:
             created=now(),
             files=tuple([ref_to(one, f"{response_id}-{place}") for place, one in enumerate(files)]),
         )
-        assert await work(self.shop, (await self.shop.store.admit(admission, WHO)).run, Signal())
+        assert await work(self.runtime, (await self.runtime.store.admit(admission, WHO)).run, Signal())
         return admission.thread
 
 
@@ -101,28 +99,21 @@ def _part(one: Attachment) -> Json:
 
 
 @asynccontextmanager
-async def a_studio(
+async def files_at_work(
     folder: Path, *, agent: Agent = CHAT, vision: bool | None = None, sees: bool = True
-) -> AsyncGenerator[Studio]:
+) -> AsyncGenerator[FilesAtWork]:
     store = await open_store(f"sqlite:///{folder / 'recto.db'}")
     attachments = Attachments(LocalStorage(folder), store, FileSettings(), clock=now, new_id=new_id)
     model = Seeing(sees=sees)
-    shop = Runtime(
-        store=store,
-        hub=Hub(store),
+    runtime = replace(
+        a_runtime(store),
         model=model,
         agents={agent.name: replace(agent, file_input=FileInput(is_on=True))},
-        tools={},
-        shelf=LogCache(store),
-        telemetry=Telemetry(CollectorRegistry()),
-        clock=now,
-        chance=lambda: 0.0,
-        new_id=new_id,
-        cabinet=FileServices(attachments=attachments, signer=SIGNER, pictures=Pictures()),
+        file_services=FileServices(attachments=attachments, signer=SIGNER, pictures=Pictures()),
         vision=vision,
     )
     try:
-        yield Studio(shop=shop, model=model, attachments=attachments)
+        yield FilesAtWork(runtime=runtime, model=model, attachments=attachments)
     finally:
         await store.close()
 
@@ -148,13 +139,13 @@ def says(id: str, *keys: str, at: datetime | None = ADMITTED) -> UserMessage:
     return UserMessage(id=id, time=at, response_id=f"r{id}", parts=(Text(text=id), *files))
 
 
-def a_cabinet(folder: Path, pictures: Pictures | None = None) -> FileServices:
+def services_in(folder: Path, pictures: Pictures | None = None) -> FileServices:
     rows = Attachments(LocalStorage(folder), MemoryRows(), FileSettings(), clock=now, new_id=new_id)
     return FileServices(attachments=rows, signer=SIGNER, pictures=pictures)
 
 
 async def url_in_pages(folder: Path, log: Sequence[Entry], at: datetime) -> str:
-    return (await load_thread_files(a_cabinet(folder), [a_ref("a")], log, at)).urls["a"]
+    return (await load_thread_files(services_in(folder), [a_ref("a")], log, at)).urls["a"]
 
 
 async def test_P10_all_pages_of_a_turn_show_the_urls_of_the_day_it_was_admitted(tmp_path: Path):
@@ -177,11 +168,11 @@ async def test_P10_a_turn_that_goes_on_for_a_day_gets_new_urls_while_the_old_one
 
 async def test_F8_fresh_urls_are_of_now_and_a_deleted_file_has_none(tmp_path: Path):
     refs = [a_ref("a"), a_ref("b", is_there=False), a_ref("a", id="s-0")]
-    filing = await load_thread_files(a_cabinet(tmp_path), refs, (says("1", "a", "b"),), ADMITTED)
+    files = await load_thread_files(services_in(tmp_path), refs, (says("1", "a", "b"),), ADMITTED)
     later = ADMITTED + timedelta(days=5)
     fresh = SIGNER.page_url("a", "a.txt", later)
-    assert filing.fresh_urls(later) == {"r-a": fresh, "s-0": fresh}
-    assert list(filing.urls) == ["a"]
+    assert files.fresh_urls(later) == {"r-a": fresh, "s-0": fresh}
+    assert list(files.urls) == ["a"]
     assert NO_FILES.fresh_urls(later) == {}
 
 
@@ -191,10 +182,10 @@ async def test_D2_by_url_a_page_shows_so_many_pictures(tmp_path: Path, count: in
     log = [UserMessage(id=one.kind + str(place), parts=(one,), time=ADMITTED) for place, one in enumerate(images)]
     pictures = Pictures(PictureSettings(count=count, by_url=True))
     refs = [a_ref(key, kind="image") for key in "ab"]
-    filing = await load_thread_files(a_cabinet(tmp_path, pictures), refs, log, ADMITTED)
-    assert list(filing.pictures or {}) == ["b", "a"][:count]
-    assert not filing.has_bytes
-    unasked = await load_thread_files(a_cabinet(tmp_path), refs, log, ADMITTED)
+    files = await load_thread_files(services_in(tmp_path, pictures), refs, log, ADMITTED)
+    assert list(files.pictures or {}) == ["b", "a"][:count]
+    assert not files.has_bytes
+    unasked = await load_thread_files(services_in(tmp_path), refs, log, ADMITTED)
     assert unasked.pictures is None
 
 
@@ -216,19 +207,19 @@ class Untouched(Sequence[Entry]):
 
 
 def test_F7_files_are_looked_up_when_a_tool_asks_and_once(tmp_path: Path):
-    filing = ThreadFiles(
-        cabinet=a_cabinet(tmp_path), refs={"old-0": a_ref("z", id="old-0")}, urls={"a": "https://a.test"}
+    files = ThreadFiles(
+        services=services_in(tmp_path), refs={"old-0": a_ref("z", id="old-0")}, urls={"a": "https://a.test"}
     )
-    assert at_hand(filing, Untouched(), 10) is not None
-    assert at_hand(NO_FILES, Untouched(), 10) is None
-    hand = at_hand(filing, (says("1", "a"), says("2"), says("3", "b", "c")), 1)
-    assert hand
-    assert [[one.id for one in turn] for turn in hand.turns] == [["r1-0"], [], ["r3-0"]]
+    assert tool_files(files, Untouched(), 10) is not None
+    assert tool_files(NO_FILES, Untouched(), 10) is None
+    found = tool_files(files, (says("1", "a"), says("2"), says("3", "b", "c")), 1)
+    assert found
+    assert [[one.id for one in turn] for turn in found.turns] == [["r1-0"], [], ["r3-0"]]
     # The old id too, though nothing in the log has it, and nothing beyond the agent's limit.
-    assert list(hand.maps.files) == ["old-0", "r1-0", "r3-0"]
-    assert hand.maps.urls == {"r1-0": "https://a.test"}
-    assert hand.maps is hand.maps
-    assert hand.turns is hand.turns
+    assert list(found.maps.files) == ["old-0", "r1-0", "r3-0"]
+    assert found.maps.urls == {"r1-0": "https://a.test"}
+    assert found.maps is found.maps
+    assert found.turns is found.turns
 
 
 # Pictures as bytes
@@ -247,20 +238,20 @@ def reachable(root: object) -> list[str | bytes]:
     return [one for one in seen.values() if isinstance(one, (str, bytes))]
 
 
-def has_bytes_of_the_picture(shelf: LogCache) -> bool:
+def has_bytes_of_the_picture(log_cache: LogCache) -> bool:
     middle = AS_BASE64[1_000:1_100]
-    return any(middle in one if isinstance(one, str) else middle.encode() in one for one in reachable(shelf))
+    return any(middle in one if isinstance(one, str) else middle.encode() in one for one in reachable(log_cache))
 
 
-async def test_D2_nothing_on_the_shelf_has_the_bytes_of_pictures_and_the_next_run_shows_them_again(tmp_path: Path):
-    async with a_studio(tmp_path) as studio:
-        thread = await studio.say("a word that stays")
-        assert any("a word that stays" in one for one in reachable(studio.shop.shelf) if isinstance(one, str))
-        await studio.say("look", await studio.add("a.png", PNG), thread=thread)
-        await studio.say("and again", thread=thread)
-        assert [AS_BASE64 in page for page in studio.model.pages] == [False, True, True]
-        assert not has_bytes_of_the_picture(studio.shop.shelf)
-        assert ["and again" in page and "a word that stays" in page for page in studio.model.pages][-1]
+async def test_D2_nothing_in_the_log_cache_has_the_bytes_of_pictures_and_the_next_run_shows_them_again(tmp_path: Path):
+    async with files_at_work(tmp_path) as chat:
+        thread = await chat.say("a word that stays")
+        assert any("a word that stays" in one for one in reachable(chat.runtime.log_cache) if isinstance(one, str))
+        await chat.say("look", await chat.add("a.png", PNG), thread=thread)
+        await chat.say("and again", thread=thread)
+        assert [AS_BASE64 in page for page in chat.model.pages] == [False, True, True]
+        assert not has_bytes_of_the_picture(chat.runtime.log_cache)
+        assert ["and again" in page and "a word that stays" in page for page in chat.model.pages][-1]
 
 
 @pytest.mark.parametrize(
@@ -277,13 +268,12 @@ async def test_D2_nothing_on_the_shelf_has_the_bytes_of_pictures_and_the_next_ru
 async def test_D2_whether_a_model_sees_is_said_by_the_agent_else_the_server_else_known(
     tmp_path: Path, agent: bool | None, server: bool | None, known: bool, sees: bool
 ):
-    chat = replace(CHAT, vision=agent)
-    async with a_studio(tmp_path, agent=chat, vision=server, sees=known) as studio:
-        await studio.say("look", await studio.add("a.png", PNG))
-        (page,) = studio.model.pages
+    async with files_at_work(tmp_path, agent=replace(CHAT, vision=agent), vision=server, sees=known) as chat:
+        await chat.say("look", await chat.add("a.png", PNG))
+        (page,) = chat.model.pages
         assert (AS_BASE64 in page) is sees
         assert ("This model cannot see images" in page) is not sees
 
 
-def test_D2_the_demo_model_sees_nothing_and_is_told_so():
+def test_D2_the_demo_model_sees_nothing_and_says_so():
     assert not DemoModel().target.sees_images

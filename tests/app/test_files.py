@@ -17,7 +17,7 @@ from recto.app.files import (
     outlives_power,
     upload_rules,
 )
-from recto.cli.server_settings import ServerSettings
+from recto.config.settings import ServerSettings
 from recto.errors import FileRefused, SettingsError, StorageDown
 from recto.files.ports import Upload
 from recto.files.storage.local_storage import STAGED

@@ -1,0 +1,233 @@
+"""`recto agents explain`: the system prompt an agent would have, and why. Changes nothing, and asks no model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Collection
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from recto.agents.agent import Agent
+from recto.cli import options
+from recto.cli.command import exit_codes
+from recto.cli.data import opened_store
+from recto.cli.server_settings import load_settings
+from recto.config.checked import nearest
+from recto.config.settings import ServerSettings
+from recto.config.zones import zone_of_server
+from recto.conversation.json import Json, dump
+from recto.errors import SettingsError
+from recto.page.body import encode_tool
+from recto.page.facts import Facts
+from recto.page.manifest import Part
+from recto.page.preamble import system_text
+from recto.page.prompt.system_prompt import PromptCut, SystemPrompt
+from recto.page.steps.fit import Target, WireName
+from recto.page.text.tokens import OFFLINE
+from recto.skills.known import FREE_TIER, SKILL_DATA, KnownData
+from recto.skills.skill import CORE, Skill
+
+if TYPE_CHECKING:
+    from recto.tools.registry import Registry
+    from recto.worker.context.prompt_context import PromptContext
+
+NOBODY = "nobody: name one with --user to see what is kept of them"
+OF_SKILL = "scenarios are those of a skill. Name the skill with --skill"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest:
+    """What is to be explained."""
+
+    agent: str
+    skill: str | None
+    scenario: str | None
+    user: str | None
+    voice: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained:
+    """A system prompt as it would be, within its budget; the tools with their tokens; what was read of whom.
+
+    Where tools are described in words (P11), the prompt has them and their tokens.
+    """
+
+    agent: Agent
+    context: PromptContext
+    system: SystemPrompt
+    tools: tuple[Part, ...]
+    read: dict[str, bool]
+    user: str | None
+
+    @property
+    def tokens(self) -> int:
+        """Those of the prompt."""
+        return OFFLINE.count((self.system.text,))[0]
+
+    @property
+    def tool_tokens(self) -> dict[str, int]:
+        """Those of each tool beside the prompt."""
+        in_words = self.agent.tool_calling == "prompt"
+        return {tool.source: 0 if in_words else tool.tokens_after for tool in self.tools}
+
+    @property
+    def changes(self) -> tuple[PromptCut | Part, ...]:
+        """What is shorter than it might be."""
+        return (*self.system.changes, *[tool for tool in self.tools if tool.decision == "cut"])
+
+
+def explain(
+    name: options.AgentName,
+    *,
+    skill: options.SkillName = None,
+    scenario: options.ScenarioName = None,
+    user: options.ForUser = None,
+    voice: options.Voice = None,
+    agents: options.AgentsDir = None,
+    data: options.DataDir = None,
+    config: options.ServerConfig = None,
+    as_json: options.ExplainAsJson = False,
+) -> None:
+    """Print the system prompt an agent would have, and why: phase, skill, data, next step, cases, tools, tokens.
+
+    Without --skill it is that of a thread without one. With --user it is for what the server keeps of them; nothing is
+    changed. Exit codes: 0 done, 1 failed, 2 wrong use.
+    """
+    asked = ExplainRequest(agent=name, skill=skill, scenario=scenario, user=user, voice=voice)
+    with exit_codes("agents explain"):
+        settings = load_settings({"agents": agents, "data": data}, os.environ, config)
+        with redirect_stdout(sys.stderr):
+            found = asyncio.run(_explained(settings, asked))
+    typer.echo(dump(_row(found)).decode() if as_json else "\n".join(_lines(found)))
+
+
+async def _explained(settings: ServerSettings, asked: ExplainRequest) -> Explained:
+    from recto.worker.context.prompt_context import prompt_context
+
+    agent, tools = _agent(settings, asked.agent)
+    skill = _skill(agent, asked)
+    if asked.voice is not None and asked.voice not in agent.voices:
+        raise _unknown("--voice", asked.voice, agent.voices)
+    known = await _known(settings, skill, asked, agent) if skill else KnownData()
+    context = prompt_context(agent, skill, known, asked.voice, tools)
+    facts = Facts(
+        log=(),
+        target=Target(wire=_wire(agent.model or settings.model)),
+        prompt=context.prompt,
+        budget=context.budget,
+        tools=context.offers(tools),
+        tool_calling=agent.tool_calling,
+        locale=agent.locale,
+    )
+    return Explained(
+        agent=agent,
+        context=context,
+        system=system_text(facts),
+        tools=tuple([encode_tool(offer, facts.target.wire, OFFLINE).part for offer in facts.tools]),
+        read={path: known.at(path) is not None for path in _declared(skill)} if skill else {},
+        user=asked.user,
+    )
+
+
+def _agent(settings: ServerSettings, name: str) -> tuple[Agent, Registry]:
+    from recto.agents.folders import load_agents
+    from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder, tools_of_packages
+    from recto.tools.registry import Registry
+
+    loaded = load_agents(settings.agents, settings.limits)
+    if name not in loaded:
+        why = "; ".join(map(str, loaded.broken.get(name, ())))
+        raise SettingsError(name="AGENT", value=name, allowed=why or f"there is none{nearest(name, tuple(loaded))}")
+    own = (*tools_of_packages(), *tools_of_folder(loaded.folders[name]))
+    return loaded[name], Registry((*tools_of_agent(loaded[name], Registry(tools_built_in())), *own))
+
+
+def _wire(model: str) -> WireName:
+    return "anthropic" if model.startswith("anthropic:") else "openai"
+
+
+def _skill(agent: Agent, asked: ExplainRequest) -> Skill | None:
+    if asked.skill in (None, CORE):
+        if asked.scenario is not None:
+            raise SettingsError(name="--scenario", value=asked.scenario, allowed=OF_SKILL)
+        return None
+    skill = agent.skills.get(asked.skill or "")
+    if skill is None:
+        raise _unknown("--skill", str(asked.skill), (*agent.skills, CORE))
+    scenarios = [one.name for one in skill.scenarios]
+    if asked.scenario is not None and asked.scenario not in scenarios:
+        raise _unknown("--scenario", asked.scenario, scenarios)
+    return skill
+
+
+def _unknown(option: str, value: str, known: Collection[str]) -> SettingsError:
+    return SettingsError(name=option, value=value, allowed=f"there is none{nearest(value, known)}")
+
+
+async def _known(settings: ServerSettings, skill: Skill, asked: ExplainRequest, agent: Agent) -> KnownData:
+    from recto.worker.context.prompt_context import Asker, know
+
+    if asked.user is None:
+        chosen = skill.scenario(asked.scenario)
+        return KnownData(scenario=chosen.name if chosen else None)
+    async with opened_store(settings) as store:
+        tier = (await store.whole_profile(asked.user)).tier or FREE_TIER
+        day = datetime.now(zone_of_server(agent.timezone or settings.timezone)).date()
+        asker = Asker(owner=asked.user, tier=tier, day=day, locale=agent.locale)
+        return await know(store, asker, skill, asked.scenario)
+
+
+def _declared(skill: Skill) -> tuple[str, ...]:
+    return (*skill.fields, *((f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()))
+
+
+def _row(found: Explained) -> dict[str, Json]:
+    context = found.context
+    changes = [{"what": one.source, "decision": one.decision, "reason": one.reason} for one in found.changes]
+    return {
+        "agent": found.agent.name,
+        "skill": context.skill.name if context.skill else None,
+        "scenario": context.scenario,
+        "user": found.user,
+        "why": context.prompt.why,
+        "history": context.history,
+        "budget": context.budget,
+        "tokens": found.tokens,
+        "tools": dict(found.tool_tokens),
+        "read": dict(found.read),
+        "changes": changes,
+        "over": found.system.over,
+        "prompt": found.system.text,
+    }
+
+
+def _lines(found: Explained) -> list[str]:
+    context = found.context
+    history = "all messages" if context.history is None else f"the newest {context.history} messages"
+    budget = "no budget" if context.budget is None else f"a budget of {context.budget}"
+    read = ", ".join(f"{path} ({'known' if is_known else 'not known'})" for path, is_known in found.read.items())
+    tools = [f"{name} ({count})" if count else name for name, count in found.tool_tokens.items()]
+    lines = [
+        f"agent   {found.agent.name}; {context.prompt.why or 'it has no skills'}",
+        f"user    {found.user or NOBODY}",
+        f"read    {read or 'nothing'}",
+        f"history {history} before the current turn",
+        f"tokens  {found.tokens} of the system prompt, {budget}; {_of_tools(found)}",
+        f"tools   {', '.join(tools) or 'none'}",
+    ]
+    lines += [f"{one.decision:<7} {one.source}: {one.reason}" for one in found.changes]
+    lines += [f"over    {found.system.over}"] if found.system.over else []
+    return [*lines, "", found.system.text]
+
+
+def _of_tools(found: Explained) -> str:
+    if found.tools and found.agent.tool_calling == "prompt":
+        return "it tells of the tools too"
+    return f"{sum(found.tool_tokens.values())} of tools"

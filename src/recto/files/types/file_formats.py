@@ -1,0 +1,172 @@
+"""Formats of files, one row each: ending, type, container, parser, how it is served. Reads no bytes.
+
+A new format is a row here and its ending in `ENDINGS` of `recto.conversation.input_files`, which says the kind. One
+that needs a parser of its own names it here and has it in `recto.files.parsing.formats.parse`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from recto.files.types.names import ending_of
+from recto.files.types.signatures import Family
+
+# What reads the bytes of a document, by its name in `recto.files.parsing.formats.parse`.
+ParserName: TypeAlias = Literal["pdf", "flowing", "sheets", "slides", "mail", "table", "html", "text"]
+# What the bytes of a document may be.
+ByteContainer: TypeAlias = Family | Literal["text"]
+# Whether a browser shows it where it stands, or only saves it. Anything else might be run by one, so it is bytes to it.
+Served: TypeAlias = Literal["shown", "saved", "bytes"]
+
+UNKNOWN = "application/octet-stream"
+PLAIN = "text/plain"
+TEXT = "txt"
+ONLY_TEXT: tuple[ByteContainer, ...] = ("text",)
+
+_ZIP: tuple[ByteContainer, ...] = ("zip",)
+# With a password on it, a program of Microsoft's wraps the zip in its old container.
+_ZIP_OR_OLE: tuple[ByteContainer, ...] = ("zip", "ole")
+_OPEN_XML = "application/vnd.openxmlformats-officedocument"
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFormat:
+    """A format by its usual ending. `containers` count for documents: of others the bytes alone say what they are.
+
+    Without a parser it is read as plain text is. `endings` and `mime_types` are others that mean the same.
+    """
+
+    ending: str
+    mime_type: str
+    containers: tuple[ByteContainer, ...] = ONLY_TEXT
+    parser: ParserName | None = None
+    served: Served = "bytes"
+    endings: tuple[str, ...] = ()
+    mime_types: tuple[str, ...] = ()
+
+
+def _document(
+    ending: str, mime_type: str, containers: tuple[ByteContainer, ...], parser: ParserName, served: Served = "saved"
+) -> FileFormat:
+    return FileFormat(ending=ending, mime_type=mime_type, containers=containers, parser=parser, served=served)
+
+
+def _text(ending: str, mime_type: str, parser: ParserName | None = None, served: Served = "bytes") -> FileFormat:
+    return FileFormat(ending=ending, mime_type=mime_type, parser=parser, served=served)
+
+
+def _media(ending: str, mime_type: str, served: Served = "bytes", *mime_types: str) -> FileFormat:
+    return FileFormat(ending=ending, mime_type=mime_type, served=served, mime_types=mime_types)
+
+
+FORMATS: tuple[FileFormat, ...] = (
+    _document("pdf", "application/pdf", ("pdf",), "pdf", "shown"),
+    # Many programs write a page of HTML, or plain text, under these.
+    _document("doc", "application/msword", ("ole", "rtf", "text"), "flowing"),
+    _document("xls", "application/vnd.ms-excel", ("ole", "text"), "sheets"),
+    _document("docx", f"{_OPEN_XML}.wordprocessingml.document", _ZIP_OR_OLE, "flowing"),
+    _document("xlsx", f"{_OPEN_XML}.spreadsheetml.sheet", _ZIP_OR_OLE, "sheets"),
+    _document("ppt", "application/vnd.ms-powerpoint", ("ole",), "slides"),
+    _document("pptx", f"{_OPEN_XML}.presentationml.presentation", _ZIP_OR_OLE, "slides"),
+    _document("odt", f"{_OPEN_DOCUMENT}.text", _ZIP, "flowing"),
+    _document("ods", f"{_OPEN_DOCUMENT}.spreadsheet", _ZIP, "sheets"),
+    _document("odp", f"{_OPEN_DOCUMENT}.presentation", _ZIP, "slides"),
+    _document("odg", f"{_OPEN_DOCUMENT}.graphics", _ZIP, "slides"),
+    _document("rtf", "application/rtf", ("rtf",), "flowing"),
+    _document("epub", "application/epub+zip", _ZIP, "flowing"),
+    _document("msg", "application/vnd.ms-outlook", ("ole",), "mail"),
+    _text("eml", "message/rfc822", "mail"),
+    _text(TEXT, PLAIN, "text", "shown"),
+    _text("csv", "text/csv", "table", "saved"),
+    _text("tsv", "text/tab-separated-values", "table", "saved"),
+    _text("md", "text/markdown", "text", "saved"),
+    FileFormat(ending="html", mime_type="text/html", parser="html", endings=("htm",)),
+    _text("json", "application/json", "text", "saved"),
+    _text("jsonl", "application/jsonl", "text"),
+    FileFormat(ending="xml", mime_type="application/xml", parser="text", mime_types=("text/xml",)),
+    FileFormat(ending="yaml", mime_type="application/yaml", endings=("yml",)),
+    _text("toml", "application/toml"),
+    _text("py", "text/x-python"),
+    _text("js", "text/javascript"),
+    _media("png", "image/png", "shown"),
+    _media("jpg", "image/jpeg", "shown", "image/jpg"),
+    _media("gif", "image/gif", "shown"),
+    _media("webp", "image/webp", "shown"),
+    _media("bmp", "image/bmp", "shown"),
+    _media("svg", "image/svg+xml"),
+    _media("tiff", "image/tiff", "saved"),
+    _media("ico", "image/x-icon"),
+    _media("heic", "image/heic", "saved"),
+    _media("heif", "image/heif", "saved"),
+    _media("avif", "image/avif", "shown"),
+    _media("mp3", "audio/mpeg", "shown", "audio/mp3"),
+    _media("wav", "audio/wav", "shown", "audio/x-wav"),
+    _media("m4a", "audio/mp4", "shown", "audio/x-m4a"),
+    _media("aac", "audio/aac", "saved"),
+    _media("flac", "audio/flac", "saved"),
+    _media("ogg", "audio/ogg", "shown"),
+    _media("wma", "audio/x-ms-wma"),
+    _media("amr", "audio/amr"),
+    _media("mp4", "video/mp4", "shown"),
+    _media("mov", "video/quicktime", "saved"),
+    _media("webm", "video/webm", "shown"),
+    _media("mkv", "video/x-matroska", "saved"),
+    _media("avi", "video/x-msvideo", "saved"),
+    _media("mpeg", "video/mpeg"),
+    _media("wmv", "video/x-ms-wmv"),
+    _media("flv", "video/x-flv"),
+    _media("3gp", "video/3gpp"),
+)
+# Types that bytes have and no ending stands for.
+_SERVED_BESIDE: dict[str, Served] = {
+    "audio/webm": "shown",
+    "video/ogg": "shown",
+    "audio/midi": "saved",
+    "application/zip": "saved",
+    "application/vnd.rar": "saved",
+}
+_BY_ENDING = {ending: row for row in FORMATS for ending in (row.ending, *row.endings)}
+_BY_TYPE = {mime_type: row for row in FORMATS for mime_type in (row.mime_type, *row.mime_types)}
+
+
+def format_by_ending(ending: str) -> FileFormat | None:
+    """The format of an ending without its dot; None for what is plain text, or nobody knows."""
+    return _BY_ENDING.get(ending)
+
+
+def format_by_type(mime_type: str | None) -> FileFormat | None:
+    """The format of a type, whatever parameters follow it."""
+    return _BY_TYPE.get(bare_type(mime_type))
+
+
+def type_for(ending: str) -> str:
+    """The type of a document by its ending."""
+    known = format_by_ending(ending)
+    return known.mime_type if known else PLAIN
+
+
+def ending_for(mime_type: str | None) -> str:
+    """The usual ending of a type with its dot; nothing where none is known."""
+    known = format_by_type(mime_type)
+    return f".{known.ending}" if known else ""
+
+
+def format_of(mime_type: str, name: str) -> str:
+    """What a file's bytes are: the stored type says so, else the name's ending (F12)."""
+    known = format_by_type(mime_type) or format_by_ending(ending_of(name))
+    return known.ending if known and known.parser else TEXT
+
+
+def served_as(mime_type: str) -> tuple[str, bool]:
+    """The type a file is served as, and whether a browser may show it where it stands."""
+    bare = bare_type(mime_type)
+    known = _BY_TYPE.get(bare)
+    served = known.served if known and known.mime_type == bare else _SERVED_BESIDE.get(bare, "bytes")
+    return (UNKNOWN if served == "bytes" else bare), served == "shown"
+
+
+def bare_type(mime_type: str | None) -> str:
+    """A type without its parameters, in lower case."""
+    return (mime_type or "").partition(";")[0].strip().lower()
