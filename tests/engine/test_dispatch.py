@@ -287,7 +287,7 @@ async def test_P8_a_cancel_reaches_the_run_at_once(tmp_path: Path):
             assert await statuses(store, [run]) == ["cancelled"]
 
 
-async def test_P8_a_wish_that_is_only_in_the_row_reaches_the_run_too(tmp_path: Path):
+async def test_P8_a_cancel_that_is_only_in_the_row_reaches_the_run_too(tmp_path: Path):
     async with a_store(tmp_path) as store:
         workers = Workers(store)
         run = await admit(store)
@@ -298,7 +298,7 @@ async def test_P8_a_wish_that_is_only_in_the_row_reaches_the_run_too(tmp_path: P
             assert await statuses(store, [run]) == ["cancelled"]
 
 
-async def test_P8_a_wish_from_before_the_claim_is_known_when_the_work_begins(tmp_path: Path):
+async def test_P8_a_cancel_from_before_the_claim_is_known_when_the_work_begins(tmp_path: Path):
     async with a_store(tmp_path) as store:
         workers = Workers(store)
         run = await admit(store)

@@ -13,9 +13,8 @@ from recto.api.backend import backend_of
 from recto.api.bodies import MAX_BYTES, read_body
 from recto.api.route import THREAD, Route
 from recto.api.runs.admit import admit_run
-from recto.conversation.fields import Object, as_list, as_object, kind_of, objects
 from recto.conversation.input.input_rules import UUID
-from recto.conversation.json import Json, dump, load
+from recto.conversation.json import Json, Object, as_list, as_object, dump, kind_of, load, objects
 from recto.errors import Refused, TooLarge, WireError
 
 CHAT = "/api/v1/chat"

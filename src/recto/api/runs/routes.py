@@ -21,8 +21,8 @@ from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
 from recto.conversation.input.run_input import decode_input
 from recto.conversation.json import Json, load, load_object
-from recto.conversation.replay import EndedRun, ReplayedEvents, snapshot_events
-from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
+from recto.conversation.locale import DEFAULT_LOCALE
+from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
 from recto.errors import NotFound, WireError
 from recto.store.ports import Cancel, StoredRun
 
@@ -182,14 +182,14 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
         usage=usage,
     )
     log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    replayed = ReplayedEvents(
+    context = RenderContext(
         url_of=urls_of(backend, refs),
         refs=refs,
         own_tools=backend.tool_names.get(run.agent, frozenset()),
         locale=agent.locale if (agent := backend.agents.get(run.agent)) else DEFAULT_LOCALE,
     )
     # A long thread takes a while to write out.
-    return await asyncio.to_thread(snapshot_events, ended, log, replayed)
+    return await asyncio.to_thread(snapshot_events, ended, log, context)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:

@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from recto.api.route import JSON_MEDIA, STREAM_MEDIA
-from recto.conversation.attachment import SignedUrl, as_sent
+from recto.conversation.attachment import UrlSigner, as_sent
 from recto.conversation.events import for_older_client
 from recto.engine.hub import Hub, Listener
 from recto.errors import LimitReached, ServerFull
@@ -39,7 +39,7 @@ OF_SERVER = "This server has {most} event streams open, which is the limit. Try 
 EventRenderer: TypeAlias = Callable[[bytes], bytes]
 
 
-def event_renderer(protocol: str | None, url_of: SignedUrl) -> EventRenderer:
+def event_renderer(protocol: str | None, url_of: UrlSigner) -> EventRenderer:
     """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8)."""
     if protocol == NEWEST:
         return lambda body: as_sent(body, url_of)

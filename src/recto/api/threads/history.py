@@ -16,11 +16,11 @@ from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.parameters import zone_of
 from recto.api.route import THREAD, TIME, Route
 from recto.api.signed import urls_of
-from recto.conversation.history import QUEUED, UrlOf, history_row
+from recto.conversation.history import QUEUED, FileUrlSigner, history_row
 from recto.conversation.input.input_rules import NO_UUID, UUID
 from recto.conversation.json import Json
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.messages import File, UserMessage
-from recto.conversation.ui.compile_ui import DEFAULT_LOCALE
 from recto.errors import Refused, WireError
 from recto.store.runs.queued import Queued
 from recto.store.threads.history import HistoryDay, HistoryQuery
@@ -115,7 +115,7 @@ async def get_history(
     return json_answer(answer)
 
 
-def queued_row(queued: Queued, url_of: UrlOf) -> HistoryMessageShape:
+def queued_row(queued: Queued, url_of: FileUrlSigner) -> HistoryMessageShape:
     """A user message that waits for its turn. It has no number yet."""
     row = history_row(queued.message, url_of) | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
     return cast("HistoryMessageShape", row)

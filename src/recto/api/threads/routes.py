@@ -25,7 +25,7 @@ from recto.conversation.history import time_text
 from recto.conversation.input.take_input import pending_calls
 from recto.conversation.log import View
 from recto.conversation.messages import AssistantMessage
-from recto.conversation.replay import ReplayedEvents
+from recto.conversation.replay import RenderContext
 from recto.conversation.title import MOST, given_title
 from recto.errors import NotFound, WireError
 from recto.store.ports import StoredEvent
@@ -235,7 +235,7 @@ async def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRe
         return ()
     expires = time_text(end) if end is not None else None
     # As the client's tools get them in events: with urls in the place of file ids (F8).
-    files = ReplayedEvents(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
+    files = RenderContext(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
     return [
         {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": expires}
         for call in pending_calls(seen, own)
