@@ -29,7 +29,7 @@ from recto.store.statement import AT_ONCE
 from recto.store.store import Store, open_store
 from recto.store.threads.forks import ForkOptions, fork
 from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
-from tests.store.suite.samples import START, admission, at, expect, has_run
+from tests.store.suite.samples import START, admission, at, has_run
 
 PATIENCE = 20
 MOST, MOST_FILES = 4 * SIZE, 3
@@ -352,5 +352,5 @@ async def test_F4_a_thread_that_is_forked_is_deleted_after_it_and_its_files_stay
     await store.admit(with_files(admission("r1"), one))
     options = ForkOptions(thread="thread-1", id="fork", now=at(9))
     await meeting.of(partial(fork, owner="ann", options=options), store.delete_thread("ann", "thread-1"))
-    expect(await store.delete_unused_attachments(at(9), 9), (0, ()))
+    assert await store.delete_unused_attachments(at(9), 9) == (0, ())
     assert await is_there(store, one)

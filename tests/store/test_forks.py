@@ -10,7 +10,7 @@ from recto.store.store import Store, open_store
 from recto.store.threads.forks import ForkOptions
 from recto.store.threads.history import HistoryQuery
 from tests.store.suite.calls import call
-from tests.store.suite.samples import at, begin, expect, said
+from tests.store.suite.samples import at, begin, said
 
 TABLES = ("log", "file_refs", "segments", "runs")
 
@@ -45,7 +45,7 @@ async def test_P13_neither_a_day_nor_what_hides_it_is_looked_for_in_the_whole_lo
     path = tmp_path / "recto.db"
     store = await open_store(f"sqlite:///{path}")
     await write(store)
-    expect((await store.history("ann", HistoryQuery())).has_more, False)
+    assert not (await store.history("ann", HistoryQuery())).has_more
     await store.close()
     marked = "SELECT seq FROM log WHERE thread = 'x' AND kind IN ('rolled_back', 'undone') ORDER BY seq"
     day = "SELECT body FROM log WHERE thread = 'x' AND time <= 7 ORDER BY time DESC, seq DESC LIMIT 16"

@@ -1,13 +1,4 @@
-"""What every store has to do, as tests to inherit from. Each test wants an empty store of its own.
-
-    class TestMyStore(StoreSuite):
-        @pytest.fixture
-        async def store(self): ...
-
-The tests are coroutines: pytest-asyncio runs them, with `asyncio_mode = "auto"`.
-"""
-
-from __future__ import annotations
+"""What the store does on every database. Whoever inherits from it has a fixture `store`: an empty one for each test."""
 
 from tests.store.suite.admission import AdmissionSuite
 from tests.store.suite.attachments import AttachmentSuite, UnusedSuite
@@ -28,21 +19,19 @@ from tests.store.suite.records import RecordSuite
 from tests.store.suite.threads import ThreadSuite
 from tests.store.suite.users import CleaningSuite, SpendingSuite, UserSuite
 
-__all__ = ["StoreSuite"]
-
-
-class RunSuite(AdmissionSuite, BoundsSuite, ClaimSuite, LeaseSuite, RecordSuite, CancelSuite):
-    """What a store promises to who makes runs and works on them."""
-
-
-class FileSuite(AttachmentSuite, UnusedSuite, MeetingSuite, FileRefSuite):
-    """What a store promises of files."""
-
 
 class StoreSuite(
-    RunSuite,
+    AdmissionSuite,
+    BoundsSuite,
+    ClaimSuite,
+    LeaseSuite,
+    RecordSuite,
+    CancelSuite,
+    AttachmentSuite,
+    UnusedSuite,
+    MeetingSuite,
+    FileRefSuite,
     DigestSuite,
-    FileSuite,
     DatasetSuite,
     NoteSuite,
     ProfileSuite,
@@ -57,4 +46,4 @@ class StoreSuite(
     UserSuite,
     CleaningSuite,
 ):
-    """Everything a store promises."""
+    """The same tests for SQLite and PostgreSQL."""

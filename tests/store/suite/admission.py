@@ -10,7 +10,7 @@ import pytest
 from recto.errors import Conflict, NotFound
 from recto.store.ports import StoredRun
 from recto.store.store import Store
-from tests.store.suite.samples import START, admission, admit, expect
+from tests.store.suite.samples import START, admission, admit
 
 TOGETHER = 20
 
@@ -18,10 +18,10 @@ TOGETHER = 20
 class AdmissionSuite:
     """Runs come in."""
 
-    async def test_an_admitted_run_waits_with_all_it_came_with(self, store: Store) -> None:
+    async def test_an_admitted_run_waits_with_all_it_came_with(self, store: Store):
         new = admission("r1", input=b'{ "z": 1, "a": "\xe5\x9b\x9b" }')
         admitted = await store.admit(new)
-        expect(admitted.is_new, True)
+        assert admitted.is_new
         waiting = StoredRun(
             id=new.id,
             name="r1",
@@ -49,60 +49,60 @@ class AdmissionSuite:
             error=None,
             usage=None,
         )
-        expect(admitted.run, waiting)
-        expect(await store.find_run("ann", new.id), waiting)
+        assert admitted.run == waiting
+        assert await store.find_run("ann", new.id) == waiting
 
-    async def test_the_same_request_again_finds_the_run_it_made(self, store: Store) -> None:
+    async def test_the_same_request_again_finds_the_run_it_made(self, store: Store):
         first = await store.admit(admission("r1"))
         again = await store.admit(admission("r1"))
-        expect((again.run, again.is_new), (first.run, False))
+        assert (again.run, again.is_new) == (first.run, False)
 
-    async def test_the_same_request_at_the_same_time_makes_one_run(self, store: Store) -> None:
+    async def test_the_same_request_at_the_same_time_makes_one_run(self, store: Store):
         found = await asyncio.gather(*(store.admit(admission("r1")) for _ in range(TOGETHER)))
-        expect(len({one.run.id for one in found}), 1)
-        expect([one.is_new for one in found].count(True), 1)
+        assert len({one.run.id for one in found}) == 1
+        assert [one.is_new for one in found].count(True) == 1
 
-    async def test_the_order_of_keys_does_not_make_another_request(self, store: Store) -> None:
+    async def test_the_order_of_keys_does_not_make_another_request(self, store: Store):
         first = await store.admit(admission("r1", input=b'{"a": {"x": 1, "y": [1, 2]}, "b": 2}'))
         again = await store.admit(admission("r1", input=b'{"b":2,"a":{"y":[1,2],"x":1}}'))
-        expect((again.run, again.is_new), (first.run, False))
+        assert (again.run, again.is_new) == (first.run, False)
 
     @pytest.mark.parametrize("other", [b'{"n": 2}', b'{"n": true}', b'{"n": "1"}', b'{"n": 1, "m": null}', b"[1]"])
-    async def test_another_request_under_the_same_name_is_refused(self, store: Store, other: bytes) -> None:
+    async def test_another_request_under_the_same_name_is_refused(self, store: Store, other: bytes):
         first = await store.admit(admission("r1"))
         with pytest.raises(Conflict, match="'r1'"):
             await store.admit(admission("r1", input=other))
-        expect(await store.find_run("ann", "r1"), first.run)
+        assert await store.find_run("ann", "r1") == first.run
 
-    async def test_an_id_that_is_taken_is_refused(self, store: Store) -> None:
+    async def test_an_id_that_is_taken_is_refused(self, store: Store):
         first = await admit(store, "r1")
         with pytest.raises(Conflict):
             await store.admit(replace(admission("r2", "thread-2"), id=first.id))
         with pytest.raises(NotFound):
             await store.find_run("ann", "r2")
 
-    async def test_owners_may_use_the_same_name(self, store: Store) -> None:
+    async def test_owners_may_use_the_same_name(self, store: Store):
         hers = await admit(store, "r1", "thread-1", owner="ann")
         his = await admit(store, "r1", "thread-2", owner="bob")
-        expect((await store.find_run("ann", "r1")).id, hers.id)
-        expect((await store.find_run("bob", "r1")).id, his.id)
+        assert (await store.find_run("ann", "r1")).id == hers.id
+        assert (await store.find_run("bob", "r1")).id == his.id
 
-    async def test_a_thread_of_somebody_else_is_not_found_and_nothing_is_stored(self, store: Store) -> None:
+    async def test_a_thread_of_somebody_else_is_not_found_and_nothing_is_stored(self, store: Store):
         await admit(store, "r1", "thread-1", owner="ann")
         with pytest.raises(NotFound, match="'thread-1'"):
             await store.admit(admission("r2", "thread-1", owner="bob"))
         with pytest.raises(NotFound, match="'r2'"):
             await store.find_run("bob", "r2")
 
-    async def test_a_thread_is_made_once_however_many_runs_come_for_it_at_once(self, store: Store) -> None:
+    async def test_a_thread_is_made_once_however_many_runs_come_for_it_at_once(self, store: Store):
         names = [f"r{number}" for number in range(TOGETHER)]
         found = await asyncio.gather(*(store.admit(admission(name)) for name in names))
-        expect([one.run.name for one in found], names)
-        expect({one.is_new for one in found}, {True})
+        assert [one.run.name for one in found] == names
+        assert {one.is_new for one in found} == {True}
 
-    async def test_two_owners_who_want_the_same_thread_at_once_do_not_share_it(self, store: Store) -> None:
+    async def test_two_owners_who_want_the_same_thread_at_once_do_not_share_it(self, store: Store):
         owners = [f"owner-{number}" for number in range(TOGETHER)]
         admissions = (store.admit(admission("r1", "thread-1", owner=owner)) for owner in owners)
         found = await asyncio.gather(*admissions, return_exceptions=True)
         refused = [one for one in found if isinstance(one, NotFound)]
-        expect(len(refused), TOGETHER - 1)
+        assert len(refused) == TOGETHER - 1

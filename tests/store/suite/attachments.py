@@ -13,7 +13,7 @@ from recto.errors import Conflict, FileRefused, NotFound, WireError
 from recto.ids import new_id
 from recto.store.ports import Admission
 from recto.store.store import Store
-from tests.store.suite.samples import START, admission, at, expect
+from tests.store.suite.samples import START, admission, at
 
 SIZE = 10
 NO_LIMIT = 0
@@ -60,164 +60,169 @@ class AttachmentSuite:
     """Files are added, found and deleted (P9)."""
 
     # P9
-    async def test_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store) -> None:
+    async def test_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store):
         new = replace(attachment(), name="四 😀.pdf", size=2**40, created=at(0.5))
-        expect(await store.add_attachment(new, NO_LIMIT), new)
-        expect(await store.find_attachment(new.id, "ann"), new)
-        expect(await store.find_attachment(new.id), new)
+        assert await store.add_attachment(new, NO_LIMIT) == new
+        assert await store.find_attachment(new.id, "ann") == new
+        assert await store.find_attachment(new.id) == new
         for id, owner in ((new.id, "bob"), ("unknown", "ann"), ("unknown", None)):
             with pytest.raises(NotFound, match=f"There is no attachment '{id}'"):
                 await store.find_attachment(id, owner)
 
     # P9
-    async def test_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store) -> None:
+    async def test_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store):
         first = await add(store)
         new = attachment(name="b.pdf", created=at(1))
         second = await store.add_attachment(new, NO_LIMIT)
-        expect(second, replace(new, blob=first.blob))
-        expect(await store.find_attachment(new.id), second)
+        assert second == replace(new, blob=first.blob)
+        assert await store.find_attachment(new.id) == second
         other = await add(store, content="other bytes")
         asked = [first.blob, new.blob, other.blob, "unknown"]
-        expect(await store.known_blobs(asked), frozenset({first.blob, other.blob}))
-        expect(await store.known_blobs([*[str(number) for number in range(1200)], other.blob]), frozenset({other.blob}))
+        assert await store.known_blobs(asked) == frozenset({first.blob, other.blob})
+        assert await store.known_blobs([*[str(number) for number in range(1200)], other.blob]) == frozenset(
+            {other.blob}
+        )
 
     # P9
-    async def test_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store) -> None:
+    async def test_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store):
         both = [attachment("ann"), attachment("bob")]
-        expect([await store.add_attachment(new, NO_LIMIT) for new in both], both)
-        expect(await store.same_attachment("carl", both[0].sha256, "a.pdf"), None)
-        expect([await store.same_attachment(new.owner, new.sha256, "a.pdf") for new in both], both)
-        expect(list(await store.delete_attachment("ann", both[0].id)), [both[0].blob])
-        expect(await is_there(store, both[1]), True)
+        assert [await store.add_attachment(new, NO_LIMIT) for new in both] == both
+        assert await store.same_attachment("carl", both[0].sha256, "a.pdf") is None
+        assert [await store.same_attachment(new.owner, new.sha256, "a.pdf") for new in both] == both
+        assert list(await store.delete_attachment("ann", both[0].id)) == [both[0].blob]
+        assert await is_there(store, both[1])
 
     # P9
-    async def test_a_blob_goes_with_its_last_attachment(self, store: Store) -> None:
+    async def test_a_blob_goes_with_its_last_attachment(self, store: Store):
         first, second = await add(store), await add(store)
-        expect(list(await store.delete_attachment("ann", first.id)), [])
-        expect(await is_there(store, second), True)
-        expect(list(await store.delete_attachment("ann", second.id)), [first.blob])
-        expect(await store.known_blobs([first.blob]), frozenset[str]())
+        assert list(await store.delete_attachment("ann", first.id)) == []
+        assert await is_there(store, second)
+        assert list(await store.delete_attachment("ann", second.id)) == [first.blob]
+        assert await store.known_blobs([first.blob]) == frozenset[str]()
         # The old object is about to be deleted: the same bytes need a new one.
         third = attachment()
-        expect(await store.add_attachment(third, NO_LIMIT), third)
+        assert await store.add_attachment(third, NO_LIMIT) == third
 
     # P9
-    async def test_an_attachment_of_somebody_else_cannot_be_deleted(self, store: Store) -> None:
+    async def test_an_attachment_of_somebody_else_cannot_be_deleted(self, store: Store):
         mine = await add(store)
         for owner, id in (("bob", mine.id), ("ann", "unknown")):
             with pytest.raises(NotFound, match=f"There is no attachment '{id}'"):
                 await store.delete_attachment(owner, id)
-        expect(await is_there(store, mine), True)
+        assert await is_there(store, mine)
 
     # P9
-    async def test_an_id_that_is_taken_is_refused_and_leaves_no_blob(self, store: Store) -> None:
+    async def test_an_id_that_is_taken_is_refused_and_leaves_no_blob(self, store: Store):
         first = await add(store)
         second = replace(attachment(content="b"), id=first.id)
         with pytest.raises(Conflict):
             await store.add_attachment(second, NO_LIMIT)
-        expect(await store.known_blobs([first.blob, second.blob]), frozenset({first.blob}))
+        assert await store.known_blobs([first.blob, second.blob]) == frozenset({first.blob})
 
     # P9
-    async def test_attachments_come_newest_first_page_by_page(self, store: Store) -> None:
+    async def test_attachments_come_newest_first_page_by_page(self, store: Store):
         # The same time in some, so that only their ids tell them apart.
         made = [await add(store, created=at(number // 2)) for number in range(5)]
         await add(store, "bob")
         wanted = made[::-1]
         for size in (1, 2, 5, 9):
-            expect(await pages(store, size), wanted)
-        expect((await store.list_attachments("nobody", None, 9)).attachments, ())
+            assert await pages(store, size) == wanted
+        assert (await store.list_attachments("nobody", None, 9)).attachments == ()
 
     # P9
     @pytest.mark.parametrize("cursor", ["", "x", "WzFd", "a" * 5000])
-    async def test_a_cursor_of_no_list_of_attachments_is_refused(self, store: Store, cursor: str) -> None:
+    async def test_a_cursor_of_no_list_of_attachments_is_refused(self, store: Store, cursor: str):
         with pytest.raises(WireError, match="cursor"):
             await store.list_attachments("ann", cursor, 5)
 
     # P9
-    async def test_a_user_has_so_many_bytes_and_no_more_whoever_else_has_the_same(self, store: Store) -> None:
+    async def test_a_user_has_so_many_bytes_and_no_more_whoever_else_has_the_same(self, store: Store):
         await add(store, "bob")
         await store.add_attachment(attachment(), 2 * SIZE)
         await store.add_attachment(attachment(), 2 * SIZE)
-        expect((await store.attachment_bytes("ann"), await store.attachment_bytes("bob")), (20, SIZE))
+        assert (await store.attachment_bytes("ann"), await store.attachment_bytes("bob")) == (20, SIZE)
         one_more = attachment(content="new")
         with pytest.raises(FileRefused, match="you would have 30 bytes of files; you may have 20") as refused:
             await store.add_attachment(one_more, 2 * SIZE)
-        expect(refused.value.code, "quota")
-        expect((await store.attachment_bytes("ann"), await is_there(store, one_more)), (20, False))
-        expect(await store.known_blobs([one_more.blob]), frozenset[str]())
+        assert refused.value.code == "quota"
+        assert (await store.attachment_bytes("ann"), await is_there(store, one_more)) == (20, False)
+        assert await store.known_blobs([one_more.blob]) == frozenset[str]()
         await store.add_attachment(one_more, NO_LIMIT)
-        expect((await store.attachment_bytes("ann"), await store.attachment_bytes("nobody")), (30, 0))
+        assert (await store.attachment_bytes("ann"), await store.attachment_bytes("nobody")) == (30, 0)
 
     # P9
-    async def test_all_attachments_of_a_user_are_deleted_and_nothing_of_others(self, store: Store) -> None:
+    async def test_all_attachments_of_a_user_are_deleted_and_nothing_of_others(self, store: Store):
         mine, his = [await add(store, content=content) for content in "abcc"], await add(store, "bob", "c")
-        expect(sorted(await store.delete_attachments_of("ann")), sorted({one.blob for one in mine}))
-        expect([await is_there(store, one) for one in (*mine, his)], [False] * 4 + [True])
-        expect((tuple(await store.delete_attachments_of("ann")), await store.attachment_bytes("bob")), ((), SIZE))
+        assert sorted(await store.delete_attachments_of("ann")) == sorted({one.blob for one in mine})
+        assert [await is_there(store, one) for one in (*mine, his)] == [False] * 4 + [True]
+        assert (tuple(await store.delete_attachments_of("ann")), await store.attachment_bytes("bob")) == ((), SIZE)
 
     # P9
-    async def test_a_user_has_so_many_files_and_no_more(self, store: Store) -> None:
+    async def test_a_user_has_so_many_files_and_no_more(self, store: Store):
         await add(store, "bob")
         made = [await store.add_attachment(attachment(), NO_LIMIT, 2) for _ in range(2)]
         one_more = attachment(content="new")
         with pytest.raises(FileRefused, match="you would have 3 files; you may have 2") as refused:
             await store.add_attachment(one_more, NO_LIMIT, 2)
-        expect(refused.value.code, "quota")
-        expect(await store.known_blobs([one_more.blob]), frozenset[str]())
+        assert refused.value.code == "quota"
+        assert await store.known_blobs([one_more.blob]) == frozenset[str]()
         await store.delete_attachment("ann", made[0].id)
-        expect(await store.add_attachment(one_more, NO_LIMIT, 2), one_more)
+        assert await store.add_attachment(one_more, NO_LIMIT, 2) == one_more
 
     # P9
-    async def test_a_blob_goes_by_a_new_name_for_all_that_stand_on_it(self, store: Store) -> None:
+    async def test_a_blob_goes_by_a_new_name_for_all_that_stand_on_it(self, store: Store):
         first, second, other = await add(store), await add(store), await add(store, "bob")
         await store.mend_blob(first.blob, "new")
-        expect([await is_there(store, replace(one, blob="new")) for one in (first, second)], [True, True])
-        expect((await store.known_blobs([first.blob, "new"]), await is_there(store, other)), (frozenset({"new"}), True))
-        expect((await add(store)).blob, "new")
+        assert [await is_there(store, replace(one, blob="new")) for one in (first, second)] == [True, True]
+        assert (await store.known_blobs([first.blob, "new"]), await is_there(store, other)) == (
+            frozenset({"new"}),
+            True,
+        )
+        assert (await add(store)).blob == "new"
         await store.mend_blob("unknown", "newer")
-        expect(await store.known_blobs(["unknown", "newer"]), frozenset[str]())
+        assert await store.known_blobs(["unknown", "newer"]) == frozenset[str]()
         with pytest.raises(Conflict):
             await store.mend_blob("new", other.blob)
-        expect(await store.delete_attachments_of("ann"), ("new",))
+        assert await store.delete_attachments_of("ann") == ("new",)
 
 
 class UnusedSuite:
     """What no thread refers to is cleaned up (P9, P10)."""
 
     # P9
-    async def test_old_attachments_that_no_thread_refers_to_go_oldest_first(self, store: Store) -> None:
+    async def test_old_attachments_that_no_thread_refers_to_go_oldest_first(self, store: Store):
         old = [await add(store, content=str(number), created=at(number)) for number in (2, 0, 1)]
         used, young = await add(store, created=at(0)), await add(store, created=at(9))
         await store.admit(with_files(admission("r1"), used))
-        expect(await unused(store, limit=2), (2, tuple(sorted([old[1].blob, old[2].blob]))))
-        expect(await unused(store, limit=2), (1, (old[0].blob,)))
-        expect(await unused(store, limit=2), (0, ()))
-        expect([await is_there(store, one) for one in (used, young)], [True, True])
+        assert await unused(store, limit=2) == (2, tuple(sorted([old[1].blob, old[2].blob])))
+        assert await unused(store, limit=2) == (1, (old[0].blob,))
+        assert await unused(store, limit=2) == (0, ())
+        assert [await is_there(store, one) for one in (used, young)] == [True, True]
 
     # P9
-    async def test_a_search_that_came_to_the_end_begins_anew(self, store: Store) -> None:
+    async def test_a_search_that_came_to_the_end_begins_anew(self, store: Store):
         used = [await add(store, content=str(number), created=at(number)) for number in range(2)]
         await store.admit(with_files(admission("r1"), used[0]))
-        expect(await unused(store, limit=1), (1, (used[1].blob,)))
+        assert await unused(store, limit=1) == (1, (used[1].blob,))
         # Behind where the search is; what stands before it comes to be unused meanwhile.
         await store.delete_thread("ann", "thread-1")
-        expect([await unused(store, limit=1) for _ in range(3)], [(0, ()), (1, (used[0].blob,)), (0, ())])
+        assert [await unused(store, limit=1) for _ in range(3)] == [(0, ()), (1, (used[0].blob,)), (0, ())]
 
     # P9
-    async def test_a_blob_with_an_attachment_that_is_still_young_outlives_the_old_one(self, store: Store) -> None:
+    async def test_a_blob_with_an_attachment_that_is_still_young_outlives_the_old_one(self, store: Store):
         old, young = await add(store), await add(store, created=at(9))
-        expect(await unused(store), (1, ()))
-        expect([await is_there(store, one) for one in (old, young)], [False, True])
+        assert await unused(store) == (1, ())
+        assert [await is_there(store, one) for one in (old, young)] == [False, True]
 
     # P9
-    async def test_attachments_of_a_deleted_thread_are_unused_once_no_other_has_them(self, store: Store) -> None:
+    async def test_attachments_of_a_deleted_thread_are_unused_once_no_other_has_them(self, store: Store):
         one = await add(store)
         await store.admit(with_files(admission("r1"), one))
         await store.admit(with_files(admission("r2", "thread-2"), one))
         await store.delete_thread("ann", "thread-1")
-        expect(await unused(store), (0, ()))
+        assert await unused(store) == (0, ())
         await store.delete_thread("ann", "thread-2")
-        expect(await unused(store), (1, (one.blob,)))
+        assert await unused(store) == (1, (one.blob,))
 
 
 async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from recto.ids import new_id
 from recto.store.ports import Bounds, CallEnded, RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.calls import call
-from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, expect, has_run, lease_of
+from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, has_run, lease_of
 
 ROOM = 3
 ATTEMPTS = 8
@@ -25,8 +25,8 @@ async def refused(store: Store, name: str, bounds: Bounds, *, thread: str = "thr
     """The words a run is refused with. It leaves nothing behind."""
     with pytest.raises(LimitReached) as limit:
         await store.admit(replace(admission(name, thread, owner=owner), bounds=bounds))
-    expect(await has_run(store, owner, name), False)
-    expect(limit.value.retry > 0, True)
+    assert not await has_run(store, owner, name)
+    assert limit.value.retry > 0
     return str(limit.value)
 
 
@@ -34,139 +34,139 @@ class BoundsSuite:
     """Runs that have to share."""
 
     # P6
-    async def test_a_run_that_will_not_wait_is_refused_while_another_is_active(self, store: Store) -> None:
+    async def test_a_run_that_will_not_wait_is_refused_while_another_is_active(self, store: Store):
         lease = await begin(store, "r1")
         new = replace(admission("r2"), multitask="reject")
         with pytest.raises(Conflict, match="Another run of this thread is active"):
             await store.admit(new, NODE)
-        expect(await has_run(store, "ann", "r2"), False)
+        assert not await has_run(store, "ann", "r2")
         await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
-        expect((await store.admit(new, NODE)).run.status, "running")
+        assert (await store.admit(new, NODE)).run.status == "running"
 
     # P6
-    async def test_a_run_that_will_not_wait_is_refused_behind_one_that_waits(self, store: Store) -> None:
+    async def test_a_run_that_will_not_wait_is_refused_behind_one_that_waits(self, store: Store):
         await admit(store, "r1")
         with pytest.raises(Conflict):
             await store.admit(replace(admission("r2"), multitask="reject"))
 
     # P6
-    async def test_a_run_of_another_thread_stands_in_nobodys_way(self, store: Store) -> None:
+    async def test_a_run_of_another_thread_stands_in_nobodys_way(self, store: Store):
         await begin(store, "r1")
         new = replace(admission("r2", "thread-2"), multitask="reject")
-        expect((await store.admit(new, NODE)).run.status, "running")
+        assert (await store.admit(new, NODE)).run.status == "running"
 
     # P6
-    async def test_a_run_that_interrupts_ends_the_active_one_and_waits_for_it(self, store: Store) -> None:
+    async def test_a_run_that_interrupts_ends_the_active_one_and_waits_for_it(self, store: Store):
         lease = await begin(store, "r1")
         await admit(store, "r2")
         admitted = await store.admit(replace(admission("r3"), multitask="interrupt"), NODE)
-        expect((admitted.interrupted, admitted.run.status), (lease.run, "queued"))
-        expect((await store.find_run("ann", "r1")).cancel, "another run was started in its place")
+        assert (admitted.interrupted, admitted.run.status) == (lease.run, "queued")
+        assert (await store.find_run("ann", "r1")).cancel == "another run was started in its place"
         # What waits keeps its place.
-        expect((await store.find_run("ann", "r2")).cancel, None)
+        assert (await store.find_run("ann", "r2")).cancel is None
         await store.record(lease, RunChange(ending=RunEnding(outcome="cancelled")), at(1))
-        expect(await claim_names(store, NODE, at(2)), ["r2"])
+        assert await claim_names(store, NODE, at(2)) == ["r2"]
 
     # P6
-    async def test_a_run_that_interrupts_nobody_begins_at_once(self, store: Store) -> None:
+    async def test_a_run_that_interrupts_nobody_begins_at_once(self, store: Store):
         admitted = await store.admit(replace(admission("r1"), multitask="interrupt"), NODE)
-        expect((admitted.interrupted, admitted.run.status), (None, "running"))
+        assert (admitted.interrupted, admitted.run.status) == (None, "running")
 
     # P4
-    async def test_a_request_that_was_taken_is_answered_before_anything_is_refused(self, store: Store) -> None:
+    async def test_a_request_that_was_taken_is_answered_before_anything_is_refused(self, store: Store):
         lease = await begin(store, "r1")
         again = replace(admission("r1"), id=new_id(), multitask="reject", bounds=Bounds(user_runs=1))
         admitted = await store.admit(again, NODE)
-        expect((admitted.is_new, admitted.run.id), (False, lease.run))
+        assert (admitted.is_new, admitted.run.id) == (False, lease.run)
 
-    async def test_a_user_has_so_many_runs_at_once_and_no_more(self, store: Store) -> None:
+    async def test_a_user_has_so_many_runs_at_once_and_no_more(self, store: Store):
         lease = await begin(store, "r1")
         await admit(store, "r2")
         problem = await refused(store, "r3", Bounds(user_runs=2), thread="thread-2")
-        expect(problem, "You have 2 runs at work or waiting, which is the limit. Wait for one to end, or cancel one.")
+        assert problem == "You have 2 runs at work or waiting, which is the limit. Wait for one to end, or cancel one."
         await store.admit(replace(admission("r1", "thread-3", owner="bob"), bounds=Bounds(user_runs=2)))
         await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
         await store.admit(replace(admission("r3", "thread-2"), bounds=Bounds(user_runs=2)))
 
-    async def test_so_many_runs_wait_for_a_thread_and_no_more(self, store: Store) -> None:
+    async def test_so_many_runs_wait_for_a_thread_and_no_more(self, store: Store):
         await begin(store, "r1")
         await admit(store, "r2")
         problem = await refused(store, "r3", Bounds(thread_queue=1))
-        expect(problem, "1 runs wait for this thread, which is the limit. Wait for one to end, or cancel one.")
+        assert problem == "1 runs wait for this thread, which is the limit. Wait for one to end, or cancel one."
         await store.admit(replace(admission("r3", "thread-2"), bounds=Bounds(thread_queue=1)))
 
-    async def test_so_many_runs_wait_for_a_server_and_no_more(self, store: Store) -> None:
+    async def test_so_many_runs_wait_for_a_server_and_no_more(self, store: Store):
         await begin(store, "r1")
         await admit(store, "r2")
         await admit(store, "r3", "thread-2")
         problem = await refused(store, "r4", Bounds(queue=2))
-        expect(problem, "2 runs wait for this server, which is the limit. Wait for one to end, or cancel one.")
+        assert problem == "2 runs wait for this server, which is the limit. Wait for one to end, or cancel one."
         # Where nobody has a hand free, a run waits too, though its thread is free.
         await refused(store, "r5", Bounds(queue=2), thread="thread-3")
         free = replace(admission("r5", "thread-3"), bounds=Bounds(queue=2))
-        expect((await store.admit(free, NODE)).run.status, "running")
+        assert (await store.admit(free, NODE)).run.status == "running"
 
-    async def test_a_user_has_so_many_tokens_a_day_and_no_more(self, store: Store) -> None:
+    async def test_a_user_has_so_many_tokens_a_day_and_no_more(self, store: Store):
         lease = await begin(store, "r1")
         usage = dump({"inputTokens": 90, "outputTokens": 10})
         await store.record(lease, RunChange(call=call(1, "a")), at(1))
         await store.record(lease, RunChange(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
         await store.admit(replace(admission("r2"), bounds=Bounds(user_tokens=101)))
         problem = await refused(store, "r3", Bounds(user_tokens=100))
-        expect(problem, "You used 100 of 100 tokens today (UTC). Try again tomorrow.")
+        assert problem == "You used 100 of 100 tokens today (UTC). Try again tomorrow."
         await store.admit(replace(admission("r1", "thread-2", owner="bob"), bounds=Bounds(user_tokens=100)))
         tomorrow = datetime(2026, 3, 2, tzinfo=UTC)
         await store.admit(replace(admission("r4"), created=tomorrow, bounds=Bounds(user_tokens=100)))
 
-    async def test_who_asks_too_much_of_a_day_is_told_to_wait_until_the_next(self, store: Store) -> None:
+    async def test_who_asks_too_much_of_a_day_is_told_to_wait_until_the_next(self, store: Store):
         lease = await begin(store, "r1")
         usage = dump({"inputTokens": 1, "outputTokens": 0})
         await store.record(lease, RunChange(call=call(1, "a")), at(1))
         await store.record(lease, RunChange(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
         with pytest.raises(LimitReached) as limit:
             await store.admit(replace(admission("r2"), bounds=Bounds(user_tokens=1)))
-        expect(limit.value.retry, (datetime(2026, 3, 2, tzinfo=UTC) - START).total_seconds())
+        assert limit.value.retry == (datetime(2026, 3, 2, tzinfo=UTC) - START).total_seconds()
 
-    async def test_of_many_requests_at_once_no_more_are_taken_than_there_is_room_for(self, store: Store) -> None:
+    async def test_of_many_requests_at_once_no_more_are_taken_than_there_is_room_for(self, store: Store):
         many = [
             replace(admission(f"r{number}", f"thread-{number}"), bounds=Bounds(user_runs=ROOM)) for number in range(12)
         ]
         done = await asyncio.gather(*[store.admit(new) for new in many], return_exceptions=True)
         taken = [one for one in done if not isinstance(one, BaseException)]
-        expect(len(taken), ROOM)
-        expect(all(isinstance(one, LimitReached) for one in done if isinstance(one, BaseException)), True)
+        assert len(taken) == ROOM
+        assert all(isinstance(one, LimitReached) for one in done if isinstance(one, BaseException))
 
     # P6
-    async def test_of_many_that_will_not_wait_and_come_at_once_one_is_taken(self, store: Store) -> None:
+    async def test_of_many_that_will_not_wait_and_come_at_once_one_is_taken(self, store: Store):
         for attempt in range(ATTEMPTS):
             thread = f"thread-{attempt}"
             # A thread that is new lets one in at a time by itself.
             await store.record(await begin(store, f"first {attempt}", thread), RunChange(ending=DONE), at(1))
             many = [replace(admission(f"{attempt}-{one}", thread), multitask="reject") for one in range(6)]
             done = await asyncio.gather(*[store.admit(new, NODE) for new in many], return_exceptions=True)
-            expect(sorted(type(one).__name__ for one in done), ["Admitted", *["Conflict"] * 5])
+            assert sorted(type(one).__name__ for one in done) == ["Admitted", *["Conflict"] * 5]
 
-    async def test_of_many_at_once_no_more_wait_for_a_thread_than_may(self, store: Store) -> None:
+    async def test_of_many_at_once_no_more_wait_for_a_thread_than_may(self, store: Store):
         await begin(store, "r0")
         many = [replace(admission(f"r{number}"), bounds=Bounds(thread_queue=ROOM)) for number in range(1, 12)]
         done = await asyncio.gather(*[store.admit(new, NODE) for new in many], return_exceptions=True)
-        expect(sum(1 for one in done if not isinstance(one, BaseException)), ROOM)
+        assert sum(1 for one in done if not isinstance(one, BaseException)) == ROOM
 
     # C4
-    async def test_a_run_that_names_no_agent_has_the_threads(self, store: Store) -> None:
+    async def test_a_run_that_names_no_agent_has_the_threads(self, store: Store):
         first = replace(admission("r1"), agent=None, fallback="chat")
-        expect((await store.admit(first)).run.agent, "chat")
+        assert (await store.admit(first)).run.agent == "chat"
         named = replace(admission("r2"), agent="docs", fallback="chat")
-        expect((await store.admit(named)).run.agent, "docs")
+        assert (await store.admit(named)).run.agent == "docs"
         # Who was named last goes on, whatever the server's default has become.
-        expect((await store.admit(replace(admission("r3"), agent=None, fallback="other"))).run.agent, "docs")
-        expect(await store.thread_agent("ann", "thread-1"), "docs")
+        assert (await store.admit(replace(admission("r3"), agent=None, fallback="other"))).run.agent == "docs"
+        assert await store.thread_agent("ann", "thread-1") == "docs"
 
-    async def test_a_thread_made_again_under_an_old_id_is_told_from_the_old_one(self, store: Store) -> None:
+    async def test_a_thread_made_again_under_an_old_id_is_told_from_the_old_one(self, store: Store):
         lease = await begin(store, "r1")
         old = await store.find_run("ann", lease.run)
         await store.delete_thread("ann", "thread-1")
         later = replace(admission("r2"), created=at(60))
         new = (await store.admit(later, NODE)).run
-        expect((old.thread_created, new.thread_created), (START, at(60)))
-        expect(lease_of(new).thread, lease.thread)
+        assert (old.thread_created, new.thread_created) == (START, at(60))
+        assert lease_of(new).thread == lease.thread

@@ -11,70 +11,70 @@ from recto.errors import Conflict, NotFound
 from recto.page.body import Segment
 from recto.store.ports import CallBegun, CallEnded, RunChange, RunEnding
 from recto.store.store import Store
-from tests.store.suite.samples import PLENTY, at, begin, expect
+from tests.store.suite.samples import PLENTY, at, begin
 
 
 class CallSuite:
     """Calls are kept."""
 
-    async def test_bodies_are_put_together_from_what_calls_have_in_common(self, store: Store) -> None:
+    async def test_bodies_are_put_together_from_what_calls_have_in_common(self, store: Store):
         lease = await begin(store, "r1")
         pages = ["abc", "abcde", "abxy", "zy", "zyab", ""]
         for number, (before, page) in enumerate(zip(["", *pages], pages, strict=False), start=1):
             await store.record(lease, RunChange(call=call(number, page, shared=_shared(before, page))), at(number))
         found = await store.calls(lease.run)
-        expect([one.body for one in found], [body_of(page) for page in pages])
-        expect([one.number for one in found], [1, 2, 3, 4, 5, 6])
-        expect((await store.find_run("ann", "r1")).calls, 6)
+        assert [one.body for one in found] == [body_of(page) for page in pages]
+        assert [one.number for one in found] == [1, 2, 3, 4, 5, 6]
+        assert (await store.find_run("ann", "r1")).calls == 6
 
-    async def test_a_call_comes_back_with_all_that_was_said_of_it(self, store: Store) -> None:
+    async def test_a_call_comes_back_with_all_that_was_said_of_it(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(call=call(1, "ab", manifest=b'[{"kind": "tools"}]')), at(1))
         (begun,) = await store.calls(lease.run)
-        expect((begun.purpose, begun.model, begun.digest), ("reply", "gpt-x", "d" * 64))
-        expect((begun.manifest, begun.started, begun.ended), (b'[{"kind": "tools"}]', at(1), None))
+        assert (begun.purpose, begun.model, begun.digest) == ("reply", "gpt-x", "d" * 64)
+        assert (begun.manifest, begun.started, begun.ended) == (b'[{"kind": "tools"}]', at(1), None)
         end = CallEnded(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"n": 1}', error="cut off")
         await store.record(lease, RunChange(call_ended=end), at(3))
         (ended,) = await store.calls(lease.run)
-        expect((ended.ended, ended.first_token, ended.finish), (at(3), at(2), "stop"))
-        expect((ended.usage, ended.error, ended.body), (b'{"n": 1}', "cut off", begun.body))
+        assert (ended.ended, ended.first_token, ended.finish) == (at(3), at(2), "stop")
+        assert (ended.usage, ended.error, ended.body) == (b'{"n": 1}', "cut off", begun.body)
 
-    async def test_the_end_of_one_call_and_the_beginning_of_the_next_are_one_change(self, store: Store) -> None:
+    async def test_the_end_of_one_call_and_the_beginning_of_the_next_are_one_change(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(call=call(1, "ab")), at(1))
         change = RunChange(call=call(2, "abc", shared=2), call_ended=CallEnded(number=1, ended=at(2), finish="stop"))
         await store.record(lease, change, at(2))
-        expect([one.finish for one in await store.calls(lease.run)], ["stop", None])
+        assert [one.finish for one in await store.calls(lease.run)] == ["stop", None]
 
-    async def test_runs_of_a_thread_share_segments_and_other_threads_have_their_own(self, store: Store) -> None:
+    async def test_runs_of_a_thread_share_segments_and_other_threads_have_their_own(self, store: Store):
         first = await begin(store, "r1")
         await store.record(first, RunChange(call=call(1, "ab"), ending=RunEnding(outcome="success")), at(1))
         second, other = await begin(store, "r2"), await begin(store, "r3", "thread-2")
         await store.record(second, RunChange(call=call(1, "abc", new="bc")), at(2))
         await store.record(other, RunChange(call=call(1, "b")), at(2))
         bodies = [[one.body for one in await store.calls(run.run)] for run in (first, second, other)]
-        expect(bodies, [[body_of("ab")], [body_of("abc")], [body_of("b")]])
+        assert bodies == [[body_of("ab")], [body_of("abc")], [body_of("b")]]
 
-    async def test_a_segment_that_comes_twice_in_a_page_is_there_twice(self, store: Store) -> None:
+    async def test_a_segment_that_comes_twice_in_a_page_is_there_twice(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(call=call(1, "abab")), at(1))
-        expect([one.body for one in await store.calls(lease.run)], [body_of("abab")])
+        assert [one.body for one in await store.calls(lease.run)] == [body_of("abab")]
 
-    async def test_a_page_of_many_segments_is_put_together(self, store: Store) -> None:
+    async def test_a_page_of_many_segments_is_put_together(self, store: Store):
         lease = await begin(store, "r1")
         page = "".join(chr(0x4E00 + number) for number in range(PLENTY * 2))
         await store.record(lease, RunChange(call=call(1, page)), at(1))
-        expect([one.body == body_of(page) for one in await store.calls(lease.run)], [True])
+        assert [one.body == body_of(page) for one in await store.calls(lease.run)] == [True]
 
-    async def test_a_call_under_a_number_that_is_taken_is_refused(self, store: Store) -> None:
+    async def test_a_call_under_a_number_that_is_taken_is_refused(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(call=call(1, "ab")), at(1))
         with pytest.raises(Conflict):
             await store.record(lease, RunChange(call=call(1, "xy"), events=(b"e",)), at(2))
-        expect([one.body for one in await store.calls(lease.run)], [body_of("ab")])
-        expect((await store.find_run("ann", "r1")).last_event, 0)
+        assert [one.body for one in await store.calls(lease.run)] == [body_of("ab")]
+        assert (await store.find_run("ann", "r1")).last_event == 0
 
-    async def test_calls_of_a_run_that_is_not_there_are_not_found(self, store: Store) -> None:
+    async def test_calls_of_a_run_that_is_not_there_are_not_found(self, store: Store):
         with pytest.raises(NotFound, match="'unknown'"):
             await store.calls("unknown")
 

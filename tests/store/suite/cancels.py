@@ -20,7 +20,6 @@ from tests.store.suite.samples import (
     claim_names,
     events,
     events_of,
-    expect,
     lease_of,
 )
 
@@ -31,92 +30,92 @@ LATER = Cancel(reason="timeout", now=at(4), events=(b"other",))
 class CancelSuite:
     """Runs are to end."""
 
-    async def test_a_run_that_waits_ends_at_once_with_the_events_given(self, store: Store) -> None:
+    async def test_a_run_that_waits_ends_at_once_with_the_events_given(self, store: Store):
         run = await store.cancel(await admit(store, "r1"), WISH)
-        expect((run.status, run.outcome, run.cancel, run.ended), ("ended", "cancelled", "user", at(3)))
-        expect(run.last_event, 2)
-        expect(await events_of(store, run.id), [(1, b"started"), (2, b"cancelled")])
-        expect(await store.find_run("ann", "r1"), run)
-        expect(await claim_names(store, NODE, at(5)), [])
+        assert (run.status, run.outcome, run.cancel, run.ended) == ("ended", "cancelled", "user", at(3))
+        assert run.last_event == 2
+        assert await events_of(store, run.id) == [(1, b"started"), (2, b"cancelled")]
+        assert await store.find_run("ann", "r1") == run
+        assert await claim_names(store, NODE, at(5)) == []
 
-    async def test_a_run_that_waits_may_end_without_events(self, store: Store) -> None:
+    async def test_a_run_that_waits_may_end_without_events(self, store: Store):
         run = await store.cancel(await admit(store, "r1"), Cancel(reason="user", now=at(3), events=()))
-        expect((run.status, run.last_event), ("ended", 0))
-        expect(await events_of(store, run.id), [])
+        assert (run.status, run.last_event) == ("ended", 0)
+        assert await events_of(store, run.id) == []
 
-    async def test_a_cancelled_run_does_not_stand_in_the_way_of_the_next(self, store: Store) -> None:
+    async def test_a_cancelled_run_does_not_stand_in_the_way_of_the_next(self, store: Store):
         first = await admit(store, "r1")
         await admit(store, "r2")
         await store.cancel(first, WISH)
-        expect(await claim_names(store, NODE, at(5)), ["r2"])
+        assert await claim_names(store, NODE, at(5)) == ["r2"]
 
-    async def test_a_run_behind_an_active_one_does_not_wait_for_its_thread(self, store: Store) -> None:
+    async def test_a_run_behind_an_active_one_does_not_wait_for_its_thread(self, store: Store):
         lease = await begin(store, "r1")
         run = await store.cancel(await admit(store, "r2"), WISH)
-        expect(run.status, "ended")
-        expect((await store.record(lease, events(b"on"), at(5))).cancel, None)
+        assert run.status == "ended"
+        assert (await store.record(lease, events(b"on"), at(5))).cancel is None
 
-    async def test_a_running_run_is_told_with_its_next_change(self, store: Store) -> None:
+    async def test_a_running_run_is_told_with_its_next_change(self, store: Store):
         lease = await begin(store, "r1")
-        expect((await store.record(lease, events(b"a"), at(1))).cancel, None)
+        assert (await store.record(lease, events(b"a"), at(1))).cancel is None
         run = await store.cancel(await store.find_run("ann", "r1"), WISH)
-        expect((run.status, run.cancel, run.last_event), ("running", "user", 1))
-        expect((await store.record(lease, events(b"b"), at(4))).cancel, "user")
-        expect(await events_of(store, lease.run), [(1, b"a"), (2, b"b")])
+        assert (run.status, run.cancel, run.last_event) == ("running", "user", 1)
+        assert (await store.record(lease, events(b"b"), at(4))).cancel == "user"
+        assert await events_of(store, lease.run) == [(1, b"a"), (2, b"b")]
 
-    async def test_the_wish_stays_when_another_worker_takes_over(self, store: Store) -> None:
+    async def test_the_wish_stays_when_another_worker_takes_over(self, store: Store):
         await begin(store, "r1")
         await store.cancel(await store.find_run("ann", "r1"), WISH)
         (run,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
-        expect(run.cancel, "user")
-        expect((await store.record(lease_of(run), RunChange(), at(60))).cancel, "user")
+        assert run.cancel == "user"
+        assert (await store.record(lease_of(run), RunChange(), at(60))).cancel == "user"
 
-    async def test_a_run_that_ended_stays_as_it_is(self, store: Store) -> None:
+    async def test_a_run_that_ended_stays_as_it_is(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(events=(b"end",), ending=RunEnding(outcome="success")), at(1))
         before = await store.find_run("ann", "r1")
-        expect(await store.cancel(before, WISH), before)
-        expect(await events_of(store, lease.run), [(1, b"end")])
+        assert await store.cancel(before, WISH) == before
+        assert await events_of(store, lease.run) == [(1, b"end")]
 
-    async def test_the_first_reason_stays_for_a_run_that_waited(self, store: Store) -> None:
+    async def test_the_first_reason_stays_for_a_run_that_waited(self, store: Store):
         waiting = await admit(store, "r1")
         first = await store.cancel(waiting, WISH)
-        expect(await store.cancel(waiting, LATER), first)
-        expect(await events_of(store, waiting.id), [(1, b"started"), (2, b"cancelled")])
+        assert await store.cancel(waiting, LATER) == first
+        assert await events_of(store, waiting.id) == [(1, b"started"), (2, b"cancelled")]
 
-    async def test_the_first_reason_stays_for_a_run_that_ran(self, store: Store) -> None:
+    async def test_the_first_reason_stays_for_a_run_that_ran(self, store: Store):
         await begin(store, "r1")
         running = await store.find_run("ann", "r1")
         first = await store.cancel(running, WISH)
-        expect((await store.cancel(running, LATER)), first)
-        expect(first.cancel, "user")
+        assert await store.cancel(running, LATER) == first
+        assert first.cancel == "user"
 
-    async def test_many_wishes_at_once_end_a_run_once(self, store: Store) -> None:
+    async def test_many_wishes_at_once_end_a_run_once(self, store: Store):
         waiting = await admit(store, "r1")
         found = await asyncio.gather(*(store.cancel(waiting, WISH) for _ in range(8)))
-        expect({run.status for run in found}, {"ended"})
-        expect(await events_of(store, waiting.id), [(1, b"started"), (2, b"cancelled")])
+        assert {run.status for run in found} == {"ended"}
+        assert await events_of(store, waiting.id) == [(1, b"started"), (2, b"cancelled")]
 
-    async def test_a_run_claimed_and_cancelled_at_once_is_told_or_never_begins(self, store: Store) -> None:
+    async def test_a_run_claimed_and_cancelled_at_once_is_told_or_never_begins(self, store: Store):
         waiting = [await admit(store, f"r{number}", f"thread-{number}") for number in range(10)]
         claims = [store.claim(NODE, at(0), limit=1) for _ in waiting]
         cancels = [store.cancel(run, WISH) for run in waiting]
         claimed, cancelled = await asyncio.gather(asyncio.gather(*claims), asyncio.gather(*cancels))
         for run in (run for runs in claimed for run in runs):
-            expect((await store.record(lease_of(run), events(b"a"), at(1))).cancel, "user")
+            assert (await store.record(lease_of(run), events(b"a"), at(1))).cancel == "user"
         begun = {run.id for runs in claimed for run in runs}
-        expect({run.id for run in cancelled if run.status == "ended"}, {run.id for run in waiting} - begun)
+        assert {run.id for run in cancelled if run.status == "ended"} == {run.id for run in waiting} - begun
 
-    async def test_nothing_is_written_for_a_run_that_was_cancelled_while_it_waited(self, store: Store) -> None:
+    async def test_nothing_is_written_for_a_run_that_was_cancelled_while_it_waited(self, store: Store):
         run = await store.cancel(await admit(store, "r1"), WISH)
         with pytest.raises(LeaseLost):
             await store.record(lease_of(run), events(b"late"), at(5))
 
-    async def test_of_the_runs_held_those_to_end_are_named(self, store: Store) -> None:
+    async def test_of_the_runs_held_those_to_end_are_named(self, store: Store):
         one, two = await begin(store, "r1", "a"), await begin(store, "r2", "b")
         three = await begin(store, "r3", "c")
         await store.cancel(await store.find_run("ann", "r2"), WISH)
         await store.cancel(await store.find_run("ann", "r3"), WISH)
-        expect(list(await store.cancels([one.run, two.run])), [two.run])
-        expect(sorted(await store.cancels([three.run, two.run, "nobody's"])), sorted([two.run, three.run]))
-        expect(list(await store.cancels([])), [])
+        assert list(await store.cancels([one.run, two.run])) == [two.run]
+        assert sorted(await store.cancels([three.run, two.run, "nobody's"])) == sorted([two.run, three.run])
+        assert list(await store.cancels([])) == []

@@ -12,7 +12,7 @@ from recto.errors import Conflict, LimitReached, NotFound, WireError
 from recto.page.prompt.reminder import Dataset
 from recto.store.files.datasets import DatasetChange, StoredDataset
 from recto.store.store import Store
-from tests.store.suite.samples import START, at, expect
+from tests.store.suite.samples import START, at
 
 TOGETHER = 12
 EVERYBODY = ("*",)
@@ -46,17 +46,17 @@ class DatasetSuite:
     """Datasets are made, shared and used (F10)."""
 
     # F10
-    async def test_a_dataset_is_found_as_it_was_made(self, store: Store) -> None:
+    async def test_a_dataset_is_found_as_it_was_made(self, store: Store):
         new = replace(dataset("d1", "carl", "bob", "carl"), description="All there is")
         made = replace(new, shared_with=("bob", "carl"))
-        expect(await store.make_dataset(new), made)
-        expect(await store.get_dataset("ann", "d1"), made)
-        expect((await store.list_datasets("ann", None, 9)).datasets, (made,))
+        assert await store.make_dataset(new) == made
+        assert await store.get_dataset("ann", "d1") == made
+        assert (await store.list_datasets("ann", None, 9)).datasets == (made,)
         shown = (Dataset(id="d1", name="Name of d1 四", description="All there is"),)
-        expect(await store.usable_datasets("ann", ["d1"]), shown)
+        assert await store.usable_datasets("ann", ["d1"]) == shown
 
     # F10
-    async def test_a_dataset_that_is_not_shared_with_a_user_is_nowhere_for_them(self, store: Store) -> None:
+    async def test_a_dataset_that_is_not_shared_with_a_user_is_nowhere_for_them(self, store: Store):
         await store.make_dataset(dataset("d1", "carl"))
         for id in ("d1", "unknown"):
             asked: Sequence[Awaitable[object]] = (
@@ -65,121 +65,117 @@ class DatasetSuite:
                 store.delete_dataset("bob", id),
             )
             found = await asyncio.gather(*asked, return_exceptions=True)
-            expect([type(one) for one in found], [NotFound] * 3)
-            expect({str(one) for one in found}, {f"There is no dataset {id!r}."})
-        expect(await listed(store, "bob"), [])
-        expect(await usable(store, "bob", "d1", "unknown"), [])
-        expect((await store.get_dataset("ann", "d1")).name, "Name of d1 四")
+            assert [type(one) for one in found] == [NotFound] * 3
+            assert {str(one) for one in found} == {f"There is no dataset {id!r}."}
+        assert await listed(store, "bob") == []
+        assert await usable(store, "bob", "d1", "unknown") == []
+        assert (await store.get_dataset("ann", "d1")).name == "Name of d1 四"
 
     # F10
     @pytest.mark.parametrize("shared", [("bob", "carl"), EVERYBODY, ("*", "bob")])
-    async def test_who_it_is_shared_with_uses_it_and_cannot_change_it(
-        self, store: Store, shared: tuple[str, ...]
-    ) -> None:
+    async def test_who_it_is_shared_with_uses_it_and_cannot_change_it(self, store: Store, shared: tuple[str, ...]):
         await store.make_dataset(dataset("d1", *shared))
-        expect((await listed(store, "bob"), await usable(store, "bob", "d1")), (["d1"], ["d1"]))
+        assert (await listed(store, "bob"), await usable(store, "bob", "d1")) == (["d1"], ["d1"])
         # Who else may use it is their own affair.
         wanted = tuple(one for one in shared if one != "carl")
-        expect((await store.get_dataset("bob", "d1")).shared_with, wanted)
+        assert (await store.get_dataset("bob", "d1")).shared_with == wanted
         for asked in (
             store.change_dataset("bob", "d1", DatasetChange(now=at(1), name="x")),
             store.delete_dataset("bob", "d1"),
         ):
             with pytest.raises(NotFound, match="There is no dataset 'd1'"):
                 await asked
-        expect((await store.get_dataset("ann", "d1")).name, "Name of d1 四")
+        assert (await store.get_dataset("ann", "d1")).name == "Name of d1 四"
 
     # F10
-    async def test_a_dataset_that_is_shared_no_longer_is_nowhere(self, store: Store) -> None:
+    async def test_a_dataset_that_is_shared_no_longer_is_nowhere(self, store: Store):
         await store.make_dataset(dataset("d1", "*", "bob"))
         for shared, wanted in ((("bob",), ["d1"]), (("carl",), list[str]()), ((), list[str]())):
             changed = await store.change_dataset("ann", "d1", DatasetChange(now=at(1), shared_with=shared))
-            expect(changed.shared_with, shared)
-            expect((await listed(store, "bob"), await usable(store, "bob", "d1")), (wanted, wanted))
+            assert changed.shared_with == shared
+            assert (await listed(store, "bob"), await usable(store, "bob", "d1")) == (wanted, wanted)
 
     # F10
-    async def test_a_change_leaves_what_it_does_not_name(self, store: Store) -> None:
+    async def test_a_change_leaves_what_it_does_not_name(self, store: Store):
         made = await store.make_dataset(replace(dataset("d1", "bob"), description="Old"))
         other = await store.make_dataset(dataset("d2", "bob"))
         renamed = await store.change_dataset("ann", "d1", DatasetChange(now=at(1), name="New"))
-        expect(renamed, replace(made, name="New", updated=at(1)))
+        assert renamed == replace(made, name="New", updated=at(1))
         emptied = await store.change_dataset("ann", "d1", DatasetChange(now=at(2), description=""))
-        expect(emptied, replace(renamed, description="", updated=at(2)))
-        expect(await store.change_dataset("ann", "d1", DatasetChange(now=at(3))), replace(emptied, updated=at(3)))
-        expect(await store.get_dataset("ann", "d2"), other)
+        assert emptied == replace(renamed, description="", updated=at(2))
+        assert await store.change_dataset("ann", "d1", DatasetChange(now=at(3))) == replace(emptied, updated=at(3))
+        assert await store.get_dataset("ann", "d2") == other
 
     # F10
-    async def test_usable_datasets_come_in_the_order_asked_for_and_once(self, store: Store) -> None:
+    async def test_usable_datasets_come_in_the_order_asked_for_and_once(self, store: Store):
         for id, owner in (("d1", "ann"), ("d2", "bob"), ("d3", "bob")):
             await store.make_dataset(dataset(id, *(["ann"] if id == "d2" else []), owner=owner))
-        expect(await usable(store, "ann", "d2", "d1", "d3", "d2", "x"), ["d2", "d1"])
-        expect(await usable(store, "ann", "d2", *[f"x{number}" for number in range(1200)], "d1"), ["d2", "d1"])
-        expect(await usable(store, "ann"), [])
+        assert await usable(store, "ann", "d2", "d1", "d3", "d2", "x") == ["d2", "d1"]
+        assert await usable(store, "ann", "d2", *[f"x{number}" for number in range(1200)], "d1") == ["d2", "d1"]
+        assert await usable(store, "ann") == []
 
     # F10
-    async def test_an_id_in_upper_case_means_the_same_dataset(self, store: Store) -> None:
+    async def test_an_id_in_upper_case_means_the_same_dataset(self, store: Store):
         for id in ("d1", "d2"):
             await store.make_dataset(dataset(id))
-        expect(await usable(store, "ann", "D2", "d1", "d2", "D1"), ["d2", "d1"])
-        expect(await usable(store, "bob", "D1"), [])
+        assert await usable(store, "ann", "D2", "d1", "d2", "D1") == ["d2", "d1"]
+        assert await usable(store, "bob", "D1") == []
 
     # F10
-    async def test_a_user_has_so_many_datasets_and_no_more_however_many_are_shared_with_them(
-        self, store: Store
-    ) -> None:
+    async def test_a_user_has_so_many_datasets_and_no_more_however_many_are_shared_with_them(self, store: Store):
         for id, owner in (("d1", "bob"), ("d2", "ann"), ("d3", "ann")):
             await store.make_dataset(dataset(id, "*", owner=owner), 2)
         with pytest.raises(LimitReached, match="You have 2 datasets; you may have 2") as refused:
             await store.make_dataset(dataset("d4"), 2)
-        expect(refused.value.retry > 0, True)
-        expect(sorted(await listed(store)), ["d1", "d2", "d3"])
+        assert refused.value.retry > 0
+        assert sorted(await listed(store)) == ["d1", "d2", "d3"]
         await store.delete_dataset("ann", "d2")
         await store.make_dataset(dataset("d4"), 2)
         await store.make_dataset(dataset("d5"))
 
     # F10
-    async def test_of_many_datasets_at_once_no_more_are_made_than_there_is_room_for(self, store: Store) -> None:
+    async def test_of_many_datasets_at_once_no_more_are_made_than_there_is_room_for(self, store: Store):
         making = [store.make_dataset(dataset(f"d{number}"), 3) for number in range(TOGETHER)]
         done = await asyncio.gather(*making, return_exceptions=True)
-        expect([type(one) for one in done].count(LimitReached), TOGETHER - 3)
-        expect(len(await listed(store)), 3)
+        assert [type(one) for one in done].count(LimitReached) == TOGETHER - 3
+        assert len(await listed(store)) == 3
 
     # F10
-    async def test_datasets_come_newest_first_page_by_page(self, store: Store) -> None:
+    async def test_datasets_come_newest_first_page_by_page(self, store: Store):
         for number in range(5):
             owner, shared = ("ann", ()) if number % 2 else ("bob", EVERYBODY)
             await store.make_dataset(dataset(f"d{number}", *shared, owner=owner, seconds=number // 2))
         await store.make_dataset(dataset("x", owner="bob"))
         wanted = ["d4", "d3", "d2", "d1", "d0"]
         for size in (1, 2, 5, 9):
-            expect(await listed(store, "ann", size), wanted)
+            assert await listed(store, "ann", size) == wanted
 
     # F10
     @pytest.mark.parametrize("cursor", ["", "x", "WzFd", "a" * 5000])
-    async def test_a_cursor_of_no_list_of_datasets_is_refused(self, store: Store, cursor: str) -> None:
+    async def test_a_cursor_of_no_list_of_datasets_is_refused(self, store: Store, cursor: str):
         with pytest.raises(WireError, match="cursor"):
             await store.list_datasets("ann", cursor, 5)
 
     # F10
-    async def test_an_id_that_is_taken_is_refused_and_changes_nothing(self, store: Store) -> None:
+    async def test_an_id_that_is_taken_is_refused_and_changes_nothing(self, store: Store):
         made = await store.make_dataset(dataset("d1", "carl"))
         with pytest.raises(Conflict):
             await store.make_dataset(dataset("d1", "dora", owner="bob"))
-        expect(await store.get_dataset("ann", "d1"), made)
+        assert await store.get_dataset("ann", "d1") == made
 
     # F10
-    async def test_a_deleted_dataset_is_gone_for_everybody(self, store: Store) -> None:
+    async def test_a_deleted_dataset_is_gone_for_everybody(self, store: Store):
         for id in ("d1", "d2"):
             await store.make_dataset(dataset(id, "*", "bob"))
         await store.delete_dataset("ann", "d1")
-        expect([await listed(store, user) for user in ("ann", "bob", "carl")], [["d2"]] * 3)
+        assert [await listed(store, user) for user in ("ann", "bob", "carl")] == [["d2"]] * 3
         with pytest.raises(NotFound):
             await store.delete_dataset("ann", "d1")
         # Whom it was shared with is forgotten with it.
-        expect((await store.make_dataset(replace(dataset("d1"), created=START))).shared_with, ())
+        assert (await store.make_dataset(replace(dataset("d1"), created=START))).shared_with == ()
 
     # F10
-    async def test_of_changes_that_come_at_once_one_is_left_whole(self, store: Store) -> None:
+    async def test_of_changes_that_come_at_once_one_is_left_whole(self, store: Store):
         await store.make_dataset(dataset("d1"))
         changes = [
             DatasetChange(now=at(1), name=f"n{number}", shared_with=(f"a{number}", f"b{number}"))
@@ -187,4 +183,4 @@ class DatasetSuite:
         ]
         await asyncio.gather(*[store.change_dataset("ann", "d1", change) for change in changes])
         found = await store.get_dataset("ann", "d1")
-        expect((found.name, found.shared_with) in [(change.name, change.shared_with) for change in changes], True)
+        assert (found.name, found.shared_with) in [(change.name, change.shared_with) for change in changes]

@@ -13,7 +13,7 @@ from recto.store.ports import Admission, Bounds, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
 from tests.store.suite.attachments import add, with_files
-from tests.store.suite.samples import admission, at, begin, expect, has_run, said
+from tests.store.suite.samples import admission, at, begin, has_run, said
 
 DIGEST, OTHER = b"\x00" * 32, b"\xff" * 32
 
@@ -27,7 +27,7 @@ class FileRefSuite:
     """Runs have files (F4, P10)."""
 
     # F4
-    async def test_the_ids_of_a_runs_files_are_told_in_their_order(self, store: Store) -> None:
+    async def test_the_ids_of_a_runs_files_are_told_in_their_order(self, store: Store):
         one = await add(store)
         first = replace(admission("r1"), response_id="r")
         refs = tuple(
@@ -38,53 +38,51 @@ class FileRefSuite:
         later = FileRef(id="a-0", attachment=one.id, name="b.pdf", kind="document")
         await store.admit(replace(admission("r2"), created=at(1), files=(later,)))
         await store.admit(with_files(admission("r3", "thread-2"), one))
-        expect(list(await store.file_refs("thread-1")), [*refs, later])
-        expect(list(await store.file_refs("unknown")), [])
+        assert list(await store.file_refs("thread-1")) == [*refs, later]
+        assert list(await store.file_refs("unknown")) == []
 
     # P10
     @pytest.mark.parametrize("owner", ["bob", None])
-    async def test_a_run_that_names_a_file_its_user_has_not_is_refused_whole(
-        self, store: Store, owner: str | None
-    ) -> None:
+    async def test_a_run_that_names_a_file_its_user_has_not_is_refused_whole(self, store: Store, owner: str | None):
         mine = await add(store)
         other = await add(store, owner) if owner else replace(mine, id="unknown")
         asked = with_files(admission("r1"), mine, other)
         with pytest.raises(Refused, match=NOT_SIGNED) as refused:
             await store.admit(asked)
-        expect(refused.value.where, "messages")
-        expect((await has_run(store, "ann", "r1"), tuple(await store.file_refs("thread-1"))), (False, ()))
+        assert refused.value.where == "messages"
+        assert (await has_run(store, "ann", "r1"), tuple(await store.file_refs("thread-1"))) == (False, ())
         with pytest.raises(NotFound):
             await store.get_thread("ann", "thread-1")
 
     # P10
-    async def test_a_run_that_is_refused_leaves_no_file_ids(self, store: Store) -> None:
+    async def test_a_run_that_is_refused_leaves_no_file_ids(self, store: Store):
         one = await add(store)
         await begin(store, "r1")
         with pytest.raises(LimitReached):
             await store.admit(replace(with_files(admission("r2"), one), bounds=Bounds(user_runs=1)))
-        expect(list(await store.file_refs("thread-1")), [])
-        expect((await store.delete_unused_attachments(at(5), 9))[0], 1)
+        assert list(await store.file_refs("thread-1")) == []
+        assert (await store.delete_unused_attachments(at(5), 9))[0] == 1
 
     # F4
-    async def test_an_id_outlives_its_attachment_and_says_that_it_is_gone(self, store: Store) -> None:
+    async def test_an_id_outlives_its_attachment_and_says_that_it_is_gone(self, store: Store):
         gone, kept = await add(store), await add(store)
         asked = with_files(admission("r1"), gone, kept)
         await store.admit(asked)
         await store.delete_attachment("ann", gone.id)
         wanted = [replace(asked.files[0], is_there=False), asked.files[1]]
-        expect(list(await store.file_refs("thread-1")), wanted)
+        assert list(await store.file_refs("thread-1")) == wanted
 
     # F4
-    async def test_what_an_id_stands_for_never_changes(self, store: Store) -> None:
+    async def test_what_an_id_stands_for_never_changes(self, store: Store):
         first, second = await add(store), await add(store, content="b")
         asked = with_files(admission("r1"), first)
         await store.admit(asked)
         again = tuple(replace(ref, attachment=second.id, name="other") for ref in asked.files)
         await store.admit(replace(admission("r2"), files=again))
-        expect(list(await store.file_refs("thread-1")), list(asked.files))
+        assert list(await store.file_refs("thread-1")) == list(asked.files)
 
     # F4
-    async def test_ids_resolve_in_a_fork_whatever_becomes_of_the_thread(self, store: Store) -> None:
+    async def test_ids_resolve_in_a_fork_whatever_becomes_of_the_thread(self, store: Store):
         one = await add(store)
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entries=[said("m1")], ending=RunEnding(outcome="done")), at(1))
@@ -92,74 +90,74 @@ class FileRefSuite:
         await store.admit(asked)
         await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before="m1"))
         await store.delete_thread("ann", "thread-1")
-        expect((await store.delete_unused_attachments(at(99), 9))[0], 0)
-        expect(list(await store.file_refs("fork")), list(asked.files))
-        expect(list(await store.file_refs("thread-1")), [])
+        assert (await store.delete_unused_attachments(at(99), 9))[0] == 0
+        assert list(await store.file_refs("fork")) == list(asked.files)
+        assert list(await store.file_refs("thread-1")) == []
 
 
 class DigestSuite:
     """The same request comes again (P4)."""
 
     # P4
-    async def test_a_request_is_known_by_its_digest_whatever_is_kept_of_it(self, store: Store) -> None:
+    async def test_a_request_is_known_by_its_digest_whatever_is_kept_of_it(self, store: Store):
         first = await store.admit(sent("r1", DIGEST))
         again = await store.admit(sent("r1", DIGEST, b'{"n": 2}'))
-        expect((again.run, again.is_new), (first.run, False))
+        assert (again.run, again.is_new) == (first.run, False)
         with pytest.raises(Conflict, match="'r1' was started before, with another input"):
             await store.admit(sent("r1", OTHER))
-        expect((await store.find_run("ann", "r1")).input, b'{"n": 1}')
+        assert (await store.find_run("ann", "r1")).input == b'{"n": 1}'
 
     # P4
     @pytest.mark.parametrize(("stored", "new"), [(None, DIGEST), (DIGEST, None), (None, None)])
     async def test_where_one_has_no_digest_what_is_kept_decides(
         self, store: Store, stored: bytes | None, new: bytes | None
-    ) -> None:
+    ):
         first = await store.admit(sent("r1", stored))
-        expect((await store.admit(sent("r1", new))).run, first.run)
+        assert (await store.admit(sent("r1", new))).run == first.run
         with pytest.raises(Conflict, match="'r1'"):
             await store.admit(sent("r1", new, b'{"n": 2}'))
 
     # P4
-    async def test_a_run_is_found_again_before_anything_else_is_asked(self, store: Store) -> None:
+    async def test_a_run_is_found_again_before_anything_else_is_asked(self, store: Store):
         one = await add(store)
         asked = replace(with_files(admission("r1"), one), digest=DIGEST)
         first = await store.admit(asked)
         await store.delete_attachment("ann", one.id)
         found = await store.again("ann", "r1", DIGEST)
-        expect(found and (found.run, found.is_new), (first.run, False))
-        expect((await store.admit(asked)).is_new, False)
+        assert (found and (found.run, found.is_new)) == (first.run, False)
+        assert not (await store.admit(asked)).is_new
         with pytest.raises(Conflict, match="'r1' was started before, with another input"):
             await store.again("ann", "r1", OTHER)
 
     # P4
-    async def test_a_run_nobody_has_sent_or_that_has_no_digest_is_not_found_again(self, store: Store) -> None:
+    async def test_a_run_nobody_has_sent_or_that_has_no_digest_is_not_found_again(self, store: Store):
         await store.admit(sent("r1", None))
         await store.admit(sent("r2", DIGEST))
         asked = [("ann", "r1"), ("ann", "r3"), ("bob", "r2")]
-        expect([await store.again(owner, name, DIGEST) for owner, name in asked], [None] * 3)
+        assert [await store.again(owner, name, DIGEST) for owner, name in asked] == [None] * 3
 
     # F4
-    async def test_sizes_of_files_are_told_while_they_are_there(self, store: Store) -> None:
+    async def test_sizes_of_files_are_told_while_they_are_there(self, store: Store):
         one = await add(store)
         await store.admit(with_files(admission("r1"), one))
-        expect([ref.size for ref in await store.file_refs("thread-1")], [one.size])
+        assert [ref.size for ref in await store.file_refs("thread-1")] == [one.size]
         await store.delete_attachment("ann", one.id)
-        expect([ref.size for ref in await store.file_refs("thread-1")], [0])
+        assert [ref.size for ref in await store.file_refs("thread-1")] == [0]
 
     # F4
-    async def test_ids_of_a_turn_that_never_was_are_taken_back_and_no_others(self, store: Store) -> None:
+    async def test_ids_of_a_turn_that_never_was_are_taken_back_and_no_others(self, store: Store):
         one, first, second = await add(store), admission("r1"), admission("r2")
         for asked in (first, second):
             await store.admit(with_files(asked, one, one))
         await store.forget_refs("thread-1", second.response_id)
         await store.forget_refs("thread-2", first.response_id)
         left = [f"{first.response_id}-0", f"{first.response_id}-1"]
-        expect([ref.id for ref in await store.file_refs("thread-1")], left)
+        assert [ref.id for ref in await store.file_refs("thread-1")] == left
 
     # F1
-    async def test_the_request_that_opened_a_turn_is_found_by_its_response_id(self, store: Store) -> None:
+    async def test_the_request_that_opened_a_turn_is_found_by_its_response_id(self, store: Store):
         asked = admission("r1", input=b'{"n": 7}')
         await store.admit(asked)
         await store.admit(admission("r2"))
-        expect(await store.opening_input("thread-1", asked.response_id), b'{"n": 7}')
-        expect(await store.opening_input("thread-2", asked.response_id), None)
+        assert await store.opening_input("thread-1", asked.response_id) == b'{"n": 7}'
+        assert await store.opening_input("thread-2", asked.response_id) is None

@@ -12,7 +12,7 @@ from recto.errors import Conflict, NotFound
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
-from tests.store.suite.samples import at, begin, every_kind_of_entry, expect, said
+from tests.store.suite.samples import at, begin, every_kind_of_entry, said
 
 LOG: tuple[Entry, ...] = (
     said("m1", "One"),
@@ -34,32 +34,32 @@ class ForkSuite:
     """Threads are forked (P17)."""
 
     @pytest.mark.parametrize("before", [None, "m1", "m2", "m4", "m5", "m6"])
-    async def test_a_fork_begins_with_what_the_page_says_it_does(self, store: Store, before: str | None) -> None:
+    async def test_a_fork_begins_with_what_the_page_says_it_does(self, store: Store, before: str | None):
         await write(store, LOG)
         made = await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before=before))
         copied = await store.log_after("fork")
         wanted = fork_of(await store.log_after("thread-1"), before=before)
-        expect([(entry.id, entry.time) for entry in copied], [(entry.id, entry.time) for entry in wanted])
-        expect([entry.seq for entry in copied], list(range(1, len(wanted) + 1)))
+        assert [(entry.id, entry.time) for entry in copied] == [(entry.id, entry.time) for entry in wanted]
+        assert [entry.seq for entry in copied] == list(range(1, len(wanted) + 1))
         skill = view(wanted).skill
-        expect((made.skill, made.scenario), (skill.skill, skill.scenario) if skill else (None, None))
-        expect((made.agent, made.title, made.created, made.updated), ("vibe", "One", at(9), at(9)))
+        assert (made.skill, made.scenario) == ((skill.skill, skill.scenario) if skill else (None, None))
+        assert (made.agent, made.title, made.created, made.updated) == ("vibe", "One", at(9), at(9))
 
     @pytest.mark.parametrize("before", ["unknown", "s1", "m3", ""])
-    async def test_a_fork_before_what_is_no_user_message_in_view_is_refused(self, store: Store, before: str) -> None:
+    async def test_a_fork_before_what_is_no_user_message_in_view_is_refused(self, store: Store, before: str):
         await write(store, LOG)
         with pytest.raises(NotFound, match="user message"):
             await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before=before))
         with pytest.raises(NotFound):
             await store.get_thread("ann", "fork")
 
-    async def test_every_kind_of_entry_is_copied_as_it_is(self, store: Store) -> None:
+    async def test_every_kind_of_entry_is_copied_as_it_is(self, store: Store):
         entries = [entry for entry in every_kind_of_entry() if not isinstance(entry, (RolledBack, Undone))]
         await write(store, entries)
         await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
-        expect(list(await store.log_after("fork")), list(await store.log_after("thread-1")))
+        assert list(await store.log_after("fork")) == list(await store.log_after("thread-1"))
 
-    async def test_deleting_either_hurts_not_the_other_and_both_go_on(self, store: Store) -> None:
+    async def test_deleting_either_hurts_not_the_other_and_both_go_on(self, store: Store):
         await write(store, LOG)
         for id in ("fork", "second"):
             await store.fork("ann", ForkOptions(thread="thread-1", id=id, now=at(9)))
@@ -67,28 +67,28 @@ class ForkSuite:
         lease = await begin(store, "r2", "fork")
         await store.record(lease, RunChange(entries=[said("new")], ending=RunEnding(outcome="done")), at(10))
         await store.delete_thread("ann", "thread-1")
-        expect([entry.id for entry in await store.log_after("fork")], [*[entry.id for entry in before], "new"])
+        assert [entry.id for entry in await store.log_after("fork")] == [*[entry.id for entry in before], "new"]
         await store.delete_thread("ann", "fork")
-        expect([entry.id for entry in await store.log_after("second")], [entry.id for entry in before])
+        assert [entry.id for entry in await store.log_after("second")] == [entry.id for entry in before]
 
-    async def test_a_fork_has_no_runs_and_may_have_a_title_of_its_own(self, store: Store) -> None:
+    async def test_a_fork_has_no_runs_and_may_have_a_title_of_its_own(self, store: Store):
         await write(store, LOG)
         made = await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), title="Another way"))
-        expect((made.title, made.active), ("Another way", None))
-        expect((await store.runs_of_thread("ann", "fork", None, 9)).runs, ())
-        expect(await store.set_title_if_automatic("fork", "x"), False)
+        assert (made.title, made.active) == ("Another way", None)
+        assert (await store.runs_of_thread("ann", "fork", None, 9)).runs == ()
+        assert not await store.set_title_if_automatic("fork", "x")
 
-    async def test_a_fork_keeps_whose_title_it_has(self, store: Store) -> None:
+    async def test_a_fork_keeps_whose_title_it_has(self, store: Store):
         await write(store, LOG)
         await store.rename("ann", "thread-1", "Mine")
         await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
-        expect(await store.set_title_if_automatic("fork", "x"), False)
+        assert not await store.set_title_if_automatic("fork", "x")
 
-    async def test_a_fork_under_an_id_that_is_taken_is_refused(self, store: Store) -> None:
+    async def test_a_fork_under_an_id_that_is_taken_is_refused(self, store: Store):
         await write(store, LOG)
         with pytest.raises(Conflict, match="thread-1"):
             await store.fork("ann", ForkOptions(thread="thread-1", id="thread-1", now=at(9)))
-        expect(len(await store.log_after("thread-1")), len(LOG))
+        assert len(await store.log_after("thread-1")) == len(LOG)
 
 
 async def write(store: Store, entries: Sequence[Entry]) -> None:

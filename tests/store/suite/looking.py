@@ -16,7 +16,7 @@ from recto.store.ports import CallBegun, CallEnded, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.history import HistoryDay, HistoryQuery
 from tests.store.suite.calls import body_of, call, segment
-from tests.store.suite.samples import admission, at, begin, expect, said
+from tests.store.suite.samples import admission, at, begin, said
 
 EAST = timezone(timedelta(hours=9))
 
@@ -24,14 +24,14 @@ EAST = timezone(timedelta(hours=9))
 class HistorySuite:
     """Days are read (P13)."""
 
-    async def test_a_user_without_threads_has_nothing(self, store: Store) -> None:
-        expect(await store.history("ann", HistoryQuery()), HistoryDay())
+    async def test_a_user_without_threads_has_nothing(self, store: Store):
+        assert await store.history("ann", HistoryQuery()) == HistoryDay()
 
-    async def test_a_thread_without_messages_has_no_day(self, store: Store) -> None:
+    async def test_a_thread_without_messages_has_no_day(self, store: Store):
         await begin(store, "r1")
-        expect(await store.history("ann", HistoryQuery()), HistoryDay(thread="thread-1"))
+        assert await store.history("ann", HistoryQuery()) == HistoryDay(thread="thread-1")
 
-    async def test_days_are_read_backwards_one_at_a_time(self, store: Store) -> None:
+    async def test_days_are_read_backwards_one_at_a_time(self, store: Store):
         await write(store, *(on(f"m{day}", day) for day in (1, 1, 3, 9, 9, 9)))
         found = [await day_of(store, before) for before in (None, 9, 5, 3, 1)]
         wanted = [
@@ -41,9 +41,9 @@ class HistorySuite:
             (1, False, ["m1-0", "m1-1"]),
             (None, False, list[str]()),
         ]
-        expect(found, wanted)
+        assert found == wanted
 
-    async def test_words_that_wait_are_of_the_day_they_came_and_under_the_id_they_will_have(self, store: Store) -> None:
+    async def test_words_that_wait_are_of_the_day_they_came_and_under_the_id_they_will_have(self, store: Store):
         await write(store, on("m1", 1))
         for name, id, day in (("w1", "new", 2), ("w2", "m1", 3), ("w3", "new", 3)):
             sent = dump({"threadId": "t", "runId": name, "messages": [{"id": id, "role": "user", "content": name}]})
@@ -53,16 +53,16 @@ class HistorySuite:
             await store.history("ann", HistoryQuery(before=date(2026, 3, day))) for day in (9, 3, 2)
         ]
         days = [(one.day.day if one.day else 0, one.has_more) for one in (third, second, first)]
-        expect(days, [(3, True), (2, True), (1, False)])
-        expect([one.message.id for one in second.queued], ["new"])
-        expect([(one.run, one.message.id == one.task) for one in third.queued], [("w2", True), ("w3", True)])
-        expect((third.messages, second.messages, first.queued), ((), (), ()))
-        expect(await store.queued("thread-1"), (*second.queued, *third.queued))
+        assert days == [(3, True), (2, True), (1, False)]
+        assert [one.message.id for one in second.queued] == ["new"]
+        assert [(one.run, one.message.id == one.task) for one in third.queued] == [("w2", True), ("w3", True)]
+        assert (third.messages, second.messages, first.queued) == ((), (), ())
+        assert await store.queued("thread-1") == (*second.queued, *third.queued)
         # Where their requests have too many bytes, the first of them.
         queued = [await store.queued("thread-1", most * len(sent)) for most in (2, 1)]
-        expect([[one.run for one in some] for some in queued], [["w1", "w2"], ["w1"]])
+        assert [[one.run for one in some] for some in queued] == [["w1", "w2"], ["w1"]]
 
-    async def test_replies_that_are_not_whole_are_marked(self, store: Store) -> None:
+    async def test_replies_that_are_not_whole_are_marked(self, store: Store):
         await write(
             store,
             ReplyEnded(id="e", time=at(1), message="a1", finish="length"),
@@ -70,22 +70,22 @@ class HistorySuite:
             AssistantMessage(id="a2", time=at(2), parts=(Text(text="upon"),)),
             Interrupted(id="i", time=at(2), message="a2", reason="broken off"),
         )
-        expect((await store.history("ann", HistoryQuery())).statuses, {"a1": "length", "a2": "interrupted"})
+        assert (await store.history("ann", HistoryQuery())).statuses == {"a1": "length", "a2": "interrupted"}
 
-    async def test_days_are_those_of_the_zone(self, store: Store) -> None:
+    async def test_days_are_those_of_the_zone(self, store: Store):
         await write(store, replace(said("late"), time=datetime(2026, 3, 1, 20, tzinfo=UTC)))
         for zone, day in ((UTC, 1), (EAST, 2)):
             found = await store.history("ann", HistoryQuery(zone=zone))
-            expect((found.day, [message.id for message in found.messages]), (date(2026, 3, day), ["late"]))
-        expect((await store.history("ann", HistoryQuery(before=date(2026, 3, 2), zone=EAST))).day, None)
+            assert (found.day, [message.id for message in found.messages]) == (date(2026, 3, day), ["late"])
+        assert (await store.history("ann", HistoryQuery(before=date(2026, 3, 2), zone=EAST))).day is None
 
-    async def test_messages_are_in_the_order_of_the_log_whatever_their_times(self, store: Store) -> None:
+    async def test_messages_are_in_the_order_of_the_log_whatever_their_times(self, store: Store):
         times = (5, 3, 3, 9)
         await write(store, *(replace(said(f"m{place}"), time=at(time)) for place, time in enumerate(times)))
         found = await store.history("ann", HistoryQuery())
-        expect([(message.id, message.seq) for message in found.messages], [(f"m{n}", n + 1) for n in range(4)])
+        assert [(message.id, message.seq) for message in found.messages] == [(f"m{n}", n + 1) for n in range(4)]
 
-    async def test_what_people_are_not_shown_is_not_there_and_makes_no_day(self, store: Store) -> None:
+    async def test_what_people_are_not_shown_is_not_there_and_makes_no_day(self, store: Store):
         silent = (
             AssistantMessage(id="a0", parts=(Text(text=" \n"),)),
             ReasoningMessage(id="r", text="Hm."),
@@ -94,40 +94,40 @@ class HistorySuite:
         result = ToolMessage(id="t", tool_call_id="c", parts=(Text(text="1"),), time=moment(2))
         log = (on("m1", 1), AssistantMessage(id="a", time=moment(2), parts=(Text(text="Hi"),)), result)
         await write(store, *log, *[replace(entry, time=moment(5)) for entry in silent])
-        expect(await day_of(store), (2, True, ["a", "t"]))
+        assert await day_of(store) == (2, True, ["a", "t"])
 
-    async def test_what_was_rolled_back_is_not_there_until_that_is_undone(self, store: Store) -> None:
+    async def test_what_was_rolled_back_is_not_there_until_that_is_undone(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entries=[on("m", 1), on("m", 2), on("m", 3)]), at(1))
         await store.record(lease, RunChange(entries=[RolledBack(id="b", to="m2"), on("n", 4)]), at(1))
-        expect([await day_of(store), await day_of(store, 4)], [(4, True, ["n4"]), (1, False, ["m1"])])
+        assert [await day_of(store), await day_of(store, 4)] == [(4, True, ["n4"]), (1, False, ["m1"])]
         await store.record(lease, RunChange(entries=[Undone(id="u")]), at(1))
-        expect([await day_of(store), await day_of(store, 3)], [(3, True, ["m3"]), (2, True, ["m2"])])
+        assert [await day_of(store), await day_of(store, 3)] == [(3, True, ["m3"]), (2, True, ["m2"])]
 
-    async def test_many_hidden_messages_between_two_shown_ones_are_passed_over(self, store: Store) -> None:
+    async def test_many_hidden_messages_between_two_shown_ones_are_passed_over(self, store: Store):
         hidden = [replace(said(f"h{number}"), time=moment(2)) for number in range(3000)]
         await write(store, on("m", 1), *hidden, RolledBack(id="b", to="h0"), on("m", 3))
-        expect([await day_of(store), await day_of(store, 3)], [(3, True, ["m3"]), (1, False, ["m1"])])
+        assert [await day_of(store), await day_of(store, 3)] == [(3, True, ["m3"]), (1, False, ["m1"])]
 
-    async def test_without_a_thread_the_latest_one_is_told(self, store: Store) -> None:
+    async def test_without_a_thread_the_latest_one_is_told(self, store: Store):
         for number, thread in enumerate(("a", "b", "c")):
             lease = await begin(store, f"r{thread}", thread)
             await store.record(lease, RunChange(entries=[said("m")]), at(5 - number))
-        expect((await store.history("ann", HistoryQuery())).thread, "a")
-        expect((await store.history("ann", HistoryQuery(thread="c"))).thread, "c")
+        assert (await store.history("ann", HistoryQuery())).thread == "a"
+        assert (await store.history("ann", HistoryQuery(thread="c"))).thread == "c"
 
     @pytest.mark.parametrize("before", [date.min, date(1970, 1, 1), date.max])
-    async def test_any_day_there_is_can_be_asked_for(self, store: Store, before: date) -> None:
+    async def test_any_day_there_is_can_be_asked_for(self, store: Store, before: date):
         await write(store, on("m", 1))
         for zone in (UTC, EAST, timezone(-timedelta(hours=9))):
             found = await store.history("ann", HistoryQuery(before=before, zone=zone))
-            expect(found.day, date(2026, 3, 1) if before == date.max else None)
+            assert found.day == (date(2026, 3, 1) if before == date.max else None)
 
 
 class LookingSuite:
     """Calls are looked at (X1)."""
 
-    async def test_a_call_is_told_with_its_exact_body_and_found_to_be_whole(self, store: Store) -> None:
+    async def test_a_call_is_told_with_its_exact_body_and_found_to_be_whole(self, store: Store):
         lease = await begin(store, "r1")
         pages = ["abc", "abcde", "abxy"]
         for number, (page, shared) in enumerate(zip(pages, (0, 3, 2), strict=True), start=1):
@@ -135,28 +135,28 @@ class LookingSuite:
         end = CallEnded(number=2, ended=at(9), first_token=at(8), finish="stop", usage=b'{"n": 1}', price=12)
         await store.record(lease, RunChange(call_ended=end), at(9))
         seen = [await store.look_at_call(lease.run, number) for number in (1, 2, 3)]
-        expect([one.body for one in seen], [body_of(page) for page in pages])
-        expect([one.damaged for one in seen], [(), (), ()])
-        expect(tuple(one.summary for one in seen), await store.call_summaries(lease.run))
+        assert [one.body for one in seen] == [body_of(page) for page in pages]
+        assert [one.damaged for one in seen] == [(), (), ()]
+        assert tuple(one.summary for one in seen) == await store.call_summaries(lease.run)
         second = seen[1].summary
-        expect((second.price, second.finish, second.first_token, second.ended), (12, "stop", at(8), at(9)))
-        expect((seen[0].summary.price, seen[0].summary.manifest), (None, b"[]"))
+        assert (second.price, second.finish, second.first_token, second.ended) == (12, "stop", at(8), at(9))
+        assert (seen[0].summary.price, seen[0].summary.manifest) == (None, b"[]")
 
-    async def test_a_digest_that_is_not_that_of_the_segments_is_told(self, store: Store) -> None:
+    async def test_a_digest_that_is_not_that_of_the_segments_is_told(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(call=call(1, "abc")), at(1))
         seen = await store.look_at_call(lease.run, 1)
-        expect((seen.damaged, seen.body), (("digest",), None))
+        assert (seen.damaged, seen.body) == (("digest",), None)
 
-    async def test_a_segment_that_is_missing_is_told_by_its_hash(self, store: Store) -> None:
+    async def test_a_segment_that_is_missing_is_told_by_its_hash(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(
             lease, RunChange(call=replace(sealed(1, "abc"), segments=[segment("a"), segment("c")])), at(1)
         )
         seen = await store.look_at_call(lease.run, 1)
-        expect((seen.damaged, seen.body), ((segment("b").sha256.hex(),), None))
+        assert (seen.damaged, seen.body) == ((segment("b").sha256.hex(),), None)
 
-    async def test_a_call_that_was_not_made_is_not_found(self, store: Store) -> None:
+    async def test_a_call_that_was_not_made_is_not_found(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(call=sealed(1, "a")), at(1))
         for run, number in ((lease.run, 2), (lease.run, 0), ("unknown", 1)):

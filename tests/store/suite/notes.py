@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from recto.store.store import Store
-from tests.store.suite.samples import expect
 
 TOGETHER = 12
 
@@ -13,18 +12,18 @@ TOGETHER = 12
 class NoteSuite:
     """Notes are taken, read and changed."""
 
-    async def test_a_note_says_what_was_written_first_until_it_is_changed(self, store: Store) -> None:
-        expect(await store.note("storage"), None)
-        expect(await store.take_note("storage", "四 one"), "四 one")
-        expect(await store.take_note("storage", "two"), "四 one")
-        expect((await store.note("storage"), await store.note("other")), ("四 one", None))
+    async def test_a_note_says_what_was_written_first_until_it_is_changed(self, store: Store):
+        assert await store.note("storage") is None
+        assert await store.take_note("storage", "四 one") == "四 one"
+        assert await store.take_note("storage", "two") == "四 one"
+        assert (await store.note("storage"), await store.note("other")) == ("四 one", None)
         await store.change_note("storage", "two")
-        expect((await store.note("storage"), await store.take_note("storage", "three")), ("two", "two"))
+        assert (await store.note("storage"), await store.take_note("storage", "three")) == ("two", "two")
 
-    async def test_a_change_writes_a_note_that_was_not_there(self, store: Store) -> None:
+    async def test_a_change_writes_a_note_that_was_not_there(self, store: Store):
         await store.change_note("storage", "")
-        expect((await store.note("storage"), await store.take_note("storage", "x")), ("", ""))
+        assert (await store.note("storage"), await store.take_note("storage", "x")) == ("", "")
 
-    async def test_of_many_who_take_a_note_at_once_all_get_the_same(self, store: Store) -> None:
+    async def test_of_many_who_take_a_note_at_once_all_get_the_same(self, store: Store):
         found = await asyncio.gather(*[store.take_note("storage", str(number)) for number in range(TOGETHER)])
-        expect((len(set(found)), await store.note("storage")), (1, found[0]))
+        assert (len(set(found)), await store.note("storage")) == (1, found[0])

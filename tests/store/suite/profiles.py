@@ -13,7 +13,7 @@ from recto.conversation.json import Json
 from recto.errors import LeaseLost, Refused, WireError
 from recto.store.store import Store
 from recto.store.users.profiles import MOST_FIELDS, ProfileChange, StoredProfile
-from tests.store.suite.samples import NODE, START, admission, admit, at, begin, expect, lease_of
+from tests.store.suite.samples import NODE, START, admission, admit, at, begin, lease_of
 
 LIMIT, TOGETHER = 262_144, 12
 BORN: Json = {"date": "1990-05-15", "place": "北京", "gender": "女"}
@@ -41,74 +41,75 @@ class ProfileSuite:
     """What is kept of a user (S6)."""
 
     # S6
-    async def test_of_a_user_nothing_is_known_until_something_is_kept(self, store: Store) -> None:
-        expect(await store.whole_profile("ann"), StoredProfile())
-        expect(await store.profile_fields("ann", ["birth_info"]), {})
-        expect(await store.skill_data("ann", "bazi"), None)
-        expect(await store.change_profile("ann", ProfileChange(), START, LIMIT), StoredProfile(tier="free"))
-        expect([line async for line in store.export_user("ann")], [])
+    async def test_of_a_user_nothing_is_known_until_something_is_kept(self, store: Store):
+        assert await store.whole_profile("ann") == StoredProfile()
+        assert await store.profile_fields("ann", ["birth_info"]) == {}
+        assert await store.skill_data("ann", "bazi") is None
+        assert await store.change_profile("ann", ProfileChange(), START, LIMIT) == StoredProfile(tier="free")
+        assert [line async for line in store.export_user("ann")] == []
 
     # S6
-    async def test_fields_and_data_of_skills_are_found_as_they_were_kept(self, store: Store) -> None:
+    async def test_fields_and_data_of_skills_are_found_as_they_were_kept(self, store: Store):
         change = ProfileChange(fields={"z": [1, None, {"a": None}], "birth_info": BORN}, skill_data={"bazi": [CHART]})
         found = StoredProfile(fields=change.fields, skill_data=change.skill_data, updated=at(3))
-        expect(await store.change_profile("ann", change, at(3), LIMIT), found)
-        expect(await store.whole_profile("ann"), found)
-        expect(list((await store.whole_profile("ann")).fields), ["birth_info", "z"])
-        expect(await store.profile_fields("ann", ("birth_info", "absent")), {"birth_info": BORN})
-        expect(await store.profile_fields("ann", ()), {})
-        expect((await store.skill_data("ann", "bazi"), await store.skill_data("ann", "tarot")), ([CHART], None))
+        assert await store.change_profile("ann", change, at(3), LIMIT) == found
+        assert await store.whole_profile("ann") == found
+        assert list((await store.whole_profile("ann")).fields) == ["birth_info", "z"]
+        assert await store.profile_fields("ann", ("birth_info", "absent")) == {"birth_info": BORN}
+        assert await store.profile_fields("ann", ()) == {}
+        assert (await store.skill_data("ann", "bazi"), await store.skill_data("ann", "tarot")) == ([CHART], None)
 
     # S6, X4
-    async def test_a_run_that_is_not_held_any_more_keeps_nothing(self, store: Store) -> None:
+    async def test_a_run_that_is_not_held_any_more_keeps_nothing(self, store: Store):
         lease = await begin(store, "r1")
         held = replace(keeping("bazi", "first"), lease=lease)
         await store.change_profile("ann", held, START, LIMIT)
         for lost in (replace(lease, fence=lease.fence + 1), replace(lease, run="nobody's")):
             with pytest.raises(LeaseLost):
                 await store.change_profile("ann", replace(keeping("bazi", "second"), lease=lost), START, LIMIT)
-        expect(await store.skill_data("ann", "bazi"), "first")
+        assert await store.skill_data("ann", "bazi") == "first"
         await store.delete_user("ann")
         with pytest.raises(LeaseLost):
             await store.change_profile("ann", held, START, LIMIT)
-        expect(await store.whole_profile("ann"), StoredProfile())
+        assert await store.whole_profile("ann") == StoredProfile()
 
     # S6
-    async def test_a_change_is_merged_and_null_forgets(self, store: Store) -> None:
+    async def test_a_change_is_merged_and_null_forgets(self, store: Store):
         await patch(store, {"birth_info": BORN, "extracted": ["a", "b"], "life_context": {"work": {"at": "X"}}})
         change: Mapping[str, Json] = {"birth_info": {"time": "14:30", "gender": None}, "extracted": ["c"]}
         merged = await patch(store, {**change, "life_context": {"work": {"role": "Y"}}, "never": None}, seconds=5)
         born = {"date": "1990-05-15", "place": "北京", "time": "14:30"}
         work = {"work": {"at": "X", "role": "Y"}}
-        expect(merged.fields, {"birth_info": born, "extracted": ["c"], "life_context": work})
-        expect(merged.updated, at(5))
-        expect((await patch(store, {"birth_info": None, "life_context": "none"})).fields["life_context"], "none")
-        expect(list((await store.whole_profile("ann")).fields), ["extracted", "life_context"])
+        assert merged.fields == {"birth_info": born, "extracted": ["c"], "life_context": work}
+        assert merged.updated == at(5)
+        assert (await patch(store, {"birth_info": None, "life_context": "none"})).fields["life_context"] == "none"
+        assert list((await store.whole_profile("ann")).fields) == ["extracted", "life_context"]
 
     # S6
-    async def test_data_of_a_skill_is_merged_by_a_change_and_replaced_by_the_skill(self, store: Store) -> None:
+    async def test_data_of_a_skill_is_merged_by_a_change_and_replaced_by_the_skill(self, store: Store):
         await patch_data(store, {"bazi": {"a": 1, "b": {"c": 2}}, "tarot": ["sun"]})
-        expect(
-            (await patch_data(store, {"bazi": {"b": {"c": None, "d": 3}}})).skill_data["bazi"], {"a": 1, "b": {"d": 3}}
-        )
+        assert (await patch_data(store, {"bazi": {"b": {"c": None, "d": 3}}})).skill_data["bazi"] == {
+            "a": 1,
+            "b": {"d": 3},
+        }
         await store.change_profile("ann", keeping("bazi", CHART), at(9), LIMIT)
-        expect(await store.skill_data("ann", "bazi"), CHART)
-        expect((await store.whole_profile("ann")).updated, at(9))
+        assert await store.skill_data("ann", "bazi") == CHART
+        assert (await store.whole_profile("ann")).updated == at(9)
         await store.change_profile("ann", keeping("bazi", None), at(9), LIMIT)
-        expect((await patch_data(store, {"tarot": None, "never": None})).skill_data, {})
+        assert (await patch_data(store, {"tarot": None, "never": None})).skill_data == {}
 
     # S6
-    async def test_a_change_may_replace_what_it_names_and_nothing_else(self, store: Store) -> None:
+    async def test_a_change_may_replace_what_it_names_and_nothing_else(self, store: Store):
         await patch(store, {"birth_info": {"date": "x", "deep": {"a": 1}}, "other": {"b": 2}, "gone": 3})
         await patch_data(store, {"bazi": {"a": 1}, "tarot": 2})
         born: Json = {"time": "y", "deep": {"none": None}}
         change = ProfileChange(fields={"birth_info": born, "gone": None}, skill_data={"bazi": [3]}, replaces=True)
         found = await store.change_profile("ann", change, START, LIMIT)
-        expect(found.fields, {"birth_info": born, "other": {"b": 2}})
-        expect(found.skill_data, {"bazi": [3], "tarot": 2})
+        assert found.fields == {"birth_info": born, "other": {"b": 2}}
+        assert found.skill_data == {"bazi": [3], "tarot": 2}
 
     # S6
-    async def test_a_check_sees_what_would_be_and_can_refuse_all_of_it(self, store: Store) -> None:
+    async def test_a_check_sees_what_would_be_and_can_refuse_all_of_it(self, store: Store):
         before = await patch(store, {"birth_info": {"date": "x"}, "other": 1})
         seen: list[Mapping[str, Json]] = []
 
@@ -119,27 +120,27 @@ class ProfileSuite:
         change = ProfileChange(fields={"birth_info": {"time": "y"}, "gone": None}, skill_data={"bazi": 1}, check=refuse)
         with pytest.raises(WireError, match="not to be so"):
             await store.change_profile("ann", change, at(8), LIMIT)
-        expect(seen, [{"birth_info": {"date": "x", "time": "y"}}])
-        expect(await store.whole_profile("ann"), before)
+        assert seen == [{"birth_info": {"date": "x", "time": "y"}}]
+        assert await store.whole_profile("ann") == before
 
     # S6
-    async def test_what_is_no_name_of_a_field_is_refused(self, store: Store) -> None:
+    async def test_what_is_no_name_of_a_field_is_refused(self, store: Store):
         for name in (*NO_NAMES, "tier", "scenario", "skill_data"):
             with pytest.raises(WireError, match=r"is no (name; use|field of a profile)"):
                 await patch(store, {"good": 1, name: 1})
-        expect(await store.whole_profile("ann"), StoredProfile())
+        assert await store.whole_profile("ann") == StoredProfile()
 
     # S6
-    async def test_what_is_no_name_of_a_skill_is_refused(self, store: Store) -> None:
+    async def test_what_is_no_name_of_a_skill_is_refused(self, store: Store):
         for name in NO_NAMES:
             with pytest.raises(WireError, match="is no name"):
                 await patch_data(store, {name: 1})
             with pytest.raises(WireError, match="is no name"):
                 await store.change_profile("ann", keeping(name, 1), START, LIMIT)
-        expect(await store.whole_profile("ann"), StoredProfile())
+        assert await store.whole_profile("ann") == StoredProfile()
 
     # S6
-    async def test_more_bytes_than_a_profile_may_have_are_refused_and_all_stays(self, store: Store) -> None:
+    async def test_more_bytes_than_a_profile_may_have_are_refused_and_all_stays(self, store: Store):
         change = ProfileChange(fields={"a": "四"}, skill_data={"b": "x"})
         most = len("a") + len('"四"'.encode()) + len("b") + len('"x"')
         kept = await store.change_profile("ann", change, START, most)
@@ -148,28 +149,28 @@ class ProfileSuite:
                 await store.change_profile("ann", more, at(1), most)
         with pytest.raises(Refused, match="The profile would have 11 bytes; it may have 10"):
             await store.change_profile("ann", keeping("b", "xy"), at(1), most)
-        expect(await store.whole_profile("ann"), kept)
+        assert await store.whole_profile("ann") == kept
 
     # S6
-    async def test_a_profile_over_its_limit_may_become_smaller(self, store: Store) -> None:
+    async def test_a_profile_over_its_limit_may_become_smaller(self, store: Store):
         await patch(store, {"a": "x" * 100, "b": "x" * 100})
-        expect(list((await store.change_profile("ann", ProfileChange(fields={"a": None}), START, 10)).fields), ["b"])
+        assert list((await store.change_profile("ann", ProfileChange(fields={"a": None}), START, 10)).fields) == ["b"]
         with pytest.raises(Refused):
             await store.change_profile("ann", ProfileChange(fields={"b": "x" * 101}), START, 10)
 
     # S6
-    async def test_more_fields_or_skills_than_a_profile_may_have_are_refused(self, store: Store) -> None:
+    async def test_more_fields_or_skills_than_a_profile_may_have_are_refused(self, store: Store):
         many: Mapping[str, Json] = {f"f{number}": number for number in range(MOST_FIELDS)}
-        expect(len((await patch(store, many)).fields), MOST_FIELDS)
+        assert len((await patch(store, many)).fields) == MOST_FIELDS
         with pytest.raises(Refused, match="The profile would have 65 fields; it may have 64"):
             await patch(store, {"one-more": 1})
-        expect("one-more" in (await patch(store, {"f0": None, "one-more": 1})).fields, wanted=True)
+        assert "one-more" in (await patch(store, {"f0": None, "one-more": 1})).fields
         await patch_data(store, many)
         with pytest.raises(Refused, match="65 skills with data"):
             await store.change_profile("ann", keeping("one-more", 1), START, LIMIT)
 
     # S6
-    async def test_changes_of_one_user_at_once_all_stay(self, store: Store) -> None:
+    async def test_changes_of_one_user_at_once_all_stay(self, store: Store):
         names = [f"k{number}" for number in range(TOGETHER)]
         await asyncio.gather(
             *[patch(store, {"birth_info": {name: name}}) for name in names],
@@ -178,30 +179,30 @@ class ProfileSuite:
         )
         found = await store.whole_profile("ann")
         every = {name: name for name in names}
-        expect((found.fields, found.skill_data, found.tier), ({"birth_info": every}, {"bazi": every}, "pro"))
+        assert (found.fields, found.skill_data, found.tier) == ({"birth_info": every}, {"bazi": every}, "pro")
 
     # S6
-    async def test_of_changes_at_once_no_more_is_kept_than_there_is_room_for(self, store: Store) -> None:
+    async def test_of_changes_at_once_no_more_is_kept_than_there_is_room_for(self, store: Store):
         changes = [ProfileChange(fields={f"k{number:02}": "x" * 100}) for number in range(TOGETHER)]
         changing = [store.change_profile("ann", change, START, 3 * 105) for change in changes]
         found = await asyncio.gather(*changing, return_exceptions=True)
-        expect(len([one for one in found if isinstance(one, StoredProfile)]), 3)
-        expect(len((await store.whole_profile("ann")).fields), 3)
+        assert len([one for one in found if isinstance(one, StoredProfile)]) == 3
+        assert len((await store.whole_profile("ann")).fields) == 3
 
     # P5
-    async def test_users_see_nothing_of_each_other(self, store: Store) -> None:
+    async def test_users_see_nothing_of_each_other(self, store: Store):
         mine = await store.change_profile(
             "ann", ProfileChange(fields={"birth_info": BORN}, skill_data={"bazi": CHART}), START, LIMIT
         )
         await store.set_tier("ann", "pro", START)
-        expect(await store.whole_profile("bob"), StoredProfile())
-        expect(await store.profile_fields("bob", ["birth_info"]), {})
-        expect(await store.skill_data("bob", "bazi"), None)
+        assert await store.whole_profile("bob") == StoredProfile()
+        assert await store.profile_fields("bob", ["birth_info"]) == {}
+        assert await store.skill_data("bob", "bazi") is None
         await patch(store, {"birth_info": {"date": "his"}}, "bob")
         await store.change_profile("bob", keeping("bazi", "his"), START, LIMIT)
-        expect(await store.whole_profile("ann"), replace(mine, tier="pro"))
+        assert await store.whole_profile("ann") == replace(mine, tier="pro")
 
-    async def test_a_profile_is_told_line_by_line_and_deleted_with_its_user(self, store: Store) -> None:
+    async def test_a_profile_is_told_line_by_line_and_deleted_with_its_user(self, store: Store):
         for owner in ("ann", "bob"):
             await patch(store, {"extracted": [owner], "birth_info": BORN}, owner)
             await store.change_profile(owner, keeping("bazi", CHART), START, LIMIT)
@@ -213,44 +214,44 @@ class ProfileSuite:
             {"type": "profile_field", "field": "extracted", "body": ["ann"], "updated": TIME},
             {"type": "skill_data", "skill": "bazi", "body": CHART, "updated": TIME},
         ]
-        expect(lines, wanted)
-        expect([(await store.delete_user("ann")).profiles, (await store.delete_user("ann")).profiles], [1, 0])
-        expect(await store.whole_profile("ann"), StoredProfile())
-        expect([line async for line in store.export_user("ann")], [])
-        expect((await store.whole_profile("bob")).fields["extracted"], ["bob"])
-        expect(await store.skill_data("bob", "bazi"), CHART)
+        assert lines == wanted
+        assert [(await store.delete_user("ann")).profiles, (await store.delete_user("ann")).profiles] == [1, 0]
+        assert await store.whole_profile("ann") == StoredProfile()
+        assert [line async for line in store.export_user("ann")] == []
+        assert (await store.whole_profile("bob")).fields["extracted"] == ["bob"]
+        assert await store.skill_data("bob", "bazi") == CHART
 
 
 class TierSuite:
     """What a user's runs are admitted as (S6)."""
 
     # S6
-    async def test_a_run_has_the_tier_its_user_had_when_it_was_admitted(self, store: Store) -> None:
-        expect((await admit(store, "r0", "thread-0")).tier, "free")
+    async def test_a_run_has_the_tier_its_user_had_when_it_was_admitted(self, store: Store):
+        assert (await admit(store, "r0", "thread-0")).tier == "free"
         await store.set_tier("ann", "pro", at(1))
-        expect((await store.whole_profile("ann")), StoredProfile(tier="pro", updated=at(1)))
+        assert await store.whole_profile("ann") == StoredProfile(tier="pro", updated=at(1))
         new = admission("r1")
         claimed = (await store.admit(new, NODE)).run
-        expect((claimed.tier, claimed.status), ("pro", "running"))
+        assert (claimed.tier, claimed.status) == ("pro", "running")
         await store.set_tier("ann", "team", at(2))
-        expect((await store.admit(replace(new, id="another"))).run.tier, "pro")
-        expect([(await store.find_run("ann", name)).tier for name in ("r0", "r1")], ["free", "pro"])
-        expect((await admit(store, "r2", "thread-2")).tier, "team")
+        assert (await store.admit(replace(new, id="another"))).run.tier == "pro"
+        assert [(await store.find_run("ann", name)).tier for name in ("r0", "r1")] == ["free", "pro"]
+        assert (await admit(store, "r2", "thread-2")).tier == "team"
         await store.hand_back([lease_of(claimed)], at(0))
         taken = await store.claim(NODE, at(9), 9)
-        expect({run.name: run.tier for run in taken}, {"r0": "free", "r1": "pro", "r2": "team"})
-        expect((await admit(store, "r9", "thread-9", owner="bob")).tier, "free")
+        assert {run.name: run.tier for run in taken} == {"r0": "free", "r1": "pro", "r2": "team"}
+        assert (await admit(store, "r9", "thread-9", owner="bob")).tier == "free"
 
     # S6
-    async def test_a_tier_outlives_changes_of_the_profile(self, store: Store) -> None:
+    async def test_a_tier_outlives_changes_of_the_profile(self, store: Store):
         await store.set_tier("ann", "pro", START)
-        expect((await patch(store, {"a": 1})).tier, "pro")
+        assert (await patch(store, {"a": 1})).tier == "pro"
         await store.change_profile("ann", keeping("bazi", 1), START, LIMIT)
-        expect((await store.whole_profile("ann")).tier, "pro")
+        assert (await store.whole_profile("ann")).tier == "pro"
 
     # S6
-    async def test_what_is_no_tier_is_refused(self, store: Store) -> None:
+    async def test_what_is_no_tier_is_refused(self, store: Store):
         for tier in ("", "Pro", "a b", "x" * 33, "金", "a\n"):
             with pytest.raises(WireError, match="tier: must be 1 to 32 lower-case letters"):
                 await store.set_tier("ann", tier, START)
-        expect(await store.whole_profile("ann"), StoredProfile())
+        assert await store.whole_profile("ann") == StoredProfile()

@@ -23,7 +23,6 @@ from tests.store.suite.samples import (
     events,
     events_of,
     everything,
-    expect,
     lease_of,
     said,
 )
@@ -57,105 +56,105 @@ FULL = RunChange(
 class RecordSuite:
     """Workers write."""
 
-    async def test_events_are_numbered_without_gaps_over_several_changes(self, store: Store) -> None:
+    async def test_events_are_numbered_without_gaps_over_several_changes(self, store: Store):
         lease = await begin(store, "r1")
         numbers = [
             (await store.record(lease, change, at(1))).last_event
             for change in (events(b"a"), events(b"b", b"c"), RunChange(), events(b"d"))
         ]
-        expect(numbers, [1, 3, 3, 4])
-        expect(await events_of(store, lease.run), [(1, b"a"), (2, b"b"), (3, b"c"), (4, b"d")])
-        expect((await store.find_run("ann", "r1")).last_event, 4)
+        assert numbers == [1, 3, 3, 4]
+        assert await events_of(store, lease.run) == [(1, b"a"), (2, b"b"), (3, b"c"), (4, b"d")]
+        assert (await store.find_run("ann", "r1")).last_event == 4
 
-    async def test_each_run_numbers_its_own_events_and_each_thread_its_own_entries(self, store: Store) -> None:
+    async def test_each_run_numbers_its_own_events_and_each_thread_its_own_entries(self, store: Store):
         one, two = await begin(store, "r1", "a"), await begin(store, "r2", "b")
         for lease in (one, two, one):
             change = RunChange(entries=(said(f"m{lease.run}"),), events=(b"e",)) if lease is two else events(b"e")
             await store.record(lease, change, at(1))
         written = await store.record(one, RunChange(entries=(said("m1"), said("m2")), events=(b"e",)), at(2))
-        expect((written.last_event, written.last_seq), (3, 2))
+        assert (written.last_event, written.last_seq) == (3, 2)
 
-    async def test_entries_follow_one_another_over_the_runs_of_a_thread(self, store: Store) -> None:
+    async def test_entries_follow_one_another_over_the_runs_of_a_thread(self, store: Store):
         first = await begin(store, "r1")
         await store.record(first, RunChange(entries=(said("m1"), said("m2"))), at(1))
         await store.record(first, RunChange(entries=(said("m3"),), ending=RunEnding(outcome="success")), at(2))
         second = await begin(store, "r2")
         written = await store.record(second, RunChange(entries=(said("m4"),)), at(3))
-        expect(written.last_seq, 4)
+        assert written.last_seq == 4
         log = await store.log_after("thread-1")
-        expect([(entry.id, entry.seq) for entry in log], [("m1", 1), ("m2", 2), ("m3", 3), ("m4", 4)])
+        assert [(entry.id, entry.seq) for entry in log] == [("m1", 1), ("m2", 2), ("m3", 3), ("m4", 4)]
 
-    async def test_an_entry_without_a_time_takes_that_of_its_change(self, store: Store) -> None:
+    async def test_an_entry_without_a_time_takes_that_of_its_change(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entries=(replace(said("m1"), time=None),)), at(9))
-        expect([entry.time for entry in await store.log_after("thread-1")], [at(9)])
+        assert [entry.time for entry in await store.log_after("thread-1")] == [at(9)]
 
-    async def test_a_change_sets_what_it_names_and_leaves_the_rest(self, store: Store) -> None:
+    async def test_a_change_sets_what_it_names_and_leaves_the_rest(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entered=True, failures=2, usage=b'{"n": 1}', error="slow"), at(1))
         await store.record(lease, RunChange(too_long=1, can_compact=False), at(2))
         run = await store.find_run("ann", "r1")
-        expect((run.entered, run.failures, run.usage, run.error), (True, 2, b'{"n": 1}', "slow"))
-        expect((run.too_long, run.can_compact, run.status), (1, False, "running"))
+        assert (run.entered, run.failures, run.usage, run.error) == (True, 2, b'{"n": 1}', "slow")
+        assert (run.too_long, run.can_compact, run.status) == (1, False, "running")
         await store.record(lease, RunChange(failures=0, entered=False, can_compact=True), at(3))
         run = await store.find_run("ann", "r1")
-        expect((run.failures, run.entered, run.can_compact, run.too_long), (0, False, True, 1))
+        assert (run.failures, run.entered, run.can_compact, run.too_long) == (0, False, True, 1)
 
-    async def test_a_change_with_an_entry_the_log_has_already_writes_nothing(self, store: Store) -> None:
+    async def test_a_change_with_an_entry_the_log_has_already_writes_nothing(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entries=(said("m1"),), events=(b"a",)), at(1))
         before = await everything(store, lease)
         with pytest.raises(Conflict):
             await store.record(lease, replace(FULL, entries=(said("m2"), said("m1"))), at(2))
-        expect(await everything(store, lease), before)
-        expect(store.problem, None)
+        assert await everything(store, lease) == before
+        assert store.problem is None
         written = await store.record(lease, RunChange(entries=(said("m2"),), events=(b"b",)), at(3))
-        expect((written.last_event, written.last_seq), (2, 2))
+        assert (written.last_event, written.last_seq) == (2, 2)
 
-    async def test_threads_may_use_the_same_entry_id(self, store: Store) -> None:
+    async def test_threads_may_use_the_same_entry_id(self, store: Store):
         for name, thread in (("r1", "a"), ("r2", "b")):
             await store.record(await begin(store, name, thread), RunChange(entries=(said("m1"),)), at(1))
-        expect([entry.id for thread in ("a", "b") for entry in await store.log_after(thread)], ["m1", "m1"])
+        assert [entry.id for thread in ("a", "b") for entry in await store.log_after(thread)] == ["m1", "m1"]
 
-    async def test_a_run_that_ended_says_how_and_frees_its_thread(self, store: Store) -> None:
+    async def test_a_run_that_ended_says_how_and_frees_its_thread(self, store: Store):
         lease = await begin(store, "r1")
         await admit(store, "r2")
         await store.record(lease, RunChange(events=(b"end",), ending=RunEnding(outcome="error", error="no key")), at(7))
         run = await store.find_run("ann", "r1")
-        expect((run.status, run.outcome, run.error, run.ended), ("ended", "error", "no key", at(7)))
-        expect(await claim_names(store, OTHER_NODE, at(7)), ["r2"])
-        expect(await claim_names(store, OTHER_NODE, at(7) + LEASE), ["r2"])
+        assert (run.status, run.outcome, run.error, run.ended) == ("ended", "error", "no key", at(7))
+        assert await claim_names(store, OTHER_NODE, at(7)) == ["r2"]
+        assert await claim_names(store, OTHER_NODE, at(7) + LEASE) == ["r2"]
 
-    async def test_what_a_provider_says_of_a_fault_is_kept_whatever_is_in_it(self, store: Store) -> None:
+    async def test_what_a_provider_says_of_a_fault_is_kept_whatever_is_in_it(self, store: Store):
         lease, odd, kept = await begin(store, "r1"), "a\0b\ud800c", "a\ufffdb\ufffdc"
         await store.record(lease, RunChange(call=CALL, error=odd), at(1))
-        expect((await store.find_run("ann", "r1")).error, kept)
+        assert (await store.find_run("ann", "r1")).error == kept
         ended = CallEnded(number=1, ended=at(2), error=odd)
         await store.record(lease, RunChange(call_ended=ended, ending=RunEnding(outcome="error", error=odd)), at(2))
-        expect((await store.find_run("ann", "r1")).error, kept)
-        expect([one.error for one in await store.calls(lease.run)], [kept])
+        assert (await store.find_run("ann", "r1")).error == kept
+        assert [one.error for one in await store.calls(lease.run)] == [kept]
 
-    async def test_who_lost_a_run_to_another_can_write_nothing(self, store: Store) -> None:
+    async def test_who_lost_a_run_to_another_can_write_nothing(self, store: Store):
         lost = await begin(store, "r1")
         (taken,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
         await expect_lost(store, lost)
-        expect((await store.record(lease_of(taken), events(b"mine"), at(60))).last_event, 1)
+        assert (await store.record(lease_of(taken), events(b"mine"), at(60))).last_event == 1
 
-    async def test_after_its_end_nothing_is_written_for_a_run(self, store: Store) -> None:
+    async def test_after_its_end_nothing_is_written_for_a_run(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(events=(b"end",), ending=RunEnding(outcome="success")), at(1))
         await expect_lost(store, lease)
 
     @pytest.mark.parametrize("step", [-1, 1])
-    async def test_a_wrong_fence_writes_nothing(self, store: Store, step: int) -> None:
+    async def test_a_wrong_fence_writes_nothing(self, store: Store, step: int):
         lease = await begin(store, "r1")
         await expect_lost(store, replace(lease, fence=lease.fence + step))
 
-    async def test_a_run_nobody_claimed_cannot_be_written(self, store: Store) -> None:
+    async def test_a_run_nobody_claimed_cannot_be_written(self, store: Store):
         run = await admit(store, "r1")
         await expect_lost(store, lease_of(run))
 
-    async def test_many_changes_at_once_leave_no_gap_in_any_run(self, store: Store) -> None:
+    async def test_many_changes_at_once_leave_no_gap_in_any_run(self, store: Store):
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(RUNS)]
         changes = [
             (lease, RunChange(events=(b"a", b"b"), entries=(said(f"m{turn}"),)))
@@ -163,21 +162,21 @@ class RecordSuite:
             for lease in leases
         ]
         written = await asyncio.gather(*(store.record(lease, change, at(1)) for lease, change in changes))
-        expect(sorted(one.last_event for one in written), sorted([*range(2, 2 * CHANGES + 1, 2)] * RUNS))
+        assert sorted(one.last_event for one in written) == sorted([*range(2, 2 * CHANGES + 1, 2)] * RUNS)
         for lease in leases:
             numbers = [event.number for event in await store.events(lease.run, after=0, limit=1000)]
-            expect(numbers, [*range(1, 2 * CHANGES + 1)])
-            expect([entry.seq for entry in await store.log_after(lease.thread)], [*range(1, CHANGES + 1)])
+            assert numbers == [*range(1, 2 * CHANGES + 1)]
+            assert [entry.seq for entry in await store.log_after(lease.thread)] == [*range(1, CHANGES + 1)]
 
-    async def test_what_many_runs_say_at_once_is_numbered_in_each(self, store: Store) -> None:
+    async def test_what_many_runs_say_at_once_is_numbered_in_each(self, store: Store):
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(RUNS)]
         for turn in range(CHANGES):
             written = await asyncio.gather(*(store.add_events(lease, (b"a", b"b")) for lease in leases))
-            expect([one.last_event for one in written], [2 * turn + 2] * RUNS)
+            assert [one.last_event for one in written] == [2 * turn + 2] * RUNS
         for lease in leases:
-            expect([number for number, _ in await events_of(store, lease.run)], [*range(1, 2 * CHANGES + 1)])
+            assert [number for number, _ in await events_of(store, lease.run)] == [*range(1, 2 * CHANGES + 1)]
 
-    async def test_who_lost_a_run_says_nothing_more_and_spoils_no_other(self, store: Store) -> None:
+    async def test_who_lost_a_run_says_nothing_more_and_spoils_no_other(self, store: Store):
         good, bad = await begin(store, "r1", "thread-1"), await begin(store, "r2", "thread-2")
         lost = replace(bad, fence=bad.fence + 1)
         outcomes = await asyncio.gather(
@@ -186,9 +185,9 @@ class RecordSuite:
             store.add_events(good, (b"c",)),
             return_exceptions=True,
         )
-        expect([type(one).__name__ for one in outcomes], ["Recorded", "LeaseLost", "Recorded"])
-        expect(await events_of(store, good.run), [(1, b"a"), (2, b"c")])
-        expect(await events_of(store, bad.run), [])
+        assert [type(one).__name__ for one in outcomes] == ["Recorded", "LeaseLost", "Recorded"]
+        assert await events_of(store, good.run) == [(1, b"a"), (2, b"c")]
+        assert await events_of(store, bad.run) == []
 
 
 async def expect_lost(store: Store, lease: Lease) -> None:
@@ -196,5 +195,5 @@ async def expect_lost(store: Store, lease: Lease) -> None:
     before = await everything(store, lease)
     with pytest.raises(LeaseLost):
         await store.record(lease, FULL, at(50))
-    expect(await everything(store, lease), before)
-    expect(store.problem, None)
+    assert await everything(store, lease) == before
+    assert store.problem is None

@@ -46,12 +46,6 @@ OTHER_NODE = Claimant(node="node-2", boot="boot-2", lease=LEASE)
 PLENTY = 1000
 
 
-def expect(found: object, wanted: object) -> None:
-    """Fail with both values where they differ: asserts of an installed module would not show them."""
-    if found != wanted:
-        raise AssertionError(f"found\n  {found!r}\nwanted\n  {wanted!r}")
-
-
 def at(seconds: float) -> datetime:
     """A time, counted from the start of the test."""
     return START + timedelta(seconds=seconds)
@@ -80,7 +74,7 @@ async def begin(store: Store, name: str, thread: str = "thread-1") -> Lease:
     """A run that nothing stood before, claimed by the first node at the start of the test."""
     await admit(store, name, thread)
     runs = await store.claim(NODE, at(0), limit=1)
-    expect([run.name for run in runs], [name])
+    assert [run.name for run in runs] == [name]
     return lease_of(runs[0])
 
 

@@ -17,7 +17,7 @@ from recto.store.threads.forks import ForkOptions
 from recto.store.threads.history import HistoryQuery
 from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsQuery
 from tests.store.suite.calls import call
-from tests.store.suite.samples import NODE, START, admit, at, begin, claim_names, events, expect, said
+from tests.store.suite.samples import NODE, START, admit, at, begin, claim_names, events, said
 
 TOGETHER = 20
 
@@ -25,7 +25,7 @@ TOGETHER = 20
 class ThreadSuite:
     """Threads are looked at, named and deleted (P5, P8, P17, C4)."""
 
-    async def test_a_thread_tells_all_its_columns_and_its_active_run(self, store: Store) -> None:
+    async def test_a_thread_tells_all_its_columns_and_its_active_run(self, store: Store):
         lease = await begin(store, "r1")
         change = RunChange(entries=(said("m1", "Plan  my\nweek"), SkillChanged(id="s", skill="bazi", scenario="work")))
         await store.record(lease, change, at(2))
@@ -39,14 +39,14 @@ class ThreadSuite:
             updated=at(2),
             active=lease.run,
         )
-        expect(await store.get_thread("ann", "thread-1"), wanted)
-        expect(await listed(store), ["thread-1"])
+        assert await store.get_thread("ann", "thread-1") == wanted
+        assert await listed(store) == ["thread-1"]
 
-    async def test_a_thread_whose_run_ended_has_none_active(self, store: Store) -> None:
+    async def test_a_thread_whose_run_ended_has_none_active(self, store: Store):
         await end(store, "r1", "waiting")
-        expect((await store.get_thread("ann", "thread-1")).active, None)
+        assert (await store.get_thread("ann", "thread-1")).active is None
 
-    async def test_a_thread_of_somebody_else_is_not_there_and_says_so_in_the_same_words(self, store: Store) -> None:
+    async def test_a_thread_of_somebody_else_is_not_there_and_says_so_in_the_same_words(self, store: Store):
         await begin(store, "r1")
         for owner, id in (("bob", "thread-1"), ("ann", "unknown")):
             asked: Sequence[Awaitable[object]] = (
@@ -58,31 +58,31 @@ class ThreadSuite:
                 store.history(owner, HistoryQuery(thread=id)),
             )
             found = await asyncio.gather(*asked, return_exceptions=True)
-            expect([type(one) for one in found], [NotFound] * len(asked))
-            expect({str(one) for one in found}, {f"There is no thread {id!r}."})
-        expect(await listed(store, owner="bob"), [])
-        expect((await store.get_thread("ann", "thread-1")).title, None)
+            assert [type(one) for one in found] == [NotFound] * len(asked)
+            assert {str(one) for one in found} == {f"There is no thread {id!r}."}
+        assert await listed(store, owner="bob") == []
+        assert (await store.get_thread("ann", "thread-1")).title is None
 
-    async def test_threads_come_newest_activity_first_page_by_page(self, store: Store) -> None:
+    async def test_threads_come_newest_activity_first_page_by_page(self, store: Store):
         # The same time in some, so that only their ids tell them apart.
         for number in range(7):
             lease = await begin(store, f"r{number}", f"thread-{number}")
             await store.record(lease, RunChange(entries=[said("m")]), at(number // 2))
         await admit(store, "other", "thread-x", owner="bob")
         wanted = [f"thread-{number}" for number in (6, 5, 4, 3, 2, 1, 0)]
-        expect(await listed(store), wanted)
+        assert await listed(store) == wanted
         for size in (1, 2, 3, 7):
-            expect(await pages(store, size), wanted)
+            assert await pages(store, size) == wanted
 
     @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "é", "WzFd", "W251bGwsImEiXQ", "WzEsICJhIl0", "a" * 5000])
-    async def test_a_cursor_that_is_none_is_refused(self, store: Store, cursor: str) -> None:
+    async def test_a_cursor_that_is_none_is_refused(self, store: Store, cursor: str):
         await admit(store, "r1")
         with pytest.raises(WireError, match="cursor"):
             await store.list_threads("ann", ThreadsQuery(cursor=cursor))
         with pytest.raises(WireError, match="cursor"):
             await store.runs_of_thread("ann", "thread-1", cursor, 5)
 
-    async def test_titles_are_searched_by_a_part_of_them_in_any_case(self, store: Store) -> None:
+    async def test_titles_are_searched_by_a_part_of_them_in_any_case(self, store: Store):
         titles = {"a": "Plan 100% of it", "b": "plan_b", "c": "四柱 reading", "d": "A\\B", "e": "1000 plans"}
         for id, title in titles.items():
             await begin(store, f"r{id}", id)
@@ -90,50 +90,50 @@ class ThreadSuite:
         await admit(store, "untitled", "f")
         found = {words: sorted(await listed(store, search=words)) for words in ("PLAN", "0%", "_", "柱", "\\", "zz")}
         wanted = {"PLAN": ["a", "b", "e"], "0%": ["a"], "_": ["b"], "柱": ["c"], "\\": ["d"], "zz": list[str]()}
-        expect(found, wanted)
-        expect(await pages(store, 1, search="plan"), ["e", "b", "a"])
+        assert found == wanted
+        assert await pages(store, 1, search="plan") == ["e", "b", "a"]
 
-    async def test_the_first_words_said_are_the_title_and_later_ones_are_not(self, store: Store) -> None:
+    async def test_the_first_words_said_are_the_title_and_later_ones_are_not(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entries=[UserMessage(id="m0", time=START)]), at(1))
-        expect((await store.get_thread("ann", "thread-1")).title, None)
+        assert (await store.get_thread("ann", "thread-1")).title is None
         await store.record(lease, RunChange(entries=[said("m1", "First words")]), at(1))
         await store.record(lease, RunChange(entries=[said("m2", "Later words")]), at(2))
-        expect((await store.get_thread("ann", "thread-1")).title, "First words")
+        assert (await store.get_thread("ann", "thread-1")).title == "First words"
 
-    async def test_a_title_of_the_user_is_never_overwritten(self, store: Store) -> None:
+    async def test_a_title_of_the_user_is_never_overwritten(self, store: Store):
         lease = await begin(store, "r1")
-        expect(await store.set_title_if_automatic("thread-1", "Early"), True)
+        assert await store.set_title_if_automatic("thread-1", "Early")
         await store.record(lease, RunChange(entries=[said("m1", "First words")]), at(1))
-        expect((await store.get_thread("ann", "thread-1")).title, "Early")
-        expect(await store.set_title_if_automatic("thread-1", "Better"), True)
+        assert (await store.get_thread("ann", "thread-1")).title == "Early"
+        assert await store.set_title_if_automatic("thread-1", "Better")
         before = await store.get_thread("ann", "thread-1")
-        expect(before.title, "Better")
+        assert before.title == "Better"
         renamed = await store.rename("ann", "thread-1", "Mine 四")
-        expect((renamed.title, renamed.updated), ("Mine 四", before.updated))
-        expect(await store.set_title_if_automatic("thread-1", "Best"), False)
-        expect(await store.set_title_if_automatic("unknown", "Best"), False)
+        assert (renamed.title, renamed.updated) == ("Mine 四", before.updated)
+        assert not await store.set_title_if_automatic("thread-1", "Best")
+        assert not await store.set_title_if_automatic("unknown", "Best")
         await store.record(lease, RunChange(entries=[said("m3", "More")]), at(3))
-        expect((await store.get_thread("ann", "thread-1")).title, "Mine 四")
+        assert (await store.get_thread("ann", "thread-1")).title == "Mine 四"
 
-    async def test_the_agent_of_a_thread_is_told_to_its_owner_only(self, store: Store) -> None:
+    async def test_the_agent_of_a_thread_is_told_to_its_owner_only(self, store: Store):
         await admit(store, "r1")
         asked = [("ann", "thread-1"), ("bob", "thread-1"), ("ann", "unknown")]
-        expect([await store.thread_agent(owner, id) for owner, id in asked], ["vibe", None, None])
+        assert [await store.thread_agent(owner, id) for owner, id in asked] == ["vibe", None, None]
 
-    async def test_runs_of_a_thread_come_newest_first_page_by_page(self, store: Store) -> None:
+    async def test_runs_of_a_thread_come_newest_first_page_by_page(self, store: Store):
         lease = await begin(store, "r0")
         for number in range(1, 5):
             await admit(store, f"r{number}")
         await admit(store, "elsewhere", "thread-2")
         found = await store.runs_of_thread("ann", "thread-1", None, 3)
-        expect([run.name for run in found.runs], ["r4", "r3", "r2"])
+        assert [run.name for run in found.runs] == ["r4", "r3", "r2"]
         rest = await store.runs_of_thread("ann", "thread-1", found.next, 3)
-        expect(([run.name for run in rest.runs], rest.next), (["r1", "r0"], None))
+        assert ([run.name for run in rest.runs], rest.next) == (["r1", "r0"], None)
         # What they were asked may be long, and is not read for a list.
-        expect(rest.runs[1], replace(await store.find_run("ann", lease.run), input=b""))
+        assert rest.runs[1] == replace(await store.find_run("ann", lease.run), input=b"")
 
-    async def test_a_deleted_thread_is_gone_with_all_there_was_of_it(self, store: Store) -> None:
+    async def test_a_deleted_thread_is_gone_with_all_there_was_of_it(self, store: Store):
         ended = await end(store, "r1", "done")
         running = await begin(store, "r2")
         await store.record(running, RunChange(entries=[said("n1")], events=(b"a", b"b"), call=call(1, "ab")), at(2))
@@ -141,18 +141,18 @@ class ThreadSuite:
         other = await begin(store, "r4", "thread-2")
         await store.record(other, RunChange(entries=[said("o1")], call=call(1, "ab")), at(2))
         stopped = await store.delete_thread("ann", "thread-1")
-        expect([run.id for run in stopped], [running.run, waiting.id])
-        expect(stopped[0], Stopped(id=running.run, name="r2", thread="thread-1", last_event=2))
+        assert [run.id for run in stopped] == [running.run, waiting.id]
+        assert stopped[0] == Stopped(id=running.run, name="r2", thread="thread-1", last_event=2)
         for id in (ended, running.run, waiting.id, "r3"):
             with pytest.raises(NotFound):
                 await store.find_run("ann", id)
-        expect(list(await store.log_after("thread-1")), [])
-        expect(list(await store.events(running.run, 0, 9)), [])
-        expect(await listed(store), ["thread-2"])
-        expect(len(await store.calls(other.run)), 1)
-        expect(await claim_names(store, NODE, at(99)), ["r4"])
+        assert list(await store.log_after("thread-1")) == []
+        assert list(await store.events(running.run, 0, 9)) == []
+        assert await listed(store) == ["thread-2"]
+        assert len(await store.calls(other.run)) == 1
+        assert await claim_names(store, NODE, at(99)) == ["r4"]
 
-    async def test_who_writes_for_a_deleted_run_has_lost_its_lease(self, store: Store) -> None:
+    async def test_who_writes_for_a_deleted_run_has_lost_its_lease(self, store: Store):
         lease, other = await begin(store, "r1"), await begin(store, "r2", "thread-2")
         run = await store.find_run("ann", "r1")
         await store.delete_thread("ann", "thread-1")
@@ -163,34 +163,34 @@ class ThreadSuite:
         lost, added = await asyncio.gather(
             store.add_events(lease, (b"x",)), store.add_events(other, (b"y",)), return_exceptions=True
         )
-        expect((type(lost), type(added).__name__), (LeaseLost, "Recorded"))
-        expect(await store.renew(NODE, [lease], at(1)), ())
+        assert (type(lost), type(added).__name__) == (LeaseLost, "Recorded")
+        assert await store.renew(NODE, [lease], at(1)) == ()
         with pytest.raises(NotFound):
             await store.cancel(run, Cancel(reason="user", now=at(1), events=()))
 
-    async def test_writes_that_meet_a_deletion_are_done_or_lost_and_nothing_else(self, store: Store) -> None:
+    async def test_writes_that_meet_a_deletion_are_done_or_lost_and_nothing_else(self, store: Store):
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(TOGETHER)]
         change = RunChange(entries=[said("m")], events=(b"a",), call=call(1, "ab"))
         writes = [store.record(lease, change, at(1)) for lease in leases]
         words = [store.add_events(lease, (b"x",)) for lease in leases]
         gone = [store.delete_thread("ann", lease.thread) for lease in leases]
         found = await asyncio.gather(*writes, *words, *gone, return_exceptions=True)
-        expect({type(one).__name__ for one in found} - {"Recorded", "LeaseLost", "tuple"}, set[str]())
-        expect(await listed(store), [])
+        assert {type(one).__name__ for one in found} - {"Recorded", "LeaseLost", "tuple"} == set[str]()
+        assert await listed(store) == []
 
-    async def test_a_deleted_thread_may_be_begun_again_by_anybody(self, store: Store) -> None:
+    async def test_a_deleted_thread_may_be_begun_again_by_anybody(self, store: Store):
         await end(store, "r1", "done")
         await store.delete_thread("ann", "thread-1")
         run = await admit(store, "r1", owner="bob")
-        expect((run.last_seq, run.owner), (0, "bob"))
+        assert (run.last_seq, run.owner) == (0, "bob")
 
-    async def test_the_current_turn_is_what_is_seen_from_its_user_message_on(self, store: Store) -> None:
+    async def test_the_current_turn_is_what_is_seen_from_its_user_message_on(self, store: Store):
         lease = await begin(store, "r1")
         asked = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="pick", arguments="{}"),))
         words = [AssistantMessage(id=f"b{number}", parts=(Text(text="x"),)) for number in range(200)]
         await store.record(lease, RunChange(entries=[said("m1"), *words, said("m2"), asked]), at(1))
-        expect([entry.id for entry in await store.turn("thread-1")], ["m2", "a1"])
-        expect(list(await store.turn("unknown")), [])
+        assert [entry.id for entry in await store.turn("thread-1")] == ["m2", "a1"]
+        assert list(await store.turn("unknown")) == []
 
 
 async def listed(store: Store, *, owner: str = "ann", search: str | None = None) -> list[str]:

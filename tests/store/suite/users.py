@@ -19,7 +19,7 @@ from recto.store.users.export import UserDeleted
 from tests.store.suite.attachments import add, with_files
 from tests.store.suite.calls import body_of, call, segment
 from tests.store.suite.datasets import dataset
-from tests.store.suite.samples import NODE, START, admission, admit, at, begin, events_of, expect, said
+from tests.store.suite.samples import NODE, START, admission, admit, at, begin, events_of, said
 from tests.store.suite.threads import end, listed
 
 DAY = START.date()
@@ -30,48 +30,46 @@ PLENTY_OF_ROWS = 450
 class SpendingSuite:
     """Calls are added up."""
 
-    async def test_what_calls_took_is_added_up_by_user_and_day(self, store: Store) -> None:
+    async def test_what_calls_took_is_added_up_by_user_and_day(self, store: Store):
         lease = await begin(store, "r1")
-        expect(await store.spent("ann", DAY), Spent(day="2026-03-01"))
+        assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
         usage = b'{"inputTokens": 100, "outputTokens": 20, "cachedInputTokens": 60}'
         for number, price in enumerate((None, 7, None, 5), start=1):
             await spend(store, lease, number, CallEnded(number=number, ended=at(number), usage=usage, price=price))
         total = Spent(day="2026-03-01", input=400, output=80, cached=240, calls=4, price=12)
-        expect(await store.spent("ann", DAY), total)
+        assert await store.spent("ann", DAY) == total
         await spend(store, lease, 5, CallEnded(number=5, ended=LATER, usage=b'{"outputTokens": 1}'))
-        expect(await store.spent("ann", LATER.date()), Spent(day="2026-03-02", output=1, calls=1))
-        expect((await store.spent("ann", DAY), await store.spent("bob", DAY)), (total, Spent(day="2026-03-01")))
+        assert await store.spent("ann", LATER.date()) == Spent(day="2026-03-02", output=1, calls=1)
+        assert (await store.spent("ann", DAY), await store.spent("bob", DAY)) == (total, Spent(day="2026-03-01"))
 
-    async def test_a_call_without_usage_and_one_under_a_lost_lease_cost_nothing(self, store: Store) -> None:
+    async def test_a_call_without_usage_and_one_under_a_lost_lease_cost_nothing(self, store: Store):
         lease = await begin(store, "r1")
         await spend(store, lease, 1, CallEnded(number=1, ended=at(1), error="cut off", price=3))
         stale = replace(lease, fence=lease.fence - 1)
         with pytest.raises(Exception, match="no longer ours"):
             await spend(store, stale, 2, CallEnded(number=2, ended=at(1), usage=b'{"inputTokens": 1}'))
-        expect(await store.spent("ann", DAY), Spent(day="2026-03-01"))
+        assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
 
-    async def test_what_was_spent_stays_when_the_thread_is_deleted(self, store: Store) -> None:
+    async def test_what_was_spent_stays_when_the_thread_is_deleted(self, store: Store):
         lease = await begin(store, "r1")
         await spend(store, lease, 1, CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
         await store.delete_thread("ann", "thread-1")
-        expect((await store.spent("ann", DAY)).input, 9)
+        assert (await store.spent("ann", DAY)).input == 9
 
-    async def test_a_call_under_way_when_its_thread_is_deleted_costs_what_was_counted_of_its_page(
-        self, store: Store
-    ) -> None:
+    async def test_a_call_under_way_when_its_thread_is_deleted_costs_what_was_counted_of_its_page(self, store: Store):
         lease = await begin(store, "r1")
         ended = CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
         await store.record(lease, RunChange(call=call(1, "a", manifest=b'{"tokens": 50}'), call_ended=ended), at(1))
         await store.record(lease, RunChange(call=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
         await store.record(lease, RunChange(call=call(3, "abc", manifest=b"[]")), at(3))
         await store.delete_thread("ann", "thread-1")
-        expect(await store.spent("ann", DAY), Spent(day="2026-03-01", input=309, calls=3))
+        assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=309, calls=3)
 
 
 class UserSuite:
     """A user asks for all of it, or for its end."""
 
-    async def test_all_of_a_user_is_told_line_by_line_and_nothing_of_others(self, store: Store) -> None:
+    async def test_all_of_a_user_is_told_line_by_line_and_nothing_of_others(self, store: Store):
         lease = await begin(store, "r1")
         many = [said(f"m{number}", "四") for number in range(PLENTY_OF_ROWS)]
         ended = CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
@@ -80,17 +78,17 @@ class UserSuite:
         await admit(store, "r3", "thread-3", owner="bob")
         lines = [json.loads(line) async for line in store.export_user("ann")]
         kinds = Counter(line["type"] for line in lines)
-        expect(kinds, Counter(entry=PLENTY_OF_ROWS, thread=2, run=2, spending=1, call=1))
-        expect([line["seq"] for line in lines if line["type"] == "entry"], list(range(1, PLENTY_OF_ROWS + 1)))
+        assert kinds == Counter(entry=PLENTY_OF_ROWS, thread=2, run=2, spending=1, call=1)
+        assert [line["seq"] for line in lines if line["type"] == "entry"] == list(range(1, PLENTY_OF_ROWS + 1))
         entry = next(line for line in lines if line["type"] == "entry")
-        expect((entry["kind"], entry["body"]["parts"][0]["text"]), ("user", "四"))
-        expect(entry["time"], "2026-03-01T12:00:00.123Z")
+        assert (entry["kind"], entry["body"]["parts"][0]["text"]) == ("user", "四")
+        assert entry["time"] == "2026-03-01T12:00:00.123Z"
         run = next(line for line in lines if line["type"] == "run")
-        expect((run["name"], run["input"], run["usage"], run["ended"]), ("r1", {"n": 1}, {"n": 1}, None))
-        expect([line async for line in store.export_user("nobody")], [])
+        assert (run["name"], run["input"], run["usage"], run["ended"]) == ("r1", {"n": 1}, {"n": 1}, None)
+        assert [line async for line in store.export_user("nobody")] == []
 
     # X1
-    async def test_the_pages_sent_to_models_are_told_too(self, store: Store) -> None:
+    async def test_the_pages_sent_to_models_are_told_too(self, store: Store):
         lease = await begin(store, "r1")
         digest = sha256(segment("a").sha256 + segment("b").sha256).hexdigest()
         ended = CallEnded(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
@@ -98,42 +96,49 @@ class UserSuite:
         # Its digest is not that of its page.
         await store.record(lease, RunChange(call=call(2, "abc", shared=2)), at(3))
         lines = [json.loads(line) async for line in store.export_user("ann")]
-        expect([line["type"] for line in lines], ["spending", "thread", "run", "call", "call"])
+        assert [line["type"] for line in lines] == ["spending", "thread", "run", "call", "call"]
         whole, damaged = lines[-2:]
         names = ("run", "number", "model", "digest", "usage", "finish", "started", "ended", "page")
         times = ("2026-03-01T12:00:01.123Z", "2026-03-01T12:00:02.123Z")
         page = body_of("ab").decode()
-        expect(
-            [whole[name] for name in names], [lease.run, 1, "gpt-x", digest, {"inputTokens": 9}, "stop", *times, page]
-        )
-        expect((damaged["number"], damaged["ended"], damaged["page"]), (2, None, None))
+        assert [whole[name] for name in names] == [
+            lease.run,
+            1,
+            "gpt-x",
+            digest,
+            {"inputTokens": 9},
+            "stop",
+            *times,
+            page,
+        ]
+        assert (damaged["number"], damaged["ended"], damaged["page"]) == (2, None, None)
 
-    async def test_what_was_spent_today_outlives_its_user_so_that_a_limit_holds(self, store: Store) -> None:
+    async def test_what_was_spent_today_outlives_its_user_so_that_a_limit_holds(self, store: Store):
         lease = await begin(store, "r1")
         await spend(store, lease, 1, CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
         await spend(store, lease, 2, CallEnded(number=2, ended=LATER, usage=b'{"inputTokens": 7}'))
         found = await store.delete_user("ann", today=LATER.date())
-        expect((found.threads, found.days), (1, 1))
-        expect(((await store.spent("ann", DAY)).input, (await store.spent("ann", LATER.date())).input), (0, 7))
+        assert (found.threads, found.days) == (1, 1)
+        assert ((await store.spent("ann", DAY)).input, (await store.spent("ann", LATER.date())).input) == (0, 7)
         asked = replace(admission("r2"), created=LATER, bounds=Bounds(user_tokens=7))
         with pytest.raises(LimitReached):
             await store.admit(asked)
 
-    async def test_all_of_a_user_is_deleted_and_nothing_of_others(self, store: Store) -> None:
+    async def test_all_of_a_user_is_deleted_and_nothing_of_others(self, store: Store):
         for number in range(24):
             await admit(store, f"r{number}", f"thread-{number}")
         lease = await begin_another(store, "at-work")
         await spend(store, lease, 1, CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
         await admit(store, "r1", "thread-x", owner="bob")
         found = await store.delete_user("ann")
-        expect((found.threads, len(found.stopped), found.days), (25, 25, 1))
-        expect([line async for line in store.export_user("ann")], [])
-        expect(await store.spent("ann", DAY), Spent(day="2026-03-01"))
-        expect(await listed(store, owner="bob"), ["thread-x"])
-        expect(await store.delete_user("ann"), UserDeleted(threads=0, stopped=(), profiles=0, days=0))
+        assert (found.threads, len(found.stopped), found.days) == (25, 25, 1)
+        assert [line async for line in store.export_user("ann")] == []
+        assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
+        assert await listed(store, owner="bob") == ["thread-x"]
+        assert await store.delete_user("ann") == UserDeleted(threads=0, stopped=(), profiles=0, days=0)
 
     # P9, F10
-    async def test_files_and_datasets_of_a_user_are_told_too(self, store: Store) -> None:
+    async def test_files_and_datasets_of_a_user_are_told_too(self, store: Store):
         mine = await add(store)
         await add(store, "bob")
         asked = with_files(admission("r1"), mine)
@@ -141,19 +146,19 @@ class UserSuite:
         await store.make_dataset(dataset("d1", "bob", "*"))
         await store.make_dataset(dataset("d2", "ann", owner="bob"))
         lines = [json.loads(line) async for line in store.export_user("ann")]
-        expect([line["type"] for line in lines], ["attachment", "dataset", "thread", "file", "run"])
+        assert [line["type"] for line in lines] == ["attachment", "dataset", "thread", "file", "run"]
         time = "2026-03-01T12:00:00.123Z"
         row = {"id": mine.id, "name": "a.pdf", "kind": "document", "mime_type": "application/pdf", "size": mine.size}
-        expect(lines[0], {"type": "attachment", **row, "created": time})
+        assert lines[0] == {"type": "attachment", **row, "created": time}
         times = {"created": time, "updated": time}
         named = {"id": "d1", "name": "Name of d1 四", "description": ""}
-        expect(lines[1], {"type": "dataset", **named, **times, "shared_with": ["*", "bob"]})
+        assert lines[1] == {"type": "dataset", **named, **times, "shared_with": ["*", "bob"]}
         body = {"name": "a.pdf", "kind": "document", "mimeType": None}
         named = {"thread": "thread-1", "id": asked.files[0].id, "attachment": mine.id}
-        expect(lines[3], {"type": "file", **named, "body": body, "created": time})
+        assert lines[3] == {"type": "file", **named, "body": body, "created": time}
 
     # P9, F10
-    async def test_files_and_datasets_of_a_user_are_deleted_and_nothing_of_others(self, store: Store) -> None:
+    async def test_files_and_datasets_of_a_user_are_deleted_and_nothing_of_others(self, store: Store):
         used, same = await add(store), await add(store, content="b")
         his = await add(store, "bob", "b")
         await store.admit(with_files(admission("r1"), used))
@@ -161,78 +166,78 @@ class UserSuite:
             await store.make_dataset(dataset(id, *users, owner=owner))
         found = await store.delete_user("ann")
         gone = UserDeleted(threads=1, stopped=found.stopped, profiles=0, days=0, attachments=2, datasets=1, shares=1)
-        expect(found, replace(gone, blobs=tuple(sorted([used.blob, same.blob]))))
-        expect(await store.known_blobs([used.blob, same.blob, his.blob]), frozenset({his.blob}))
-        expect((await store.attachment_bytes("ann"), await store.attachment_bytes("bob")), (0, his.size))
-        expect((await store.get_dataset("bob", "d2")).shared_with, ("carl",))
-        expect(await store.usable_datasets("bob", ["d1"]), ())
-        expect(len(await store.usable_datasets("ann", ["d2", "d3"])), 1)
+        assert found == replace(gone, blobs=tuple(sorted([used.blob, same.blob])))
+        assert await store.known_blobs([used.blob, same.blob, his.blob]) == frozenset({his.blob})
+        assert (await store.attachment_bytes("ann"), await store.attachment_bytes("bob")) == (0, his.size)
+        assert (await store.get_dataset("bob", "d2")).shared_with == ("carl",)
+        assert await store.usable_datasets("bob", ["d1"]) == ()
+        assert len(await store.usable_datasets("ann", ["d2", "d3"])) == 1
 
     # F10
-    async def test_a_user_who_is_named_like_everybody_takes_nothing_from_anybody(self, store: Store) -> None:
+    async def test_a_user_who_is_named_like_everybody_takes_nothing_from_anybody(self, store: Store):
         await store.make_dataset(dataset("d1", "*"))
-        expect((await store.delete_user("*")).shares, 0)
-        expect(len(await store.usable_datasets("bob", ["d1"])), 1)
+        assert (await store.delete_user("*")).shares == 0
+        assert len(await store.usable_datasets("bob", ["d1"])) == 1
 
 
 class CleaningSuite:
     """What is old goes (P7)."""
 
-    async def test_events_of_runs_that_ended_before_go_and_the_log_stays(self, store: Store) -> None:
+    async def test_events_of_runs_that_ended_before_go_and_the_log_stays(self, store: Store):
         old = await end(store, "r1", "done")
         running = await begin(store, "r2", "thread-2")
         await store.record(running, RunChange(events=(b"x",)), at(1))
-        expect(await store.clean(Retention(events_before=at(1))), Cleaned())
-        expect(await store.clean(Retention(events_before=at(2))), Cleaned(events=1))
-        expect((await store.has_events(old), await store.has_events(running.run)), (False, True))
-        expect(await events_of(store, running.run), [(1, b"x")])
+        assert await store.clean(Retention(events_before=at(1))) == Cleaned()
+        assert await store.clean(Retention(events_before=at(2))) == Cleaned(events=1)
+        assert (await store.has_events(old), await store.has_events(running.run)) == (False, True)
+        assert await events_of(store, running.run) == [(1, b"x")]
         run = await store.find_run("ann", "r1")
-        expect((run.last_event, len(await store.log_after("thread-1"))), (1, 1))
-        expect(await store.clean(Retention(events_before=LATER)), Cleaned())
+        assert (run.last_event, len(await store.log_after("thread-1"))) == (1, 1)
+        assert await store.clean(Retention(events_before=LATER)) == Cleaned()
 
-    async def test_calls_go_with_the_segments_no_other_call_of_the_thread_needs(self, store: Store) -> None:
+    async def test_calls_go_with_the_segments_no_other_call_of_the_thread_needs(self, store: Store):
         first = await begin(store, "r1")
         await store.record(first, RunChange(call=call(1, "abc"), ending=RunEnding(outcome="done")), at(1))
         second = await begin(store, "r2")
         await store.record(second, RunChange(call=call(1, "bcd")), at(2))
         await store.record(second, RunChange(call=call(2, "bcde", shared=3)), at(2))
-        expect(await store.clean(Retention(calls_before=at(2))), Cleaned())
+        assert await store.clean(Retention(calls_before=at(2))) == Cleaned()
         await store.record(second, RunChange(ending=RunEnding(outcome="done")), at(3))
-        expect(await store.clean(Retention(calls_before=at(2))), Cleaned(calls=1, segments=1))
-        expect([one.body for one in await store.calls(second.run)], [body_of("bcd"), body_of("bcde")])
-        expect(await store.clean(Retention(calls_before=at(4))), Cleaned(calls=2, segments=4))
-        expect((await store.find_run("ann", "r2")).calls, 2)
+        assert await store.clean(Retention(calls_before=at(2))) == Cleaned(calls=1, segments=1)
+        assert [one.body for one in await store.calls(second.run)] == [body_of("bcd"), body_of("bcde")]
+        assert await store.clean(Retention(calls_before=at(4))) == Cleaned(calls=2, segments=4)
+        assert (await store.find_run("ann", "r2")).calls == 2
 
-    async def test_threads_nobody_touched_go_unless_a_run_waits_in_them(self, store: Store) -> None:
+    async def test_threads_nobody_touched_go_unless_a_run_waits_in_them(self, store: Store):
         await end(store, "r1", "done", "old")
         await end(store, "r2", "done", "waited-for")
         await admit(store, "r3", "waited-for")
         lease = await begin_another(store, "new")
         await store.record(lease, RunChange(entries=[said("m")], ending=RunEnding(outcome="done")), at(50))
-        expect(await store.clean(Retention(threads_before=at(9))), Cleaned(threads=1))
-        expect(sorted(await listed(store)), ["new", "waited-for"])
+        assert await store.clean(Retention(threads_before=at(9))) == Cleaned(threads=1)
+        assert sorted(await listed(store)) == ["new", "waited-for"]
         with pytest.raises(NotFound):
             await store.find_run("ann", "r1")
 
-    async def test_cleaning_goes_on_where_it_stopped(self, store: Store) -> None:
+    async def test_cleaning_goes_on_where_it_stopped(self, store: Store):
         for number in range(5):
             await end(store, f"r{number}", "done", f"thread-{number}")
         retention = Retention(events_before=LATER, calls_before=LATER, limit=2)
         found = [await store.clean(retention) for _ in range(4)]
-        expect([(one.events, one.calls) for one in found], [(2, 2), (2, 2), (1, 1), (0, 0)])
-        expect(await store.clean(Retention()), Cleaned())
-        expect(await store.clean(replace(retention, threads_before=LATER)), Cleaned(threads=2))
+        assert [(one.events, one.calls) for one in found] == [(2, 2), (2, 2), (1, 1), (0, 0)]
+        assert await store.clean(Retention()) == Cleaned()
+        assert await store.clean(replace(retention, threads_before=LATER)) == Cleaned(threads=2)
 
-    async def test_the_log_a_run_left_is_told_without_what_came_later(self, store: Store) -> None:
+    async def test_the_log_a_run_left_is_told_without_what_came_later(self, store: Store):
         for name in ("r1", "r2"):
             await end(store, name, "done")
         first, second = [await store.find_run("ann", name) for name in ("r1", "r2")]
-        expect([entry.id for entry in await store.log_of_run(first)], ["m-r1"])
-        expect([entry.id for entry in await store.log_of_run(second)], ["m-r1", "m-r2"])
+        assert [entry.id for entry in await store.log_of_run(first)] == ["m-r1"]
+        assert [entry.id for entry in await store.log_of_run(second)] == ["m-r1", "m-r2"]
         silent = await store.cancel(await admit(store, "r3"), Cancel(reason="user", now=at(3), events=()))
         lease = await begin(store, "r4")
         await store.record(lease, RunChange(entries=[replace(said("late"), time=at(9))]), at(9))
-        expect([entry.id for entry in await store.log_of_run(silent)], ["m-r1", "m-r2"])
+        assert [entry.id for entry in await store.log_of_run(silent)] == ["m-r1", "m-r2"]
 
 
 async def spend(store: Store, lease: Lease, number: int, ended: CallEnded) -> None:
