@@ -97,6 +97,18 @@ def test_the_index_of_decisions_has_each_of_them_in_order():
     assert [read(f"docs/decisions/{name}").startswith(f"# {number}. ") for number, name in shown] == [True] * len(shown)
 
 
+def test_every_word_of_the_glossary_is_used_in_the_code():
+    words = [
+        word
+        for row in re.findall(r"^\| (\*\*.*?) \|", read("docs/glossary.md"), re.MULTILINE)
+        for word in row.split(", ")
+    ]
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")).lower()
+    unused = [word for word in words if not re.search(rf"(?<![a-z]){word.strip('*').split()[0].lower()}", code)]
+    assert unused == []
+    assert len(words) == len(set(words))
+
+
 def test_the_page_of_the_server_has_every_route():
     shown = re.findall(r"^\| `([A-Z]+ /[^`?]*)` \|", read("docs/server.md"), flags=re.MULTILINE)
     assert shown == sorted(shown, key=[f"{route.method} {route.path}" for route in ROUTES].index)
