@@ -2,7 +2,11 @@
 
 import os
 
+import pytest
 from hypothesis import settings
+
+# Before anything imports it.
+pytest.register_assert_rewrite("tests.store.suite")
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, max_examples=2000)
