@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-# Before anything imports it.
+# What every store does is in no file that begins with `test_`. Before anything imports it.
 pytest.register_assert_rewrite("tests.store.suite")
 
 settings.register_profile("ci", derandomize=True, deadline=None)

@@ -11,9 +11,6 @@ from recto.store.schema import ATTACHMENTS, BLOBS, DATASETS, FILE_TOTALS, NOTES,
 from recto.store.store import open_store
 from recto.testing.postgres import PostgresServer, postgres_server
 
-# They are in no file that begins with `test_`, and are to say all the same what was found.
-pytest.register_assert_rewrite("tests.store.suite")
-
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
