@@ -1,4 +1,4 @@
-"""What a run does next, by the log and the run alone (DESIGN "The flow").
+"""What a run does next, by the log and the run alone.
 
 Resuming after a crash, going on after tools and going on after a client's result are the same question, so they have
 the same answer. A tool that was started is never started again unless it says that it may be.

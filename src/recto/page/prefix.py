@@ -1,4 +1,4 @@
-"""The prefix rule (DESIGN "Prompt prefix"): a page begins with the whole of the one before, or the cause has a name.
+"""The prefix rule: a page begins with the whole of the one before, or the cause has a name.
 
 A provider's prompt cache is worth money only while this holds, so every break of it is reported.
 """
