@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("telemetry", "config"),
     ("skills",),
     ("agents",),
-    ("tools", "files", "datasets", "models", "store", "engine"),
+    ("tools", "files", "models", "store", "engine"),
     ("worker", SHIPPED),
     ("api", "cli"),
     ("app",),

@@ -116,8 +116,8 @@ def test_the_page_of_the_server_has_every_route():
 
 
 def test_P2_the_page_of_the_server_has_every_rule_of_an_input_in_its_order():
-    told = re.findall(r"^\| .* \| 4\d\d \| `(.*)` \|$", read("docs/server.md"), flags=re.MULTILINE)
-    assert told == [
+    problem = re.findall(r"^\| .* \| 4\d\d \| `(.*)` \|$", read("docs/server.md"), flags=re.MULTILINE)
+    assert problem == [
         TOO_LARGE,
         refuse.NO_UUID,
         refuse.LONG_RUN_ID,
@@ -134,11 +134,11 @@ def test_P2_the_page_of_the_server_has_every_rule_of_an_input_in_its_order():
 
 def test_the_page_of_the_server_has_every_code_of_a_refusal_under_its_status():
     rows = re.findall(r"^\| (\d{3}) \| (`.*?`) \|", read("docs/server.md"), flags=re.MULTILINE)
-    told = {(int(status), code) for status, codes in rows for code in re.findall(r"`(\w+)`", codes)}
+    problem = {(int(status), code) for status, codes in rows for code in re.findall(r"`(\w+)`", codes)}
     written = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/recto/api").rglob("*.py"))
     found = re.findall(r'(?:problem\(|Refusal\(status=)(\d{3}), (?:code=)?"(\w+)"', written)
     known = {(int(status), code) for status, code in found} | {*STATUS.values()}
-    assert told == known | {(status, code) for status, code in CODES.items()}
+    assert problem == known | {(status, code) for status, code in CODES.items()}
 
 
 def test_the_page_of_the_server_has_every_way_a_run_fails():

@@ -241,11 +241,11 @@ def test_P1_P3_P11_P12_the_bodies_in_the_page_on_clients_do_what_it_says(tmp_pat
         first, asked = (run(server.url, load_object(body.encode()) or {}) for body in bodies[:2])
         (call,) = (sent.event["toolCallId"] for sent in asked if sent.event["type"] == "TOOL_CALL_START")
         answer = bodies[2].replace("CALL", str(call))
-        answered, told = (run(server.url, load_object(body.encode()) or {}) for body in (answer, bodies[3]))
+        answered, problem = (run(server.url, load_object(body.encode()) or {}) for body in (answer, bodies[3]))
         page = request(server.url, "GET", f"{RUNS}/7d0f-4/calls/1?raw=1").body
     assert [said(events) for events in (first, answered)] == ["12 * 7 = 84.", "The time is 2026-05-14 12:00:00."]
     assert asked[-1].event["outcome"] == {"type": "success", "pendingToolCallIds": [call]}
-    assert "outcome" not in told[-1].event
+    assert "outcome" not in problem[-1].event
     assert b"<description>The page the user is on</description>" in page
 
 

@@ -46,7 +46,7 @@ def test_S6_what_the_schema_allows_passes_and_so_does_what_it_does_not_know(fiel
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "problem"),
     [
         ({"birth_info": 3}, 'birth_info: 3 is not of type "object"'),
         ({"birth_info": {"date": 7}}, 'birth_info.date: 7 is not of type "string"'),
@@ -65,14 +65,14 @@ def test_S6_what_the_schema_allows_passes_and_so_does_what_it_does_not_know(fiel
         ),
     ],
 )
-def test_S6_what_it_does_not_allow_is_told_by_field(fields: dict[str, Json], told: str):
-    assert check_profile(fields, SCHEMA) == told
+def test_S6_what_it_does_not_allow_is_told_by_field(fields: dict[str, Json], problem: str):
+    assert check_profile(fields, SCHEMA) == problem
 
 
 def test_S6_what_is_told_is_short_whatever_was_sent():
-    told = check_profile({"extracted": ["x" * 5_000] * 3, "birth_info": {"date": "y" * 5_000}}, SCHEMA)
-    assert told is not None
-    assert len(told) < 1_000
+    problem = check_profile({"extracted": ["x" * 5_000] * 3, "birth_info": {"date": "y" * 5_000}}, SCHEMA)
+    assert problem is not None
+    assert len(problem) < 1_000
     every = dump({"properties": {f"f{number}": {"type": "null"} for number in range(50)}}).decode()
     assert (check_profile({f"f{number}": number for number in range(50)}, every) or "").count(";") == 9
 
@@ -97,6 +97,6 @@ def test_S6_a_long_profile_is_told_its_first_fault_only():
 @settings(max_examples=30)
 @given(fields=st.dictionaries(st.sampled_from(["birth_info", "extracted", "other"]), VALUES))
 def test_S6_whatever_a_profile_holds_the_check_ends_and_names_a_known_field(fields: dict[str, Json]):
-    told = check_profile(fields, SCHEMA)
-    assert told is None or told.startswith(("birth_info", "extracted"))
+    problem = check_profile(fields, SCHEMA)
+    assert problem is None or problem.startswith(("birth_info", "extracted"))
     assert check_profile({"other": fields}, SCHEMA) is None

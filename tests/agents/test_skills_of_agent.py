@@ -59,7 +59,7 @@ def test_S1_phases_are_settings_and_all_of_history_is_legal(agents: Path):
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ("phases: {select: {history: -1}}", "phases.select.history is -1; input should be greater than or equal to 0."),
         ("phases: {choose: {}}", "there is no setting choose in phases; Known: execute, select."),
@@ -69,7 +69,7 @@ def test_S1_phases_are_settings_and_all_of_history_is_legal(agents: Path):
         ("tiers: {pro: {stops: 1}}", "there is no setting stops in tiers.pro; did you mean steps?"),
     ],
 )
-def test_S1_S11_a_wrong_setting_is_told_with_its_line(agents: Path, setting: str, told: str):
+def test_S1_S11_a_wrong_setting_is_told_with_its_line(agents: Path, setting: str, message: str):
     name = "tiers" if setting.startswith("tiers") else ""
     write_guide(agents, more="" if name else setting)
     if name:
@@ -77,7 +77,7 @@ def test_S1_S11_a_wrong_setting_is_told_with_its_line(agents: Path, setting: str
         file.write_text(file.read_text(encoding="utf-8").replace("tiers: {pro: {steps: 2}}", setting), encoding="utf-8")
     (first, *_) = problems(agents)
     assert first.startswith("guide/AGENT.md:")
-    assert told.partition(";")[0] in first
+    assert message.partition(";")[0] in first
 
 
 def test_S9_an_agent_in_another_language_says_what_differs_and_has_the_rest(agents: Path):
@@ -212,7 +212,7 @@ def test_S6_the_profile_has_a_schema_and_its_titles_head_the_data(agents: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("type: 7\n", "guide/profile.yaml:1: "),
         ("- a\n", "guide/profile.yaml:1: settings are lines"),
@@ -222,9 +222,9 @@ def test_S6_the_profile_has_a_schema_and_its_titles_head_the_data(agents: Path):
         ),
     ],
 )
-def test_S6_a_schema_that_is_none_is_told_with_its_line(agents: Path, text: str, told: str):
+def test_S6_a_schema_that_is_none_is_told_with_its_line(agents: Path, text: str, message: str):
     (agents / "guide" / "profile.yaml").write_text(text, encoding="utf-8")
-    assert [one for one in problems(agents) if one.startswith(told)]
+    assert [one for one in problems(agents) if one.startswith(message)]
     assert "guide" not in loaded(agents)
 
 
@@ -237,37 +237,37 @@ def test_S6_a_schema_that_is_no_text_is_told(agents: Path):
 def test_S6_a_schema_that_is_too_long_is_told_and_not_cut(agents: Path, more: int, is_read: bool):
     schema = b"type: object\n"
     (agents / "guide" / "profile.yaml").write_bytes(schema + b"#" * (262_144 - len(schema) + more))
-    told = "guide/profile.yaml: it has more than 262144 bytes. Shorten it."
-    assert ("guide" in loaded(agents), told not in problems(agents)) == (is_read, is_read)
+    message = "guide/profile.yaml: it has more than 262144 bytes. Shorten it."
+    assert ("guide" in loaded(agents), message not in problems(agents)) == (is_read, is_read)
 
 
 @pytest.mark.parametrize(
     ("choice", "having"), [("compute_chart", "chart"), ("look", "chart"), ("hello", ""), ("auto", "")]
 )
 def test_S3_lint_tells_of_a_choice_that_only_some_skills_have(agents: Path, choice: str, having: str):
-    told = (
+    message = (
         f"guide/AGENT.md: tool_choice is {choice}, which only {having} may call, so no other page asks for it. "
         "Choose a tool that no skill names, or leave it out."
     )
-    assert (told in warnings(loaded(agents, f"tool_choice: {choice}"), agents)) == bool(having)
+    assert (message in warnings(loaded(agents, f"tool_choice: {choice}"), agents)) == bool(having)
     in_words = warnings(loaded(agents, f"tool_choice: {choice}\ntool_calling: prompt"), agents)
     assert not [one for one in in_words if "may call" in one]
 
 
 def test_S5_lint_tells_what_is_hardly_meant(agents: Path):
     found = loaded(agents, "history: 5\nbudget: 100\nphases: {execute: {budget: 20}}")
-    told = "\n".join(warnings(found, agents))
-    assert "history does nothing where there are skills" in told
-    assert "budget does nothing where there are skills" in told
-    assert "skills/mend/SKILL.md: this agent has no tool Bash, Read, so the skill works without" in told
-    assert "over the 20 of phases.execute" in told
+    message = "\n".join(warnings(found, agents))
+    assert "history does nothing where there are skills" in message
+    assert "budget does nothing where there are skills" in message
+    assert "skills/mend/SKILL.md: this agent has no tool Bash, Read, so the skill works without" in message
+    assert "over the 20 of phases.execute" in message
 
 
 def test_S1_lint_tells_of_settings_of_skills_without_any(tmp_path: Path):
     (tmp_path / "it").mkdir()
     (tmp_path / "it" / "AGENT.md").write_text("---\ncases: 3\nphases: {}\n---\nHi.\n", encoding="utf-8")
-    told = warnings(loaded(tmp_path), tmp_path)
-    assert [one.partition(" does nothing without skills")[0] for one in told] == [
+    message = warnings(loaded(tmp_path), tmp_path)
+    assert [one.partition(" does nothing without skills")[0] for one in message] == [
         "it/AGENT.md:3: phases",
         "it/AGENT.md:2: cases",
     ]
@@ -280,9 +280,9 @@ def test_S5_lint_tells_of_a_directory_that_is_shortened_and_a_field_nobody_descr
         keys = f"name: more-{number}\ndescription: {'Does one thing after another. ' * 9}\nprofile_fields: [moods]"
         text = f"---\n{keys}\n---\nHi.\n"
         (folder / "SKILL.md").write_text(text, encoding="utf-8")
-    told = "\n".join(warnings(loaded(agents), agents))
-    assert "to keep 1200 tokens. Shorten descriptions, or raise directory_tokens." in told
-    assert "profile.yaml has no field moods" in told
+    message = "\n".join(warnings(loaded(agents), agents))
+    assert "to keep 1200 tokens. Shorten descriptions, or raise directory_tokens." in message
+    assert "profile.yaml has no field moods" in message
 
 
 def test_S3_a_tool_of_ones_own_may_not_be_called_as_those_of_skills(agents: Path):

@@ -107,11 +107,11 @@ def test_S1_an_experts_prompt_has_8000_tokens_at_most_with_everything_known(
     agent = agents[name]
     found = agent.skills[skill]
     stage = staged(agent, found, tools, everything(found, agent.locale))
-    told = system_prompt(stage.prompt, agent.locale, stage.budget, OFFLINE)
-    (tokens,) = OFFLINE.count((told.text,))
+    problem = system_prompt(stage.prompt, agent.locale, stage.budget, OFFLINE)
+    (tokens,) = OFFLINE.count((problem.text,))
     assert tokens <= 8_000
     # Without anything taken out of it: the budget is no means to get there.
-    assert (told.changes, told.over) == ((), None)
+    assert (problem.changes, problem.over) == ((), None)
     assert tokens <= 6_000
     assert stage.prompt.sop
     assert stage.prompt.data

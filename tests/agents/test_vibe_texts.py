@@ -190,11 +190,11 @@ def test_S7_a_chart_of_another_month_or_language_is_computed_anew(skill: str, mo
 
 
 @pytest.mark.parametrize("skill", ["bazi", "zodiac"])
-@pytest.mark.parametrize(("locale", "told"), [("zh", "不再追问，也不再弹表单"), ("en", "do not ask again")])
-def test_S7_who_would_rather_not_tell_their_birth_is_not_pressed(skill: str, locale: Locale, told: str):
+@pytest.mark.parametrize(("locale", "problem"), [("zh", "不再追问，也不再弹表单"), ("en", "do not ask again")])
+def test_S7_who_would_rather_not_tell_their_birth_is_not_pressed(skill: str, locale: Locale, problem: str):
     step = expert(skills(locale).skills[skill], KnownData(), ExpertInput(locale=locale)).step
     assert step is not None
-    assert (step.id, told in step.text, "declined" in step.text) == ("collect", True, True)
+    assert (step.id, problem in step.text, "declined" in step.text) == ("collect", True, True)
 
 
 def test_S10_what_is_noted_of_a_chart_is_on_the_page_and_what_it_was_made_of_is_not():

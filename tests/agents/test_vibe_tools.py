@@ -84,7 +84,7 @@ def test_S10_a_birth_is_corrected_by_what_is_said_and_what_belonged_to_the_old_g
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "problem"),
     [
         ({"date": "1990-13-01"}, "month 13"),
         ({"date": "soon"}, "cannot be read"),
@@ -94,11 +94,11 @@ def test_S10_a_birth_is_corrected_by_what_is_said_and_what_belonged_to_the_old_g
         ({"date": "1990-05-15", "timezone": "Moon/Base"}, "no time zone 'Moon/Base'"),
     ],
 )
-def test_S10_a_birth_that_cannot_be_is_refused_in_words_and_not_stored(said: Json, told: str):
+def test_S10_a_birth_that_cannot_be_is_refused_in_words_and_not_stored(said: Json, problem: str):
     user = KeptInMemory()
     answer = call("collect_birth_info", user, said)
     assert answer.error == "error"
-    assert told in answer.words
+    assert problem in answer.words
     assert user.writes == []
 
 
@@ -213,15 +213,16 @@ def test_S10_a_chart_is_computed_once_for_a_birth(name: str, skill: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "wish"), [("compute_bazi", {"true_solar_time": True}), ("compute_zodiac", {"house_system": "whole_sign"})]
+    ("name", "option"),
+    [("compute_bazi", {"true_solar_time": True}), ("compute_zodiac", {"house_system": "whole_sign"})],
 )
-def test_S10_a_wish_for_a_chart_computes_it_anew_and_stays(name: str, wish: dict[str, Json]):
+def test_S10_a_wish_for_a_chart_computes_it_anew_and_stays(name: str, option: dict[str, Json]):
     user = born()
     call(name, user)
-    wished = call(name, user, wish)
+    wished = call(name, user, option)
     assert wished.at("status") == "computed"
     assert {**wished.content, "status": "reused"} == call(name, user).content
-    assert call(name, user, {next(iter(wish)): None}).at("status") == "reused"
+    assert call(name, user, {next(iter(option)): None}).at("status") == "reused"
 
 
 def test_S10_a_chart_follows_the_language_and_the_month():

@@ -110,11 +110,11 @@ async def ask(
 
     await app(scope, receive, send)
     assert [message["type"] for message in sent][:1] == ["http.response.start"]
-    told: dict[str, str] = {}
+    reason: dict[str, str] = {}
     for name, value in sent[0]["headers"]:
-        told[name.decode()] = ", ".join(filter(None, [told.get(name.decode()), value.decode()]))
+        reason[name.decode()] = ", ".join(filter(None, [reason.get(name.decode()), value.decode()]))
     body = b"".join(message.get("body", b"") for message in sent[1:])
-    return HttpReply(status=sent[0]["status"], headers=told, body=body)
+    return HttpReply(status=sent[0]["status"], headers=reason, body=body)
 
 
 # Who comes in

@@ -165,5 +165,5 @@ async def test_C3_no_address_a_proxy_passes_on_can_forge_a_line_or_fill_the_memo
 async def test_P5_routes_can_have_a_refusal_of_their_own_written_down(caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, "recto.audit"):
         await ask(gate(), "GET", "/foreign/t-1", ANNA)
-    told = "refused GET /foreign/t-1: status 404, reason foreign_thread, user anna, from 10.0.0.1"
-    assert [record.getMessage() for record in caplog.records] == [told]
+    problem = "refused GET /foreign/t-1: status 404, reason foreign_thread, user anna, from 10.0.0.1"
+    assert [record.getMessage() for record in caplog.records] == [problem]

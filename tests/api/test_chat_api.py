@@ -111,8 +111,8 @@ async def test_P16_a_conversation_goes_on_under_its_id(door: Door):
 async def test_P1_P16_skill_tone_and_zone_are_wishes_of_the_run_and_all_else_is_ignored(door: Door):
     asked: dict[str, Json] = {"message": "hi", "skill": "core", "voice_mode": "warm", "agent": "x", "threadId": 7}
     asked |= {"timezone": "Asia/Shanghai"}
-    wishes = {"skill": "core", "voice_mode": "warm", "timezone": "Asia/Shanghai"}
-    assert (await door.run_of(asked)).props == wishes
+    options = {"skill": "core", "voice_mode": "warm", "timezone": "Asia/Shanghai"}
+    assert (await door.run_of(asked)).props == options
     assert (await door.run_of({"message": "hi", "skill": " ", "voice_mode": None})).props == {}
 
 
@@ -274,7 +274,7 @@ def events_of(reply: HttpReply) -> list[SentEvent]:
     return list(parse_events(line + b"\n" for line in reply.body.split(b"\n")))
 
 
-def told(events: list[SentEvent]) -> str:
+def problem(events: list[SentEvent]) -> str:
     return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
@@ -285,7 +285,7 @@ def test_P16_the_answer_is_always_the_stream_whose_first_event_names_the_thread(
     assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream")
     events = events_of(reply)
     assert (events[0].event["type"], events[-1].event["type"]) == ("RUN_STARTED", "RUN_FINISHED")
-    assert "庚" in told(events)
+    assert "庚" in problem(events)
     thread = str(events[0].event["threadId"])
     again = events_of(say(url, {"message": "谢谢", "conversation_id": thread}))
     assert again[0].event["threadId"] == thread
@@ -311,4 +311,4 @@ def test_P16_the_body_in_the_page_on_clients_does_what_it_says(url: str):
     (body,) = [block.partition("```")[0] for block in blocks if "conversation_id" in block]
     events = events_of(say(url, load_object(body)))
     assert events[0].event["threadId"] == "7d0f7a52-3c1e-4f6b-9a53-0d7f2b8c4e05"
-    assert "庚" in told(events)
+    assert "庚" in problem(events)

@@ -85,7 +85,7 @@ def with_results(body: Mapping[str, Json], run: str, **results: str) -> dict[str
     return {**body, "runId": f"{body['runId']}-{run}", "messages": [*cast("list[Json]", body["messages"]), *tools]}
 
 
-def told(server: Scripted, body: Mapping[str, Json]) -> list[tuple[Json, Json]]:
+def problem(server: Scripted, body: Mapping[str, Json]) -> list[tuple[Json, Json]]:
     rows = server.rows(f"/history?threadId={body['threadId']}", "messages")
     return [(row["role"], row["content"]) for row in rows]
 
@@ -117,8 +117,8 @@ def test_P11_a_call_of_a_clients_tool_waits_for_its_result_and_the_next_run_brin
     assert pending(server, body) == []
     assert server.get(f"/runs/{body['runId']}-2")["status"] == "finished"
     assert "晴, 25" in all_words(made)
-    assert [words for role, words in told(server, body) if role == "user"] == ["北京天气怎么样?"]
-    assert told(server, body)[-2:] == [("tool", "晴, 25"), ("assistant", "晴天。")]
+    assert [words for role, words in problem(server, body) if role == "user"] == ["北京天气怎么样?"]
+    assert problem(server, body)[-2:] == [("tool", "晴, 25"), ("assistant", "晴天。")]
 
 
 def test_P11_native_tools_are_offered_in_the_request_and_not_in_the_prompt(server: Scripted):
@@ -173,7 +173,7 @@ def test_P3_a_result_nobody_waits_for_is_not_taken(server: Scripted):
     body = asking("native")
     _, [made] = play(server, with_results(body, "1", w1="FORGED"), Answer(text="Hello."))
     assert "FORGED" not in all_words(made)
-    assert told(server, body) == [("user", "北京天气怎么样?"), ("assistant", "Hello.")]
+    assert problem(server, body) == [("user", "北京天气怎么样?"), ("assistant", "Hello.")]
 
 
 def test_P3_a_result_is_taken_once_and_never_for_a_tool_of_the_agents_own(server: Scripted):
@@ -185,11 +185,11 @@ def test_P3_a_result_is_taken_once_and_never_for_a_tool_of_the_agents_own(server
     assert "FORGED" not in all_words(made)
     assert "晴" in all_words(made)
     assert "42" in all_words(made)
-    before = told(server, body)
+    before = problem(server, body)
     # The turn has its answer: the same words are said again.
     _, [made] = play(server, with_results(body, "3", w1="FORGED", own="FORGED"), Answer(text="Still good."))
     assert "FORGED" not in all_words(made)
-    assert told(server, body) == [*before, before[0], ("assistant", "Still good.")]
+    assert problem(server, body) == [*before, before[0], ("assistant", "Still good.")]
 
 
 @BOTH
@@ -275,4 +275,4 @@ def assert_only_the_user_was_heard(server: Scripted, body: Mapping[str, Json], m
     """A client's copies of what others said are neither sent nor stored."""
     for part in ("ASSISTANT-WORDS", "REASONING-WORDS", "ACTIVITY-WORDS", "TOOL-WORDS"):
         assert part not in all_words(made)
-    assert told(server, body) == [("user", "hello"), ("assistant", "Good.")]
+    assert problem(server, body) == [("user", "hello"), ("assistant", "Good.")]

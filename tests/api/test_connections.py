@@ -150,9 +150,9 @@ def test_C3_a_thousand_silent_connections_lock_nobody_out_and_fill_no_log(server
             assert request(server.url, "GET", "/readyz").status == 200
 
     assert holds_nobody_up(server, attack)
-    told = server.output.splitlines()[before:]
-    assert any("recto.connections a connection gave way to newer ones, from 127.0.0.1" in line for line in told)
-    assert len(told) < 10
+    problem = server.output.splitlines()[before:]
+    assert any("recto.connections a connection gave way to newer ones, from 127.0.0.1" in line for line in problem)
+    assert len(problem) < 10
 
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n", b"GET /healthz HTTP/1.1\r\nhost: lo", GET, GET + b"\r\n"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.testing.client import RUNS, TOKEN, Reader, ask, request, run, start
+from recto.testing.client import RUNS, TOKEN, ask, request, start
 from recto.testing.process import ServerProcess
 
 pytestmark = pytest.mark.full
@@ -63,17 +63,6 @@ def test_a_page_of_this_machine_may_post(url: str):
     assert request(url, "POST", RUNS, ask("hi"), origin="http://localhost:3000").status == 202
 
 
-@pytest.mark.parametrize("name", ["calculator", "current_time"])
-def test_a_tool_of_the_client_with_the_name_of_one_of_the_agents_is_refused(url: str, name: str):
-    reply = request(url, "POST", RUNS, ask("hi", tools=[{"name": "show_map"}, {"name": name}]))
-    assert (reply.status, reply.json["code"]) == (422, "invalid_input")
-    assert f"tools[1].name: {name!r} is a tool of the agent itself" in str(reply.json["detail"])
-
-
-def test_a_tool_of_the_client_with_a_name_of_its_own_is_taken(url: str):
-    assert request(url, "POST", RUNS, ask("hi", tools=[{"name": "show_map"}])).status == 202
-
-
 # Credentials
 
 
@@ -82,23 +71,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     environment = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_HOST": "0.0.0.0", "RECTO_AGENT": "chat"}
     with ServerProcess.serve(tmp_path_factory.mktemp("shared"), environment, token=None) as server:
         yield server.url.replace("0.0.0.0", "127.0.0.1")
-
-
-@pytest.mark.parametrize("token", [None, "a-token-of-somebody-else", TOKEN + "x"])
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", f"{RUNS}/x"), ("POST", RUNS), ("POST", f"{RUNS}/x/cancel"), ("GET", f"{RUNS}/x/events")],
-)
-def test_C3_without_the_token_of_the_server_nothing_is_answered(url: str, method: str, path: str, token: str | None):
-    reply = request(url, method, path, ask("hi") if path == RUNS else None, token=token)
-    assert (reply.status, reply.json["code"], reply.headers["www-authenticate"]) == (401, "unauthorized", "Bearer")
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json"])
-def test_C3_health_and_the_description_need_no_credential(url: str, path: str):
-    reply = request(url, "GET", path, token=None)
-    assert reply.status == 200
-    assert reply.headers["x-content-type-options"] == "nosniff"
 
 
 def test_C2_a_server_that_is_told_no_token_makes_one_and_keeps_it(tmp_path: Path):
@@ -113,28 +85,6 @@ def test_C2_a_server_that_is_told_no_token_makes_one_and_keeps_it(tmp_path: Path
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
 
 
-def test_P5_a_run_of_one_user_is_not_there_for_another(shared: str):
-    asked = ask("hi")
-    task = start(shared, asked, token=ANNA)
-    assert Reader(lambda: shared, task, token=ANNA).wait()
-    for id in (task, str(asked["runId"])):
-        replies = [
-            request(shared, "GET", f"{RUNS}/{id}", token=BERT),
-            request(shared, "GET", f"{RUNS}/{id}/events", token=BERT),
-            request(shared, "POST", f"{RUNS}/{id}/cancel", token=BERT),
-        ]
-        assert [reply.status for reply in replies] == [404, 404, 404]
-        assert request(shared, "GET", f"{RUNS}/{id}", token=ANNA).status == 200
-    assert request(shared, "POST", RUNS, ask("mine", thread=str(asked["threadId"])), token=BERT).status == 404
-
-
-def test_P4_two_users_may_give_their_runs_the_same_name(shared: str):
-    mine, theirs = (run(shared, ask("hi", run="same"), token=token) for token in (ANNA, BERT))
-    assert mine[-1].event["type"] == theirs[-1].event["type"] == "RUN_FINISHED"
-    ids = {str(request(shared, "GET", f"{RUNS}/same", token=token).json["taskId"]) for token in (ANNA, BERT)}
-    assert len(ids) == 2
-
-
 def test_C3_a_key_for_reading_sees_its_users_runs_and_starts_none(shared: str):
     task = start(shared, ask("hi"), token=ANNA)
     assert request(shared, "GET", f"{RUNS}/{task}", token=LOOKER).status == 200
@@ -147,6 +97,6 @@ def test_C2_with_keys_no_local_token_is_made(shared: str):
     assert request(shared, "GET", f"{RUNS}/x", token=TOKEN).status == 401
 
 
-def test_C2_an_address_others_can_reach_needs_more_than_a_token(tmp_path: Path):
-    with pytest.raises(RuntimeError, match="RECTO_API_KEYS"), ServerProcess.serve(tmp_path, {"RECTO_HOST": "0.0.0.0"}):
-        pass
+def test_C3_a_refused_body_does_not_break_the_next_request(url: str):
+    assert request(url, "POST", RUNS, b"x" * 200_000, token="no-credential-of-ours").status == 401
+    assert request(url, "POST", RUNS, ask("hi")).status == 202

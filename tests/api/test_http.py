@@ -249,9 +249,9 @@ def test_a_client_that_leaves_in_the_middle_writes_no_traceback(server: ServerPr
             time.sleep(0.05)
     time.sleep(0.2)
     assert request(server.url, "GET", "/readyz").status == 200
-    told = server.output.splitlines()[before:]
-    assert len(told) <= len(halves)
-    assert not [line for line in told if "Traceback" in line]
+    problem = server.output.splitlines()[before:]
+    assert len(problem) <= len(halves)
+    assert not [line for line in problem if "Traceback" in line]
 
 
 def test_an_outage_of_the_database_writes_lines_and_no_traceback(tmp_path: Path):
@@ -271,9 +271,9 @@ def test_an_outage_of_the_database_writes_lines_and_no_traceback(tmp_path: Path)
             statuses = {request(server.url, "GET", f"{THREADS}").status for _ in range(20)}
             time.sleep(1)
             database.start()
-            told = server.output.splitlines()[before:]
+            problem = server.output.splitlines()[before:]
     assert statuses == {503}
     # Two lines of each run's own, and a few of the server.
-    assert len(told) < 2 * len(tasks) + 10
-    assert not [line for line in told if "Traceback" in line]
-    assert len([line for line in told if "recto.api" in line]) <= 2
+    assert len(problem) < 2 * len(tasks) + 10
+    assert not [line for line in problem if "Traceback" in line]
+    assert len([line for line in problem if "recto.api" in line]) <= 2

@@ -85,7 +85,7 @@ def signals_as_they_were() -> Iterator[None]:
 
 @pytest.mark.usefixtures("signals_as_they_were")
 @pytest.mark.parametrize(
-    ("failure", "kind", "told"),
+    ("failure", "kind", "problem"),
     [
         (SettingsError(name="a", value="b", allowed="c"), RectoError, "Setting a is 'b'; c"),
         (PermissionError(13, "no", "node"), OSError, r"\[Errno 13\] no: 'node'"),
@@ -93,7 +93,7 @@ def signals_as_they_were() -> Iterator[None]:
     ],
 )
 def test_C1_what_kept_the_server_from_starting_is_told_and_the_port_is_not_blamed(
-    failure: Exception, kind: type[Exception], told: str
+    failure: Exception, kind: type[Exception], problem: str
 ):
     @asynccontextmanager
     async def failing(api: FastAPI) -> AsyncGenerator[None]:
@@ -101,7 +101,7 @@ def test_C1_what_kept_the_server_from_starting_is_told_and_the_port_is_not_blame
         raise failure
         yield
 
-    with pytest.raises(kind, match=told):
+    with pytest.raises(kind, match=problem):
         listen(FastAPI(lifespan=failing), "127.0.0.1", 0, print)
 
 

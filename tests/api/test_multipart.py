@@ -124,7 +124,7 @@ WITHIN_FIELD = begun(Field(name="agent", body=b"d"))
 
 
 @pytest.mark.parametrize(
-    ("first", "told"),
+    ("first", "problem"),
     [
         (WITHIN_FILE, "Nothing more of the form came for 0.01 seconds."),
         (WITHIN_FIELD, "What is no file in the form took 0.01 seconds in all."),
@@ -132,9 +132,9 @@ WITHIN_FIELD = begun(Field(name="agent", body=b"d"))
         (form_of(file("a", b"a")), "What is no file in the form took 0.01 seconds in all."),
     ],
 )
-async def test_P9_silence_ends_a_form(first: bytes, told: str):
+async def test_P9_silence_ends_a_form(first: bytes, problem: str):
     status, detail = await refusal_of(silent(first), FormLimits(seconds=0.01))
-    assert (status, told in detail) == (408, True)
+    assert (status, problem in detail) == (408, True)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ async def test_P9_no_more_than_a_little_may_stand_outside_of_a_form(is_before: b
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "problem"),
     [
         (b"", "ends before the boundary"),
         (b'{"file": "a"}', "is no form with the boundary"),
@@ -242,8 +242,8 @@ async def test_P9_no_more_than_a_little_may_stand_outside_of_a_form(is_before: b
         (form_of(*[file("a", b"a")] * 6), "more than 5 parts"),
     ],
 )
-async def test_P9_a_form_that_breaks_the_rules_is_refused_in_words(body: bytes, told: str):
-    with pytest.raises(WireError, match=told):
+async def test_P9_a_form_that_breaks_the_rules_is_refused_in_words(body: bytes, problem: str):
+    with pytest.raises(WireError, match=problem):
         await read(cut_at(body, range(0, len(body), 65_536)), FormLimits(parts=5))
 
 

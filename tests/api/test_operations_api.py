@@ -178,8 +178,8 @@ def test_C3_only_operators_may_read_metrics(tmp_path: Path):
         statuses = {token: request(server.url, "GET", "/metrics", token=token).status for token in (ANN, BOB, None)}
         refused = request(server.url, "GET", "/metrics", token=BOB).json
         own = request(server.url, "GET", "/metrics").status
-        told = "refused GET /metrics: status 403, reason not_an_operator, user bob, from 127.0.0.1"
-        assert server.output.count(told) == 2
+        reason = "refused GET /metrics: status 403, reason not_an_operator, user bob, from 127.0.0.1"
+        assert server.output.count(reason) == 2
     assert statuses == {ANN: 200, BOB: 403, None: 401}
     assert (refused["code"], refused["detail"]) == (
         "not_an_operator",

@@ -235,13 +235,13 @@ async def test_P9_bad_expired_and_deleted_urls_are_refused_alike(api: LocalApi, 
         f"{good}&x=1",
         good + "A",
     ]
-    told = [await get(api, url) for url in (*bad, expired, never, good.partition("?")[0])]
+    problem = [await get(api, url) for url in (*bad, expired, never, good.partition("?")[0])]
     await api.backend.files.delete("ann", attachment.id)
-    told.append(await get(api, good))
-    assert {(answer.status, answer.body) for answer in told} == {(404, told[0].body)}
-    assert told[0].json["detail"] == NO_FILE
+    problem.append(await get(api, good))
+    assert {(answer.status, answer.body) for answer in problem} == {(404, problem[0].body)}
+    assert problem[0].json["detail"] == NO_FILE
     lines = [record.getMessage() for record in caplog.records if record.name == "recto.audit"]
-    assert len(lines) == len(told)
+    assert len(lines) == len(problem)
     assert all("status 404, reason no_file" in line and "signature" not in line for line in lines)
 
 

@@ -164,8 +164,8 @@ async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalA
     await heard.aclose()
     assert answer.json == {"id": ONE, "stopped": [lease.run]}
     assert api.cancelled == [lease.run]
-    told = [(event.number, load(event.body)) for event in ending]
-    assert told == [(2, {"type": "RUN_FINISHED", "threadId": ONE, "runId": "r1", "outcome": {"type": "cancelled"}})]
+    problem = [(event.number, load(event.body)) for event in ending]
+    assert problem == [(2, {"type": "RUN_FINISHED", "threadId": ONE, "runId": "r1", "outcome": {"type": "cancelled"}})]
     assert_problem(await api.ask("GET", f"{THREADS}/{ONE}"), 404, f"There is no thread '{ONE}'.")
     assert (await api.ask("DELETE", f"{THREADS}/{ONE}")).status == 404
 
@@ -176,9 +176,9 @@ async def test_P17_a_run_that_waits_while_its_thread_is_deleted_is_told_from_its
     heard = api.hub.follow(waiting.id, 0, last=None)
     with api.hub.listening(waiting.id):
         await api.ask("DELETE", f"{THREADS}/{ONE}")
-        told = [(event.number, load_object(event.body)) for event in await anext(heard)]
+        problem = [(event.number, load_object(event.body)) for event in await anext(heard)]
     await heard.aclose()
-    assert [(number, (event or {})["type"]) for number, event in told] == [(1, "RUN_STARTED"), (2, "RUN_FINISHED")]
+    assert [(number, (event or {})["type"]) for number, event in problem] == [(1, "RUN_STARTED"), (2, "RUN_FINISHED")]
 
 
 async def test_P17_a_fork_is_a_thread_of_its_own(api: LocalApi):

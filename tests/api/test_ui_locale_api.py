@@ -31,18 +31,18 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
     async with local_api(tmp_path, (*history.ROUTES, *runs.ROUTES)) as made:
         await admit(made.store, "run-1", THREAD)
         (run,) = await made.store.claim(NODE, at(0), 1)
-        told = [dump({"type": "STEP"})] * 5
+        problem = [dump({"type": "STEP"})] * 5
         await made.store.record(
-            lease_of(run), RunChange(entries=LOG, ending=RunEnding(outcome="done"), events=told), at(1)
+            lease_of(run), RunChange(entries=LOG, ending=RunEnding(outcome="done"), events=problem), at(1)
         )
         yield made
 
 
-@pytest.mark.parametrize(("locale", "told"), [("zh", "zh-CN"), ("en", "en-US"), (None, "zh-CN")])
-async def test_P14_history_has_cards_in_the_language_of_the_agent(api: LocalApi, locale: str | None, told: str):
+@pytest.mark.parametrize(("locale", "problem"), [("zh", "zh-CN"), ("en", "en-US"), (None, "zh-CN")])
+async def test_P14_history_has_cards_in_the_language_of_the_agent(api: LocalApi, locale: str | None, problem: str):
     speak(api, locale)
     (_, row) = (await api.ask("GET", f"/api/v1/agent/history?threadId={THREAD}")).rows("messages")
-    assert cast("dict[str, Json]", row["uiSchema"])["locale"] == told
+    assert cast("dict[str, Json]", row["uiSchema"])["locale"] == problem
 
 
 def speak(api: LocalApi, locale: str | None) -> None:

@@ -148,7 +148,7 @@ async def test_D1_the_agent_decides_what_is_taken_and_the_default_one_where_none
 
 
 @pytest.mark.parametrize(
-    ("parts", "query", "told"),
+    ("parts", "query", "problem"),
     [
         ([NOTES, Field(name="agent", body=b"docs")], "", "agent: must stand before the files in the form"),
         ([Field(name="agent", body=b"docs"), NOTES], "?agent=vibe", "agent: is named twice, as 'vibe' and 'docs'"),
@@ -161,10 +161,10 @@ async def test_D1_the_agent_decides_what_is_taken_and_the_default_one_where_none
     ],
 )
 async def test_P9_a_form_that_means_nothing_is_refused_whole(
-    api: LocalApi, parts: list[Field | bytes], query: str, told: str
+    api: LocalApi, parts: list[Field | bytes], query: str, problem: str
 ):
     answer = await upload(api, *parts, query=query)
-    assert_problem(answer, 422, told)
+    assert_problem(answer, 422, problem)
     assert answer.headers["connection"] == "close"
     await assert_nothing(api)
 
@@ -328,18 +328,18 @@ async def test_P9_an_upload_that_falls_silent_is_ended_and_leaves_nothing(api: L
 
 
 @pytest.mark.parametrize(
-    ("rules", "last", "told"),
+    ("rules", "last", "problem"),
     [
         (UploadRules(seconds=0.01), Field(name="comment", body=b"x"), "What is no file in the form took 0.01 seconds"),
         (UploadRules(form_seconds=0.1), PICTURE, "The form took longer than 0.1 seconds."),
     ],
 )
 async def test_P9_an_upload_that_takes_too_long_is_ended_and_leaves_nothing(
-    api: LocalApi, rules: UploadRules, last: Field, told: str
+    api: LocalApi, rules: UploadRules, last: Field, problem: str
 ):
     rule(api, rules)
     answer = await send(api, [begun(NOTES, last)], end="silent")
-    assert_problem(answer, 408, told)
+    assert_problem(answer, 408, problem)
     assert answer.headers["connection"] == "close"
     await assert_nothing(api)
 
@@ -478,5 +478,5 @@ async def test_P5_an_attachment_of_somebody_else_is_not_there(api: LocalApi):
 
 async def test_P9_a_file_that_refuses_a_whole_request_is_a_problem_with_its_code():
     answer = await refuse(Request({"type": "http"}), FileRefused("it is empty", code="empty"))
-    told = load_object(bytes(answer.body)) or {}
-    assert (answer.status_code, told["code"], told["detail"]) == (422, "empty", "it is empty")
+    problem = load_object(bytes(answer.body)) or {}
+    assert (answer.status_code, problem["code"], problem["detail"]) == (422, "empty", "it is empty")

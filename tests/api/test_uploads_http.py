@@ -4,7 +4,6 @@ import random
 import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,32 +150,6 @@ def fetch(here: Uploading, entry: Mapping[str, Json], **headers: str) -> HttpRep
     url = str(entry["url"])
     assert url.startswith(here.url)
     return request(here.url, "GET", url.removeprefix(here.url), token=None, **headers)
-
-
-def test_P9_fifty_uploads_at_once_are_all_stored_whole(tmp_path: Path):
-    bodies = [b"%03d " % number * 262_144 for number in range(50)]
-
-    def send(number: int) -> Mapping[str, Json]:
-        return entries(here.upload(form_of(file(f"{number}.txt", bodies[number]))))[0]
-
-    with uploading(tmp_path) as here, ThreadPoolExecutor(50) as threads:
-        stored = list(threads.map(send, range(50)))
-        assert [entry["name"] for entry in stored] == [f"{number}.txt" for number in range(50)]
-        assert all(fetch(here, entry).body == bodies[number] for number, entry in enumerate(stored))
-        part = fetch(here, stored[7], range="bytes=4-7")
-        assert (part.status, part.body) == (206, b"007 ")
-        assert len(here.objects()) == 50
-
-
-def test_P9_more_uploads_than_may_be_at_once_are_asked_to_come_again(tmp_path: Path):
-    whole = form_of(file("a.txt", b"words"))
-    with uploading(tmp_path, RECTO_UPLOADS="2") as here:
-        held = [begin(here.url, whole[:-10], len(whole)) for _ in range(2)]
-        refused = asks_until(here, whole, 429)
-        assert (refused.json["code"], refused.headers["retry-after"]) == ("limit_reached", "1")
-        for one in held:
-            one.close()
-        assert entries(asks_until(here, whole, 200))[0]["name"] == "a.txt"
 
 
 def asks_until(here: Uploading, whole: bytes, status: int) -> HttpReply:

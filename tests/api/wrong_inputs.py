@@ -136,16 +136,16 @@ def assert_problem(reply: HttpReply) -> None:
     """It is a refusal of what was sent, in the one form there is."""
     assert 400 <= reply.status < 500, reply.body
     assert reply.headers["content-type"] == "application/problem+json"
-    told = reply.json
-    assert told.keys() == MEMBERS
-    assert (told["type"], told["title"], told["status"]) == (
+    reason = reply.json
+    assert reason.keys() == MEMBERS
+    assert (reason["type"], reason["title"], reason["status"]) == (
         "about:blank",
         HTTPStatus(reply.status).phrase,
         reply.status,
     )
-    assert told["detail"]
-    assert told["code"]
-    for error in cast("list[Mapping[str, Json]]", told["errors"]):
+    assert reason["detail"]
+    assert reason["code"]
+    for error in cast("list[Mapping[str, Json]]", reason["errors"]):
         assert error.keys() == {"field", "problem"}
 
 

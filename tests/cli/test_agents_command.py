@@ -106,9 +106,9 @@ def test_C1_check_prints_warnings_and_fails_for_them_only_when_strict():
 
 def test_C1_check_of_a_folder_without_agents_is_a_warning():
     Path("mine").mkdir()
-    told = "mine: there are no agents in it. Begin one: recto agents new NAME (warning)\n"
-    assert run("check", "mine") == (0, "", told)
-    assert run("check", "mine", "--strict") == (FAILED, "", told)
+    message = "mine: there are no agents in it. Begin one: recto agents new NAME (warning)\n"
+    assert run("check", "mine") == (0, "", message)
+    assert run("check", "mine", "--strict") == (FAILED, "", message)
 
 
 def test_C1_check_as_json_has_agents_problems_and_warnings():
@@ -176,8 +176,8 @@ def test_C1_new_refuses_a_name_that_is_none(name: str):
 
 def test_C1_new_refuses_a_folder_that_exists_and_leaves_it_alone():
     write("agents/baker/AGENT.md", "You bake.")
-    told = "recto agents new: agents/baker exists. Choose another name, or another folder with --into.\n"
-    assert run("new", "baker") == (WRONG_USE, "", told)
+    message = "recto agents new: agents/baker exists. Choose another name, or another folder with --into.\n"
+    assert run("new", "baker") == (WRONG_USE, "", message)
     assert Path("agents/baker/AGENT.md").read_text() == "You bake."
 
 
@@ -202,9 +202,9 @@ def test_C1_the_new_file_shows_every_setting_with_its_default():
     for name in ("locale", "titles", "client_system", "tools", "history", "tool_calling", "options", "fold"):
         assert getattr(found, name) == getattr(plain, name)
     assert (found.compact, found.summary, found.limits) == (plain.compact, plain.summary, plain.limits)
-    told = set(re.findall(r"^# ([a-z_]+):", text, flags=re.MULTILINE))
+    message = set(re.findall(r"^# ([a-z_]+):", text, flags=re.MULTILINE))
     unset = {name for name, value in AgentTable() if value in (None, "")} - {"name", "description", "history"}
-    assert unset <= told
+    assert unset <= message
     assert unset == EXAMPLES
 
 

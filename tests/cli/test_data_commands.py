@@ -186,8 +186,8 @@ def test_S6_user_tier_gives_a_user_a_tier_that_a_server_tells_them(tmp_path: Pat
     with ServerProcess.serve(tmp_path / "data", KEYS) as server:
         done = recto(tmp_path, "user", "tier", "ann", "pro", "--data", "data")
         assert (done.returncode, done.stdout, done.stderr) == (0, "User 'ann' has the tier 'pro'.\n", "")
-        told = [request(server.url, "GET", "/api/v1/profile", token=token).json["tier"] for token in (ANN, BOB)]
-    assert told == ["pro", "free"]
+        problem = [request(server.url, "GET", "/api/v1/profile", token=token).json["tier"] for token in (ANN, BOB)]
+    assert problem == ["pro", "free"]
     (line,) = lines(recto(tmp_path, "user", "export", "ann", "--data", "data").stdout)
     assert (line["type"], line["tier"]) == ("profile", "pro")
     wrong = recto(tmp_path, "user", "tier", "ann", "Gold!", "--data", "data")
@@ -200,8 +200,8 @@ def test_S6_user_tier_gives_a_user_a_tier_that_a_server_tells_them(tmp_path: Pat
 
 
 def test_S6_the_help_of_user_tier_says_what_a_tier_is_and_what_nobody_gave_is(tmp_path: Path):
-    told = " ".join(recto(tmp_path, "user", "tier", "--help").stdout.split())
-    assert "1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`. [required]" in told
+    problem = " ".join(recto(tmp_path, "user", "tier", "--help").stdout.split())
+    assert "1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`. [required]" in problem
 
 
 @pytest.mark.parametrize("command", ["export", "delete", "tier"])
@@ -312,17 +312,17 @@ def test_C1_a_new_key_signs_and_urls_of_the_one_before_stay_good_until_the_next(
 
 
 @pytest.mark.parametrize(
-    ("words", "environment", "told"),
+    ("words", "environment", "problem"),
     [
         (("--data", "nowhere"), {}, "there is no such folder"),
         (("--data", "."), {"RECTO_SIGNING_KEYS": "a:0123456789abcdef"}, "put a new one first there"),
     ],
 )
 def test_C1_keys_that_cannot_be_changed_here_are_left_alone(
-    tmp_path: Path, words: tuple[str, ...], environment: dict[str, str], told: str
+    tmp_path: Path, words: tuple[str, ...], environment: dict[str, str], problem: str
 ):
     done = recto(tmp_path, "keys", "rotate", *words, **environment)
     assert done.returncode == WRONG_USE
-    assert told in done.stderr
+    assert problem in done.stderr
     assert "0123456789abcdef" not in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -123,7 +123,7 @@ def test_C1_as_json_it_has_the_prompt_and_why():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "problem"),
     [
         (("nobody",), "Setting AGENT is 'nobody'; there is none; Known: "),
         (("guide", "--skill", "chrt"), "Setting --skill is 'chrt'; there is none; did you mean chart? Known: "),
@@ -140,10 +140,10 @@ def test_C1_as_json_it_has_the_prompt_and_why():
         (("guide", "--skill", "chart", "--user", "ann", "--data", "nowhere"), "there is no database"),
     ],
 )
-def test_C1_what_is_not_there_is_told_with_what_is(arguments: tuple[str, ...], told: str):
+def test_C1_what_is_not_there_is_told_with_what_is(arguments: tuple[str, ...], problem: str):
     code, out, err = run(*arguments, "--agents", "agents")
     assert (code, out) == (WRONG_USE, "")
-    assert told in err
+    assert problem in err
 
 
 def test_C1_a_broken_agent_is_told_with_its_problem():

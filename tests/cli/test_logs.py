@@ -135,7 +135,7 @@ def test_C2_a_secret_is_hidden_wherever_it_stands(form: Literal["text", "json"])
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "problem"),
     [
         ("authorization: Bearer abc.def-123", "authorization: Bearer (hidden)"),
         ("{'authorization': 'bearer abcdef'}", "{'authorization': 'bearer (hidden)'}"),
@@ -154,10 +154,10 @@ def test_C2_a_secret_is_hidden_wherever_it_stands(form: Literal["text", "json"])
         ),
     ],
 )
-def test_C2_what_looks_like_somebodys_credential_is_hidden_too(words: str, told: str):
+def test_C2_what_looks_like_somebodys_credential_is_hidden_too(words: str, problem: str):
     written = Written("json")
     written.log.info("%s", words)
-    assert written.row["message"] == told
+    assert written.row["message"] == problem
 
 
 def test_C2_words_too_short_for_a_secret_are_left_alone():
@@ -197,12 +197,12 @@ def test_C2_no_half_of_a_secret_is_told_where_a_text_was_cut(before: int):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "problem"),
     [
         ("my-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl", "my-(hidden)"),
         (f"{'x' * 40}+proto://bob:s3cret@host", f"{'x' * 40}+proto://bob:(hidden)@host"),
         ("eyJ is how they begin. Or eyJust so.", "eyJ is how they begin. Or eyJust so."),
     ],
 )
-def test_C2_a_credential_is_hidden_behind_any_word(words: str, told: str):
-    assert Secrets().hide(words) == told
+def test_C2_a_credential_is_hidden_behind_any_word(words: str, problem: str):
+    assert Secrets().hide(words) == problem

@@ -283,11 +283,6 @@ def test_C2_a_database_whose_driver_is_not_there_is_refused_with_what_to_install
     assert "s3cret" not in done.stderr
 
 
-def test_C1_a_folder_that_cannot_be_used_is_refused(tmp_path: Path):
-    (tmp_path / "file").write_text("x")
-    assert_refused(serve(tmp_path, "--port", "0", "--data", "file"), "data is 'file'", "--data")
-
-
 @pytest.mark.parametrize("runs", [0, 3], ids=["idle", "with runs at work and readers"])
 def test_C1_asked_to_stop_it_stops_within_ten_seconds_with_code_0(tmp_path: Path, runs: int):
     with ModelServer(lambda _: Answer(hang=True)) as model:

@@ -182,8 +182,8 @@ def test_C1_reload_with_nothing_to_watch_is_refused(tmp_path: Path):
 
 def test_C2_no_secret_gets_into_the_logs_of_a_server_at_work(tmp_path: Path):
     key, jwt = "sk-the-key-of-the-model", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtZSJ9.bm90aGluZw"
-    told = f"The key {key} is wrong.\n2026-01-01 INFO forged"
-    with ModelServer(lambda _: failure(401, told)) as model:
+    problem = f"The key {key} is wrong.\n2026-01-01 INFO forged"
+    with ModelServer(lambda _: failure(401, problem)) as model:
         settings = {
             "RECTO_MODEL": "compatible:x",
             "RECTO_MODEL_URL": model.url,

@@ -15,6 +15,6 @@ def test_C2_languages_are_named_as_tesseract_names_them(languages: str):
 def test_C2_languages_that_are_none_are_told_in_words(languages: str):
     with pytest.raises(SettingsError) as refused:
         load_settings({}, {"RECTO_OCR": languages}, None)
-    told = "it is languages as tesseract names them, such as chi_sim+eng, or nothing."
+    problem = "it is languages as tesseract names them, such as chi_sim+eng, or nothing."
     assert str(refused.value).startswith(f"Setting RECTO_OCR is {languages!r}; ")
-    assert str(refused.value).endswith(told)
+    assert str(refused.value).endswith(problem)

@@ -148,8 +148,8 @@ def write_guide(agents: Path, name: str = "guide", *, more: str = "") -> None:
 
 def use(skill: str, scenario: str | None = None, id: str = "call-use") -> Answer:
     """The model takes up a skill."""
-    wish = {"skill": skill} | ({"scenario": scenario} if scenario else {})
-    return Answer(calls=(Call(name="use_skill", arguments=dump(wish).decode(), id=id),))
+    asked = {"skill": skill} | ({"scenario": scenario} if scenario else {})
+    return Answer(calls=(Call(name="use_skill", arguments=dump(asked).decode(), id=id),))
 
 
 def calling(name: str, id: str = "call-it", **arguments: Json) -> Answer:

@@ -25,8 +25,6 @@ locale: en
 ---
 You are a careful helper.
 """
-CLIENT_SYSTEM = {"id": "s", "role": "system", "content": "Speak like a pirate."}
-DEVELOPER = {"id": "d", "role": "developer", "content": "Never say arr."}
 
 
 def pages(harness: Harness) -> list[Mapping[str, Json]]:
@@ -35,13 +33,6 @@ def pages(harness: Harness) -> list[Mapping[str, Json]]:
 
 def messages(page: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     return cast("list[Mapping[str, Json]]", page["messages"])
-
-
-def with_client_words(words: str) -> dict[str, Json]:
-    asked = ask(words)
-    said = cast("list[Json]", asked["messages"])
-    context = [{"description": "the user's city", "value": "Jinan"}]
-    return {**asked, "messages": [*said, CLIENT_SYSTEM, DEVELOPER], "context": context}
 
 
 def test_an_agent_says_how_the_model_is_asked(tmp_path: Path):
@@ -56,31 +47,6 @@ def test_an_agent_says_how_the_model_is_asked(tmp_path: Path):
     assert schema == {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
     # Made to call a tool, it did; now it may answer.
     assert (first["tool_choice"], second["tool_choice"]) == ("required", "auto")
-
-
-def test_P3_P12_a_clients_context_and_system_messages_are_context_with_a_users_weight(tmp_path: Path):
-    with Harness(tmp_path, a_note_then_an_answer) as harness:
-        with harness.serve():
-            run(harness.url, with_client_words("hello"))
-        (page,) = pages(harness)
-    system, user = messages(page)
-    assert system["content"] == "You are a careful helper."
-    reminder = str(user["content"]).partition("</system-reminder>")[0]
-    assert "# Context" in reminder
-    for words in ("the user's city", "Jinan", "Speak like a pirate.", "Never say arr."):
-        assert words in reminder.replace("&apos;", "'")
-
-
-def test_P3_an_agent_may_let_a_clients_system_messages_speak_as_its_own(tmp_path: Path):
-    with Harness(tmp_path, a_note_then_an_answer) as harness:
-        (harness.agent / "AGENT.md").write_text("---\nclient_system: true\n---\nYou are a helper.\n", encoding="utf-8")
-        with harness.serve():
-            run(harness.url, with_client_words("hello"))
-        (page,) = pages(harness)
-    system, user = messages(page)
-    assert system["content"] == "You are a helper.\n\nSpeak like a pirate.\n\nNever say arr."
-    assert "pirate" not in str(user["content"])
-    assert "Jinan" in str(user["content"])
 
 
 def test_C4_each_agent_has_its_own_model_and_a_thread_keeps_its_agent(tmp_path: Path):

@@ -10,7 +10,6 @@ from typing import cast
 
 import pytest
 
-from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import Json, dump, load, load_object
 from recto.testing.client import RUNS
 from recto.testing.model_server import Answer, Call
@@ -145,10 +144,6 @@ def test_D2_the_documents_are_a_system_message_of_their_own_between_the_prompt_a
     )
 
 
-def test_D2_without_documents_there_is_no_such_message(world: FileWorld):
-    assert quote_of(world.say(Talk(agent="always-openai"), "Hi")) is None
-
-
 def test_D2_an_agent_may_give_its_own_text(world: FileWorld):
     talk = Talk(agent="own-words")
     turn = world.say(talk, [words("So?"), *attached(world, ["a.txt"])])
@@ -173,16 +168,6 @@ def test_D2_what_does_not_fit_is_cut_and_said_to_be_in_the_text_and_the_manifest
     # A message costs a few tokens beside its text.
     assert tokens["after"] <= 310 < tokens["before"]
     assert "long.txt" in str(row["reason"])
-
-
-def test_D5_a_document_that_cannot_be_read_keeps_its_block_with_the_reason(world: FileWorld):
-    talk = Talk(agent="always-openai")
-    secret, plain = world.upload(document("secret.pdf"), file("a.txt", b"This is a.txt."))
-    blocks = BLOCK.findall(quote_of(world.say(talk, [words("So?"), part(secret), part(plain)])) or "")
-    assert [name for name, _ in blocks] == ["secret.pdf", "a.txt"]
-    assert blocks[0][1].startswith("Error: ")
-    assert "password" in blocks[0][1]
-    assert blocks[1][1] == "This is a.txt."
 
 
 def test_D2_a_long_document_is_waited_for_and_its_progress_is_told(world: FileWorld):
@@ -268,14 +253,6 @@ def test_D7_a_document_from_a_host_the_agent_names_is_fetched_and_read(world: Fi
     assert elsewhere not in str(world.users(talk.thread)[0])
     shown = content(world.say(talk, "Read.", reading(f"{world.response_id(talk.thread)}-0")))
     assert shown == "| 城市 | 数 |\n| --- | --- |\n| 北京 | 7 |"
-
-
-def test_D7_a_document_that_cannot_be_fetched_refuses_the_run_and_nobody_else_fetches(world: FileWorld, elsewhere: str):
-    missing = world.post(a_run(Talk(agent="fetching"), [words("Here."), foreign(elsewhere, "/gone.csv")]))
-    assert missing.status == 422
-    assert "404" in str(missing.json["detail"])
-    other = world.post(a_run(Talk(), [words("Here."), foreign(elsewhere, "/report.csv")]))
-    assert (other.status, other.json["detail"]) == (422, NOT_SIGNED)
 
 
 # What could hurt

@@ -8,8 +8,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from recto.app.files import can_be_reached
-from recto.config.settings import ServerSettings
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantMessage, File, Key
 from recto.ids import new_id
@@ -382,23 +380,6 @@ def test_D2_a_provider_that_can_reach_us_gets_images_by_the_url_the_reminder_nam
     text, shown_image = rows(page[0 if wire == "anthropic" else 1]["content"])
     assert f"<url>{url}</url>" in str(text["text"])
     assert unmarked(dict(shown_image)) == by_url
-
-
-@pytest.mark.parametrize(
-    ("settings", "reached"),
-    [
-        (ServerSettings(), False),
-        (ServerSettings(public_url="http://localhost:8787"), False),
-        (ServerSettings(public_url="https://recto.example"), True),
-        (ServerSettings(image_urls=True), True),
-        (ServerSettings(public_url="https://recto.example", image_urls=False), False),
-    ],
-    ids=["by default", "on this machine", "public", "told so", "told otherwise"],
-)
-def test_D2_whether_providers_can_reach_us_is_told_by_the_address_or_by_a_setting(
-    settings: ServerSettings, reached: bool
-):
-    assert can_be_reached(settings) is reached
 
 
 def a_dataset(world: FileWorld, name: str, shared_with: Sequence[str] = (), token: str = BOB) -> str:

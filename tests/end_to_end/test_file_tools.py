@@ -14,7 +14,6 @@ from recto.testing.client import SentEvent, read_events
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.end_to_end.files import ANN, FileWorld, Talk, Turn, a_run, base64_of, inline, part, rows, words
-from tests.end_to_end.world import wait_until
 from tests.files.heads import JPEG, MP3, PNG
 
 NOTES, PLANS = file("notes.txt", b"Buy milk."), file("plans.md", b"# Plans\nRest.")
@@ -191,23 +190,6 @@ def test_F5_the_answer_has_the_order_of_the_ids_and_an_error_spoils_no_other(wor
     assert [str(row["content"]).startswith("Error: ") for row in shown] == [False, True, True, False, False]
 
 
-def test_F5_a_long_text_comes_a_page_at_a_time(world: FileWorld):
-    talk = Talk()
-    text = "".join(f"line {number}\n" for number in range(100))
-    r = with_files(world, talk, *world.upload(file("long.txt", text.encode())))
-    first = calling("read_files", {"ids": [f"{r}-0"], "limit": 1})
-    wait_until(lambda: "still being read" not in results_in(world.say(talk, "Go.", first))[0], "the end of the text")
-    seen, offset = "", 0
-    while offset < len(text):
-        turn = world.say(talk, "On.", calling("read_files", {"ids": [f"{r}-0"], "offset": offset, "limit": 400}))
-        (row,) = rows(load(results_in(turn)[0]))
-        line, _, shown = str(row["content"]).partition("\n")
-        seen, offset = seen + shown, offset + len(shown)
-        assert line.startswith(f"[characters {offset - len(shown) + 1}-{offset} of {len(text)}")
-        assert (f'read_files({{"ids":["{r}-0"],"offset":{offset},"limit":400}})' in line) is (offset < len(text))
-    assert seen == text
-
-
 def test_F6_old_logs_read_by_number_and_no_list_has_the_tool(world: FileWorld):
     talk = Talk()
     first = with_files(world, talk, *world.upload(NOTES))
@@ -242,22 +224,6 @@ def test_F9_a_file_of_any_kind_is_put_into_the_threads_workspace(world: FileWorl
     assert (workspace / "in" / "photo.png").read_bytes() == PNG
 
 
-@pytest.mark.parametrize("path", ["../out.png", "in/../../out.png", "{data}/out.png", "link/out.png", "", ".", "a\0b"])
-def test_F9_a_path_outside_the_workspace_is_refused(world: FileWorld, path: str):
-    talk = Talk()
-    r = with_files(world, talk, *world.upload(file("photo.png", PNG)))
-    workspace = world.data / "workspaces" / talk.thread
-    workspace.mkdir(parents=True)
-    (workspace / "link").symlink_to(world.data)
-    before = sorted(world.data.rglob("*.png"))
-    asked = calling("sandbox_fetch_user_file", {"file_index": f"{r}-0", "target_path": path.format(data=world.data)})
-    turn = world.say(talk, "Put it there.", asked)
-    results = [entry for entry in world.log(talk.thread) if isinstance(entry, ToolMessage)]
-    assert [entry.error is not None for entry in results] == [True]
-    assert turn.last["type"] == "RUN_FINISHED"
-    assert sorted(world.data.rglob("*.png")) == before
-
-
 @pytest.mark.parametrize("agent", ["en-openai", "en-anthropic", "en-blind"])
 def test_P10_D2_pictures_in_a_clients_result_are_stored_by_key_and_shown_where_the_wire_can(
     world: FileWorld, agent: str
@@ -281,15 +247,6 @@ def test_P10_D2_pictures_in_a_clients_result_are_stored_by_key_and_shown_where_t
         assert page[-1]["content"] == [words("Two:"), *marks]
     later = world.say(talk, "Look again.").pages[0]
     assert (base64_of(JPEG) in str(later)) is (agent == "en-anthropic")
-
-
-def test_F5_a_thread_without_files_says_that_there_are_none(world: FileWorld):
-    read = calling("read_files", {"ids": ["x-0"]})
-    put = calling("sandbox_fetch_user_file", {"file_index": "x-0", "target_path": "a"})
-    assert results_in(world.say(Talk(), "Read it.", read, put)) == [
-        '[{"id":"x-0","name":"","content":"Error: there is no file \'x-0\' here. The newest documents are: none."}]',
-        "There is no file 'x-0' here. The newest are: none.",
-    ]
 
 
 def test_F8_a_client_that_comes_back_gets_urls_in_the_calls_that_wait_for_it(world: FileWorld):

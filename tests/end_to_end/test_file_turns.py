@@ -339,21 +339,6 @@ def test_P9_what_an_agent_does_not_take_is_refused_at_admission_too(world: FileW
     assert re.findall(r"<id>(.+?)</id>", str(turn.pages[0][-1])) == [f"{r}-0", f"{r}-1"]
 
 
-def test_P9_bytes_that_are_here_already_are_refused_like_new_ones(world: FileWorld, choosy: str):
-    world.upload(file("shot.png", PNG))
-    reply = world.post(a_run(Talk(agent=choosy), [words("Here."), inline("image", PNG, "shot.png", "image/png")]))
-    assert reply.status == 422
-    assert reply.json["detail"] == "shot.png: this agent takes no images; it takes documents"
-
-
-def test_P9_what_is_refused_leaves_no_bytes_of_the_same_message_behind(world: FileWorld, choosy: str):
-    (photo,) = world.upload(file("photo.png", PNG))
-    before = world.column("SELECT id FROM attachments ORDER BY id")
-    good = inline("document", b"This one is good.", "good.txt", "text/plain")
-    assert world.post(a_run(Talk(agent=choosy), [words("Here."), good, part(photo)])).status == 422
-    assert world.column("SELECT id FROM attachments ORDER BY id") == before
-
-
 BAD_INLINE = {
     "no base64": ("a.txt", "no base64!", "a.txt: its data is no base64"),
     "nothing": ("a.txt", "", "a.txt: it is empty; send a file with something in it"),

@@ -102,14 +102,6 @@ def test_a_tool_that_needs_consent_is_not_run(harness: Harness, scripts: Scripts
     assert "spam" not in harness.notes
 
 
-def test_P11_an_unknown_tool_is_told_with_the_known_ones(harness: Harness, scripts: Scripts):
-    words = scripts.play("unknown", Answer(calls=(Call(name="notes", id="u"),)), Answer(text="Sorry."))
-    _, log = played(harness, words)
-    result = next(text for kind, text in log if kind == "tool")
-    assert "There is no tool 'notes'" in result
-    assert "'note'" in result
-
-
 def test_wrong_arguments_go_back_to_the_model_three_times_and_no_more(harness: Harness, scripts: Scripts):
     wrong = Answer(calls=(Call(name="note", arguments='{"txt": 1}', id="w"),))
     words = scripts.play("wrong arguments", wrong)
@@ -234,41 +226,6 @@ def test_R13_a_page_that_is_too_long_is_compacted_once_and_sent_again(harness: H
     assert story(log)[-1] == ("assistant", "Now it fits.")
 
 
-def test_P11_a_clients_tool_ends_the_run_with_the_call_pending_and_the_next_brings_the_result(
-    harness: Harness, scripts: Scripts
-):
-    call = Call(name="ask_user", arguments='{"what": "colour"}', id="ask-1")
-    words = scripts.play("client tool", Answer(calls=(call,)), Answer(text="Blue it is."))
-    tools = [{"name": "ask_user", "description": "Ask", "parameters": {"type": "object"}}]
-    body = ask(words, tools=tools)
-    events = run(harness.url, body)
-    assert last(events)["outcome"] == {"type": "success", "pendingToolCallIds": ["ask-1"]}
-    result = {"id": "r1", "role": "tool", "toolCallId": "ask-1", "content": "blue"}
-    messages = [*cast("list[Json]", body["messages"]), result]
-    again = run(harness.url, {**body, "runId": "next-" + str(body["runId"]), "messages": messages})
-    assert stream_texts(again)["words"] == ["Blue it is."]
-    log = harness.log(str(body["threadId"]))
-    assert [kind for kind, _ in story(log)] == ["user", "assistant", "tool", "assistant"]
-
-
-def test_P8_cancel_ends_the_model_call_at_once_and_keeps_what_was_said(harness: Harness, scripts: Scripts):
-    gate = Event()
-    words = scripts.play("stop me", Answer(text="one two three four five", hold=gate, hold_after=4))
-    body = ask(words)
-    reader = Reader(lambda: harness.url, str(body["runId"]))
-    start(harness.url, body)
-    reader.wait_for(lambda sent: "two" in str(sent.event.get("delta")))
-    held = next(asked for asked in reversed(harness.model.requests) if words in asked.body.decode())
-    assert request(harness.url, "POST", f"{RUNS}/{body['runId']}/cancel").status == 200
-    assert held.wait_disconnected(5)
-    events = reader.wait()
-    assert last(events)["outcome"] == {"type": "cancelled"}
-    log = harness.log(str(body["threadId"]))
-    assert stream_texts(events) == log_texts(log)
-    assert [kind for kind, _ in story(log)] == ["user", "assistant", "interrupted"]
-    gate.set()
-
-
 def test_P8_cancel_ends_running_tools_and_the_model_is_told(harness: Harness, scripts: Scripts):
     call = Call(name="wait", arguments='{"seconds": 4}', id="long")
     words = scripts.play("stop the tool", Answer(calls=(call,)), Answer(text="Stopped."))
@@ -287,38 +244,6 @@ def test_P8_cancel_ends_running_tools_and_the_model_is_told(harness: Harness, sc
     shown = cast("list[Mapping[str, Json]]", scripts.pages[words][-1]["messages"])
     assert "was stopped because the run was ended" in str(shown)
     assert "waited 4.0" not in harness.notes
-
-
-def test_a_run_waits_for_the_active_one_of_its_thread(harness: Harness, scripts: Scripts):
-    gate = Event()
-    first = scripts.play("go first", Answer(text="First.", hold=gate))
-    second = scripts.play("go second", Answer(text="Second."))
-    body = ask(first)
-    start(harness.url, body)
-    later = ask(second, thread=str(body["threadId"]))
-    start(harness.url, later)
-    assert request(harness.url, "GET", f"{RUNS}/{later['runId']}").json["status"] == "queued"
-    gate.set()
-    Reader(lambda: harness.url, str(later["runId"])).wait()
-    log = harness.log(str(body["threadId"]))
-    assert [text for _, text in story(log)] == [first, "First.", second, "Second."]
-
-
-def test_P8_a_queued_run_is_cancelled_without_waiting_for_its_turn(harness: Harness, scripts: Scripts):
-    gate = Event()
-    body = ask(scripts.play("hold the thread", Answer(text="Held.", hold=gate)))
-    start(harness.url, body)
-    later = ask("never said", thread=str(body["threadId"]))
-    start(harness.url, later)
-    reply = request(harness.url, "POST", f"{RUNS}/{later['runId']}/cancel")
-    assert reply.json["status"] == "cancelled"
-    assert [sent.event["type"] for sent in Reader(lambda: harness.url, str(later["runId"])).wait()] == [
-        "RUN_STARTED",
-        "RUN_FINISHED",
-    ]
-    gate.set()
-    Reader(lambda: harness.url, str(body["runId"])).wait()
-    assert [kind for kind, _ in story(harness.log(str(body["threadId"])))] == ["user", "assistant"]
 
 
 @pytest.mark.full

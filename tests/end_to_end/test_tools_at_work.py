@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -14,7 +13,7 @@ from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, sta
 from recto.testing.model_server import Answer, Call, Script
 from recto.testing.process import ServerProcess
 from recto.worker.tools.run_tools import INTERRUPTED, STOPPED
-from tests.end_to_end.harness import Harness, log_texts, story, stream_texts
+from tests.end_to_end.harness import Harness, log_texts, stream_texts
 
 pytestmark = pytest.mark.full
 
@@ -162,27 +161,6 @@ def test_a_tool_that_does_not_heed_its_time_limit_does_not_hold_the_run(
         assert time.monotonic() - begun < 10
         assert stream_texts(events)["words"] == ["Too slow."]
         assert [error for _, error, _ in results(harness, body["threadId"])] == ["timeout"]
-
-
-def test_P11_a_badly_called_client_tool_goes_back_to_the_model_and_the_corrected_call_is_pending(
-    play: Callable[[Script], Harness],
-):
-    bad, good = pick('{"colours": "red"}', "p1"), pick('{"colours": ["red"]}', "p2")
-    harness = play([Answer(calls=(bad,)), Answer(calls=(good,)), Answer(text="Red it is.")])
-    with harness.serve():
-        body = ask("which?", tools=[COLOUR])
-        events = run(harness.url, body)
-        assert last(events)["outcome"] == {"type": "success", "pendingToolCallIds": ["p2"]}
-        [(call, error, words)] = results(harness, body["threadId"])
-        assert (call, error) == ("p1", INVALID_ARGUMENTS)
-        assert "colours" in words
-        log = harness.log(str(body["threadId"]))
-        assert [kind for kind, _ in story(log)] == ["user", "assistant", "tool", "assistant"]
-        assert stream_texts(events) == log_texts(log)
-        result = {"id": "r1", "role": "tool", "toolCallId": "p2", "content": "red"}
-        messages = [*cast("list[Json]", body["messages"]), result]
-        again = run(harness.url, {**body, "runId": f"next-{body['runId']}", "messages": messages})
-        assert stream_texts(again)["words"] == ["Red it is."]
 
 
 def test_P11_of_several_calls_only_those_well_written_are_left_to_the_client(play: Callable[[Script], Harness]):

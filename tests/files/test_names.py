@@ -83,8 +83,8 @@ def test_P9_a_header_names_the_file_whatever_its_name_is(name: str, inline: bool
 
 def test_P9_a_plain_name_stands_in_the_header_once_and_another_twice():
     assert content_disposition("a b.pdf", inline=True) == 'inline; filename="a b.pdf"'
-    told = content_disposition('报"告.pdf', inline=False)
-    assert told == "attachment; filename=\"___.pdf\"; filename*=UTF-8''%E6%8A%A5%22%E5%91%8A.pdf"
+    problem = content_disposition('报"告.pdf', inline=False)
+    assert problem == "attachment; filename=\"___.pdf\"; filename*=UTF-8''%E6%8A%A5%22%E5%91%8A.pdf"
 
 
 def test_P9_a_name_that_looks_encoded_is_not_decoded_by_browsers():

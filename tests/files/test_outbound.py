@@ -89,10 +89,10 @@ async def test_D7_a_file_is_fetched_with_its_name_and_type(world: World):
 async def test_D7_nothing_is_told_of_us_or_our_user(world: World):
     await world.get(world.url())
     lines = world.web.requests[0].strip().split("\r\n")[1:]
-    told = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-    assert told.pop("user-agent").startswith("recto ")
-    assert told.pop("host") == f"files.example:{world.web.port}"
-    assert told == {"accept": "*/*", "accept-encoding": "identity", "connection": "close"}
+    text = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    assert text.pop("user-agent").startswith("recto ")
+    assert text.pop("host") == f"files.example:{world.web.port}"
+    assert text == {"accept": "*/*", "accept-encoding": "identity", "connection": "close"}
 
 
 async def test_D7_redirects_are_followed_without_cookies_or_referrer(world: World):
@@ -120,8 +120,8 @@ async def test_D7_five_redirects_are_followed_and_a_sixth_is_not(world: World):
 async def test_D7_a_redirect_that_does_not_say_where_is_told_so_and_asked_once(world: World, fields: tuple[str, ...]):
     world.web.answers["/nowhere"] = http(b"", *fields, status="302 Found")
     error = await world.refused(world.url("/nowhere"))
-    told = "files.example leads on to another url and does not say which; download it yourself and upload it"
-    assert (str(error), error.code, world.web.paths) == (told, "redirects", ["/nowhere"])
+    text = "files.example leads on to another url and does not say which; download it yourself and upload it"
+    assert (str(error), error.code, world.web.paths) == (text, "redirects", ["/nowhere"])
 
 
 async def test_D7_proxies_of_the_environment_are_not_used(world: World, monkeypatch: pytest.MonkeyPatch):
@@ -172,12 +172,12 @@ async def test_D7_all_forbidden_addresses_are_told_alike_whether_somebody_listen
         "169.254.169.254",
         "[fd00:ec2::254]",
     ]
-    told = set[str]()
+    text = set[str]()
     for host in hosts:
         error = await world.refused(f"http://{host}:{world.inside.port}/")
-        told.add(str(error).replace(host.strip("[]"), "HOST"))
-    assert len(told) == 1
-    assert FORBIDDEN not in told.pop()
+        text.add(str(error).replace(host.strip("[]"), "HOST"))
+    assert len(text) == 1
+    assert FORBIDDEN not in text.pop()
 
 
 async def test_D7_a_name_that_stands_for_another_address_after_a_redirect_is_not_followed(world: World):
@@ -375,9 +375,9 @@ async def test_D7_a_dns_that_hangs_for_one_user_leaves_the_others_their_threads(
 ):
     answered, look = Event(), socket.getaddrinfo
 
-    def hanging(host: str, port: int, **wish: int) -> object:
+    def hanging(host: str, port: int, **option: int) -> object:
         if host == "localhost":
-            return look(host, port, **wish)
+            return look(host, port, **option)
         answered.wait()
         raise socket.gaierror(f"no such name: {host}")
 

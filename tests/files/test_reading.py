@@ -93,10 +93,10 @@ async def test_D9_a_document_of_which_nothing_came_is_refused(steps: list[Opened
 
 
 async def test_F5_nothing_after_the_last_page_that_is_wanted_is_waited_for():
-    script, told = Script(steps=pdf(300)), list[Extent]()
-    document = await read_with(script, Reading(source=b"words", last_page=2), told.append)
+    script, problem = Script(steps=pdf(300)), list[Extent]()
+    document = await read_with(script, Reading(source=b"words", last_page=2), problem.append)
     assert document.elements[-1].text == "text of 2"
-    assert [extent.pages for extent in told] == [0, 1, 2]
+    assert [extent.pages for extent in problem] == [0, 1, 2]
     assert document.page_count == 300
     assert script.closed == 1
 

@@ -25,3 +25,6 @@ async def test_X1_the_manifest_has_a_reason_for_each_part_and_spans_that_tile_th
     parts = cast("Sequence[Mapping[str, Json]]", manifest["parts"])
     assert {str(part["decision"]) for part in parts} <= {"kept", "injected"}
     assert all(part["reason"] for part in parts)
+    spans = [cast("list[int]", part["span"]) for part in parts if part["span"]]
+    assert [begin for begin, _ in spans] == [0, *(end for _, end in spans[:-1])]
+    assert spans[-1][1] == len(server.model.requests[0].body)

@@ -41,7 +41,3 @@ def test_F10_who_uses_a_dataset_finds_their_own_name_among_many_by_an_index(conn
     assert looked
     assert all("(dataset=? AND user=?)" in step for step in looked)
     assert not [step for step in steps if step.startswith("SCAN")]
-
-
-def test_F10_an_owner_is_told_all_of_many_names(connection: Connection):
-    assert datasets.get(connection, "ann", "d1").shared_with == tuple(sorted(MANY))

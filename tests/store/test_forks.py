@@ -7,12 +7,9 @@ from pathlib import Path
 from recto.conversation.log import RolledBack
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store, open_store
-from recto.store.threads.forks import ForkOptions
 from recto.store.threads.history import HistoryQuery
 from tests.store.suite.calls import call
 from tests.store.suite.samples import at, begin, said
-
-TABLES = ("log", "file_refs", "segments", "runs")
 
 
 async def write(store: Store) -> None:
@@ -24,21 +21,6 @@ async def write(store: Store) -> None:
 def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()
-
-
-async def test_F4_file_ids_resolve_in_a_fork_and_runs_and_segments_stay_where_they_are(tmp_path: Path):
-    path = tmp_path / "recto.db"
-    store = await open_store(f"sqlite:///{path}")
-    await write(store)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("INSERT INTO file_refs VALUES ('thread-1', 'r-0', x'7b7d', 5, 'a')")
-        connection.commit()
-    await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before="m1"))
-    counted = {table: rows(path, f"SELECT count(*) FROM {table} WHERE thread = 'fork'")[0][0] for table in TABLES}
-    assert counted == {"log": 0, "file_refs": 1, "segments": 0, "runs": 0}
-    await store.delete_thread("ann", "thread-1")
-    assert rows(path, "SELECT thread, id, body, created, attachment FROM file_refs") == [("fork", "r-0", b"{}", 5, "a")]
-    await store.close()
 
 
 async def test_P13_neither_a_day_nor_what_hides_it_is_looked_for_in_the_whole_log(tmp_path: Path):

@@ -190,7 +190,7 @@ def test_D5_the_answer_is_never_longer_than_it_may_be_and_has_a_block_for_each(t
 
 
 async def test_D5_how_far_it_is_is_told():
-    told: list[Progress] = []
-    given = replace(context(), files=at_hand(a=in_pages("one", "two", unit="sheet")), report=told.append)
+    message: list[Progress] = []
+    given = replace(context(), files=at_hand(a=in_pages("one", "two", unit="sheet")), report=message.append)
     await read_thread((), given, 0)
-    assert told[-1] == Progress(label="a.txt", done=2, total=2, unit="sheets", id="a")
+    assert message[-1] == Progress(label="a.txt", done=2, total=2, unit="sheets", id="a")

@@ -18,7 +18,7 @@ from recto.models.demo_page import DemoPage, ToolAnswer, an_object, read_page, t
 from recto.models.ports import CallDelta, CallStarted, Delta, ReplyEnd, TextDelta, Usage
 from recto.page.prompt.reminder import Locale
 from recto.page.prompt.summarise import INSTRUCTIONS
-from recto.page.steps.fit import Target
+from recto.page.wire.base import Target
 
 DemoCall: TypeAlias = tuple[str, Mapping[str, Json]]
 

@@ -3,7 +3,7 @@
 - `ports`: what a tool is to the rest: its offer, its context, its result
 - `mark`: `@tool`, the mark of a function that is a tool
 - `function`: a typed Python function made a tool
-- `thread`: a thread for each piece of work that blocks
+- `blocking`: a thread for each piece of work that blocks
 - `load_tools`: built-in tools, those of agents' folders, of skills and of packages
 - `registry`: the tools there are, by name
 - `call`: one call of one tool, bounded in time and size

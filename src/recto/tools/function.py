@@ -16,10 +16,10 @@ from recto.conversation.json import Json, dump, scrub
 from recto.conversation.messages import ToolOffer
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.errors import SettingsError
+from recto.tools.blocking import in_thread
 from recto.tools.call import catch_tool_errors, text_result
 from recto.tools.mark import Mark, mark_of
 from recto.tools.ports import Tool, ToolContext, ToolResult
-from recto.tools.thread import in_thread
 
 ArgumentValues: TypeAlias = Mapping[str, object]
 Function: TypeAlias = Callable[..., object]

@@ -35,8 +35,8 @@ def page(*shapes: str) -> str:
     return f"<draw:page>{''.join(shapes)}</draw:page>"
 
 
-def box(words: str, told: str = "") -> str:
-    return f"<draw:frame {told}><draw:text-box><text:p>{words}</text:p></draw:text-box></draw:frame>"
+def box(words: str, problem: str = "") -> str:
+    return f"<draw:frame {problem}><draw:text-box><text:p>{words}</text:p></draw:text-box></draw:frame>"
 
 
 def texts(data: bytes, form: str = "odp") -> list[str]:

@@ -30,8 +30,8 @@ def row(*cells: str) -> str:
     return f"<table:table-row>{''.join(cells)}</table:table-row>"
 
 
-def cell(words: str, told: str = "") -> str:
-    return f"<table:table-cell {told}><text:p>{words}</text:p></table:table-cell>"
+def cell(words: str, problem: str = "") -> str:
+    return f"<table:table-cell {problem}><text:p>{words}</text:p></table:table-cell>"
 
 
 def rich(body: str) -> bytes:
@@ -39,8 +39,8 @@ def rich(body: str) -> bytes:
 
 
 def rich_row(*cells: str, edges: tuple[int, ...]) -> str:
-    told = "".join(rf"\cellx{edge}" for edge in edges)
-    return rf"\trowd{told}\pard\intbl " + "".join(rf"{one}\cell " for one in cells) + r"\row "
+    problem = "".join(rf"\cellx{edge}" for edge in edges)
+    return rf"\trowd{problem}\pard\intbl " + "".join(rf"{one}\cell " for one in cells) + r"\row "
 
 
 def test_D6_a_link_of_a_docx_leads_where_it_says():

@@ -15,8 +15,8 @@ ODT = "urn:oasis:names:tc:opendocument:xmlns"
 
 
 def item(words: str, level: int = 0, name: str = "1", style: str = "") -> str:
-    told = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{name}"/></w:numPr>' if name else ""
-    return LIST.format((f'<w:pStyle w:val="{style}"/>' if style else "") + told, words)
+    problem = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{name}"/></w:numPr>' if name else ""
+    return LIST.format((f'<w:pStyle w:val="{style}"/>' if style else "") + problem, words)
 
 
 def level(number: int, pattern: str, way: str = "decimal", start: int = 1) -> str:
@@ -56,9 +56,9 @@ def open_text(body: str) -> bytes:
     return package({"mimetype": b"application/vnd.oasis.opendocument.text", "content.xml": content.encode()})
 
 
-def open_list(*items: str, told: str = "") -> str:
+def open_list(*items: str, problem: str = "") -> str:
     listed = "".join(f"<text:list-item><text:p>{one}</text:p></text:list-item>" for one in items)
-    return f'<text:list text:style-name="L" {told}>{listed}</text:list>'
+    return f'<text:list text:style-name="L" {problem}>{listed}</text:list>'
 
 
 def test_D6_a_list_of_a_docx_goes_on_after_a_paragraph():
@@ -111,8 +111,8 @@ def test_D6_numbering_that_declares_entities_is_not_read():
 
 
 def test_D6_a_list_of_an_odt_goes_on_only_where_it_says_so():
-    body = open_list("a", "b", told='xml:id="x"') + open_list("c") + open_list("d", told='text:continue-list="x"')
-    body += open_list("e", told='text:continue-numbering="true"')
+    body = open_list("a", "b", problem='xml:id="x"') + open_list("c") + open_list("d", problem='text:continue-list="x"')
+    body += open_list("e", problem='text:continue-numbering="true"')
     assert taken(odt_labels(open_text(body)), *"abcde") == ["3.", "4.", "3.", "5.", "6."]
     assert "5. d" in read(open_text(body), "odt").text
 

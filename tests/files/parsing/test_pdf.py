@@ -95,21 +95,21 @@ def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_D7_that_scans_are_read_is_told_once_before_the_first_of_them():
     task = Task(format="pdf", name="it.pdf", ocr="eng")
     found = [one for one in parse(joined(LETTER, SCAN, SCAN), task) if isinstance(one, FoundElements)]
-    told = [one.scans for one in found]
-    assert (told.count(True), found[told.index(True)].pages) == (1, 1)
-    after = texts_of(found[told.index(True) + 1 :])
+    problem = [one.scans for one in found]
+    assert (problem.count(True), found[problem.index(True)].pages) == (1, 1)
+    after = texts_of(found[problem.index(True) + 1 :])
     assert after == ["[page 2]", BY_OCR, *(words := ["Envelope 1234", "words of a scan"]), "[page 3]", BY_OCR, *words]
     assert not any(one.scans for one in parse(LETTER, task) if isinstance(one, FoundElements))
 
 
 @pytest.mark.usefixtures("tesseract")
 @pytest.mark.parametrize(
-    ("ocr", "told"),
+    ("ocr", "problem"),
     [("", ["[page 1 has little text: it is a scan]"]), ("eng", [BY_OCR, "words of a scan"])],
 )
-def test_D6_a_scan_with_a_stamp_on_it_is_a_scan_and_keeps_the_text_of_the_stamp(ocr: str, told: list[str]):
+def test_D6_a_scan_with_a_stamp_on_it_is_a_scan_and_keeps_the_text_of_the_stamp(ocr: str, problem: list[str]):
     reading = read(with_picture("Envelope 1234", share=0.9), "pdf", ocr=ocr)
-    assert [one.text for one in reading.elements if one.page == 1] == ["[page 1]", "Envelope 1234", *told]
+    assert [one.text for one in reading.elements if one.page == 1] == ["[page 1]", "Envelope 1234", *problem]
     assert [one.text.partition(":")[0] for one in reading.elements if not one.page] == (
         [] if ocr else ["[This document is a scan"]
     )

@@ -41,7 +41,7 @@ def relations(**targets: str) -> str:
     )
 
 
-def deck(slide: str, head: str = "", told: str = "", **more: str) -> bytes:
+def deck(slide: str, head: str = "", problem: str = "", **more: str) -> bytes:
     """A presentation of one slide; `told` are attributes of it."""
     out = BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -50,7 +50,7 @@ def deck(slide: str, head: str = "", told: str = "", **more: str) -> bytes:
             f'<p:presentation {SPACES}><p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst></p:presentation>',
         )
         archive.writestr("ppt/_rels/presentation.xml.rels", relations(s1="slides/slide1.xml"))
-        archive.writestr("ppt/slides/slide1.xml", f"{head}<p:sld {SPACES} {told}>{slide}</p:sld>")
+        archive.writestr("ppt/slides/slide1.xml", f"{head}<p:sld {SPACES} {problem}>{slide}</p:sld>")
         targets = {"l1": "https://example.com/a", "l2": "https://example.com/b", "d1": "../diagrams/data1.xml"}
         targets |= {"c1": "../charts/chart1.xml", "k1": "../comments/comment1.xml", "k2": "../comments/modern.xml"}
         archive.writestr("ppt/slides/_rels/slide1.xml.rels", relations(**targets))
@@ -165,12 +165,12 @@ def test_D6_comments_on_a_slide_are_read():
 
 
 def test_D6_a_hidden_slide_says_so():
-    assert read(deck(shape(run("words")), told='show="0"'), "pptx").text == "[slide 1 (hidden)]\n\nwords"
+    assert read(deck(shape(run("words")), problem='show="0"'), "pptx").text == "[slide 1 (hidden)]\n\nwords"
 
 
 def test_D6_numbered_points_have_their_numbers():
-    def point(kind: str, words: str, level: int = 0, told: str = "") -> str:
-        return f'<a:pPr lvl="{level}"><a:buAutoNum type="{kind}" {told}/></a:pPr>{run(words)}'
+    def point(kind: str, words: str, level: int = 0, problem: str = "") -> str:
+        return f'<a:pPr lvl="{level}"><a:buAutoNum type="{kind}" {problem}/></a:pPr>{run(words)}'
 
     first = [point("arabicPeriod", "a"), point("alphaLcParenR", "b", 1), point("arabicPeriod", "c"), run("plain")]
     later = [point("arabicPeriod", "d"), point("romanUcParenBoth", "e", 1, 'startAt="4"'), point("odd", "f", 2)]

@@ -7,6 +7,7 @@ fails alone; a commit that fails, fails them all, and none of it is stored.
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
@@ -24,6 +25,7 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from recto.errors import Conflict, RectoError, SettingsError, StoreBusy, StoreDown
 from recto.store.database.database import Result, Transaction
 
+LOGGER = logging.getLogger("recto.store")
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
 CLOSED, BACKUP = "it is closed", "backup"
 # Errors of a statement or its values. They say nothing of the database.
@@ -150,6 +152,7 @@ class SqliteDatabase:
         except BaseException as error:
             # Nobody else would hear of it, and whoever waits would wait for ever.
             stopped = f"its writer has stopped: {_text_of(error)}"
+            LOGGER.critical("the database's writer has stopped", exc_info=error)
         self._stopped = stopped
         self._refuse(items, stopped)
         self._refuse_waiting(stopped)

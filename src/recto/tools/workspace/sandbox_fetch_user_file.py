@@ -10,10 +10,10 @@ from pydantic import Field
 
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
+from recto.tools.blocking import in_thread
 from recto.tools.documents.read_many import NAME_SHOWN, STORAGE_DOWN, files_of
 from recto.tools.mark import tool
 from recto.tools.ports import FilesAtHand, ToolContext
-from recto.tools.thread import in_thread
 from recto.tools.workspace.workspace_files import NewFile, WrittenFile, path_parts
 from recto.tools.workspace.workspaces import lock_of
 

@@ -32,8 +32,9 @@ def extract(data: bytes, form: str, wanted: ExtractedAs = "structure") -> Extrac
     import xberg
 
     asked = xberg.ExtractInput(kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=type_for(form))
+    config = _config(wanted)
     try:
-        found = asyncio.run(_ask(asked, _config(wanted)))
+        found = asyncio.run(_ask(asked, config))
     except MemoryError:
         raise
     except Exception as error:

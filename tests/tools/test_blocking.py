@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from recto.tools.thread import in_thread
+from recto.tools.blocking import in_thread
 
 WORD = contextvars.ContextVar("WORD", default="none")
 

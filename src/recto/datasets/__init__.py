@@ -1,1 +1,0 @@
-"""Knowledge bases: ingest, index, search. Refuses to write what it finds into a page."""
