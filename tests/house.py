@@ -7,7 +7,7 @@ import ast
 import re
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
@@ -50,6 +50,8 @@ CORNERS: dict[str, tuple[str, ...]] = {
     "agents.shipped.vibe.almanac": ("birth", "bazi", "sky", "tarot"),
 }
 PURE = ("conversation", "page")
+# Where a wire format is written, and the table of those who have models.
+WIRES, PROVIDERS = "recto.page.wire", "recto.models.choose"
 
 PAGE_STDLIB = frozenset(
     {
@@ -292,6 +294,25 @@ def same_names(modules: Sequence[Module]) -> dict[str, list[str]]:
     for module in (module for module in modules if not module.is_package):
         found[module.name.rpartition(".")[2]].append(module.where)
     return {name: sorted(places) for name, places in found.items() if len(places) > 1}
+
+
+# Wires
+
+
+def known_by_name(modules: Sequence[Module], speakers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Where a provider's name stands as a value: the file, and what to do. `speakers` are providers and their wires.
+
+    Whoever asks for a name ("is it anthropic?") knows a provider; what is particular to one is a value of its own.
+    Its wire may name it, and the table of providers.
+    """
+    names = {f"{provider}{end}": provider for provider in speakers for end in ("", ":")}
+    for module in (module for module in modules if module.name != PROVIDERS):
+        for node in ast.walk(module.tree):
+            value = node.value if isinstance(node, ast.Constant) else None
+            provider = names.get(value) if isinstance(value, str) else None
+            if provider and module.name != f"{WIRES}.{speakers[provider].replace('-', '_')}":
+                where = f"{module.where}:{getattr(node, 'lineno', 0)}"
+                yield module.where, f"{where}: knows {provider} by its name. Ask the Wire or the WireProtocol."
 
 
 # Purity

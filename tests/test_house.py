@@ -8,9 +8,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeGuard
 
+import pytest
+
+from recto.models.choose import PROVIDERS
+from recto.page.wire.formats import SPEAKERS, WIRES
+from recto.testing.answer_bytes import FAKES
 from tests import house
 from tests.house import ROOT, Module
 
@@ -37,6 +43,15 @@ ONE_MEANING = frozenset(
         *("agents", "attachments", "calls", "datasets", "history", "ports", "postgres", "routes"),
     }
 )
+
+# Who names a provider all the same, and why.
+NAMES_PROVIDERS = {
+    "src/recto/page/wire/base.py": "the wire of a target that names none",
+    "src/recto/cli/fold/report.py": "what sessions in its format are called",
+    "src/recto/cli/fold/sessions/detect.py": "files of other programs say who made them by that name",
+    "src/recto/cli/fold/sessions/pi.py": "files of other programs say who made them by that name",
+    "src/recto/cli/fold/sessions/session.py": "files of other programs say who made them by that name",
+}
 
 FACADE_NAMES = 28
 HEAVY = ("splintr", "typer", "rich", "prometheus_client")
@@ -112,6 +127,37 @@ def test_modules_of_one_name_mean_one_thing():
     assert_none(
         f"{name} is no module twice now. Take it off ONE_MEANING." for name in sorted(ONE_MEANING - found.keys())
     )
+
+
+def test_no_line_knows_a_provider_by_its_name():
+    found = list(house.known_by_name(SOURCES, SPEAKERS))
+    assert_none(text for where, text in found if where not in NAMES_PROVIDERS)
+    known = {where for where, _ in found}
+    assert_none(
+        f"{where} names none now. Take it off NAMES_PROVIDERS." for where in NAMES_PROVIDERS if where not in known
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'if wire == "anthropic": ...',
+        'if wire in ("openai", "other"): ...',
+        'x = {"anthropic": 1}[wire]',
+        'x = name.startswith("anthropic:")',
+        'match wire:\n    case "openai": ...',
+    ],
+)
+def test_a_line_that_asks_for_a_provider_is_seen(line: str):
+    asking = Module(name="recto.models.other", path=ROOT / "other.py", where="other.py", text=line)
+    assert [where for where, _ in house.known_by_name([asking], SPEAKERS)] == ["other.py"]
+    at_home = [replace(asking, name=f"recto.page.wire.{SPEAKERS[name]}") for name in SPEAKERS]
+    assert len(list(house.known_by_name(at_home, SPEAKERS))) < len(at_home)
+
+
+def test_every_provider_has_a_wire_and_every_wire_a_provider_and_a_fake():
+    assert {provider.name: provider.protocol.wire for provider in PROVIDERS} == SPEAKERS
+    assert FAKES.keys() == WIRES.keys()
 
 
 def test_importing_recto_loads_nothing_heavy():

@@ -21,7 +21,7 @@ from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
 from recto.store.ports import Admission, Claimant, Lease, RunChange, RunEnding
 from recto.store.store import open_store
-from recto.testing.answer_bytes import PATHS
+from recto.testing.answer_bytes import wire_at
 from recto.testing.client import RUNS, HttpReply, SentEvent, parse_events, request
 from recto.testing.model_server import Answer, ModelServer, Request
 from tests.api.forms import FORM, Field, form_of
@@ -121,7 +121,7 @@ class FileWorld(ServerHere):
     def _look_back(self) -> None:
         """Every page is one its provider accepts, and is stored as it was sent."""
         for made in self.model.requests:
-            assert breaches(made.page, PATHS[made.path]) == []
+            assert breaches(made.page, wire_at(made.path) or "") == []
         assert_calls_were_stored_as_sent(self.database, [body for bodies in self._sent.values() for body in bodies])
 
     def write_agent(self, name: str, **settings: object) -> None:

@@ -20,9 +20,9 @@ import pytest
 
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json
-from recto.testing.answer_bytes import DONE
 from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, render
+from recto.testing.openai_answers import DONE
 from recto.testing.postgres import postgres_server
 from tests.costs import MEBIBYTE, resident
 from tests.end_to_end.harness import Harness, a_note_then_an_answer, log_texts, story, stream_texts

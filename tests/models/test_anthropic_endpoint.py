@@ -18,10 +18,10 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
+from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
-from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.testing.model_server import Answer, Call, ModelServer, failure, render

@@ -8,9 +8,9 @@ import pytest
 from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 from recto.conversation.json import load
+from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage
-from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.testing.model_server import Answer, Call, ModelServer, failure
 
 ANSWERS = [

@@ -14,10 +14,10 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
 from recto.errors import ModelUnreachable
+from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
-from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure, render
 
 ANSWERS = [

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json
 from recto.errors import SettingsError
-from recto.models.request_options import MAX_TOKENS, request_options
-from recto.page.wire.base import WireName
+from recto.models.anthropic_messages import MAX_TOKENS
+from recto.models.choose import BY_NAME
 from tests.page.oracles import breaches
 
 SCHEMA = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
@@ -23,11 +23,6 @@ PARSED: Json = {
 }
 NEW, MIDDLE, OLD = "claude-opus-5-5", "claude-sonnet-4-6", "claude-haiku-4-5-20251001"
 EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
-WAYS: tuple[tuple[WireName, str], ...] = (
-    ("openai", "openai"),
-    ("openai", "compatible"),
-    ("anthropic", "anthropic"),
-)
 samplings = st.builds(
     Sampling,
     max_tokens=st.none() | st.integers(1, 100_000),
@@ -37,17 +32,21 @@ samplings = st.builds(
 )
 
 
+def request_options(provider: str, model: str, sampling: Sampling, *, has_tools: bool) -> Mapping[str, Json]:
+    return BY_NAME[provider].protocol.request_options(model, sampling, has_tools=has_tools)
+
+
 def openai(asked: Sampling, provider: str = "openai") -> Mapping[str, Json]:
-    return request_options("openai", provider, "gpt-5", asked, has_tools=True)
+    return request_options(provider, "gpt-5", asked, has_tools=True)
 
 
 def anthropic(asked: Sampling, model: str = NEW) -> Mapping[str, Json]:
-    return request_options("anthropic", "anthropic", model, asked, has_tools=True)
+    return request_options("anthropic", model, asked, has_tools=True)
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
-def test_what_is_not_asked_for_is_left_to_the_model(wire: WireName):
-    assert request_options(wire, wire, NEW, Sampling(), has_tools=True) == {}
+@pytest.mark.parametrize("provider", BY_NAME)
+def test_what_is_not_asked_for_is_left_to_the_model(provider: str):
+    assert request_options(provider, NEW, Sampling(), has_tools=True) == {}
 
 
 def test_openai_has_its_own_name_for_the_limit_and_compatible_servers_the_older_one():
@@ -80,10 +79,10 @@ def test_an_answer_of_openai_follows_the_schema_strictly():
     assert openai(Sampling(output=SCHEMA)) == {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("provider", BY_NAME)
 @pytest.mark.parametrize("choice", ["auto", "none", "required", "look"])
-def test_without_tools_there_is_no_choice_of_one(wire: WireName, choice: str):
-    assert request_options(wire, wire, NEW, Sampling(tool_choice=choice), has_tools=False) == {}
+def test_without_tools_there_is_no_choice_of_one(provider: str, choice: str):
+    assert request_options(provider, NEW, Sampling(tool_choice=choice), has_tools=False) == {}
 
 
 @pytest.mark.parametrize(
@@ -150,17 +149,17 @@ def test_a_model_that_must_call_a_tool_is_not_asked_to_think(choice: str, model:
     assert "thinking" not in anthropic(Sampling(tool_choice=choice, reasoning_effort="high"), model)
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("provider", BY_NAME)
 @pytest.mark.parametrize("output", ["", "{oops", "[]", "7", "{}"])
-def test_an_output_that_is_no_schema_is_refused(wire: WireName, output: str):
+def test_an_output_that_is_no_schema_is_refused(provider: str, output: str):
     with pytest.raises(SettingsError, match=r"output.*JSON Schema"):
-        request_options(wire, wire, NEW, Sampling(output=output), has_tools=True)
+        request_options(provider, NEW, Sampling(output=output), has_tools=True)
 
 
 @given(sampling=samplings, has_tools=st.booleans(), model=st.sampled_from([NEW, MIDDLE, OLD]))
 def test_the_providers_own_types_accept_the_fields(sampling: Sampling, has_tools: bool, model: str):
     messages = [{"role": "user", "content": "hi"}]
-    for wire, provider in WAYS:
-        options = request_options(wire, provider, model, sampling, has_tools=has_tools)
-        limit = {"max_tokens": MAX_TOKENS} if wire == "anthropic" else {}
-        assert breaches({"model": model, "messages": messages, **limit, **options}, wire) == []
+    for provider, known in BY_NAME.items():
+        options = request_options(provider, model, sampling, has_tools=has_tools)
+        body = {"model": model, "messages": messages, **known.protocol.options, **options}
+        assert breaches(body, known.protocol.wire) == []

@@ -32,7 +32,6 @@ from recto.conversation.messages import (
     UserPart,
 )
 from recto.page.wire import anthropic, openai
-from recto.page.wire.formats import FormatName
 
 MODEL = "model-x"
 
@@ -250,7 +249,7 @@ def anthropic_turn(message: Message) -> Json:
     return {"role": role, "content": load(b"[" + blocks + b"]")}
 
 
-WRITTEN: dict[FormatName, st.SearchStrategy[Json]] = {
+WRITTEN: dict[str, st.SearchStrategy[Json]] = {
     "openai": openai_messages.map(lambda message: load(openai.encode(message))),
     "anthropic": anthropic_messages.map(anthropic_turn),
     "ag-ui": agui_messages.map(lambda message: load(agui.encode(message))),
@@ -258,7 +257,7 @@ WRITTEN: dict[FormatName, st.SearchStrategy[Json]] = {
 
 
 @st.composite
-def damaged(draw: st.DrawFn, wire: FormatName) -> object:
+def damaged(draw: st.DrawFn, wire: str) -> object:
     """Good messages of a wire with one value in them, at any depth, replaced by anything."""
     good = draw(st.lists(WRITTEN[wire], min_size=1, max_size=2))
     return replaced(good, draw(st.sampled_from(list(places(good)))), draw(anything))

@@ -22,11 +22,12 @@ from recto.errors import SettingsError
 from recto.page.facts import ToolCalling
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.formats import SPEAKERS, WIRES
 
 # Fewer would not hold what `use_skill` is.
 LEAST_DIRECTORY = 300
 
-MODEL = re.compile(r"demo|(openai|anthropic|compatible):\S(.*\S)?")
+MODEL = re.compile(rf"demo|({'|'.join(map(re.escape, SPEAKERS))}):\S(.*\S)?")
 ENDING = re.compile(r"[^\s./\\]{1,20}")
 # A host, all below it (*.example.com), or all; then a port, where it is not the usual one.
 LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -39,7 +40,7 @@ WORD = re.compile(r"[a-z0-9_-]{1,32}")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OFF = {"reads": False, "terminal": False, "search": False}
 # What a page says itself; a field of the agent's would stand beside it.
-OURS = ("messages", "model", "stream", "system", "tools")
+OURS = frozenset({"stream"}).union(*[wire.own_fields for wire in WIRES.values()])
 
 
 def _named_fold(value: object) -> object:
@@ -58,7 +59,8 @@ def _number_or_all(value: object) -> object:
 
 def _model(value: str) -> str:
     if not MODEL.fullmatch(value):
-        raise ValueError("it is demo, openai:NAME, anthropic:NAME or compatible:NAME")
+        *forms, last = [f"{provider}:NAME" for provider in SPEAKERS]
+        raise ValueError(f"it is {', '.join(('demo', *forms))} or {last}")
     return value
 
 

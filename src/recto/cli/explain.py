@@ -29,7 +29,8 @@ from recto.page.manifest import Part
 from recto.page.preamble import system_text
 from recto.page.prompt.system_prompt import PromptCut, SystemPrompt
 from recto.page.text.tokens import OFFLINE
-from recto.page.wire.base import Target, WireName
+from recto.page.wire.base import Target
+from recto.page.wire.formats import SPEAKERS, wire_named
 from recto.skills.known import FREE_TIER, SKILL_DATA, KnownData
 from recto.skills.skill import CORE, Skill
 
@@ -119,7 +120,7 @@ async def _explained(settings: ServerSettings, asked: ExplainRequest) -> Explain
     context = prompt_context(agent, skill, known, asked.voice, tools)
     facts = Facts(
         log=(),
-        target=Target(wire=_wire(agent.model or settings.model)),
+        target=_target(agent.model or settings.model),
         prompt=context.prompt,
         budget=context.budget,
         tools=context.offers(tools),
@@ -130,7 +131,7 @@ async def _explained(settings: ServerSettings, asked: ExplainRequest) -> Explain
         agent=agent,
         context=context,
         system=system_text(facts),
-        tools=tuple([encode_tool(offer, facts.target.wire, OFFLINE).part for offer in facts.tools]),
+        tools=tuple([encode_tool(offer, wire_named(facts.target.wire), OFFLINE).part for offer in facts.tools]),
         read={path: known.at(path) is not None for path in _declared(skill)} if skill else {},
         user=asked.user,
     )
@@ -149,8 +150,9 @@ def _agent(settings: ServerSettings, name: str) -> tuple[Agent, Registry]:
     return loaded[name], Registry((*tools_of_agent(loaded[name], Registry(tools_built_in())), *own))
 
 
-def _wire(model: str) -> WireName:
-    return "anthropic" if model.startswith("anthropic:") else "openai"
+def _target(model: str) -> Target:
+    wire = SPEAKERS.get(model.partition(":")[0])
+    return Target(wire=wire) if wire else Target()
 
 
 def _skill(agent: Agent, asked: ExplainRequest) -> Skill | None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -25,9 +25,6 @@ from recto.config.settings import SECRETS, ServerSettings, ServerTable
 from recto.errors import SettingsError
 
 HIDDEN = "(set, not shown)"
-# Beside those of the server: keys of model providers.
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY")
-URLS = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "RECTO_MODEL_URL")
 # In an address: a password, or a name alone, which may be a key; what a query gives; what follows a #.
 PARTS = (
     (re.compile(r"(://[^/:@]*:)[^/@]*@"), r"\1(hidden)@"),
@@ -113,17 +110,26 @@ def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
         typer.echo(f"{name} = {_shown(name, getattr(settings, name))}")
     for name, value in settings.limits:
         typer.echo(f"limits.{name} = {_shown(name, value)}")
-    for name in (*KEYS, *sorted({*OTHERS, *URLS} - {*KEYS})):
+    keys, urls = _settings_of_models()
+    for name in (*keys, *sorted({*OTHERS, *urls} - {*keys})):
         value = os.environ.get(name)
-        typer.echo(f"{name} = {_shown(name, value)}")
+        typer.echo(f"{name} = {HIDDEN if value is not None and name in keys else _shown(name, value)}")
     for name, value in found.items():
         typer.echo(f"{name}: {value}")
+
+
+def _settings_of_models() -> tuple[Sequence[str], Sequence[str]]:
+    """Settings beside those of the server: the keys of model providers, and their addresses."""
+    from recto.models.choose import PROVIDERS  # here: other commands need no client of theirs
+
+    keys = dict.fromkeys(provider.key_setting for provider in PROVIDERS)
+    return tuple(keys), tuple(provider.url_setting for provider in PROVIDERS)
 
 
 def _shown(name: str, value: object) -> str:
     if value is None:
         return "(not set)"
-    if name in SECRETS or name in KEYS:
+    if name in SECRETS:
         return HIDDEN
     if isinstance(value, (int, float)):
         return repr(value)
@@ -139,12 +145,13 @@ def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[s
     whole = [getattr(settings, name) for name in SECRETS if name not in lists]
     entries = [entry for name in lists for entry in (getattr(settings, name) or "").split(",")]
     keys = [part for entry in entries for part in entry.split(":")[1:]]
-    of_models = [environment.get(name) for name in KEYS]
+    names_of_keys, names_of_urls = _settings_of_models()
+    of_models = [environment.get(name) for name in names_of_keys]
     urls = [
         settings.database_url,
         settings.storage_url,
         settings.jwt_jwks_url,
-        *[environment.get(name) for name in URLS],
+        *[environment.get(name) for name in names_of_urls],
     ]
     passwords = [word for url in urls for word in _password(url)]
     return [one.strip() for one in (*whole, *keys, *of_models, *passwords) if one]

@@ -1,11 +1,10 @@
 """Models, and the only room that talks to their providers: protocol, endpoint, auth. Refuses to decide what is sent.
 
 - `ports`: what a model is to the rest, and the pieces of its reply
-- `choose`: a model by its name in the settings
-- `request_options`: what an agent asks of a model, in the words of each provider
+- `choose`: providers, and a model by its name in the settings
 - `wire_protocol`: what talking to a provider takes
-- `openai_chat`: OpenAI chat completions: the address, and the reply as it streams
-- `anthropic_messages`: Anthropic messages: the address, and the reply as it streams
+- `openai_chat`: OpenAI chat completions: the address, what an agent asks for, and the reply as it streams
+- `anthropic_messages`: Anthropic messages: the address, what an agent asks for, and the reply as it streams
 - `endpoint`: a model behind an endpoint over HTTP
 - `sse`: server-sent events from bytes in any fragmentation
 - `deltas`: deltas that came together, joined into one

@@ -1,13 +1,16 @@
-"""Anthropic messages as they stream: events in, deltas out. Pure. Refuses to guess that a reply is whole.
+"""Anthropic messages: what to ask for, and the reply as it streams. Pure. Refuses to guess that a reply is whole.
 
 Signed thinking goes back to the model that made it, so it is kept block by block, as it came.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantPart, Opaque, Text, ToolCall
 from recto.errors import ModelCutOff
@@ -24,7 +27,10 @@ from recto.models.ports import (
     Used,
 )
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
+from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
 from recto.page.wire.anthropic import WIRE
+
+ModelVersion: TypeAlias = tuple[int, int]
 
 # A paused turn is one that we cannot go on with: like one that ran into its limit, it is not finished.
 FINISHES: Mapping[str, FinishReason] = {
@@ -33,6 +39,22 @@ FINISHES: Mapping[str, FinishReason] = {
     "pause_turn": "length",
     "refusal": "refused",
 }
+# A limit is demanded. Every model since Claude 4 can write as much.
+MAX_TOKENS = 32_000
+FORCED = {"required": "any"}
+CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+# Newer than any model: a name that tells no version is taken for one of today's.
+NEWEST: ModelVersion = (99, 0)
+# From here on a model decides itself how long it thinks; those before are given tokens for it.
+ADAPTIVE: ModelVersion = (4, 6)
+# From here on a temperature is refused.
+NO_TEMPERATURE: ModelVersion = (4, 7)
+HIGHEST_TEMPERATURE = 1.0
+EFFORTS: Mapping[Effort, str] = {"minimal": "low", "low": "low", "medium": "medium", "high": "high"}
+BUDGETS: Mapping[Effort, int] = {"minimal": 0, "low": 2_048, "medium": 8_192, "high": 16_000}
+LEAST_BUDGET = 1_024
+# Without it the thinking of newer models comes signed but empty, and readers see nothing.
+SHOWN: Options = {"type": "adaptive", "display": "summarized"}
 # What a kind of block says in each of its deltas, and the field of the block it adds to.
 WORDS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
@@ -231,3 +253,62 @@ def _say(block: _Block, delta: str, words: str) -> Iterator[Delta]:
 def _usual_place(part: AssistantPart) -> int:
     """State, then words, then calls: the order a reply is put together in where nothing else is said."""
     return 0 if isinstance(part, Opaque) else 1 if isinstance(part, Text) else 2
+
+
+def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
+    version, choice = _version(model), _choice(sampling, has_tools=has_tools)
+    is_forced = choice is not None and choice["type"] in ("any", "tool")
+    # A model may not think and be made to call a tool at once.
+    thinking = None if is_forced else _thinking(version, sampling)
+    takes_temperature = version < NO_TEMPERATURE and thinking is None and sampling.temperature is not None
+    output = output_schema(sampling)
+    effort = sampling.reasoning_effort if version >= ADAPTIVE else None
+    config = present(
+        effort=EFFORTS[effort] if effort else None,
+        format={"type": "json_schema", "schema": output} if output else None,
+    )
+    return present(
+        temperature=min(sampling.temperature or 0.0, HIGHEST_TEMPERATURE) if takes_temperature else None,
+        max_tokens=sampling.max_tokens,
+        thinking=thinking,
+        tool_choice=choice,
+        output_config=config or None,
+    )
+
+
+def _choice(sampling: Sampling, *, has_tools: bool) -> dict[str, Json] | None:
+    choice = sampling.tool_choice if has_tools else None
+    if choice is None:
+        return None
+    if choice in ("auto", "none", "required"):
+        return {"type": FORCED.get(choice, choice)}
+    return {"type": "tool", "name": choice}
+
+
+def _thinking(version: ModelVersion, sampling: Sampling) -> Options | None:
+    effort = sampling.reasoning_effort
+    if effort is None:
+        return None
+    if version >= ADAPTIVE:
+        return SHOWN
+    # What it thinks counts in what it may write: half of that is for the answer.
+    budget = min(BUDGETS[effort], (sampling.max_tokens or MAX_TOKENS) // 2)
+    return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else None
+
+
+def _version(model: str) -> ModelVersion:
+    found = CLAUDE.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else NEWEST
+
+
+ANTHROPIC_MESSAGES = WireProtocol(
+    wire=WIRE,
+    path="/v1/messages",
+    key_header="x-api-key",
+    key_form="{key}",
+    # The last block is always a cache breakpoint; the others stand in the page itself.
+    options={"stream": True, "max_tokens": MAX_TOKENS, "cache_control": {"type": "ephemeral"}},
+    request_options=_asked,
+    reader=MessagesReader,
+    headers=(("anthropic-version", "2023-06-01"),),
+)

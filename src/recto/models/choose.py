@@ -3,34 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from recto.conversation.json import Json
 from recto.errors import SettingsError
+from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.demo import NAME as DEMO
 from recto.models.demo import DemoModel
 from recto.models.endpoint import WINDOW, Endpoint, EndpointModel, Timeouts
-from recto.models.wire_protocol import ANTHROPIC_MESSAGES
+from recto.models.openai_chat import COMPATIBLE_CHAT, OPENAI_CHAT
+from recto.models.wire_protocol import WireProtocol
 
 SETTING = "RECTO_MODEL"
-OPENAI_URL = "https://api.openai.com/v1"
-ANTHROPIC_URL = "https://api.anthropic.com"
-FORMS = (
-    "it is demo, openai:NAME (with OPENAI_API_KEY), anthropic:NAME (with ANTHROPIC_API_KEY) "
-    "or compatible:NAME (with RECTO_MODEL_URL)"
-)
 HIDDEN = "(not shown)"
-KEYS = {
-    "OPENAI_BASE_URL": "OPENAI_API_KEY",
-    "ANTHROPIC_BASE_URL": "ANTHROPIC_API_KEY",
-    "RECTO_MODEL_URL": "RECTO_MODEL_KEY",
-}
 CHAT_FORM = "it is the address before /chat/completions, such as http://127.0.0.1:8080/v1"
-URL_FORMS = {
-    "OPENAI_BASE_URL": CHAT_FORM,
-    "ANTHROPIC_BASE_URL": f"it is the address before /v1/messages, such as {ANTHROPIC_URL}",
-    "RECTO_MODEL_URL": CHAT_FORM,
-}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """Who has models, how they are talked to, and the settings that say where they are and how to get in.
+
+    `url_form` says of an address that is none what it should be. `url_tail` may stand at its end: the path has it.
+    """
+
+    name: str
+    protocol: WireProtocol
+    key_setting: str
+    needs_key: bool = True
+    url_setting: str
+    url: str = ""
+    url_form: str
+    url_tail: str = ""
+    sees_images: bool = True
+
+    @property
+    def form(self) -> str:
+        """How its models are named, and the setting they need."""
+        return f"{self.name}:NAME (with {self.key_setting if self.needs_key else self.url_setting})"
+
+
+PROVIDERS = (
+    Provider(
+        name="openai",
+        protocol=OPENAI_CHAT,
+        key_setting="OPENAI_API_KEY",
+        url_setting="OPENAI_BASE_URL",
+        url="https://api.openai.com/v1",
+        url_form=CHAT_FORM,
+    ),
+    Provider(
+        name="anthropic",
+        protocol=ANTHROPIC_MESSAGES,
+        key_setting="ANTHROPIC_API_KEY",
+        url_setting="ANTHROPIC_BASE_URL",
+        url="https://api.anthropic.com",
+        url_form="it is the address before /v1/messages, such as https://api.anthropic.com",
+        url_tail="/v1",
+    ),
+    Provider(
+        name="compatible",
+        protocol=COMPATIBLE_CHAT,
+        key_setting="RECTO_MODEL_KEY",
+        needs_key=False,
+        url_setting="RECTO_MODEL_URL",
+        url_form=CHAT_FORM,
+        # Many of those that people run themselves refuse a request with a picture in it.
+        sees_images=False,
+    ),
+)
+BY_NAME: Mapping[str, Provider] = {provider.name: provider for provider in PROVIDERS}
 
 
 def choose_model(
@@ -48,75 +90,47 @@ def choose_model(
     """
     if name == DEMO:
         return DemoModel()
-    provider, _, model = name.partition(":")
-    if not model or model != model.strip():
-        raise SettingsError(name=setting, value=name, allowed=FORMS)
-    match provider:
-        case "openai":
-            endpoint = _openai(environment, timeouts or Timeouts())
-        case "compatible":
-            endpoint = _compatible(environment, timeouts or Timeouts())
-        case "anthropic":
-            endpoint = _anthropic(environment, timeouts or Timeouts())
-        case _:
-            raise SettingsError(name=setting, value=name, allowed=FORMS)
+    known, _, model = name.partition(":")
+    provider = BY_NAME.get(known)
+    if provider is None or not model or model != model.strip():
+        raise SettingsError(name=setting, value=name, allowed=_forms())
+    endpoint = _endpoint(provider, environment, timeouts or Timeouts())
     return EndpointModel(model, endpoint, options=options, window=window)
 
 
-def _openai(environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
+def _forms() -> str:
+    *forms, last = [provider.form for provider in PROVIDERS]
+    return f"it is {', '.join((DEMO, *forms))} or {last}"
+
+
+def _endpoint(provider: Provider, environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
+    url = _url(environment, provider).rstrip("/").removesuffix(provider.url_tail)
     return Endpoint(
-        provider="openai",
-        base_url=_url(environment, "OPENAI_BASE_URL", OPENAI_URL),
-        key=_needed_key(environment, "OPENAI_API_KEY", "openai"),
-        key_setting="OPENAI_API_KEY",
-        url_setting="OPENAI_BASE_URL",
+        provider=provider.name,
+        protocol=provider.protocol,
+        base_url=url,
+        key=_key(environment, provider),
+        key_setting=provider.key_setting,
+        url_setting=provider.url_setting,
         timeouts=timeouts,
+        sees_images=provider.sees_images,
     )
 
 
-def _anthropic(environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
-    return Endpoint(
-        provider="anthropic",
-        protocol=ANTHROPIC_MESSAGES,
-        # Some write the address with the version that the path begins with.
-        base_url=_url(environment, "ANTHROPIC_BASE_URL", ANTHROPIC_URL).rstrip("/").removesuffix("/v1"),
-        key=_needed_key(environment, "ANTHROPIC_API_KEY", "anthropic"),
-        key_setting="ANTHROPIC_API_KEY",
-        url_setting="ANTHROPIC_BASE_URL",
-        timeouts=timeouts,
-    )
-
-
-def _compatible(environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
-    return Endpoint(
-        provider="compatible",
-        base_url=_url(environment, "RECTO_MODEL_URL", ""),
-        key=_key(environment, "RECTO_MODEL_KEY"),
-        key_setting="RECTO_MODEL_KEY",
-        url_setting="RECTO_MODEL_URL",
-        timeouts=timeouts,
-        # Many of those that people run themselves refuse a request with a picture in it.
-        sees_images=False,
-    )
-
-
-def _needed_key(environment: Mapping[str, str], setting: str, provider: str) -> str:
-    key = _key(environment, setting)
-    if not key:
-        raise SettingsError(name=setting, value="", allowed=f"{provider} models need the key of your account")
-    return key
-
-
-def _key(environment: Mapping[str, str], setting: str) -> str:
+def _key(environment: Mapping[str, str], provider: Provider) -> str:
+    setting = provider.key_setting
     key = environment.get(setting, "").strip()
     # It goes into a header: nothing in it may end the line.
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise SettingsError(name=setting, value=HIDDEN, allowed="a key is one word of plain letters, digits and signs")
+    if provider.needs_key and not key:
+        raise SettingsError(name=setting, value="", allowed=f"{provider.name} models need the key of your account")
     return key
 
 
-def _url(environment: Mapping[str, str], setting: str, default: str) -> str:
-    url = environment.get(setting, "").strip() or default
+def _url(environment: Mapping[str, str], provider: Provider) -> str:
+    setting = provider.url_setting
+    url = environment.get(setting, "").strip() or provider.url
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -124,8 +138,8 @@ def _url(environment: Mapping[str, str], setting: str, default: str) -> str:
         good = False
     # Before the rest: what is refused below is shown.
     if "@" in url:
-        allowed = f"a name and a password do not belong in it; a key goes into {KEYS[setting]}"
+        allowed = f"a name and a password do not belong in it; a key goes into {provider.key_setting}"
         raise SettingsError(name=setting, value=HIDDEN, allowed=allowed)
     if not good:
-        raise SettingsError(name=setting, value=url, allowed=URL_FORMS[setting])
+        raise SettingsError(name=setting, value=url, allowed=provider.url_form)
     return url

@@ -129,7 +129,7 @@ class DemoModel:
 
     def __init__(self, *, pause: float = 0.0) -> None:
         self.name = NAME
-        self.target = Target(wire="openai", model=NAME, sees_images=False)
+        self.target = Target(model=NAME, sees_images=False)
         self.options: Mapping[str, Json] = {"stream": True}
         self.window = WINDOW
         self._pause = pause

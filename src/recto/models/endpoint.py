@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 
@@ -20,10 +20,10 @@ from recto.conversation.json import Json
 from recto.errors import ModelCutOff, ModelError, ModelUnreachable, SettingsError, WireError
 from recto.models.deltas import join_deltas
 from recto.models.faults import Blame, fault, parse_retry_after
+from recto.models.openai_chat import COMPATIBLE_CHAT
 from recto.models.ports import Delta
-from recto.models.request_options import request_options
 from recto.models.sse import EventReader
-from recto.models.wire_protocol import OPENAI_CHAT, WireProtocol
+from recto.models.wire_protocol import WireProtocol
 from recto.page.wire.base import Target
 
 WINDOW = 128_000
@@ -56,7 +56,7 @@ class Endpoint:
     """Where a model is, how to talk to it and how to get in. The settings' names are for errors: what to change."""
 
     base_url: str
-    protocol: WireProtocol = OPENAI_CHAT
+    protocol: WireProtocol = COMPATIBLE_CHAT
     provider: str = ""
     key: str = field(default="", repr=False)
     key_setting: str = "the key"
@@ -90,7 +90,8 @@ class EndpointModel:
         self.window = window
         self._endpoint = endpoint
         self._given = options or {}
-        self._url = f"{endpoint.base_url.rstrip('/')}{endpoint.protocol.path}"
+        path = endpoint.protocol.path.format(model=quote(model, safe=""))
+        self._url = f"{endpoint.base_url.rstrip('/')}{path}"
         self._own = session is None
         self._session = session
         self._clock = clock
@@ -103,9 +104,9 @@ class EndpointModel:
 
     def options_for(self, sampling: Sampling, *, has_tools: bool) -> Mapping[str, Json]:
         """The fields of a request: those of every one, what the agent asks for, and what was given with the model."""
-        provider, target = self._endpoint.provider, self.target
-        asked = request_options(target.wire, provider, target.model, sampling, has_tools=has_tools)
-        return {**self._endpoint.protocol.options, **asked, **self._given}
+        protocol = self._endpoint.protocol
+        asked = protocol.request_options(self.target.model, sampling, has_tools=has_tools)
+        return {**protocol.options, **asked, **self._given}
 
     async def aclose(self) -> None:
         """Close the session this model made. A session given to it stays open."""

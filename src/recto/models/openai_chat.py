@@ -1,4 +1,4 @@
-"""OpenAI chat completions as they stream: events in, deltas out, tool calls put together from fragments. Pure.
+"""OpenAI chat completions: what to ask for, and the reply as it streams, with calls put together from fragments. Pure.
 
 Refuses to guess that a reply is whole.
 """
@@ -6,15 +6,17 @@ Refuses to guess that a reply is whole.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from recto.agents.agent import Sampling
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Opaque
 from recto.errors import ModelCutOff, ModelUnreachable
 from recto.models.faults import Blame, stream_fault
 from recto.models.ports import CallDelta, CallStarted, Delta, FinishReason, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
+from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
 from recto.page.wire.openai import WIRE
 
 Fragment: TypeAlias = Mapping[str, Json]
@@ -31,6 +33,7 @@ STATE_ORDER = ("reasoning", "reasoning_content", DETAILS)
 PIECED = ("text", "summary")
 # Fields of a call that the format knows; others go back to the provider.
 OWN_FIELDS = ("id", "type", "function", "index")
+ANSWER = "answer"
 # How often a call is looked at whether it is whole: each look reads all of it.
 MOST_LOOKS = 64
 
@@ -326,3 +329,37 @@ def _name_and_arguments(function: Mapping[str, Json]) -> tuple[str, str]:
     # Arguments are text; some servers send the object itself.
     written = dump(arguments).decode() if isinstance(arguments, Mapping) else text_of(arguments)
     return text_of(function.get("name")), written
+
+
+def _asked_of_openai(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:
+    return _asked(sampling, has_tools=has_tools) | present(max_completion_tokens=sampling.max_tokens)
+
+
+def _asked_of_compatible(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:
+    # The older name is all that most compatible servers know.
+    return _asked(sampling, has_tools=has_tools) | present(max_tokens=sampling.max_tokens)
+
+
+def _asked(sampling: Sampling, *, has_tools: bool) -> dict[str, Json]:
+    choice = sampling.tool_choice if has_tools else None
+    named: Json = {"type": "function", "function": {"name": choice}}
+    output = output_schema(sampling)
+    answer: Json = {"name": ANSWER, "strict": True, "schema": output}
+    return present(
+        temperature=sampling.temperature,
+        reasoning_effort=sampling.reasoning_effort,
+        tool_choice=choice if choice in (None, "auto", "none", "required") else named,
+        response_format={"type": "json_schema", "json_schema": answer} if output else None,
+    )
+
+
+OPENAI_CHAT = WireProtocol(
+    wire=WIRE,
+    path="/chat/completions",
+    key_header="Authorization",
+    key_form="Bearer {key}",
+    options={"stream": True, "stream_options": {"include_usage": True}},
+    request_options=_asked_of_openai,
+    reader=ChatReader,
+)
+COMPATIBLE_CHAT = replace(OPENAI_CHAT, request_options=_asked_of_compatible)

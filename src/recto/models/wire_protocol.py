@@ -1,18 +1,23 @@
-"""What talking to a provider takes: where to post, how to show the key, what to ask for, how to read the reply."""
+"""What talking to a provider takes: where to post, how to show the key, what to ask for, how to read the reply.
+
+What an agent does not ask for is left to the model. What a model is known to refuse on every call is left out;
+everything else is sent as asked, and the provider's refusal says what is wrong with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from recto.conversation.json import Json
-from recto.models.anthropic_messages import MessagesReader
+from recto.agents.agent import Sampling
+from recto.conversation.json import Json, load_object
+from recto.errors import SettingsError
 from recto.models.faults import Blame
-from recto.models.openai_chat import ChatReader
 from recto.models.ports import Delta, ReplyEnd
-from recto.models.request_options import MAX_TOKENS
 from recto.page.wire.base import WireName
+
+Options: TypeAlias = Mapping[str, Json]
 
 
 class ReplyReader(Protocol):
@@ -30,9 +35,16 @@ class MakeReader(Protocol):
     def __call__(self, *, model: str, blame: Blame) -> ReplyReader: ...
 
 
+class RequestOptions(Protocol):
+    """The fields of a request that say what an agent asks for. `has_tools`: the page offers tools natively."""
+
+    def __call__(self, model: str, sampling: Sampling, /, *, has_tools: bool) -> Options: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class WireProtocol:
-    """A provider's way of talking. `path` follows the base url, `key_form` has {key} where the key goes into a header.
+    """A provider's way of talking. `path` follows the base url and has {model} where the model goes into it; `key_form`
+    has {key} where the key goes into a header.
 
     `options` are fields of every request.
     """
@@ -41,26 +53,24 @@ class WireProtocol:
     path: str
     key_header: str
     key_form: str
-    options: Mapping[str, Json]
+    options: Options
+    request_options: RequestOptions
     reader: MakeReader
     headers: tuple[tuple[str, str], ...] = ()
 
 
-OPENAI_CHAT = WireProtocol(
-    wire="openai",
-    path="/chat/completions",
-    key_header="Authorization",
-    key_form="Bearer {key}",
-    options={"stream": True, "stream_options": {"include_usage": True}},
-    reader=ChatReader,
-)
-ANTHROPIC_MESSAGES = WireProtocol(
-    wire="anthropic",
-    path="/v1/messages",
-    key_header="x-api-key",
-    key_form="{key}",
-    # The last block is always a cache breakpoint; the others stand in the page itself.
-    options={"stream": True, "max_tokens": MAX_TOKENS, "cache_control": {"type": "ephemeral"}},
-    reader=MessagesReader,
-    headers=(("anthropic-version", "2023-06-01"),),
-)
+def output_schema(sampling: Sampling) -> Options | None:
+    """The JSON Schema an answer has to follow, where one is asked for."""
+    if sampling.output is None:
+        return None
+    schema = load_object(sampling.output)
+    if not schema:
+        raise SettingsError(
+            name="output", value=sampling.output, allowed="it is a JSON Schema: an object, as JSON text"
+        )
+    return schema
+
+
+def present(**fields: Json) -> dict[str, Json]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}

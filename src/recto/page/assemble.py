@@ -24,6 +24,7 @@ from recto.page.body import (
     encode_tools,
     envelope,
     kept_part,
+    start,
 )
 from recto.page.draft import Draft, behind, then
 from recto.page.facts import Facts
@@ -42,13 +43,14 @@ from recto.page.steps.repair import repair
 from recto.page.steps.strip_ui_hints import strip_ui_hints
 from recto.page.steps.window import window
 from recto.page.text.tokens import TokenCounter, calibrate, count_text, tokens_of
-from recto.page.wire.base import WireName
+from recto.page.wire.base import Wire
+from recto.page.wire.formats import wire_named
 
 SOURCE, TOKENS_AFTER = attrgetter("source"), attrgetter("tokens_after")
 
 
 class _Encoding(NamedTuple):
-    wire: WireName
+    wire: Wire
     counter: TokenCounter
 
 
@@ -70,6 +72,7 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     View, compaction and window say what is shown of the log; repair, guard, reminders and fit make it fit to be sent;
     folding makes it small; then it is written out with its manifest.
     """
+    wire = wire_named(facts.target.wire)
     seen = view(facts.log)
     base, draft = _choose(facts, seen)
     draft = then(draft, repair(draft.messages))
@@ -79,15 +82,16 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
     draft = then(draft, fit(draft.messages, facts.target))
     base, draft = _end(facts, base, draft)
-    tools = encode_tools(facts.tools if facts.tool_calling == "native" else (), facts.target.wire, facts.counter)
-    conversation = encode_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
+    offered = facts.tools if facts.tool_calling == "native" else ()
+    tools = encode_tools(offered, start(facts.options, wire), wire, facts.counter)
+    conversation = encode_messages(draft.messages, tools.last, wire, facts.counter)
     folded = fold(
         draft.messages, settings=facts.fold, now=facts.now or grow(seen.messages, _newest), counter=facts.counter
     )
     draft = then(draft, folded.draft)
     if facts.tool_calling == "prompt":
         draft = then(draft, as_prompted(draft.messages))
-        conversation = encode_messages(draft.messages, tools.last, facts.target.wire, facts.counter)
+        conversation = encode_messages(draft.messages, tools.last, wire, facts.counter)
     page, manifest = _put_together(facts, tools, _put_in_changes(facts, base, conversation, draft))
     return page, replace(manifest, left_alone=folded.left_alone, skill=seen.skill.skill if seen.skill else None)
 
@@ -125,7 +129,7 @@ def _put_in_changes(facts: Facts, base: _Base, conversation: EncodedParts, draft
     origins = draft.origins
     _name_unnamed(parts, origins, base.first)
     places = origins if isinstance(origins, range) else dict(zip(origins, range(len(origins)), strict=True))
-    encoding, left_out = _Encoding(facts.target.wire, facts.counter), list[int]()
+    encoding, left_out = _Encoding(wire_named(facts.target.wire), facts.counter), list[int]()
     for origin, note in draft.notes.items():
         if note.decision == "dropped":
             left_out.append(origin)
@@ -208,7 +212,8 @@ def _left_out(facts: Facts, base: _Base, origin: int, note: Note) -> Part:
 
 
 def _put_together(facts: Facts, tools: EncodedParts, conversation: EncodedParts) -> tuple[Page, Manifest]:
-    head, tail = envelope(facts.target.model, facts.options), closing_brackets(conversation.last)
+    wire = wire_named(facts.target.wire)
+    head, tail = envelope(facts.target.model, facts.options, wire), closing_brackets(conversation.last, wire)
     page = Page(segments=(head, *tools.segments, *conversation.segments, tail))
     parts = (_envelope(head, facts.counter), *tools.parts, *conversation.parts, _envelope(tail, facts.counter))
     sizes = array("I", (len(head.data), *tools.sizes, *conversation.sizes, len(tail.data)))

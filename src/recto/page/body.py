@@ -20,12 +20,10 @@ from recto.conversation.messages import AssistantMessage, Message, Opaque, ToolO
 from recto.errors import SettingsError, WireError
 from recto.page.manifest import Part, PartKind
 from recto.page.text.tokens import TokenCounter, count_new, tokens_of
-from recto.page.wire.base import Slot, Wire, WireName
-from recto.page.wire.formats import WIRES
+from recto.page.wire.base import Slot, Wire
 
-OWN_FIELDS = frozenset({"model", "tools", "system", "messages"})
-START = Slot("")
-BREAKPOINT = b',"cache_control":{"type":"ephemeral"}'
+# Before all that stands in a body: behind the fields it begins with, or where it has none of those.
+START, BARE = Slot(b"", b""), Slot(b"{", b"")
 KEPT = "as the log has it"
 DATA = itemgetter(0)
 
@@ -71,38 +69,45 @@ class EncodedParts:
     last: Slot = START
 
 
-def envelope(model: str, options: Mapping[str, Json]) -> Segment:
-    """How a body begins: the model, then the options in the order of their names."""
-    for name in OWN_FIELDS & options.keys():
+def envelope(model: str, options: Mapping[str, Json], wire: Wire) -> Segment:
+    """How a body begins: the model where it stands there, then the options in the order of their names."""
+    for name in wire.own_fields & options.keys():
         raise SettingsError(name=f"options.{name}", value=options[name], allowed="a page sets this field itself")
-    fields = {"model": model} | {name: options[name] for name in sorted(options)}
-    return segment(dump(fields)[:-1])
+    named = {"model": model} if wire.model_in_body else {}
+    return segment(dump(named | {name: options[name] for name in sorted(options)})[:-1])
 
 
-def encode_tools(tools: Sequence[ToolOffer], wire: WireName, counter: TokenCounter) -> EncodedParts:
-    """Tools at the start of a body."""
+def start(options: Mapping[str, Json], wire: Wire) -> Slot:
+    """What the first thing behind the envelope stands behind."""
+    return START if options or wire.model_in_body else BARE
+
+
+def encode_tools(tools: Sequence[ToolOffer], before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
+    """Tools as they stand in a body behind `before`."""
     encoded = [remember(tool, encode_tool, wire, counter) for tool in tools]
-    return _add(EncodedParts(), encoded, [WIRES[wire].tools] * len(tools))
+    return _add(EncodedParts(last=before), encoded, [wire.tools] * len(tools))
 
 
-def encode_messages(messages: Sequence[Message], before: Slot, wire: WireName, counter: TokenCounter) -> EncodedParts:
+def encode_messages(messages: Sequence[Message], before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
     """A conversation as it stands in a body behind `before`."""
     encoded = grow(messages, _encode_more, before, wire, counter)
-    return _set_breakpoints(encoded, messages, before, WIRES[wire]) if WIRES[wire].has_breakpoints else encoded
+    return _set_breakpoints(encoded, messages, before, wire) if wire.breakpoint else encoded
 
 
 @cache
-def closing_brackets(last: Slot) -> Segment:
+def closing_brackets(last: Slot, wire: Wire) -> Segment:
     """How a body ends. A body without messages still says so."""
-    end = _end(last, is_breakpoint=False) + _close(last)
-    return segment(end + (b"}" if last.field == "messages" else b',"messages":[]}'))
+    talk = wire.slots[UserMessage]
+    if last.opens == talk.opens:
+        return segment(last.end + last.closes_turn + last.closes + b"}")
+    return segment(punctuation(last, talk._replace(opens_turn=b"")).data + talk.closes + b"}")
 
 
-def encode_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> EncodedPart:
+def encode_tool(tool: ToolOffer, wire: Wire, counter: TokenCounter) -> EncodedPart:
     """One tool. Its schema goes as it is written, so it has to be JSON."""
     if load_object(tool.parameters) is None:
         raise WireError(where=f"tools.{tool.name}.parameters", problem="must be a JSON Schema: an object, as JSON text")
-    data = WIRES[wire].encode_tool(tool.name, tool.description, tool.parameters)
+    data = wire.encode_tool(tool.name, tool.description, tool.parameters)
     part = kept_part("tool", tool.name, None, counter.count((data.decode(),))[0])
     if tool.note:
         before = max(tool.tokens_before, part.tokens_after)
@@ -110,10 +115,10 @@ def encode_tool(tool: ToolOffer, wire: WireName, counter: TokenCounter) -> Encod
     return EncodedPart(part, segment(data))
 
 
-def encode_message(message: Message, wire: WireName, counter: TokenCounter) -> EncodedPart:
+def encode_message(message: Message, wire: Wire, counter: TokenCounter) -> EncodedPart:
     """One message."""
     part = kept_part("message", message.id, message.role, tokens_of(message, counter))
-    return EncodedPart(part, segment(WIRES[wire].encode(message)))
+    return EncodedPart(part, segment(wire.encode(message)))
 
 
 def kept_part(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
@@ -131,14 +136,16 @@ def kept_part(kind: PartKind, source: str, role: str | None, tokens: int) -> Par
 
 
 @cache
-def punctuation(before: Slot, here: Slot, *, is_breakpoint: bool = False) -> Segment:
-    """The punctuation between two neighbours in a body, with the mark of a breakpoint on the first where asked for."""
-    end = _end(before, is_breakpoint=is_breakpoint)
+def punctuation(before: Slot, here: Slot, *, mark: bytes = b"") -> Segment:
+    """The punctuation between two neighbours in a body, with a mark on the first where it has room for one."""
+    end = mark + before.end if before.end else b""
+    if before == BARE:
+        return segment(here.opens + here.opens_turn)
     if before == here:
         return segment(end + b",")
-    if before.field == here.field:
-        return segment(end + b"]}," + _open_turn(here))
-    return segment(end + _close(before) + b',"' + here.field.encode() + b'":[' + _open_turn(here))
+    if before.opens == here.opens:
+        return segment(end + before.closes_turn + b"," + here.opens_turn)
+    return segment(end + before.closes_turn + before.closes + b"," + here.opens + here.opens_turn)
 
 
 def segment(data: bytes) -> Segment:
@@ -148,27 +155,12 @@ def segment(data: bytes) -> Segment:
     return Segment(data, hashlib.sha256(data).digest())
 
 
-def _end(slot: Slot, *, is_breakpoint: bool) -> bytes:
-    return (BREAKPOINT if is_breakpoint else b"") + b"}" if slot.is_open else b""
-
-
-def _open_turn(slot: Slot) -> bytes:
-    return b'{"role":"' + slot.role.encode() + b'","content":[' if slot.role else b""
-
-
-def _close(last: Slot) -> bytes:
-    if last == START:
-        return b""
-    return b"]}]" if last.role else b"]"
-
-
 def _encode_more(
-    known: EncodedParts | None, messages: Sequence[Message], before: Slot, wire: WireName, counter: TokenCounter
+    known: EncodedParts | None, messages: Sequence[Message], before: Slot, wire: Wire, counter: TokenCounter
 ) -> EncodedParts:
     count_new(messages, counter)
     encoded = [remember(message, encode_message, wire, counter) for message in messages]
-    slots = WIRES[wire].slots
-    return _add(known or EncodedParts(last=before), encoded, [slots[type(message)] for message in messages])
+    return _add(known or EncodedParts(last=before), encoded, [wire.slots[type(message)] for message in messages])
 
 
 def _add(known: EncodedParts, encoded: Sequence[EncodedPart], slots: Sequence[Slot]) -> EncodedParts:
@@ -201,7 +193,7 @@ def _set_breakpoints(encoded: EncodedParts, messages: Sequence[Message], before:
     sizes, segments = list(encoded.sizes), list(encoded.segments)
     for n in wanted:
         behind = wire.slots[type(messages[n - 1])] if n else before
-        marked = punctuation(behind, wire.slots[type(messages[n])], is_breakpoint=True)
+        marked = punctuation(behind, wire.slots[type(messages[n])], mark=wire.breakpoint)
         sizes[n] += len(marked.data) - len(segments[2 * n].data)
         segments[2 * n] = marked
     return replace(encoded, sizes=tuple(sizes), segments=tuple(segments))

@@ -18,6 +18,7 @@ from recto.page.prompt.system_prompt import OVER, Prompt, SystemPrompt, system_p
 from recto.page.prompt.tools_prompt import tools_section
 from recto.page.steps.compact import summary_message
 from recto.page.text.tokens import TokenCounter
+from recto.page.wire.formats import wire_named
 
 PROMPT_REASON = "the system prompt"
 # The blank line between the prompt and its tools.
@@ -80,7 +81,7 @@ def _tools_taken(facts: Facts) -> Iterator[Part]:
     """What tools offered in words leave out. As a prompt's budget: what was taken, without bytes of its own."""
     for tool in facts.tools if facts.tool_calling == "prompt" else ():
         if tool.note:
-            part = remember(tool, encode_tool, facts.target.wire, facts.counter).part
+            part = remember(tool, encode_tool, wire_named(facts.target.wire), facts.counter).part
             yield replace(part, tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
 
 

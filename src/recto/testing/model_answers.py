@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from recto.conversation.json import dump
 from recto.models.ports import Usage
+
+PIECES = re.compile(r"\s*\S+\s*|\s+")
+ARGUMENT_PIECE = 8
 
 Framing: TypeAlias = Literal["chunked", "length", "close"]
 
@@ -63,3 +67,9 @@ def failure(status: int, message: str = "no", *, code: str | None = None, retry_
     body = dump({"error": {"message": message, "type": "error", "code": code}})
     headers = (("Content-Type", "application/json"), *((("Retry-After", retry_after),) if retry_after else ()))
     return Answer(status=status, headers=headers, body=body)
+
+
+def argument_pieces(call: Call) -> list[str]:
+    """The arguments of a call, as they come."""
+    starts = range(0, len(call.arguments), ARGUMENT_PIECE)
+    return [call.arguments[start : start + ARGUMENT_PIECE] for start in starts]

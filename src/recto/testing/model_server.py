@@ -1,6 +1,6 @@
 """A model server for tests and benches: answers from a script on 127.0.0.1 and records every request as it came.
 
-It speaks OpenAI chat completions and Anthropic messages, each under its own path; a script is good for both.
+It speaks each provider's wire under its own path; a script is good for all of them.
 `python -m recto.testing.model_server --port 9000 --tokens 50` answers everybody with that many words.
 """
 
@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from typing import Self, TypeAlias, cast
 
 from recto.conversation.json import Json, load_object
-from recto.testing.answer_bytes import PATHS, events, render, whole, writes
+from recto.testing.answer_bytes import DEFAULT as DEFAULT_WIRE
+from recto.testing.answer_bytes import FAKES, events, render, whole, wire_at, writes
 from recto.testing.model_answers import Answer, Call, Flag, failure
 
 __all__ = ["Answer", "Call", "Flag", "ModelServer", "Request", "events", "failure", "main", "render"]
 
 DEFAULT = Answer(text="Nothing more is scripted.")
-NOT_FOUND = failure(404, f"there is only POST {' and '.join(PATHS)} here", code="not_found")
+PATHS = " and ".join(fake.path for fake in FAKES.values())
+NOT_FOUND = failure(404, f"there is only POST {PATHS} here", code="not_found")
 CONTENT_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 # How often a gate is looked at, in seconds.
 LOOK = 0.002
@@ -141,7 +143,7 @@ class ModelServer:
 
     def answer(self, request: Request) -> Answer:
         """What the script has for a request."""
-        if request.method != "POST" or request.path not in PATHS:
+        if request.method != "POST" or wire_at(request.path) is None:
             return NOT_FOUND
         if not callable(self._script):
             return self._script[request.number] if request.number < len(self._script) else DEFAULT
@@ -215,11 +217,11 @@ class _Connection(asyncio.Protocol):
         if answer.hold or answer.hang or answer.delay or answer.fragment:
             self._task = asyncio.get_running_loop().create_task(self._play(self._request, answer))
         else:
-            self.transport.write(whole(answer, PATHS.get(self._request.path, "openai")))
+            self.transport.write(whole(answer, wire_at(self._request.path) or DEFAULT_WIRE))
             self._finish(answer)
 
     async def _play(self, request: Request, answer: Answer) -> None:
-        for number, piece in enumerate(writes(answer, PATHS.get(request.path, "openai"))):
+        for number, piece in enumerate(writes(answer, wire_at(request.path) or DEFAULT_WIRE)):
             if answer.hang or (answer.hold and number == answer.hold_after):
                 await self._wait(request, answer)
             self.transport.write(piece)

@@ -12,7 +12,7 @@ from recto.conversation.messages import AssistantMessage, Message, Text, UserMes
 from recto.page.draft import Draft, replaced, unchanged
 from recto.page.facts import Facts
 from recto.page.manifest import Note
-from recto.page.wire.formats import WIRES
+from recto.page.wire.formats import wire_named
 
 CONTINUE = {"zh": "请继续。", "en": "Continue."}
 CONTINUED = Note(decision="injected", rule="R10", reason="a model answers a user: the turn goes on after its own words")
@@ -32,7 +32,7 @@ def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:
     """The conversation without a blank at its end, where the provider refuses that."""
     place, last = _last_said(messages) or (0, None)
     match last:
-        case AssistantMessage(parts=(*before, Text() as words)) if not WIRES[facts.target.wire].takes_blank_end:
+        case AssistantMessage(parts=(*before, Text() as words)) if not wire_named(facts.target.wire).takes_blank_end:
             text = words.text.rstrip()
             short = replace(last, parts=(*before, replace(words, text=text))) if text != words.text else last
             return replaced(messages, {place: short}, TRIMMED)

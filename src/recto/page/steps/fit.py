@@ -35,7 +35,7 @@ from recto.page.draft import Draft, then, unchanged
 from recto.page.manifest import Note
 from recto.page.prompt.reminder import neutralise
 from recto.page.wire.base import Target, Wire
-from recto.page.wire.formats import WIRES
+from recto.page.wire.formats import wire_named
 
 RULE = "fit"
 NOT_FOR_MODELS = "shown to people, never to models"
@@ -115,7 +115,7 @@ def file_mark(file: File) -> str:
 
 
 def _to(target: Target) -> _To:
-    return _To(WIRES[target.wire], target.model, target.sees_images)
+    return _To(wire_named(target.wire), target.model, target.sees_images)
 
 
 def _all_fit(known: bool | None, messages: Sequence[Message], to: _To) -> bool:

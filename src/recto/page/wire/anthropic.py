@@ -48,9 +48,11 @@ BASE64_TYPES = {
     "image": frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}),
     "document": frozenset({"application/pdf"}),
 }
-SYSTEM = Slot("system", is_open=True)
-USER_TURN = Slot("messages", "user", is_open=True)
-ASSISTANT_TURN = Slot("messages", "assistant", is_open=True)
+# A breakpoint may go before the last brace of a block.
+TOOLS = Slot(b'"tools":[', b"]", end=b"}")
+SYSTEM = Slot(b'"system":[', b"]", end=b"}")
+USER_TURN = Slot(b'"messages":[', b"]", b'{"role":"user","content":[', b"]}", b"}")
+ASSISTANT_TURN = USER_TURN._replace(opens_turn=b'{"role":"assistant","content":[')
 
 
 def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
@@ -234,7 +236,7 @@ def encode_tool(name: str, description: str, parameters: str) -> bytes:
 
 
 def _encode_open(message: Message) -> bytes:
-    """A message without its last brace: a breakpoint may go before that."""
+    """A message without its last brace."""
     return encode(message)[1][:-1]
 
 
@@ -244,7 +246,9 @@ def _encode_open_tool(name: str, description: str, parameters: str) -> bytes:
 
 ANTHROPIC = Wire(
     name=WIRE,
-    tools=Slot("tools", is_open=True),
+    own_fields=frozenset({"model", "tools", "system", "messages"}),
+    model_in_body=True,
+    tools=TOOLS,
     slots={
         SystemMessage: SYSTEM,
         DeveloperMessage: SYSTEM,
@@ -252,6 +256,8 @@ ANTHROPIC = Wire(
         ToolMessage: USER_TURN,
         AssistantMessage: ASSISTANT_TURN,
     },
+    breakpoint=b',"cache_control":{"type":"ephemeral"}',
+    decode=decode,
     encode=_encode_open,
     encode_tool=_encode_open_tool,
     carries_file=carries_file,
@@ -267,5 +273,4 @@ ANTHROPIC = Wire(
     takes_blank_end=False,
     errors_are_words=True,
     begins_with_user=True,
-    has_breakpoints=True,
 )

@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
+from recto.conversation.json import Json
 from recto.conversation.messages import File, Message, Opaque
 
-WireName: TypeAlias = Literal["openai", "anthropic"]
+# One of those in `WIRES`.
+WireName: TypeAlias = str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,28 +27,47 @@ class Target:
 
 
 class Slot(NamedTuple):
-    """Where a thing stands in a body: the field, and the turn's role where the format groups by role.
+    """Where a thing stands in a body, by the punctuation around it.
 
-    `is_open` says that what stands there leaves its last brace to the punctuation behind it.
+    What stands there is a list in a field, which the first of it opens and the last closes; where the format groups by
+    role, neighbours of one role are a turn in that list. `end` is what each leaves to the punctuation behind it.
     """
 
-    field: str
-    role: str | None = None
-    is_open: bool = False
+    opens: bytes
+    closes: bytes
+    opens_turn: bytes = b""
+    closes_turn: bytes = b""
+    end: bytes = b""
+
+
+class Decode(Protocol):
+    """Messages from parsed JSON. Provider state in it is `model`'s, or anybody's of that provider."""
+
+    def __call__(self, body: Json, /, *, model: str | None = None) -> tuple[Message, ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Wire:
     """A format, and what its provider takes.
 
-    `slots` says where messages of each kind stand. A file or provider state is carried in a message of a role; the role
-    `error` is that of a failed tool, where `errors_are_words` sets that apart. `begins_with_user` is said of providers
-    that want instructions before all else and a user's message first behind them.
+    It has the name of its provider; `also_spoken_by` names others. A body begins with the model, where that is
+    `model_in_body`, and options; `own_fields` are none of them. Then come tools and messages, in order: `slots` says
+    where messages of each kind stand. `breakpoint` is the mark of a place to cache up to, empty where there is none:
+    it goes before the `end` of what stands there.
+
+    A file or provider state is carried in a message of a role; the role `error` is that of a failed tool, where
+    `errors_are_words` sets that apart. `begins_with_user` is said of providers that want instructions before all else
+    and a user's message first behind them.
     """
 
     name: WireName
+    also_spoken_by: tuple[str, ...] = ()
+    own_fields: frozenset[str]
+    model_in_body: bool
     tools: Slot
     slots: Mapping[type[Message], Slot]
+    breakpoint: bytes
+    decode: Decode
     encode: Callable[[Message], bytes]
     encode_tool: Callable[[str, str, str], bytes]
     carries_file: Callable[[File, str], bool]
@@ -62,4 +83,3 @@ class Wire:
     takes_blank_end: bool
     errors_are_words: bool
     begins_with_user: bool
-    has_breakpoints: bool

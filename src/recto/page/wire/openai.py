@@ -268,10 +268,16 @@ def encode_tool(name: str, description: str, parameters: str) -> bytes:
 
 OPENAI = Wire(
     name=WIRE,
-    tools=Slot("tools"),
+    also_spoken_by=("compatible",),
+    # Chat has no field `system`, and nobody who sets one means to send it.
+    own_fields=frozenset({"model", "tools", "system", "messages"}),
+    model_in_body=True,
+    tools=Slot(b'"tools":[', b"]"),
     slots=dict.fromkeys(
-        (SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage), Slot("messages")
+        (SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage), Slot(b'"messages":[', b"]")
     ),
+    breakpoint=b"",
+    decode=decode,
     encode=encode,
     encode_tool=encode_tool,
     carries_file=carries_file,
@@ -288,5 +294,4 @@ OPENAI = Wire(
     takes_blank_end=True,
     errors_are_words=False,
     begins_with_user=False,
-    has_breakpoints=False,
 )

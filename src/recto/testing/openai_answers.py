@@ -1,0 +1,61 @@
+"""Scripted answers as OpenAI chat completions stream them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from recto.conversation.json import dump
+from recto.models.ports import Usage
+from recto.testing.model_answers import PIECES, Answer, Call, argument_pieces
+
+DONE = b"data: [DONE]\n\n"
+
+
+@lru_cache(maxsize=64)
+def chat_events(answer: Answer) -> tuple[bytes, ...]:
+    """The body of an answer, one server-sent event each."""
+    if answer.body is not None:
+        return (answer.body,)
+    finish = answer.finish or ("tool_calls" if answer.calls else "stop")
+    deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"reasoning_content": piece} for piece in PIECES.findall(answer.reasoning)]
+    deltas += [{"content": piece} for piece in PIECES.findall(answer.text)]
+    for index, call in enumerate(answer.calls):
+        deltas += _call_deltas(index, call)
+    chunks = [_chunk([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
+    if answer.fault:
+        kind, message = answer.fault
+        return (*chunks, b"data: " + dump({"error": {"type": kind, "message": message}}) + b"\n\n")
+    chunks.append(_chunk([{"index": 0, "delta": {}, "finish_reason": finish}]))
+    if answer.usage:
+        chunks.append(_chunk([], usage=_usage(answer.usage)))
+    return (*chunks, *((DONE,) if answer.done else ()))
+
+
+def _call_deltas(index: int, call: Call) -> list[dict[str, object]]:
+    function: dict[str, object] = {"name": call.name, "arguments": ""}
+    begun = {"index": index, "id": call.id, "type": "function", "function": function}
+    rest = [{"index": index, "function": {"arguments": piece}} for piece in argument_pieces(call)]
+    return [{"tool_calls": [fragment]} for fragment in (begun, *rest)]
+
+
+def _usage(usage: Usage) -> dict[str, object]:
+    return {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }
+
+
+def _chunk(choices: list[dict[str, object]], **rest: object) -> bytes:
+    chunk = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "scripted",
+        "choices": choices,
+        **rest,
+    }
+    return b"data: " + dump(chunk) + b"\n\n"
