@@ -141,9 +141,10 @@ def test_D2_S9_R13_the_preamble_is_prompt_quote_and_summary_in_this_order(wire: 
         ("quote", "quote", "injected", "D2"),
         ("summary", "k1", "injected", "R13"),
         ("message", "u1", "dropped", "R13"),
-        ("message", "r1", "dropped", "R13"),
         ("message", "u2", "kept", None),
     ]
+    (gap,) = [part for part in manifest.parts if part.decision == "dropped"]
+    assert (gap.count, gap.upto, gap.tokens_before) == (2, "r1", 10)
     body = page.body.decode()
     places = [body.index(text) for text in ("You are X.\\n\\n## SOP", "<Quote>\\nFile: a.txt", "they talked", "three")]
     assert places == sorted(places)
@@ -176,9 +177,9 @@ def test_S1_S2_the_window_is_told_and_the_turn_stays_whole():
     log = (*past, user("now", "question"), calls("x"), answers("x", "result"))
     page, manifest = assemble(Facts(log=log, history=5))
     assert contents(page) == ["a3", "q4", "a4", "q5", "a5", "question", None, "result"]
-    assert [part.source for part in manifest.parts if part.decision == "dropped"] == [
-        *["u0", "r0", "u1", "r1", "u2", "r2", "u3"]
-    ]
+    gaps = [(part.source, part.upto, part.count) for part in manifest.parts if part.decision == "dropped"]
+    assert gaps == [("u0", "u3", 7)]
+    assert [row["count"] for row in manifest.rows() if row["decision"] == "dropped"] == [7]
     first = json.loads(assemble(Facts(log=log, history=5, target=Target(wire="anthropic")))[0].body)["messages"][0]
     assert first == {"role": "user", "content": [{"type": "text", "text": "q4"}]}
 

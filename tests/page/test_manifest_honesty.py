@@ -15,8 +15,9 @@ from recto.errors import WireError
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, ToolCalling, Turn
-from recto.page.manifest import Manifest
+from recto.page.manifest import Manifest, Part
 from recto.page.prompt.system_prompt import Case, Prompt
+from recto.page.text.tokens import tokens_of
 from recto.page.wire.base import Target, WireName
 from tests.page.entry_strategies import entry_logs
 
@@ -50,8 +51,22 @@ def check_honest(facts: Facts, page: Page, manifest: Manifest) -> None:
     assert spans[-1][1] == len(body)
     for part, span in zip(manifest.parts, manifest.spans, strict=True):
         assert (span is None) == (part.decision == "dropped" or part.kind == "prompt"), part
-    listed = sorted(part.source for part in manifest.parts if part.kind == "message")
-    assert listed == sorted(message.id or f"messages[{n}]" for n, message in enumerate(view(facts.log).messages))
+    messages = view(facts.log).messages
+    names = [message.id or f"messages[{n}]" for n, message in enumerate(messages)]
+    listed = [name for part in manifest.parts if part.kind == "message" for name in names_of(part, names)]
+    assert sorted(listed) == sorted(names)
+    left_out = {name for part in manifest.parts if part.count > 1 for name in names_of(part, names)}
+    counted = sum(
+        tokens_of(message, facts.counter) for name, message in zip(names, messages, strict=True) if name in left_out
+    )
+    assert counted == sum(part.tokens_before for part in manifest.parts if part.count > 1)
+
+
+def names_of(part: Part, names: Sequence[str]) -> Sequence[str]:
+    """The messages a part stands for."""
+    place = names.index(part.source)
+    assert part.count == 1 or names[place + part.count - 1] == part.upto
+    return names[place : place + part.count]
 
 
 @given(st.data())

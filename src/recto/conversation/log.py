@@ -106,7 +106,7 @@ class View:
         """The markers in force, in order."""
         if MARKERS.isdisjoint(map(type, self.entries)):
             return ()
-        return tuple([entry for entry in self.entries if isinstance(entry, Marker)])
+        return cast("tuple[Marker, ...]", tuple([entry for entry in self.entries if type(entry) in MARKERS]))
 
     @cached_property
     def skill(self) -> SkillChanged | None:
@@ -118,8 +118,16 @@ class View:
     def compaction(self) -> Compacted | None:
         """The newest summary whose messages are all still in view."""
         found = [entry for entry in reversed(self.markers) if isinstance(entry, Compacted)]
-        ids = {message.id for message in self.messages} if found else set[str]()
-        return next((entry for entry in found if entry.upto in ids), None)
+        return next((entry for entry in found if self.place_of(entry.upto) >= 0), None)
+
+    @cached_property
+    def compacted(self) -> int:
+        """How many messages it stands for."""
+        return self.place_of(self.compaction.upto) + 1 if self.compaction else 0
+
+    def place_of(self, id: str) -> int:
+        """The place of a message among the messages; -1 where it is not in view."""
+        return next((place for place, message in enumerate(self.messages) if message.id == id), -1)
 
     @cached_property
     def finishes(self) -> Mapping[str, Finish]:
@@ -137,7 +145,7 @@ def messages_of(entries: Sequence[Entry]) -> tuple[Message, ...]:
     """The messages among some entries."""
     if MARKERS.isdisjoint(map(type, entries)):
         return cast("tuple[Message, ...]", tuple(entries))
-    return tuple([entry for entry in entries if not isinstance(entry, Marker)])
+    return cast("tuple[Message, ...]", tuple([entry for entry in entries if type(entry) not in MARKERS]))
 
 
 def view(log: Sequence[Entry]) -> View:

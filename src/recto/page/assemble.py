@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -42,7 +43,7 @@ from recto.page.steps.remind import files_shown, remind
 from recto.page.steps.repair import repair
 from recto.page.steps.strip_ui_hints import strip_ui_hints
 from recto.page.steps.window import window
-from recto.page.text.tokens import TokenCounter, calibrate, count_text, tokens_of
+from recto.page.text.tokens import TokenCounter, calibrate, count_new, count_text, tokens_of
 from recto.page.wire.base import Wire
 from recto.page.wire.formats import wire_named
 
@@ -143,10 +144,10 @@ def _put_in_changes(facts: Facts, base: _Base, conversation: EncodedParts, draft
         parts[-1] = replace(parts[-1], kind="closing")
     absent = _note_preamble(parts, places, base.preamble)
     ordered = origins if isinstance(origins, range) else sorted(origins)
-    for origin in sorted(left_out):
-        smaller = bisect_left(ordered, origin) - 1
+    for gap in _gaps(left_out, draft.notes):
+        smaller = bisect_left(ordered, gap.start) - 1
         beside = places[ordered[smaller]] if smaller >= 0 else -1
-        absent.setdefault(beside, []).append(_left_out(facts, base, origin, draft.notes[origin]))
+        absent.setdefault(beside, []).append(_left_out(facts, base, gap, draft.notes[gap.start]))
     for place in sorted(absent, reverse=True):
         parts[place + 1 : place + 1] = absent[place]
         sizes[place + 1 : place + 1] = [0] * len(absent[place])
@@ -205,10 +206,36 @@ def _changed(note: Note, base: Part, tokens_before: int, tokens_after: int) -> P
     )
 
 
-def _left_out(facts: Facts, base: _Base, origin: int, note: Note) -> Part:
-    message = base.messages[origin]
-    nothing = kept_part("message", message.id or f"messages[{origin - base.first}]", message.role, 0)
-    return _changed(note, nothing, tokens_of(message, facts.counter), 0)
+def _gaps(left_out: Sequence[int], notes: Mapping[int, Note]) -> Iterator[range]:
+    """Neighbours that were left out by one note, as one: a summary or a window may leave out thousands."""
+    start = end = -1
+    for origin in sorted(left_out):
+        if origin != end or notes[origin] is not notes[start]:
+            if end > start:
+                yield range(start, end)
+            start = origin
+        end = origin + 1
+    if end > start:
+        yield range(start, end)
+
+
+def _left_out(facts: Facts, base: _Base, gap: range, note: Note) -> Part:
+    message = base.messages[gap.start]
+    name = message.id or f"messages[{gap.start - base.first}]"
+    if len(gap) == 1:
+        return _changed(note, kept_part("message", name, message.role, 0), tokens_of(message, facts.counter), 0)
+    sums, last = grow(base.messages[base.first :], _token_sums, facts.counter), gap.stop - 1 - base.first
+    before = sums[last] - (sums[gap.start - base.first - 1] if gap.start > base.first else 0)
+    whole = _changed(note, kept_part("message", name, None, 0), before, 0)
+    return replace(whole, upto=base.messages[gap.stop - 1].id or f"messages[{last}]", count=len(gap))
+
+
+def _token_sums(known: array[int] | None, messages: Sequence[Message], counter: TokenCounter) -> array[int]:
+    """The tokens of a conversation up to each of its messages."""
+    count_new(messages, counter)
+    counts = [tokens_of(message, counter) for message in messages]
+    total = known[-1] if known else 0
+    return (known or array("Q")) + array("Q", accumulate(counts, initial=total))[1:]
 
 
 def _put_together(facts: Facts, tools: EncodedParts, conversation: EncodedParts) -> tuple[Page, Manifest]:

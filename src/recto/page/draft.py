@@ -69,7 +69,7 @@ def behind(injected: tuple[Message, ...], draft: Draft) -> Draft:
     shift = len(injected)
     plain = isinstance(draft.origins, range)
     moved = range(shift + len(draft.messages)) if plain else [*range(shift), *[shift + o for o in draft.origins]]
-    notes = {shift + origin: note for origin, note in draft.notes.items()}
+    notes = dict(zip(map(shift.__add__, draft.notes), draft.notes.values(), strict=True))
     return Draft(messages=(*injected, *draft.messages), origins=moved, notes=notes)
 
 

@@ -59,7 +59,11 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One part of a page, or one that was left out of it. `source` is a message id, a tool name, or the envelope."""
+    """One part of a page, or what was left out of it. `source` is a message id, a tool name, or the envelope.
+
+    Messages that follow each other and were left out for one reason are one part: the first is its source, the last
+    is `upto`, and `count` says how many they are.
+    """
 
     kind: PartKind
     source: str
@@ -70,6 +74,8 @@ class Part:
     rule: str | None
     reason: str
     receipts: tuple[Receipt, ...] = ()
+    upto: str = ""
+    count: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +129,8 @@ def _row(part: Part, span: Span | None) -> dict[str, Json]:
         "tokens": {"before": part.tokens_before, "after": part.tokens_after},
         "span": list(span) if span else None,
     }
-    return row | ({"receipts": [_receipt_row(receipt) for receipt in part.receipts]} if part.receipts else {})
+    row |= {"receipts": [_receipt_row(receipt) for receipt in part.receipts]} if part.receipts else {}
+    return row | ({"upto": part.upto, "count": part.count} if part.count > 1 else {})
 
 
 def _receipt_row(receipt: Receipt) -> dict[str, Json]:

@@ -5,6 +5,7 @@ A provider's prompt cache is worth money only while this holds, so every break o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -65,13 +66,13 @@ def _cause(lost: Part, come: Part, before: tuple[Page, Manifest], after: tuple[P
         return "settings_changed"
     if "quote" in kinds:
         return "documents_changed"
-    if any(user not in _sources(new) for user in _users(old)):
+    if any(user not in _found(old, new) for user in _users(old)):
         return "rollback"
     return "compaction" if "summary" in kinds else _cause_between_messages(lost, come, old, new)
 
 
 def _cause_between_messages(lost: Part, come: Part, old: Manifest, new: Manifest) -> Cause:
-    now = next((part for part in new.parts if part.source == lost.source and part.kind == "message"), None)
+    now = _found(old, new).get(lost.source)
     if now is None:
         return "retry"
     if now.decision == "dropped":
@@ -87,8 +88,14 @@ def _users(manifest: Manifest) -> list[str]:
     return [part.source for part in manifest.parts if part.role == "user" and part.kind == "message"]
 
 
-def _sources(manifest: Manifest) -> frozenset[str]:
-    return frozenset(part.source for part in manifest.parts)
+def _found(old: Manifest, new: Manifest) -> Mapping[str, Part]:
+    """What became of the messages of a page in the next, by their ids; what a rollback hides is in neither."""
+    found = {part.source: part for part in new.parts if part.kind == "message"}
+    order = {part.source: place for place, part in enumerate(old.parts) if part.kind == "message"}
+    for gap in [part for part in new.parts if part.upto in order]:
+        among = range(order.get(gap.source, 0), order[gap.upto] + 1)
+        found |= {id: gap for id, place in order.items() if place in among}
+    return found
 
 
 def _system(page: Page, manifest: Manifest) -> tuple[bytes, ...]:

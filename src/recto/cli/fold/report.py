@@ -134,7 +134,7 @@ def _last_lines(session: Session, manifest: Manifest) -> Iterator[str]:
     for (rule, decision, reason), group in groupby(sorted(changed, key=_change), key=_change):
         parts = list(group)
         less = sum(part.tokens_before - part.tokens_after for part in parts)
-        yield f"{decision} ({rule}): {len(parts)} x {reason}, {less:,} tokens less"
+        yield f"{decision} ({rule}): {sum(part.count for part in parts)} x {reason}, {less:,} tokens less"
     if manifest.left_alone:
         yield f"left alone (R6): {len(manifest.left_alone)} results whose call names no file or is not there"
     yield from session.notes

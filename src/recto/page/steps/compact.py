@@ -56,7 +56,7 @@ def place_to_cut(seen: View, *, least: int, counter: TokenCounter) -> int | None
     circles.
     """
     messages = seen.messages
-    done = _done(seen)
+    done = seen.compacted - 1
     last = _tail_start(messages) - 1
     if last == seen.turn_start:
         last -= 1
@@ -71,12 +71,7 @@ def to_summarise(seen: View, upto: int) -> tuple[Message, ...]:
 
     Where the cut is inside the current turn, its user message is among them: the next turn drops it from the page.
     """
-    return seen.messages[_done(seen) + 1 : upto + 1]
-
-
-def _done(seen: View) -> int:
-    """The place of the last message the summary in force stands for; -1 without one."""
-    return _place(seen.messages, seen.compaction.upto) if seen.compaction else -1
+    return seen.messages[seen.compacted : upto + 1]
 
 
 def _tail_start(messages: tuple[Message, ...]) -> int:
@@ -89,19 +84,16 @@ def _tail_start(messages: tuple[Message, ...]) -> int:
     return place - 1 if is_chain else len(messages)
 
 
-def _place(messages: tuple[Message, ...], id: str) -> int:
-    return next((place for place, message in enumerate(messages) if message.id == id), -1)
-
-
 def compact(seen: View) -> Draft:
     """The conversation without what the summary in force stands for. A cut inside a turn keeps its user message."""
     if seen.compaction is None:
         return unchanged(seen.messages)
-    last = _place(seen.messages, seen.compaction.upto)
-    origins = [place for place in range(len(seen.messages)) if place > last or place == seen.turn_start]
-    note = Note(decision="dropped", rule="R13", reason=SUMMARISED)
-    notes = {place: note for place in range(last + 1) if place != seen.turn_start}
-    return Draft(messages=tuple([seen.messages[place] for place in origins]), origins=origins, notes=notes)
+    turn, count = seen.turn_start, seen.compacted
+    notes = dict.fromkeys(range(count), Note(decision="dropped", rule="R13", reason=SUMMARISED))
+    kept = [turn] if notes.pop(turn, None) else []
+    origins = [*kept, *range(count, len(seen.messages))]
+    messages = (*[seen.messages[place] for place in kept], *seen.messages[count:])
+    return Draft(messages=messages, origins=origins, notes=notes)
 
 
 def summary_message(compaction: Compacted, locale: str) -> UserMessage:
