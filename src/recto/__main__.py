@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from recto.cli.main import app
-from recto.cli.serve import Announce, ServerEntry
-from recto.config.settings import ServerSettings
+from recto.cli.main import command_in, make_app
+
+if TYPE_CHECKING:
+    from recto.cli.serve import Announce, ServerEntry
+    from recto.config.settings import ServerSettings
 
 # The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
 
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 failed, 2 wrong use."""
-    app(obj=ServerEntry(serve=_serve, check=_check))
+    asked = command_in(sys.argv[1:])
+    make_app(asked)(obj=_entry() if asked == "serve" else None)
+
+
+def _entry() -> ServerEntry:
+    from recto.cli.serve import ServerEntry
+
+    return ServerEntry(serve=_serve, check=_check)
 
 
 def _serve(settings: ServerSettings, announce: Announce) -> None:

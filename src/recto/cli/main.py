@@ -1,37 +1,84 @@
-"""The commands of `recto`."""
+"""The commands of `recto`. Only the one that is asked for is loaded: the others would take longer than it does."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, NamedTuple
+
 import typer
 
-from recto.cli import options
-from recto.cli.agents import agents
-from recto.cli.data import backup, user
-from recto.cli.fold.fold_command import fold
-from recto.cli.keys import keys
-from recto.cli.read import read
-from recto.cli.serve import serve
-from recto.cli.storage import storage
 
-app = typer.Typer(
-    name="recto",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+class Listed(NamedTuple):
+    """A command, or a group of them: what it is called, where it is, and its line in `recto --help`."""
+
+    name: str
+    module: str
+    help: str
+
+
+COMMANDS = (
+    Listed(
+        "fold",
+        "recto.cli.fold.fold_command",
+        "Show what folding saves in a conversation: OpenAI-style JSON, or a session of pi, Claude Code or Codex.",
+    ),
+    Listed("serve", "recto.cli.serve", "Serve agents over HTTP."),
+    Listed(
+        "read",
+        "recto.cli.read",
+        "Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.",
+    ),
+    Listed("backup", "recto.cli.data", "Copy database and files into a new folder, while the server runs or not."),
+    Listed("user", "recto.cli.data", "Give out or delete everything that is kept of a user; give them a tier."),
+    Listed("agents", "recto.cli.agents", "Check the folder of your agents, explain one, or begin a new one."),
+    Listed("keys", "recto.cli.keys", "Change the keys that sign urls of files."),
+    Listed("storage", "recto.cli.storage", "Say whose files a storage holds."),
 )
 
 
-@app.callback()
-def recto(_version: options.Version = False) -> None:
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"recto {version('recto')}")
+        raise typer.Exit
+
+
+def recto(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Sets the page a language model is shown from a log that is never edited, and says why each part is there."""
 
 
-app.command()(fold)
-app.command()(serve)
-app.command()(read)
-app.command()(backup)
-app.add_typer(user)
-app.add_typer(agents)
-app.add_typer(keys)
-app.add_typer(storage)
+def command_in(arguments: Sequence[str]) -> str:
+    """The command that a command line asks for."""
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
+def make_app(asked: str) -> typer.Typer:
+    """All commands by their names, and the one that is asked for whole."""
+    app = typer.Typer(
+        name="recto",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(recto)
+    for one in COMMANDS:
+        if one.name != asked:
+            app.command(one.name, help=one.help)(_not_loaded)
+            continue
+        found = getattr(import_module(one.module), one.name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found)
+        else:
+            app.command()(found)
+    return app
+
+
+def _not_loaded() -> None:
+    """What is only listed."""

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"recto {version('recto')}")
-        raise typer.Exit
-
-
 OptionNames: TypeAlias = list[str] | None
 
-Version = Annotated[
-    bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
-]
 SessionSource = Annotated[
     str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")
 ]
