@@ -69,6 +69,16 @@ async def test_from_every_older_version_the_tables_become_those_of_the_schema(
     assert await database.read(without_row_ids) == {"events", "segments"}
 
 
+async def test_an_empty_database_gets_at_once_what_the_steps_come_to(database: Database):
+    await database.write(migrate)
+    at_once = await database.read(built)
+    await database.write(METADATA.drop_all)
+    await database.write(lambda connection: connection.execute(text("DROP TABLE alembic_version")))
+    await bring_to(database, REVISIONS[0])
+    await database.write(migrate)
+    assert at_once == await database.read(built)
+
+
 @pytest.mark.parametrize("beginning", REVISIONS)
 async def test_rows_of_an_older_version_are_still_there(database: Database, beginning: str):
     await bring_to(database, beginning)
@@ -144,6 +154,26 @@ async def bring_to(database: Database, beginning: str | None) -> None:
 def differences(connection: Connection) -> list[object]:
     context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
     return list(compare_metadata(context, METADATA))
+
+
+def built(connection: Connection) -> Mapping[str, object]:
+    """Of each table and index all that the database itself says, but for the order of columns."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type = 'index'"))
+    else:
+        rows = connection.execute(text("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"))
+    indexes = {str(name): "".join(str(sql).split()).replace('"', "") for name, sql in rows}
+    found = inspect(connection)
+    tables = {
+        name: (
+            sorted((column["name"], str(column["type"]), column["nullable"]) for column in found.get_columns(name)),
+            found.get_pk_constraint(name)["constrained_columns"],
+            sorted(str(sorted(key["constrained_columns"])) for key in found.get_foreign_keys(name)),
+            sorted(str(check["sqltext"]) for check in found.get_check_constraints(name)),
+        )
+        for name in found.get_table_names()
+    }
+    return {**tables, **indexes}
 
 
 def without_row_ids(connection: Connection) -> set[str]:

@@ -13,6 +13,7 @@ from recto.store.database.database import Database
 from recto.store.database.folder import make_private
 from recto.store.database.postgres import PostgresDatabase, PostgresSettings
 from recto.store.database.sqlite import SqliteDatabase, SqliteSettings
+from recto.store.schema import METADATA
 
 SQLITE, POSTGRES = "sqlite:///", "postgresql://"
 DRIVEN = "postgresql+asyncpg://"
@@ -21,6 +22,10 @@ URLS = f"it is {SQLITE}PATH or {POSTGRES}USER:PASSWORD@HOST/DATABASE"
 # The newest step in migrations/versions.
 HEAD = "0006"
 FOLDER = Path(__file__).parents[1] / "migrations"
+VERSION_TABLE = """CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)"""
 # Any number, the same in every process: only one of them migrates at a time.
 LOCK = 7_726_386
 
@@ -70,7 +75,11 @@ def migrate(connection: Connection, revision: str = HEAD) -> None:
     """Upgrade, step by step. A database of a newer Recto is refused and left as it is."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-    if version_of(connection) == revision:
+    version = version_of(connection)
+    if version == revision:
+        return
+    if version is None and revision == HEAD and not inspect(connection).get_table_names():
+        _create_tables(connection)
         return
     from alembic import command  # here: a start that needs no upgrade does not pay for it
     from alembic.config import Config
@@ -85,6 +94,13 @@ def migrate(connection: Connection, revision: str = HEAD) -> None:
     except CommandError as error:
         found = version_of(connection)
         raise StoreDown(problem=f"its tables are of version {found}, newer than this Recto's {HEAD}") from error
+
+
+def _create_tables(connection: Connection) -> None:
+    """The tables of this version at once: an empty database has nothing to bring along step by step."""
+    METADATA.create_all(connection)
+    connection.execute(text(VERSION_TABLE))
+    connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
 
 
 def version_of(connection: Connection) -> str | None:
