@@ -19,7 +19,8 @@ from full import full_facts, with_files
 from peer import Peer, PeerMissing, PeerRun, start_langchain
 
 from recto.conversation.json import as_object, dump, load
-from recto.conversation.messages import Message, texts_of
+from recto.conversation.log import Compacted, Entry
+from recto.conversation.messages import texts_of
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.page.fold.paths import cached_name
@@ -32,8 +33,11 @@ from recto.page.wire import openai
 from recto.page.wire.base import Target
 
 MESSAGES, TIMES = 1_640, 10
+# A log that a summary stands for, but for its end.
+LONG, SHOWN = 4_000, 20
 TARGET = Target(wire="openai", model="bench")
 WARM_MS, FULL_MS, GROWTH, MEMORY = 4.0, 5.0, 12.0, 2.0
+LONG_COLD_MS, LONG_WARM_MS, LONG_MANIFEST = 20.0, 3.0, 3.0
 # How many steps a warm conversation goes on before it begins again, so that it stays as long as it is said to be.
 STEPS_ON = 10
 # Waiting processes for each core from which on times mean little.
@@ -92,7 +96,7 @@ def main() -> None:
     rows = converse(MESSAGES)
     cold_run(converse(MESSAGES, seed=8))  # loads the vocabulary and the code
     figures = [*measure_times(rows, rounds, with_peer=not options.no_peer), *measure_memory(rows)]
-    figures += measure_full(rows, rounds)
+    figures += [*measure_full(rows, rounds), *measure_long(rounds)]
     print("\n".join(_line(figure) for figure in figures))
     missed = [figure.name for figure in figures if figure.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
@@ -175,7 +179,7 @@ def warm_runs(rows: Sequence[Row], steps: Sequence[Step]) -> list[float]:
     return seconds
 
 
-def _seconds(log: Sequence[Message]) -> float:
+def _seconds(log: Sequence[Entry]) -> float:
     begin = time.perf_counter()
     made = assemble(Facts(log=log, target=TARGET))
     seconds = time.perf_counter() - begin
@@ -195,6 +199,36 @@ def measure_full(rows: Sequence[Row], rounds: Rounds) -> list[Figure]:
         seconds.append(time.perf_counter() - begin)
         del made
     return [_figure("full assembly, warm", seconds, goal=FULL_MS)]
+
+
+def measure_long(rounds: Rounds) -> list[Figure]:
+    """A long log of which little is shown: a page should cost what it shows."""
+    rows = converse(LONG)
+    cold, log = list[float](), _summarised(rows)
+    for _ in range(rounds.cold_long):
+        tokenizer(OFFLINE.name).clear_cache()
+        log = _summarised(rows)
+        gc.collect()
+        cold.append(_seconds(log))
+    warm: list[float] = []
+    for step in more_questions(rows, rounds.warm):
+        log = (*log, *openai.decode(step))
+        warm.append(_seconds(log))
+    _, manifest = assemble(Facts(log=_summarised(rows), target=TARGET))
+    listed = manifest.rows()
+    ratio = len(dump(listed)) / len(dump([row for row in listed if row["span"]]))
+    name, note = f"{LONG:,} messages, {SHOWN} shown", f"{len(dump(listed)) / 1e3:.1f} kB in {len(listed)} parts"
+    return [
+        _figure(f"{name}, cold", cold, goal=LONG_COLD_MS),
+        _figure(f"{name}, warm", warm, goal=LONG_WARM_MS),
+        Figure(name="its manifest, beside what is shown", value=ratio, unit="x", goal=LONG_MANIFEST, note=note),
+    ]
+
+
+def _summarised(rows: Sequence[Row]) -> tuple[Entry, ...]:
+    log = openai.decode(rows)
+    upto = log[-SHOWN - 1].id
+    return (*log, Compacted(id="summary", upto=upto, summary="What was asked for, tried and found so far."))
 
 
 def measure_memory(rows: Sequence[Row]) -> list[Figure]:

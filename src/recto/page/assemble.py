@@ -31,7 +31,7 @@ from recto.page.draft import Draft, behind, then
 from recto.page.facts import Facts
 from recto.page.fold.fold import fold
 from recto.page.fold.observations import BEFORE_ALL
-from recto.page.manifest import Manifest, Note, Part
+from recto.page.manifest import Gap, Manifest, Note, Part
 from recto.page.preamble import Injected, preamble
 from recto.page.steps.add_error_texts import add_error_texts
 from recto.page.steps.closing import CONTINUED, closing_word, trim_end
@@ -226,8 +226,18 @@ def _left_out(facts: Facts, base: _Base, gap: range, note: Note) -> Part:
         return _changed(note, kept_part("message", name, message.role, 0), tokens_of(message, facts.counter), 0)
     sums, last = grow(base.messages[base.first :], _token_sums, facts.counter), gap.stop - 1 - base.first
     before = sums[last] - (sums[gap.start - base.first - 1] if gap.start > base.first else 0)
-    whole = _changed(note, kept_part("message", name, None, 0), before, 0)
-    return replace(whole, upto=base.messages[gap.stop - 1].id or f"messages[{last}]", count=len(gap))
+    return Gap(
+        kind="message",
+        source=name,
+        role=None,
+        tokens_before=before,
+        tokens_after=0,
+        decision=note.decision,
+        rule=note.rule,
+        reason=note.reason,
+        upto=base.messages[gap.stop - 1].id or f"messages[{last}]",
+        count=len(gap),
+    )
 
 
 def _token_sums(known: array[int] | None, messages: Sequence[Message], counter: TokenCounter) -> array[int]:

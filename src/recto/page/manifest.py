@@ -59,11 +59,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One part of a page, or what was left out of it. `source` is a message id, a tool name, or the envelope.
-
-    Messages that follow each other and were left out for one reason are one part: the first is its source, the last
-    is `upto`, and `count` says how many they are.
-    """
+    """One part of a page, or one that was left out of it. `source` is a message id, a tool name, or the envelope."""
 
     kind: PartKind
     source: str
@@ -74,8 +70,14 @@ class Part:
     rule: str | None
     reason: str
     receipts: tuple[Receipt, ...] = ()
-    upto: str = ""
-    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gap(Part):
+    """Messages that follow each other and were left out for one reason, from `source` to `upto`, and their number."""
+
+    upto: str
+    count: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,7 @@ def _row(part: Part, span: Span | None) -> dict[str, Json]:
         "span": list(span) if span else None,
     }
     row |= {"receipts": [_receipt_row(receipt) for receipt in part.receipts]} if part.receipts else {}
-    return row | ({"upto": part.upto, "count": part.count} if part.count > 1 else {})
+    return row | ({"upto": part.upto, "count": part.count} if isinstance(part, Gap) else {})
 
 
 def _receipt_row(receipt: Receipt) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recto.cli.fold.sessions.session import Session
-from recto.page.manifest import Manifest, Part, Receipt
+from recto.page.manifest import Gap, Manifest, Part, Receipt
 
 WHY = {
     "R2": "newer reads",
@@ -134,7 +134,8 @@ def _last_lines(session: Session, manifest: Manifest) -> Iterator[str]:
     for (rule, decision, reason), group in groupby(sorted(changed, key=_change), key=_change):
         parts = list(group)
         less = sum(part.tokens_before - part.tokens_after for part in parts)
-        yield f"{decision} ({rule}): {sum(part.count for part in parts)} x {reason}, {less:,} tokens less"
+        count = sum(part.count if isinstance(part, Gap) else 1 for part in parts)
+        yield f"{decision} ({rule}): {count} x {reason}, {less:,} tokens less"
     if manifest.left_alone:
         yield f"left alone (R6): {len(manifest.left_alone)} results whose call names no file or is not there"
     yield from session.notes
