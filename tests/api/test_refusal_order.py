@@ -21,7 +21,7 @@ from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.conversation.log import SkillChanged
 from recto.ids import new_id
-from recto.store.ports import Bounds, Lease, RunChange
+from recto.store.ports import Bounds, RunChange
 from tests.api.local_api import NOW, Answer, LocalApi, local_api
 from tests.api.test_admit_files import inline
 from tests.api.wrong_inputs import FOREIGN, SPEAKER, Body, binary, good, with_block, with_messages
@@ -221,7 +221,7 @@ async def place(tmp_path: Path, guide: Agent) -> AsyncIterator[Place]:
         assert [answer.status for answer in taken] == [202, 202]
         run = await api.store.find_run("ann", str(started["runId"]))
         skill = SkillChanged(id=new_id(), time=NOW, skill="chart", scenario="basic")
-        lease = Lease(run=run.id, thread=run.thread, fence=run.fence)
+        lease = run.lease
         await api.store.record(lease, RunChange(entries=[skill]), NOW)
         yield Place(api=api, own=run.thread, other=str(theirs["threadId"]), run=run.name)
 

@@ -11,12 +11,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
-from recto.conversation.attachment import from_stored
 from recto.conversation.events import CallAnswered, Event, RunStarted, discard_lost
-from recto.conversation.input.input_rules import run_options
-from recto.conversation.input.run_input import RunInput, decode_input
+from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.input.take_input import EXPIRED, AdmittedRun, pending_calls, take_input
-from recto.conversation.json import load, load_object
+from recto.conversation.json import load_object
 from recto.conversation.log import Entry, SkillChanged, View, view
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
 from recto.conversation.ui.compile_ui import ui_events
@@ -39,7 +37,7 @@ IDS = ("messageId", "parentMessageId", "toolCallId")
 OF_TURN = ("timezone", "datasets", "voice_mode")
 
 
-async def load_run(runtime: Runtime, run: StoredRun, signal: Signal, recorder: Recorder) -> RunState:
+async def load_run(runtime: Runtime, run: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder) -> RunState:
     """The state of a run, with its input ready to enter the log with the first write, once."""
     runtime.reached("claimed")
     # An agent that is gone answers no more, but what it was asked is kept.
@@ -49,7 +47,7 @@ async def load_run(runtime: Runtime, run: StoredRun, signal: Signal, recorder: R
     state = RunState(
         runtime=runtime,
         run=run,
-        input=_input_of(run),
+        input=asked,
         agent=agent,
         model=model,
         tools=runtime.tools.get(agent.name, Registry()),
@@ -73,11 +71,6 @@ async def load_run(runtime: Runtime, run: StoredRun, signal: Signal, recorder: R
 
 def _for_tier(agent: Agent, tier: str) -> Agent:
     return replace(agent, limits=agent.tiers[tier]) if tier in agent.tiers else agent
-
-
-def _input_of(run: StoredRun) -> RunInput:
-    found = decode_input(load(run.input))
-    return replace(found, messages=from_stored(found.messages))
 
 
 async def _hold_input(state: RunState) -> None:
@@ -138,10 +131,14 @@ async def _go_on_with_turn(state: RunState, seen: View) -> None:
         await store.forget_refs(thread, state.run.response_id)
     opening = await store.opening_input(thread, opened)
     if opening is not None:
-        own = {name: value for name, value in state.input.props.items() if name not in OF_TURN}
-        props = decode_input(load(opening)).props
-        of_turn = {name: props[name] for name in OF_TURN if name in props}
-        state.input = replace(state.input, props={**own, **of_turn})
+        state.input = _with_options_of_turn(state.input, stored_input(opening))
+
+
+def _with_options_of_turn(asked: RunInput, opening: RunInput) -> RunInput:
+    own = {name: value for name, value in asked.props.items() if name not in OF_TURN}
+    of_turn = {name: opening.props[name] for name in OF_TURN if name in opening.props}
+    options = replace(asked.options, **{name: getattr(opening.options, name) for name in OF_TURN})
+    return replace(asked, props={**own, **of_turn}, options=options)
 
 
 async def _with_answers(state: RunState, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], list[Event]]:
@@ -189,7 +186,7 @@ def _asked_for(state: RunState) -> Iterator[SkillChanged]:
 
     A scenario alone is one of the skill that is on; without such a skill it means nothing.
     """
-    options, now = run_options(state.input.props), view(state.log).skill
+    options, now = state.input.options, view(state.log).skill
     skill = state.agent.skills.get((options.skill or (now.skill if now else None)) or "")
     scenario = next((one for one in skill.scenarios if one.name == options.scenario), None) if skill else None
     is_other = options.skill is not None and (now.skill if now else None) != (skill.name if skill else None)
@@ -209,7 +206,7 @@ def _expired(entries: Sequence[Entry]) -> Iterator[CallAnswered]:
 async def _gather(state: RunState) -> None:
     """Look up what of the thread and its user is neither in the log nor in the request."""
     runtime, owner = state.runtime, state.run.owner
-    named = tuple(id.lower() for id in (*state.agent.datasets, *run_options(state.input.props).datasets))
+    named = tuple(id.lower() for id in (*state.agent.datasets, *state.input.options.datasets))
     if named:
         # Asked again: between admission and now somebody may have been shut out (F10).
         state.datasets = tuple(await runtime.store.usable_datasets(owner, named))

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
+from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.next_step import CallModel, Compact, Finished, RunTools, WaitForClient, next_step
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost, RunGivenUp, StoreBusy, StoreDown
-from recto.store.ports import Lease, StoredRun
+from recto.store.ports import StoredRun
 from recto.worker.account import seconds_between
 from recto.worker.finish import finish, give_up, wait_for_client
 from recto.worker.load_run import load_run
@@ -26,14 +27,13 @@ TOO_OFTEN = "{count} workers were lost over this run, so it is given up. What it
 NO_AGENT = "The agent {name!r} of this run is not there any more. What was said is kept; go on with another agent."
 
 
-async def work(runtime: Runtime, run: StoredRun, signal: Signal) -> bool:
-    """Work on a run until it ends (True) or has to be handed back (False)."""
-    lease = Lease(run=run.id, thread=run.thread, fence=run.fence)
-    recorder = Recorder(runtime.store, runtime.hub, lease, clock=runtime.clock, settings=runtime.recorder)
+async def work(runtime: Runtime, run: StoredRun, signal: Signal, parsed: RunInput | None = None) -> bool:
+    """Work on a run until it ends (True) or has to be handed back (False). `parsed` is its input, where it is known."""
+    recorder = Recorder(runtime.store, runtime.hub, run.lease, clock=runtime.clock, settings=runtime.recorder)
     state: RunState | None = None
     with runtime.hub.writing(run.id):
         try:
-            state = await load_run(runtime, run, signal, recorder)
+            state = await load_run(runtime, run, parsed or stored_input(run.input), signal, recorder)
             _check(state)
             if run.fence == 1:
                 runtime.telemetry.began(seconds_between(run.created, run.started) or 0.0)

@@ -13,7 +13,6 @@ from recto.agents.agent import Agent
 from recto.config.zones import find_zone
 from recto.conversation.attachment import FileRef, refs_in
 from recto.conversation.events import Event
-from recto.conversation.input.input_rules import run_options
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.log import Entry, view
 from recto.conversation.messages import AssistantMessage, Runner, ToolOffer, UserMessage
@@ -125,7 +124,7 @@ class RunState:
     @property
     def lease(self) -> Lease:
         """The right to write for the run."""
-        return Lease(run=self.run.id, thread=self.run.thread, fence=self.run.fence)
+        return self.run.lease
 
     @property
     def deadline(self) -> datetime:
@@ -140,8 +139,8 @@ class RunState:
     @property
     def zone(self) -> tzinfo:
         """The turn's time zone (P1): the client's, else the agent's, else the server's."""
-        name = self.input.props.get("timezone") or self.agent.timezone
-        return find_zone(str(name)) if name else self.runtime.zone
+        name = self.input.options.timezone or self.agent.timezone
+        return find_zone(name) if name else self.runtime.zone
 
     @property
     def skill(self) -> Skill | None:
@@ -188,7 +187,7 @@ class RunState:
         self.prompt_contexts.clear()
 
     def _context(self, skill: Skill | None, known: KnownData) -> PromptContext:
-        return prompt_context(self.agent, skill, known, run_options(self.input.props).voice_mode, self.tools)
+        return prompt_context(self.agent, skill, known, self.input.options.voice_mode, self.tools)
 
     def facts(self, context: PromptContext) -> Facts:
         """All that shapes the next page."""
