@@ -46,9 +46,8 @@ class Workers:
             raise
         if signal.leaving.is_set():
             return False
-        lease = run.lease
         outcome = "cancelled" if signal.cancelled.is_set() else "done"
-        await self.store.record(lease, RunChange(ending=RunEnding(outcome=outcome)), now())
+        await self.store.record(run.lease, RunChange(ending=RunEnding(outcome=outcome)), now())
         return True
 
     async def until_signalled(self, signal: Signal) -> None:

@@ -31,9 +31,8 @@ from recto.testing.client import ask
 from recto.testing.model_server import Answer, ModelServer
 from recto.tools.load_tools import tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import offered
+from recto.worker.context.prompt_context import offered, sampled
 from recto.worker.loop import work
-from recto.worker.run_state import sampled
 from recto.worker.runtime import Point, Runtime
 from tests.end_to_end.skilled import calling, use, write_guide
 from tests.stored_runs import OWNER, WHO, now
