@@ -79,6 +79,8 @@ def refusal(given: Json) -> str:
 @pytest.mark.parametrize(("words", "change"), BREAKS, ids=[words for words, _ in BREAKS])
 def test_P2_each_rule_has_its_very_words(words: str, change: Callable[[Body], Body]):
     assert check_input(body()).run == "r1"
+    asked = check_input({**body(), "forwardedProps": {"skill": "bazi", "other": 1}})
+    assert (asked.options, asked.props) == (RunOptions(skill="bazi"), {"skill": "bazi", "other": 1})
     assert refusal(change(body())) == words
 
 
