@@ -98,10 +98,10 @@ def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
     )
 
     def select() -> PromptContext:
-        return prompt_context(agent, None, KnownData(), None, tools)
+        return prompt_context(agent, tools)
 
     def execute() -> PromptContext:
-        return prompt_context(agent, skill, known, None, tools)
+        return prompt_context(agent, tools, skill=skill, known=known)
 
     log = tuple(_log())
     changed = (*log[:-1], SkillChanged(id="s", skill=skill.name, scenario="love"), log[-1])
@@ -111,8 +111,8 @@ def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
         (render(lean.prompt, "zh"), offer.description + offer.parameters, render(expert.prompt, "zh"))
     )
     return [
-        _goal("a page to choose on, staged and set", _median(lambda: _page(select(), log, tools), times), PAGE_MS),
-        _goal("an expert's page, staged and set", _median(lambda: _page(execute(), changed, tools), times), PAGE_MS),
+        _goal("a page to choose on, staged and set", _median(lambda: _page(select(), log), times), PAGE_MS),
+        _goal("an expert's page, staged and set", _median(lambda: _page(execute(), changed), times), PAGE_MS),
         _goal("of that, the stage: data, SOP, cases", _median(execute, times)),
         Goal(name="system prompt and use_skill", value=lean_tokens + offer_tokens, unit="tok", most=SELECT_TOKENS),
         Goal(name="the expert's system prompt", value=expert_tokens, unit="tok", most=EXECUTE_TOKENS),
@@ -130,13 +130,13 @@ def _log() -> list[UserMessage | AssistantMessage]:
     return [*[message for pair in said for message in pair], UserMessage(id="now", parts=(Text(text="请继续。"),))]
 
 
-def _page(stage: PromptContext, log: Sequence[UserMessage | AssistantMessage | SkillChanged], tools: Registry) -> None:
+def _page(stage: PromptContext, log: Sequence[UserMessage | AssistantMessage | SkillChanged]) -> None:
     facts = Facts(
         log=log,
         prompt=stage.prompt,
         budget=stage.budget,
         history=stage.history,
-        tools=stage.offers(tools),
+        tools=stage.tools,
         turn=Turn(response_id="now"),
     )
     assemble(facts)

@@ -50,7 +50,7 @@ async def admit(store: Store, *, thread: str = "") -> StoredRun:
 async def claim(store: Store, *, who: Claimant = WHO) -> Lease:
     """The lease of the one run that waits."""
     (run,) = await store.claim(who, now(), 1)
-    return Lease(run=run.id, thread=run.thread, fence=run.fence)
+    return run.lease
 
 
 async def a_lease(store: Store) -> Lease:

@@ -19,6 +19,7 @@ from recto.page.wire.formats import SPEAKERS, WIRES
 from recto.testing.answer_bytes import FAKES
 from tests import house
 from tests.house import ROOT, Module
+from tests.house_state import set_from_outside
 
 SOURCES = house.modules_under(ROOT / "src", base=ROOT / "src")
 TESTS = house.modules_under(ROOT / "tests", base=ROOT)
@@ -83,6 +84,25 @@ import recto
 loaded = sorted(set({HEAVY!r}) & sys.modules.keys())
 if loaded:
     raise SystemExit("import recto loads " + ", ".join(loaded) + ". Import it inside the function that uses it.")
+"""
+
+SETS_FIELDS = """
+class Call:
+    def count(self):
+        self.number += 1
+
+def good(call: Call):
+    call.number = 2
+    made = Call()
+    made.number = 3
+
+def bad(run, call: Other):
+    run.state.files = ()
+    call.number = 4
+    run.a, run.b[0] = 1, 2
+    del run.inputs.quote
+    run.said |= {1}
+    setattr(run, "files", ())
 """
 
 
@@ -158,6 +178,17 @@ def test_a_line_that_asks_for_a_provider_is_seen(line: str):
 def test_every_provider_has_a_wire_and_every_wire_a_provider_and_a_fake():
     assert {provider.name: provider.protocol.wire for provider in PROVIDERS} == SPEAKERS
     assert FAKES.keys() == WIRES.keys()
+
+
+def test_the_state_of_a_run_is_changed_by_its_own_classes_only():
+    assert_none(set_from_outside([module for module in SOURCES if module.room == "worker"]))
+
+
+def test_a_field_that_is_set_from_outside_is_found():
+    module = Module(name="recto.worker.made", path=ROOT / "made.py", where="made.py", text=SETS_FIELDS)
+    what = [found.split(": ", 1)[1].split(" is set")[0] for found in set_from_outside([module])]
+    set_there = ["run.state.files", "call.number", "run.a", "run.inputs.quote", "run.said", "setattr(run, 'files', ())"]
+    assert sorted(what) == sorted(set_there)
 
 
 def test_importing_recto_loads_nothing_heavy():

@@ -69,9 +69,8 @@ def everything(skill: Skill, locale: str) -> KnownData:
 
 
 def staged(agent: Agent, skill: Skill | None, tools: Registry, known: KnownData | None = None) -> PromptContext:
-    return prompt_context(
-        agent, skill, known or KnownData(), None, Registry((*tools_of_agent(agent, {}), *tools.values()))
-    )
+    have = Registry((*tools_of_agent(agent, {}), *tools.values()))
+    return prompt_context(agent, have, skill=skill, known=known or KnownData())
 
 
 def test_S10_both_agents_load_with_nothing_to_say_against_them():
@@ -96,7 +95,7 @@ def test_S1_the_page_to_choose_on_has_2000_tokens_at_most_with_its_directory(
     assert (stage.history, stage.budget) == (5, 2_000)
     # Nothing of the user, no cases, no procedure, and no tool but the one that chooses.
     assert (stage.prompt.data, stage.prompt.cases, stage.prompt.sop) == ((), (), "")
-    assert [one.name for one in stage.offers(Registry((*tools_of_agent(agent, {}), *tools.values())))] == ["use_skill"]
+    assert [one.name for one in stage.tools] == ["use_skill"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,8 +13,8 @@ from recto.agents.file_input import FileInput
 from recto.api.bodies import MAX_BYTES
 from recto.api.runs import chat
 from recto.conversation.input.input_rules import HAS_DATA, LONG_WORDS, NOT_SIGNED, UUID
-from recto.conversation.input.run_input import RunInput, decode_input
-from recto.conversation.json import Json, dump, load, load_object
+from recto.conversation.input.run_input import RunInput, stored_input
+from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Data, File, Text, UserMessage
 from recto.ids import new_id
 from recto.store.ports import Admission, Admitted
@@ -38,7 +38,9 @@ class Door:
         """The run a request comes to."""
         with pytest.raises(RuntimeError, match="enough"):
             await self.api.ask("POST", CHAT, body)
-        return decode_input(load(self.admitted[-1].input))
+        found = stored_input(self.admitted[-1].input)
+        assert self.admitted[-1].parsed == found
+        return found
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from aiohttp.abc import ResolveResult
 
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
-from recto.api.bodies import parse_input
+from recto.api.bodies import parse_run
 from recto.api.files.uploads import UploadRules
 from recto.api.runs.admit_files import Attached, attach, signed_of
 from recto.api.runs.routes import ROUTES, RUNS
@@ -68,9 +68,9 @@ def a_body(*parts: Json, run: str = RUN) -> bytes:
 
 async def attached(api: LocalApi, allowed: FileInput, *parts: Json) -> Attached:
     body = a_body(*parts)
-    asked = parse_input(body)
-    signed = await signed_of(api.backend, "ann", asked, allowed)
-    return await attach(api.backend, "ann", body, asked, allowed, signed=signed)
+    sent = parse_run(body)
+    signed = await signed_of(api.backend, "ann", sent.input, allowed)
+    return await attach(api.backend, "ann", sent, allowed, signed=signed)
 
 
 async def refused(api: LocalApi, allowed: FileInput, *parts: Json) -> Refused:

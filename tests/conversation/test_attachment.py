@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from recto.conversation.attachment import (
     Attachment,
     FileRef,
+    as_stored,
     file_of,
     files_in,
     from_stored,
@@ -105,6 +106,29 @@ def test_P10_what_others_said_is_no_part_of_a_stored_request():
     assert without_copies(body) is body
     others: list[Json] = [None, [], {"messages": 1}, {"messages": ["assistant"]}]
     assert [without_copies(other) for other in others] == others
+
+
+PARTS: list[Json] = [
+    {"type": "text", "text": "look"},
+    by_url("image"),
+    by_url("document", IMAGE_URL),
+    {"type": "document", "id": "mine", "source": {"type": "data", "value": "aGk=", "mimeType": "text/plain"}},
+    {"type": "binary", "mimeType": "image/jpeg", "url": IMAGE_URL, "id": "x"},
+]
+ROLES = ("user", "tool", "assistant", "reasoning", "activity", "system")
+
+
+def a_message(role: str, parts: list[Json], text: str) -> dict[str, Json]:
+    contents: dict[str, Json] = {"user": parts or text, "tool": parts or text, "activity": {"text": text}}
+    content = contents.get(role, text)
+    return {"id": "m", "role": role, "content": content, "toolCallId": "c", "activityType": "PLAN"}
+
+
+@given(st.lists(st.builds(a_message, st.sampled_from(ROLES), st.lists(st.sampled_from(PARTS)), st.text())))
+def test_P10_what_goes_on_at_once_is_what_reads_back_from_the_store(messages: list[dict[str, Json]]):
+    body: Json = {**a_request(), "messages": messages}
+    stored = with_attachments(without_copies(body), FOUND)
+    assert as_stored(decode_input(body).messages, FOUND) == from_stored(decode_input(stored).messages)
 
 
 def test_P2_every_file_of_a_request_is_named_with_its_field():

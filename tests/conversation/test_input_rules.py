@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.input_rules import RunOptions, check_input, run_options
+from recto.conversation.input.input_rules import check_input
+from recto.conversation.input.run_options import RunOptions, run_options
 from recto.conversation.json import Json
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import Refused, WireError
@@ -78,6 +79,8 @@ def refusal(given: Json) -> str:
 @pytest.mark.parametrize(("words", "change"), BREAKS, ids=[words for words, _ in BREAKS])
 def test_P2_each_rule_has_its_very_words(words: str, change: Callable[[Body], Body]):
     assert check_input(body()).run == "r1"
+    asked = check_input({**body(), "forwardedProps": {"skill": "bazi", "other": 1}})
+    assert (asked.options, asked.props) == (RunOptions(skill="bazi"), {"skill": "bazi", "other": 1})
     assert refusal(change(body())) == words
 
 

@@ -212,6 +212,20 @@ def test_a_turn_starts_at_its_user_message(log: Log, place: int):
     assert view(log).turn_start == place
 
 
+@pytest.mark.parametrize(
+    ("log", "newest"),
+    [
+        pytest.param((), None, id="nothing was said"),
+        pytest.param((u1,), None, id="nobody answered"),
+        pytest.param((u1, a1, u2, a2, start, r2), a2, id="one that has calls"),
+        pytest.param((u1, a1, u2, a2, r2, b2, cut, u3), b2, id="the newest, whoever spoke since"),
+        pytest.param((u1, a1, u2, a2, back("u2")), a1, id="the newest that is seen"),
+    ],
+)
+def test_the_reply_of_a_view_is_the_newest_message_of_the_assistant(log: Log, newest: Entry | None):
+    assert view(log).reply is newest
+
+
 def test_the_messages_of_a_view_are_its_entries_without_markers():
     log = (bazi, u1, a1, old_summary, u2, a2, start, r2, step, b2, cut, stop)
     assert view(log).messages == (u1, a1, u2, a2, r2, b2)

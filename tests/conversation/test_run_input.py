@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.run_input import ContextItem, RunInput, decode_input
-from recto.conversation.json import Json
-from recto.conversation.messages import AssistantMessage, Text, ToolMessage, ToolOffer, UserMessage
+from recto.conversation.input.run_input import ContextItem, RunInput, decode_input, stored_input, stored_protocol
+from recto.conversation.input.run_options import RunOptions
+from recto.conversation.json import Json, dump
+from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, ToolOffer, UserMessage
 from recto.errors import WireError
 
 Body = dict[str, Json]
@@ -41,6 +42,28 @@ def test_P1_everything_a_client_can_send_in_camel_case():
         props={"agent": "docs", "mine": [1, None]},
         protocol="1.0",
     )
+
+
+def test_P10_a_stored_input_has_its_options_and_its_files_by_their_keys():
+    source: Body = {"type": "url", "value": "recto-attachment:a1", "mimeType": "text/plain"}
+    user: Body = {**HELLO, "content": [{"type": "document", "source": source}]}
+    props: Body = {"agent": "docs", "datasets": ["d"], "mine": [1, None]}
+    found = stored_input(dump({**LEAST, "messages": [user], "forwardedProps": props}))
+    file = File(kind="document", source=Key(key="a1"), mime_type="text/plain")
+    options = RunOptions(agent="docs", datasets=("d",))
+    messages = (UserMessage(id="m1", parts=(file,)),)
+    assert found == RunInput(thread="t", run="r", messages=messages, props=props, options=options)
+
+
+@pytest.mark.parametrize("body", [b"[]", b'{"threadId": "t"', dump({**LEAST, "forwardedProps": {"agent": 5}})])
+def test_P1_what_is_stored_and_is_no_input_says_so(body: bytes):
+    with pytest.raises((WireError, ValueError)):
+        stored_input(body)
+
+
+def test_P7_the_protocol_of_a_stored_input_is_read_without_the_rest_of_it():
+    bodies: list[Body] = [LEAST, {"protocolVersion": "1.0"}, {"protocol_version": "0.9", "messages": 5}]
+    assert [stored_protocol(dump(body)) for body in bodies] == [None, "1.0", "0.9"]
 
 
 def test_P1_snake_case_says_the_same():

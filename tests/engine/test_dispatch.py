@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from recto.conversation.input.run_input import RunInput
 from recto.engine.dispatch import Dispatcher, DispatchSettings
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
@@ -28,11 +29,13 @@ class Workers:
         self.store = store
         self.signals: dict[str, Signal] = {}
         self.begun: list[str] = []
+        self.parsed: list[RunInput | None] = []
         self.fences: list[int] = []
         self.broken_off: list[str] = []
         self.go = asyncio.Event()
 
-    async def work(self, run: StoredRun, signal: Signal) -> bool:
+    async def work(self, run: StoredRun, signal: Signal, parsed: RunInput | None) -> bool:
+        self.parsed.append(parsed)
         self.begun.append(run.id)
         self.fences.append(run.fence)
         self.signals[run.id] = signal
@@ -43,9 +46,8 @@ class Workers:
             raise
         if signal.leaving.is_set():
             return False
-        lease = Lease(run=run.id, thread=run.thread, fence=run.fence)
         outcome = "cancelled" if signal.cancelled.is_set() else "done"
-        await self.store.record(lease, RunChange(ending=RunEnding(outcome=outcome)), now())
+        await self.store.record(run.lease, RunChange(ending=RunEnding(outcome=outcome)), now())
         return True
 
     async def until_signalled(self, signal: Signal) -> None:
@@ -143,6 +145,19 @@ async def test_an_admitted_run_is_begun_at_once_and_worked_on_to_its_end(tmp_pat
             assert (run.status, run.fence, dispatcher.active) == ("running", 1, 1)
             await until(lambda: workers.begun == [run.id] and dispatcher.active == 0)
             assert await statuses(store, [run]) == ["done"]
+
+
+async def test_what_was_parsed_goes_along_with_a_run_that_is_begun_at_once_and_with_no_other(tmp_path: Path):
+    parsed = RunInput(thread="t", run="r")
+    async with a_store(tmp_path) as store:
+        workers = Workers(store)
+        workers.go.set()
+        async with dispatching(workers) as dispatcher:
+            first = (await dispatcher.admit(replace(an_admission(), parsed=parsed))).run
+            # Its thread is busy, so it waits; until then nothing of it is kept here.
+            waiting = (await dispatcher.admit(replace(an_admission(thread=first.thread), parsed=parsed))).run
+            await until(lambda: workers.begun == [first.id, waiting.id])
+            assert workers.parsed == [parsed, None]
 
 
 async def test_without_a_wake_the_queue_is_looked_at_now_and_then(tmp_path: Path):

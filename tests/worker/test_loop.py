@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import CHAT, Agent
+from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import dump
 from recto.conversation.log import Entry
+from recto.conversation.messages import Text, UserMessage
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
 from recto.ids import new_id
@@ -20,7 +22,7 @@ from recto.page.steps.compact import CompactSettings
 from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import Admission, Lease, StoredRun
+from recto.store.ports import Admission, StoredRun
 from recto.store.store import Store
 from recto.testing.client import ask
 from recto.tools.load_tools import tools_built_in
@@ -145,6 +147,19 @@ async def test_a_question_is_not_lost_when_its_first_page_is_full_and_the_store_
         assert asked[-1] == QUESTION
 
 
+async def test_a_run_goes_by_what_was_parsed_at_its_admission_or_else_by_what_is_stored(tmp_path: Path):
+    async with a_runtime_that_fails(tmp_path) as (runtime, _):
+        handed_on = RunInput(thread="t", run="r", messages=(a_question("Handed on."),))
+        for parsed, words in ((handed_on, "Handed on."), (None, QUESTION)):
+            run = await admit(runtime, QUESTION)
+            assert await work(runtime, run, Signal(), parsed)
+            assert said_in(await runtime.store.log_after(run.thread))[0] == ("user", words)
+
+
+def a_question(words: str) -> UserMessage:
+    return UserMessage(id=new_id(), parts=(Text(text=words),))
+
+
 class _Tight(DemoModel):
     """A model with a small window: its second page is full."""
 
@@ -180,7 +195,7 @@ async def test_handing_a_run_back_does_not_count_as_a_loss(tmp_path: Path):
         leaving = Signal()
         leaving.leaving.set()
         assert not await work(runtime, run, leaving)
-        await runtime.store.hand_back((Lease(run=run.id, thread=run.thread, fence=run.fence),), now())
+        await runtime.store.hand_back((run.lease,), now())
         (again,) = await runtime.store.claim(WHO, now(), 1)
         assert (again.fence, again.losses) == (2, 0)
 

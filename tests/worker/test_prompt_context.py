@@ -13,9 +13,11 @@ from sqlalchemy import Connection
 from recto.agents.agent import Agent, Sampling
 from recto.agents.folders import load_folder
 from recto.config.settings import Limits
+from recto.conversation.input.run_input import ContextItem, RunInput
+from recto.conversation.input.run_options import RunOptions
 from recto.conversation.json import Json, dump
 from recto.conversation.log import View
-from recto.conversation.messages import ToolMessage, UserMessage
+from recto.conversation.messages import DeveloperMessage, SystemMessage, ToolMessage, ToolOffer, UserMessage
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost
 from recto.ids import new_id
@@ -31,9 +33,8 @@ from recto.testing.client import ask
 from recto.testing.model_server import Answer, ModelServer
 from recto.tools.load_tools import tools_of_agent, tools_of_folder
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import offered
+from recto.worker.context.prompt_context import offered, prompt_context, sampled
 from recto.worker.loop import work
-from recto.worker.run_state import sampled
 from recto.worker.runtime import Point, Runtime
 from tests.end_to_end.skilled import calling, use, write_guide
 from tests.stored_runs import OWNER, WHO, now
@@ -188,6 +189,50 @@ def test_S3_tools_of_a_skill_are_for_it_alone_and_the_one_that_chooses_is_for_al
     assert offered(other, None, tools) == {"use_skill"}
     assert offered(other, agent.skills["notes"], tools) == {"use_skill"}
     assert offered(other, greedy, tools) == {"use_skill", "read_skill_file", "hello"}
+
+
+def test_S1_which_prompt_and_which_tools_a_call_gets_is_said_once(guide: tuple[Agent, Path]):
+    agent, tools = guide[0], registry(guide)
+    lean, mending = prompt_context(agent, tools), prompt_context(agent, tools, skill=agent.skills["mend"])
+    assert (lean.history, lean.budget, lean.prompt.why) == (5, 2_000, "phase select: no skill is active")
+    assert [tool.name for tool in lean.tools] == ["use_skill", "hello"]
+    assert (mending.history, mending.budget, mending.prompt.why) == (10, 8_000, "phase execute: skill mend")
+    assert [tool.name for tool in mending.tools][:1] == ["use_skill"]
+    # Leaving a skill is for who has one.
+    assert [("core" in one.tools[0].parameters) for one in (lean, mending)] == [False, True]
+    plain = prompt_context(replace(agent, skills={}, history=3, budget=4), tools)
+    assert (plain.history, plain.budget, plain.prompt.why) == (3, 4, "")
+    assert "use_skill" not in [tool.name for tool in plain.tools]
+
+
+def test_P11_a_tool_of_the_client_stands_for_the_agent_s_of_its_name(guide: tuple[Agent, Path]):
+    brought = tuple(ToolOffer(name=name, description="Theirs.", parameters="{}") for name in ("hello", "mine"))
+    asked = RunInput(thread="t", run="r", tools=brought)
+    found = prompt_context(guide[0], registry(guide), asked)
+    assert [tool.name for tool in found.tools] == ["use_skill", "hello", "mine"]
+    assert found.tools[1:] == brought
+
+
+def test_P3_what_a_client_says_as_system_is_context_unless_the_agent_takes_it_into_its_prompt(
+    guide: tuple[Agent, Path],
+):
+    agent, page = guide[0], ContextItem(description="Page", value="/home")
+    said = (SystemMessage(id="s", text="Rhyme."), DeveloperMessage(id="d", text="Be brief."))
+    asked = RunInput(thread="t", run="r", messages=said, context=(page,))
+    found = prompt_context(agent, registry(guide), asked)
+    announced = [ContextItem(description="instructions of the client", value=one.text) for one in said]
+    assert (found.items, found.prompt.identity) == ((page, *announced), agent.prompt.identity)
+    trusting = prompt_context(replace(agent, client_system=True), registry(guide), asked)
+    identity = f"{agent.prompt.identity}\n\nRhyme.\n\nBe brief."
+    assert (trusting.items, trusting.prompt.identity) == ((page,), identity)
+
+
+def test_S11_a_voice_that_is_asked_for_changes_the_tone_alone(guide: tuple[Agent, Path]):
+    agent, tools = guide[0], registry(guide)
+    direct = RunInput(thread="t", run="r", options=RunOptions(voice_mode="direct"))
+    found, usual = prompt_context(agent, tools, direct), prompt_context(agent, tools)
+    assert found.prompt.tone == "直接。"
+    assert replace(found, prompt=replace(found.prompt, tone=usual.prompt.tone)) == usual
 
 
 @pytest.mark.parametrize(

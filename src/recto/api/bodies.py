@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypeAlias
 
@@ -27,8 +27,6 @@ SMALL = 16_384
 # Between two larger ones there is time for what else waits.
 PAUSE_SECONDS = 0.02
 TOO_SLOW = "The body took longer than {seconds:g} seconds. Send it again, faster."
-# May be one of the roles that are not kept; whether it is one is looked at then.
-COPY = re.compile(rb'"(?:assistant|reasoning|activity)"|\\u')
 # What is nested deeper cannot be written again, so the same input could not be told from another (P4).
 MAX_DEPTH = 128
 # PostgreSQL has no text with this character; JSON can only write it escaped.
@@ -74,35 +72,37 @@ async def read_object(request: Request, empty: bytes = b"") -> Mapping[str, Json
     return found
 
 
-def parse_input(body: bytes) -> RunInput:
-    """The input of a run that keeps the rules (P2). Anything else is refused in words that say what and where."""
-    return check_input(_parsed(body))
+@dataclass(frozen=True, kw_only=True)
+class SentRun:
+    """A request to have a run made, parsed once. `digest` is the same for equal JSON, whatever the order of its names.
+
+    `kept` is what is stored of it: all but the client's copies of what others said. `body` are its bytes.
+    """
+
+    input: RunInput
+    digest: bytes
+    kept: Json
+    body: bytes
 
 
-def digest_of(body: bytes) -> bytes:
-    """What tells one request from another: the same for equal JSON, whatever the order of its names (P4)."""
-    return hashlib.sha256(orjson.dumps(load(body), option=orjson.OPT_SORT_KEYS)).digest()
-
-
-def kept_of(body: bytes) -> bytes:
-    """What is stored of a request: all but the client's copies of what others said."""
-    if not COPY.search(body):
-        return body
-    value = load(body)
-    kept = without_copies(value)
-    return body if kept is value else dump(kept)
-
-
-def _parsed(body: bytes) -> Json:
+def parse_run(body: bytes) -> SentRun:
+    """The run that a body asks for, if it keeps the rules (P2). Else it is refused in words that say what and where."""
     try:
         value = load(body)
     except ValueError as error:
         raise WireError(where="body", problem=f"is no JSON: {error}") from error
+    return check_run(value, body)
+
+
+def check_run(value: Json, body: bytes) -> SentRun:
+    """The run that a value asks for, which is written as `body`."""
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
         raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} deep; make it flatter")
     if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
         raise WireError(where=field, problem="holds the character U+0000, which cannot be stored; take it out")
-    return value
+    found, kept = check_input(value), without_copies(value)
+    digest = hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
+    return SentRun(input=found, digest=digest, kept=kept, body=body if kept is value else dump(kept))
 
 
 def _is_deep(value: Json) -> bool:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Collection
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from recto.cli.server_settings import load_settings
 from recto.config.checked import nearest
 from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
+from recto.conversation.input.run_options import RunOptions
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 from recto.page.body import encode_tool
@@ -110,20 +111,21 @@ def explain(
 
 
 async def _explained(settings: ServerSettings, asked: ExplainRequest) -> Explained:
-    from recto.worker.context.prompt_context import prompt_context
+    from recto.worker.context.prompt_context import NO_REQUEST, prompt_context
 
     agent, tools = _agent(settings, asked.agent)
     skill = _skill(agent, asked)
     if asked.voice is not None and asked.voice not in agent.voices:
         raise _unknown("--voice", asked.voice, agent.voices)
     known = await _known(settings, skill, asked, agent) if skill else KnownData()
-    context = prompt_context(agent, skill, known, asked.voice, tools)
+    spoken = replace(NO_REQUEST, options=RunOptions(voice_mode=asked.voice))
+    context = prompt_context(agent, tools, spoken, skill, known)
     facts = Facts(
         log=(),
         target=_target(agent.model or settings.model),
         prompt=context.prompt,
         budget=context.budget,
-        tools=context.offers(tools),
+        tools=context.tools,
         tool_calling=agent.tool_calling,
         locale=agent.locale,
     )
@@ -198,7 +200,7 @@ def _row(found: Explained) -> dict[str, Json]:
     return {
         "agent": found.agent.name,
         "skill": context.skill.name if context.skill else None,
-        "scenario": context.scenario,
+        "scenario": context.known.scenario,
         "user": found.user,
         "why": context.prompt.why,
         "history": context.history,

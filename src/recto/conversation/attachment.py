@@ -129,16 +129,25 @@ def _source_of(part: Mapping[str, Json]) -> Source | None:
             return None
 
 
+def as_stored(messages: Sequence[Message], found: Mapping[Source, Attachment]) -> tuple[Message, ...]:
+    """The messages of a request as `from_stored` has them of what is stored of it: no copies, every file by its key."""
+
+    def attached(part: UserPart) -> UserPart:
+        one = found.get(part.source) if isinstance(part, File) else None
+        return File(kind=one.kind, source=Key(key=one.id), mime_type=one.mime_type, name=one.name) if one else part
+
+    return tuple([_with_parts(message, attached) for message in messages if message.role not in COPIES])
+
+
 def from_stored(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages of a stored request: files by the keys of their attachments."""
-    return tuple([_keyed(message) for message in messages])
+    return tuple([_with_parts(message, _keyed_part) for message in messages])
 
 
-def _keyed(message: Message) -> Message:
+def _with_parts(message: Message, change: Callable[[UserPart], UserPart]) -> Message:
     if not isinstance(message, (UserMessage, ToolMessage)) or not any(isinstance(part, File) for part in message.parts):
         return message
-    parts = tuple([_keyed_part(part) for part in message.parts])
-    return replace(message, parts=parts)
+    return replace(message, parts=tuple([change(part) for part in message.parts]))
 
 
 def _keyed_part(part: UserPart) -> UserPart:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recto.conversation.messages import Logged, Message, UserMessage
+from recto.conversation.messages import AssistantMessage, Logged, Message, UserMessage
 
 # `core` is what a client calls having no skill.
 NO_SKILL = (None, "", "core")
@@ -133,6 +133,11 @@ class View:
     def finishes(self) -> Mapping[str, Finish]:
         """How replies ended that did not end by themselves, by message id."""
         return {entry.message: entry.finish for entry in self.markers if isinstance(entry, ReplyEnded)}
+
+    @cached_property
+    def reply(self) -> AssistantMessage | None:
+        """The newest message of the assistant's."""
+        return next((message for message in reversed(self.messages) if isinstance(message, AssistantMessage)), None)
 
     @cached_property
     def turn_start(self) -> int:

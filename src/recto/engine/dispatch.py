@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from recto.conversation.input.run_input import RunInput
 from recto.engine.ports import RunWorker, Signal
 from recto.errors import StoreError
 from recto.store.ports import Admission, Admitted, Claimant, Lease, Runs, StoredRun
@@ -98,7 +99,7 @@ class Dispatcher:
         if admitted.interrupted:
             self.cancel(admitted.interrupted)
         if admitted.is_new and admitted.run.status == "running":
-            self._begin(admitted.run, waited=False)
+            self._begin(admitted.run, admission.parsed, waited=False)
         elif admitted.is_new:
             self._behind += 1
             self._wanted.set()
@@ -167,9 +168,9 @@ class Dispatcher:
             self._behind = max(0, self._behind - len(found))
             self._is_full = len(found) == free
             for run in found:
-                self._begin(run, waited=True)
+                self._begin(run, None, waited=True)
 
-    def _begin(self, run: StoredRun, *, waited: bool) -> None:
+    def _begin(self, run: StoredRun, parsed: RunInput | None, *, waited: bool) -> None:
         stale = self._held.get(run.id)
         if stale:
             # Its lease ran out while this process stood still. The new claim goes on; the old one can write nothing.
@@ -179,13 +180,13 @@ class Dispatcher:
             signal.cancelled.set()
         if self._stopping:
             signal.leaving.set()
-        task = asyncio.create_task(self._do(run, signal))
-        self._held[run.id] = _Held(lease=_lease(run), signal=signal, task=task, waited=waited)
+        task = asyncio.create_task(self._do(run, signal, parsed))
+        self._held[run.id] = _Held(lease=run.lease, signal=signal, task=task, waited=waited)
 
-    async def _do(self, run: StoredRun, signal: Signal) -> None:
-        lease, ended, rest, is_lost = _lease(run), False, 0.0, False
+    async def _do(self, run: StoredRun, signal: Signal, parsed: RunInput | None) -> None:
+        lease, ended, rest, is_lost = run.lease, False, 0.0, False
         try:
-            ended = await self._work(run, signal)
+            ended = await self._work(run, signal, parsed)
         except asyncio.CancelledError:
             LOGGER.info("run %s broken off", run.id, extra={"run": run.id})
         except StoreError as error:
@@ -248,7 +249,3 @@ class Dispatcher:
                 one.task.cancel()
         for run in await self._runs.cancels(list(still)):
             self.cancel(run)
-
-
-def _lease(run: StoredRun) -> Lease:
-    return Lease(run=run.id, thread=run.thread, fence=run.fence)

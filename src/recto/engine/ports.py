@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from recto.conversation.input.run_input import RunInput
 from recto.store.ports import StoredRun
 
 
@@ -17,5 +18,6 @@ class Signal:
         self.leaving = asyncio.Event()
 
 
-# Works on a claimed run. True: the run has ended; False: somebody else may go on with it.
-RunWorker: TypeAlias = Callable[[StoredRun, Signal], Awaitable[bool]]
+# Works on a claimed run, whose input is parsed already where it was admitted here and begun at once.
+# True: the run has ended; False: somebody else may go on with it.
+RunWorker: TypeAlias = Callable[[StoredRun, Signal, RunInput | None], Awaitable[bool]]

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
 from recto.conversation.attachment import FileRef
-from recto.conversation.input.input_rules import Multitask
+from recto.conversation.input.run_input import RunInput
+from recto.conversation.input.run_options import Multitask
 from recto.conversation.log import Entry
 from recto.page.body import Segment
 from recto.skills.known import FREE_TIER
@@ -36,7 +37,8 @@ class Admission:
 
     `agent` is the one asked for; where none is, the thread's goes on, or a new thread gets `fallback`. `multitask` says
     what becomes of a run that is active in the thread. `digest` tells the request as it was sent from others (P4);
-    `files` are the ids its files will be shown under.
+    `files` are the ids its files will be shown under. `parsed` is what `stored_input` makes of `input`, for whoever
+    begins with the run at once.
     """
 
     id: str
@@ -52,6 +54,7 @@ class Admission:
     bounds: Bounds = Bounds()
     files: tuple[FileRef, ...] = ()
     digest: bytes | None = None
+    parsed: RunInput | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +95,11 @@ class StoredRun:
     last_seq: int
     thread_created: datetime
 
+    @property
+    def lease(self) -> Lease:
+        """The right to write for the run, for whoever claimed it as it is here."""
+        return Lease(run=self.id, thread=self.thread, fence=self.fence)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Admitted:
@@ -103,6 +111,15 @@ class Admitted:
     run: StoredRun
     is_new: bool
     interrupted: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundThread:
+    """What admission asks of a thread that is there. Of somebody else's nothing is told."""
+
+    is_own: bool
+    agent: str | None = None
+    skill: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

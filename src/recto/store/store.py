@@ -26,6 +26,7 @@ from recto.store.ports import (
     Admitted,
     Cancel,
     Claimant,
+    FoundThread,
     Lease,
     Recorded,
     RunChange,
@@ -206,6 +207,10 @@ class Store:
     async def thread_agent(self, owner: str, id: str) -> str | None:
         """The agent of a thread (C4); None where there is no such thread of this owner."""
         return await self._database.read(partial(thread_rows.agent_of, owner=owner, id=id))
+
+    async def thread_for_admission(self, owner: str, id: str) -> FoundThread | None:
+        """Whether a thread is there and whose, its agent and its skill (C4, P5, S4)."""
+        return await self._database.read(partial(thread_rows.for_admission, owner=owner, id=id))
 
     async def turn(self, thread: str) -> Sequence[Entry]:
         """What is in view of a thread's current turn."""

@@ -2,9 +2,11 @@
 
 - `loop`: takes up a claimed run and does what is next until nothing is
 - `runtime`: what all runs of a process work with
-- `load_run`: a run's state from its row, its log and its input
+- `load_run`: a run from its row, its log and its input
 - `log_cache`: logs this process has read lately
-- `run_state`: one run while it is worked on, and its one way to write
+- `run_state`: a run's row and counters while it is worked on
+- `page_inputs`: what its pages are made of besides the log
+- `log_writer`: its log, and the one way to write
 - `context`: what a page is made of besides the log: prompt, tools, files, pictures, quote
 - `model`: calls of the model: the reply, a summary, a title
 - `tools`: calls of tools, from the model's text to their results

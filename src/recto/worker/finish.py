@@ -10,6 +10,7 @@ from recto.conversation.next_step import Outcome
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong, RunGivenUp
 from recto.store.ports import RunChange, RunEnding
 from recto.worker.account import usage_row
+from recto.worker.log_writer import LogWriter
 from recto.worker.recorder import Recorder
 from recto.worker.run_state import RunState
 
@@ -37,11 +38,10 @@ UNFORESEEN = (
 )
 
 
-async def finish(state: RunState, outcome: Outcome) -> bool:
+async def finish(state: RunState, writer: LogWriter, outcome: Outcome) -> bool:
     """End the run as `next_step` says. Returns True: it has ended."""
-    state.runtime.reached("ending")
     ending, event = farewell(state, outcome)
-    await state.write(RunChange(ending=ending), [event])
+    await writer.write(RunChange(ending=ending), [event])
     return True
 
 
@@ -52,29 +52,29 @@ def farewell(state: RunState, outcome: Outcome) -> tuple[RunEnding, Event]:
     match outcome:
         case "done" | "length" | "refused":
             reason = None if outcome == "done" else outcome
-            end = RunFinished(thread=state.run.thread, run=state.run.name, finish=reason, usage=usage)
+            end = RunFinished(thread=state.row.thread, run=state.row.name, finish=reason, usage=usage)
             return RunEnding(outcome=outcome), end
         case "cancelled":
-            end = RunFinished(thread=state.run.thread, run=state.run.name, outcome="cancelled", usage=usage)
+            end = RunFinished(thread=state.row.thread, run=state.row.name, outcome="cancelled", usage=usage)
             return RunEnding(outcome=outcome), end
         case _:
             why = _why(state, outcome)
             return RunEnding(outcome=outcome, error=why), RunFailed(message=why, code=outcome, usage=usage)
 
 
-async def wait_for_client(state: RunState, calls: Sequence[ToolCall]) -> bool:
+async def wait_for_client(state: RunState, writer: LogWriter, calls: Sequence[ToolCall]) -> bool:
     """End the run with calls that are the client's to answer; its next run brings the results."""
     usage = usage_row(state.account.usage)
     pending = tuple(call.id for call in calls)
-    event = RunFinished(thread=state.run.thread, run=state.run.name, pending=pending, usage=usage)
-    await state.write(RunChange(ending=RunEnding(outcome=WAITING)), [event])
+    event = RunFinished(thread=state.row.thread, run=state.row.name, pending=pending, usage=usage)
+    await writer.write(RunChange(ending=RunEnding(outcome=WAITING)), [event])
     return True
 
 
 def _why(state: RunState, outcome: Outcome) -> str:
     if state.problem and outcome == "model_failed":
         return state.problem
-    limits = state.agent.limits
+    limits = state.limits
     return WHY[outcome].format(seconds=limits.seconds, steps=limits.steps, bad=limits.bad_arguments + 1)
 
 
@@ -83,7 +83,7 @@ def fault_text(error: ModelError) -> str:
     return FAULTS.get(type(error), WHY["model_failed"])
 
 
-async def give_up(writer: RunState | Recorder, error: Exception) -> None:
+async def give_up(writer: LogWriter | Recorder, error: Exception) -> None:
     """End a run nobody can go on with. What it was asked is kept, if that could be read."""
     message = str(error) if isinstance(error, RunGivenUp) else UNFORESEEN
     await writer.write(

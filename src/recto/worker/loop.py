@@ -6,18 +6,20 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
+from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.next_step import CallModel, Compact, Finished, RunTools, WaitForClient, next_step
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost, RunGivenUp, StoreBusy, StoreDown
-from recto.store.ports import Lease, StoredRun
+from recto.store.ports import StoredRun
 from recto.worker.account import seconds_between
 from recto.worker.finish import finish, give_up, wait_for_client
 from recto.worker.load_run import load_run
+from recto.worker.log_writer import LogWriter
 from recto.worker.model.call_model import call_model
 from recto.worker.model.name_thread import name_thread, wants_name
 from recto.worker.model.write_summary import summarise
 from recto.worker.recorder import Recorder
-from recto.worker.run_state import RunState, is_done_in_time
+from recto.worker.run_state import LoadedRun, RunState, is_done_in_time
 from recto.worker.runtime import Runtime
 from recto.worker.tools.run_tools import run_tools, send_back_bad_calls
 
@@ -26,37 +28,36 @@ TOO_OFTEN = "{count} workers were lost over this run, so it is given up. What it
 NO_AGENT = "The agent {name!r} of this run is not there any more. What was said is kept; go on with another agent."
 
 
-async def work(runtime: Runtime, run: StoredRun, signal: Signal) -> bool:
-    """Work on a run until it ends (True) or has to be handed back (False)."""
-    lease = Lease(run=run.id, thread=run.thread, fence=run.fence)
-    recorder = Recorder(runtime.store, runtime.hub, lease, clock=runtime.clock, settings=runtime.recorder)
-    state: RunState | None = None
-    with runtime.hub.writing(run.id):
+async def work(runtime: Runtime, row: StoredRun, signal: Signal, parsed: RunInput | None = None) -> bool:
+    """Work on a run until it ends (True) or has to be handed back (False). `parsed` is its input, where it is known."""
+    recorder = Recorder(runtime.store, runtime.hub, row.lease, clock=runtime.clock, settings=runtime.recorder)
+    run: LoadedRun | None = None
+    with runtime.hub.writing(row.id):
         try:
-            state = await load_run(runtime, run, signal, recorder)
-            _check(state)
-            if run.fence == 1:
-                runtime.telemetry.began(seconds_between(run.created, run.started) or 0.0)
-            return await _loop(state)
+            run = await load_run(runtime, row, parsed or stored_input(row.input), signal, recorder)
+            _check(run)
+            if row.fence == 1:
+                runtime.telemetry.began(seconds_between(row.created, row.started) or 0.0)
+            return await _loop(run)
         except (LeaseLost, StoreBusy, StoreDown):
             # Not the run's fault: somebody goes on with it.
             raise
         except Exception as error:
-            LOGGER.exception("run %s failed", run.id, extra={"run": run.id})
+            LOGGER.exception("run %s failed", row.id, extra={"run": row.id})
             runtime.telemetry.went_wrong(error)
-            await _give_up(state, recorder, error)
+            await _give_up(run.writer if run else recorder, recorder, error)
             return True
         finally:
             if recorder.outcome:
-                seconds = seconds_between(run.started, runtime.clock()) or 0.0
-                runtime.telemetry.ended(run.agent, recorder.outcome, seconds)
+                seconds = seconds_between(row.started, runtime.clock()) or 0.0
+                runtime.telemetry.ended(row.agent, recorder.outcome, seconds)
             await recorder.close()
 
 
-async def _give_up(state: RunState | None, recorder: Recorder, error: Exception) -> None:
+async def _give_up(writer: LogWriter | Recorder, recorder: Recorder, error: Exception) -> None:
     """End the run with what it was asked, if that can be stored; else without: a run must end."""
     try:
-        await give_up(state or recorder, error)
+        await give_up(writer, error)
     except (LeaseLost, StoreBusy, StoreDown):
         raise
     except Exception:
@@ -64,32 +65,35 @@ async def _give_up(state: RunState | None, recorder: Recorder, error: Exception)
         await give_up(recorder, error)
 
 
-def _check(state: RunState) -> None:
+def _check(run: LoadedRun) -> None:
     """A run nobody can or should work on is given up."""
-    if state.run.agent not in state.runtime.agents:
-        raise RunGivenUp(NO_AGENT.format(name=state.run.agent))
-    if state.run.losses >= state.agent.limits.claims:
-        raise RunGivenUp(TOO_OFTEN.format(count=state.run.losses))
+    row = run.state.row
+    if row.agent not in run.runtime.agents:
+        raise RunGivenUp(NO_AGENT.format(name=row.agent))
+    if row.losses >= run.state.limits.claims:
+        raise RunGivenUp(TOO_OFTEN.format(count=row.losses))
 
 
-async def _loop(state: RunState) -> bool:
+async def _loop(run: LoadedRun) -> bool:
+    state, writer = run.state, run.writer
     while True:
-        if state.outcome or state.signal.leaving.is_set():
-            return state.outcome is not None
-        match next_step(state.log, state.snapshot()):
+        if writer.outcome or state.signal.leaving.is_set():
+            return writer.outcome is not None
+        match next_step(writer.log, run.snapshot()):
             case CallModel():
-                await _unless_stopped(state, call_model(state))
+                await _unless_stopped(state, call_model(run))
             case RunTools() as step:
-                await _unless_stopped(state, run_tools(state, step))
+                await _unless_stopped(state, run_tools(run, step))
             case Compact():
-                await _unless_stopped(state, summarise(state))
+                await _unless_stopped(state, summarise(run))
             case WaitForClient(calls=calls):
-                if not await send_back_bad_calls(state, calls):
-                    return await wait_for_client(state, calls)
-            case Finished(outcome="done") if wants_name(state):
-                await _unless_stopped(state, name_thread(state))
+                if not await send_back_bad_calls(run, calls):
+                    return await wait_for_client(state, writer, calls)
+            case Finished(outcome="done") if wants_name(run):
+                await _unless_stopped(state, name_thread(run))
             case Finished(outcome=outcome):
-                return await finish(state, outcome)
+                run.runtime.reached("ending")
+                return await finish(state, writer, outcome)
 
 
 async def _unless_stopped(state: RunState, step: Coroutine[object, object, None]) -> None:
@@ -97,7 +101,7 @@ async def _unless_stopped(state: RunState, step: Coroutine[object, object, None]
     doing = asyncio.create_task(step)
     try:
         if not await is_done_in_time(state, doing):
-            state.broken_off = True
+            state.break_off()
             doing.cancel()
             await asyncio.wait((doing,))
         if not doing.cancelled():

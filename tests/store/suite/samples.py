@@ -85,7 +85,7 @@ async def claim_names(store: Store, who: Claimant, now: datetime, limit: int = P
 
 def lease_of(run: StoredRun) -> Lease:
     """The right to write that a claim gave."""
-    return Lease(run=run.id, thread=run.thread, fence=run.fence)
+    return run.lease
 
 
 def said(id: str, text: str = "Hello") -> UserMessage:

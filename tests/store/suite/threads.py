@@ -11,7 +11,7 @@ import pytest
 from recto.conversation.log import SkillChanged
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
 from recto.errors import LeaseLost, NotFound, WireError
-from recto.store.ports import Cancel, RunChange, RunEnding
+from recto.store.ports import Cancel, FoundThread, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
 from recto.store.threads.history import HistoryQuery
@@ -120,6 +120,17 @@ class ThreadSuite:
         await admit(store, "r1")
         asked = [("ann", "thread-1"), ("bob", "thread-1"), ("ann", "unknown")]
         assert [await store.thread_agent(owner, id) for owner, id in asked] == ["vibe", None, None]
+
+    async def test_admission_is_told_whether_a_thread_is_there_and_of_its_own_who_answers_in_it(self, store: Store):
+        lease = await begin(store, "r1")
+        assert await store.thread_for_admission("ann", "thread-1") == FoundThread(is_own=True, agent="vibe")
+        await store.record(lease, RunChange(entries=[SkillChanged(id="s", skill="bazi", scenario="work")]), at(1))
+        asked = [("ann", "thread-1"), ("bob", "thread-1"), ("ann", "unknown"), ("ann", "THREAD-1")]
+        found = [await store.thread_for_admission(owner, id) for owner, id in asked]
+        own = FoundThread(is_own=True, agent="vibe", skill="bazi")
+        assert found == [own, FoundThread(is_own=False), None, None]
+        await store.record(lease, RunChange(entries=[SkillChanged(id="s2", skill=None)]), at(2))
+        assert await store.thread_for_admission("ann", "thread-1") == replace(own, skill=None)
 
     async def test_runs_of_a_thread_come_newest_first_page_by_page(self, store: Store):
         lease = await begin(store, "r0")

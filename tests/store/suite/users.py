@@ -250,4 +250,4 @@ async def begin_another(store: Store, thread: str) -> Lease:
     found = await store.admit(admission("at work", thread))
     runs = await store.claim(NODE, at(0), 99)
     run = next(run for run in runs if run.id == found.run.id)
-    return Lease(run=run.id, thread=run.thread, fence=run.fence)
+    return run.lease

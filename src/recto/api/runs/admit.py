@@ -1,4 +1,4 @@
-"""Admission of a run: its options, files and tools are checked, and it is stored; or all of it is refused."""
+"""Admission of a run, top to bottom: options, thread, files and tools are checked; it is stored, or refused whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from recto.agents.agent import CHAT, Agent
 from recto.api.backend import Backend, agent_named, backend_of, json_answer, user_of
-from recto.api.bodies import digest_of, kept_of, parse_input
+from recto.api.bodies import SentRun
 from recto.api.parameters import zone_of
 from recto.api.route import TASK, THREAD, TIME
 from recto.api.runs.admit_files import Attached, attach, signed_of
@@ -19,11 +19,11 @@ from recto.api.runs.streams import EventRenderer, event_renderer, stream, stream
 from recto.api.signed import signs
 from recto.conversation.attachment import files_in
 from recto.conversation.history import time_text
-from recto.conversation.input.input_rules import RunOptions, run_options
 from recto.conversation.input.run_input import RunInput
+from recto.conversation.input.run_options import RunOptions
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
-from recto.store.ports import Admission, StoredRun
+from recto.store.ports import Admission, FoundThread, StoredRun
 
 # How much of a name that nobody knows is shown.
 SHOWN = 64
@@ -41,32 +41,34 @@ class TaskAccepted(TypedDict):
 ACCEPTED: TaskAccepted = {"taskId": TASK, "threadId": THREAD, "runId": "run-001", "created": TIME}
 
 
-async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: str) -> Response:
-    """Store the run of a RunAgentInput, or refuse it; answer with its events, or with what it goes by.
+async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback: str) -> Response:
+    """Store the run that was sent, or refuse it; answer with its events, or with what it goes by.
 
     `fallback` is the agent that answers where neither the run nor its thread names one.
     """
-    backend, owner = backend_of(request), user_of(request).name
-    run_input = parse_input(body)
-    options = run_options(run_input.props)
-    digest, render = digest_of(body), event_renderer(run_input.protocol, signs(backend))
-    if any(files_in(run_input.messages)) and (again := await backend.store.again(owner, run_input.run, digest)):
+    backend, owner, asked = backend_of(request), user_of(request).name, sent.input
+    render = event_renderer(asked.protocol, signs(backend))
+    if _has_files(asked) and (again := await backend.store.again(owner, asked.run, sent.digest)):
         # It was taken before (P4): its files are not looked for, nor stored, once more.
         return _known(backend, again.run, render, streams=streams)
     try:
-        agent = await _check_options(backend, owner, run_input, options, fallback)
-        await _check_thread(backend, owner, run_input)
-        signed = await signed_of(backend, owner, run_input, agent.file_input)
-        _check_tools(run_input, backend.tool_names.get(agent.name, ()))
-        await backend.schemas.admit(run_input.tools)
+        _check_names(backend, asked.options)
+        await _check_datasets(backend, owner, asked.options)
+        thread = await _thread_of(backend, owner, asked)
+        agent = backend.agents.get(asked.options.agent or (thread and thread.agent) or fallback, CHAT)
+        _check_skill_options(agent, asked.options, thread.skill if thread else None)
+        _check_owner(asked, thread)
+        signed = await signed_of(backend, owner, asked, agent.file_input)
+        _check_tools(asked, backend.tool_names.get(agent.name, ()))
+        await backend.schemas.admit(asked.tools)
     except (WireError, Refused):
         # The same: what was there then may be gone.
-        again = await backend.store.again(owner, run_input.run, digest)
+        again = await backend.store.again(owner, asked.run, sent.digest)
         if again is None:
             raise
         return _known(backend, again.run, render, streams=streams)
-    attached = await attach(backend, owner, kept_of(body), run_input, agent.file_input, signed=signed)
-    admission = replace(_admission(backend, owner, run_input, options, attached), digest=digest, fallback=fallback)
+    attached = await attach(backend, owner, sent, agent.file_input, signed=signed)
+    admission = replace(_admission(backend, owner, attached), digest=sent.digest, fallback=fallback)
     try:
         if streams:
             return await _stream_run(backend, admission, render)
@@ -76,6 +78,10 @@ async def admit_run(request: Request, body: bytes, *, streams: bool, fallback: s
         raise
 
 
+def _has_files(asked: RunInput) -> bool:
+    return any(files_in(asked.messages))
+
+
 def _known(backend: Backend, run: StoredRun, render: EventRenderer, *, streams: bool) -> Response:
     if not streams:
         return json_answer(admitted_row(run), 202)
@@ -83,23 +89,12 @@ def _known(backend: Backend, run: StoredRun, render: EventRenderer, *, streams: 
         return stream(backend.hub, run, 0, render, held.pop_all())
 
 
-async def _check_options(
-    backend: Backend, owner: str, run_input: RunInput, options: RunOptions, fallback: str
-) -> Agent:
-    """The agent that is to answer. Agents, skills and datasets must be there."""
+def _check_names(backend: Backend, options: RunOptions) -> None:
+    """The time zone and the agent that are named must be there."""
     if options.timezone is not None:
         zone_of(options.timezone, "forwardedProps.timezone")
     if options.agent is not None:
         agent_named(backend, options.agent, "forwardedProps.agent")
-    await _check_datasets(backend, owner, options)
-    name = options.agent
-    is_particular = bool(run_input.tools) or any(files_in(run_input.messages)) or _has_skill_options(options)
-    if name is None and is_particular:
-        name = await backend.store.thread_agent(owner, run_input.thread.lower())
-    agent = backend.agents.get(name or fallback, CHAT)
-    active = await _active_skill(backend, owner, run_input) if _needs_active(options) else None
-    _check_skill_options(agent, options, active)
-    return agent
 
 
 async def _check_datasets(backend: Backend, owner: str, options: RunOptions) -> None:
@@ -112,9 +107,14 @@ async def _check_datasets(backend: Backend, owner: str, options: RunOptions) -> 
             raise WireError(where=f"forwardedProps.datasets[{place}]", problem=problem)
 
 
-def _needs_active(options: RunOptions) -> bool:
-    """Whether it matters which skill the thread is in."""
-    return options.scenario is not None and options.skill is None
+async def _thread_of(backend: Backend, owner: str, asked: RunInput) -> FoundThread | None:
+    """The thread, looked up once, if it matters here whose it is, who answers in it or in which skill; else None."""
+    options = asked.options
+    of_agent = options.agent is None and (bool(asked.tools) or _has_skill_options(options))
+    of_skill = options.scenario is not None and options.skill is None
+    if not (of_agent or of_skill or _has_files(asked)):
+        return None
+    return await backend.store.thread_for_admission(owner, asked.thread.lower())
 
 
 def _has_skill_options(options: RunOptions) -> bool:
@@ -142,18 +142,10 @@ def _check_known(name: str, known: Collection[str], what: str) -> None:
         raise WireError(where=f"forwardedProps.{what}", problem=problem)
 
 
-async def _active_skill(backend: Backend, owner: str, run_input: RunInput) -> str | None:
-    try:
-        return (await backend.store.get_thread(owner, run_input.thread.lower())).skill
-    except NotFound:
-        return None
-
-
-async def _check_thread(backend: Backend, owner: str, run_input: RunInput) -> None:
+def _check_owner(asked: RunInput, thread: FoundThread | None) -> None:
     """Files are looked at, and fetched, only for a thread of one's own, or one that is not there yet (P5)."""
-    thread = run_input.thread.lower()
-    if any(files_in(run_input.messages)) and thread in await backend.store.known_threads([thread]):
-        await backend.store.get_thread(owner, thread)
+    if _has_files(asked) and thread and not thread.is_own:
+        raise NotFound(what="thread", id=asked.thread.lower())
 
 
 def _check_tools(found: RunInput, own: Collection[str]) -> None:
@@ -169,17 +161,18 @@ def _check_tools(found: RunInput, own: Collection[str]) -> None:
         known.add(tool.name)
 
 
-def _admission(backend: Backend, owner: str, run_input: RunInput, options: RunOptions, attached: Attached) -> Admission:
-    response_id = backend.new_id()
+def _admission(backend: Backend, owner: str, attached: Attached) -> Admission:
+    response_id, asked = backend.new_id(), attached.input
     return Admission(
         id=backend.new_id(),
-        name=run_input.run,
+        name=asked.run,
         owner=owner,
-        thread=run_input.thread.lower(),
-        agent=options.agent,
-        multitask=options.multitask,
+        thread=asked.thread.lower(),
+        agent=asked.options.agent,
+        multitask=asked.options.multitask,
         bounds=backend.bounds,
         input=attached.body,
+        parsed=asked,
         response_id=response_id,
         files=attached.refs(response_id),
         created=backend.clock(),

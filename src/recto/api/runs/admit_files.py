@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recto.agents.file_input import FileInput
 from recto.api.backend import Backend
-from recto.conversation.attachment import Attachment, FileRef, files_in, from_stored, ref_to, refs_of, with_attachments
+from recto.api.bodies import SentRun
+from recto.conversation.attachment import Attachment, FileRef, as_stored, files_in, ref_to, refs_of, with_attachments
 from recto.conversation.input.input_rules import NOT_SIGNED
-from recto.conversation.input.run_input import RunInput, decode_input
+from recto.conversation.input.run_input import RunInput
 from recto.conversation.input_files import clean_files
-from recto.conversation.json import dump, load
-from recto.conversation.messages import Data, File, Key, Message, Source, ToolMessage, Url, UserMessage
+from recto.conversation.json import dump
+from recto.conversation.messages import Data, File, Key, Source, ToolMessage, Url, UserMessage
 from recto.errors import FileRefused, LimitReached, NotFound, Refused
 from recto.files.fetch.addresses import check_url, is_same_server, read_url
 from recto.files.fetch.outbound import Fetched
@@ -33,19 +34,19 @@ NOT_AN_IMAGE = "it was sent as an image, and what came is a file of another kind
 class Attached:
     """A request as it is stored, with no signature and no bytes of files in it, and the attachments it names.
 
-    `made` are those of them that were not there before.
+    `input` is what `stored_input` makes of `body`; `made` are those attachments that were not there before.
     """
 
     body: bytes
-    messages: tuple[Message, ...] = ()
+    input: RunInput
     found: Mapping[str, Attachment] = field(default_factory=dict[str, Attachment])
     made: tuple[str, ...] = ()
 
     def refs(self, response_id: str) -> tuple[FileRef, ...]:
         """The file ids of the turn (F4). What a client's tools brought goes by its own id: it is kept as long."""
-        users = [message for message in self.messages if isinstance(message, UserMessage)]
+        users = [message for message in self.input.messages if isinstance(message, UserMessage)]
         shown = [ref for user in users for ref in refs_of(user, response_id, self.found)]
-        results = [message for message in self.messages if isinstance(message, ToolMessage)]
+        results = [message for message in self.input.messages if isinstance(message, ToolMessage)]
         brought = {part.source for message in results for part in message.parts if isinstance(part, File)}
         return (*shown, *[ref_to(one, id) for id, one in self.found.items() if Key(key=id) in brought])
 
@@ -98,24 +99,18 @@ def _is_foreign(backend: Backend, file: File, allowed: FileInput) -> bool:
 
 
 async def attach(
-    backend: Backend,
-    owner: str,
-    body: bytes,
-    run_input: RunInput,
-    allowed: FileInput,
-    *,
-    signed: Mapping[Source, Attachment],
+    backend: Backend, owner: str, sent: SentRun, allowed: FileInput, *, signed: Mapping[Source, Attachment]
 ) -> Attached:
     """Take in every file of a request that is not `signed`. One that may not come refuses the whole, and nothing new is
     left.
     """
-    files = list(files_in(run_input.messages))
+    files = list(files_in(sent.input.messages))
     if not files:
-        return Attached(body=body)
+        return _attached(sent, {})
     foreign = [(where, file) for where, file in files if isinstance(file.source, Url) and file.source not in signed]
     # Before anything is taken in: what is refused here leaves nothing behind.
     _check_foreign(backend, foreign, allowed)
-    _check_count(run_input, signed, allowed)
+    _check_count(sent.input, signed, allowed)
     _check_allowed(files, signed, allowed)
     # Ids sort by when they were made: what is found under a later one was made for this request.
     since, taken = backend.new_id(), dict[Source, Attachment]()
@@ -130,13 +125,19 @@ async def attach(
         found = {**signed, **taken}
         # Bytes that were taken in before may have come for another agent; two urls may lead to one file.
         _check_allowed(files, found, allowed)
-        stored = with_attachments(load(body), found)
-        messages = from_stored(decode_input(stored).messages)
+        return _attached(sent, found, _made(taken, since))
     except BaseException:
         await _drop(backend, owner, _made(taken, since))
         raise
-    named = {one.id: one for one in found.values()}
-    return Attached(body=dump(stored), messages=messages, found=named, made=_made(taken, since))
+
+
+def _attached(sent: SentRun, found: Mapping[Source, Attachment], made: tuple[str, ...] = ()) -> Attached:
+    return Attached(
+        body=dump(with_attachments(sent.kept, found)) if found else sent.body,
+        input=replace(sent.input, messages=as_stored(sent.input.messages, found)),
+        found={one.id: one for one in found.values()},
+        made=made,
+    )
 
 
 def _check_foreign(backend: Backend, files: Sequence[tuple[str, File]], allowed: FileInput) -> None:

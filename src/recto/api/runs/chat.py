@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.backend import backend_of
-from recto.api.bodies import MAX_BYTES, read_body
+from recto.api.bodies import MAX_BYTES, check_run, read_body
 from recto.api.route import THREAD, Route
 from recto.api.runs.admit import admit_run
 from recto.conversation.input.input_rules import UUID
@@ -82,7 +82,7 @@ async def chat(request: Request) -> Response:
         "forwardedProps": {name: value for name in OPTIONS if (value := _text(asked, name, name).strip())},
     }
     try:
-        return await admit_run(request, dump(run), streams=True, fallback=backend.chat_agent)
+        return await admit_run(request, check_run(run, dump(run)), streams=True, fallback=backend.chat_agent)
     except WireError as error:
         raise WireError(where=_as_sent(error.where, said), problem=error.problem) from error
     except Refused as error:

@@ -12,15 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.bodies import NUL, read_body
+from recto.api.bodies import NUL, parse_run, read_body
 from recto.api.route import THREAD, TIME, Route
 from recto.api.runs.admit import ACCEPTED, TaskAccepted, admit_run, admitted_row
 from recto.api.runs.streams import event_renderer, stream, stream_again, wants_stream
 from recto.api.signed import signs, urls_of
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
-from recto.conversation.input.run_input import decode_input
-from recto.conversation.json import Json, load, load_object
+from recto.conversation.input.run_input import stored_protocol
+from recto.conversation.json import Json, load_object
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
 from recto.errors import NotFound, WireError
@@ -122,7 +122,8 @@ async def start_run(request: Request) -> Response:
     (`enqueue`, `reject` or `interrupt`), `skill`, `scenario`, `voice_mode` and `datasets`.
     """
     streams = wants_stream(request.headers.get("accept", ""))
-    return await admit_run(request, await read_body(request), streams=streams, fallback=backend_of(request).agent)
+    sent = parse_run(await read_body(request))
+    return await admit_run(request, sent, streams=streams, fallback=backend_of(request).agent)
 
 
 async def get_run(request: Request, id: RunId) -> Response:
@@ -142,7 +143,7 @@ async def get_events(
     run = await find_run(request, id)
     _check_after(number, run)
     backend = backend_of(request)
-    render = event_renderer(protocol or _protocol_of(run), signs(backend))
+    render = event_renderer(protocol or stored_protocol(run.input), signs(backend))
     with backend.streams.hold(run.owner) as held:
         if run.status == "ended" and not await backend.store.has_events(run.id):
             return stream_again(run, await _snapshot(backend, run), number, render, held.pop_all())
@@ -161,11 +162,6 @@ def _check_after(after: int, run: StoredRun) -> None:
     if run.status != "ended" and after > run.last_event:
         problem = f"is {after}, but the newest event of this run is number {run.last_event}"
         raise WireError(where="Last-Event-ID", problem=problem)
-
-
-def _protocol_of(run: StoredRun) -> str | None:
-    """The version of the protocol that a run was asked for in."""
-    return decode_input(load(run.input)).protocol
 
 
 async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:

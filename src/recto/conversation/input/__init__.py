@@ -1,7 +1,8 @@
 """What clients send to have a run made, from its JSON to the entries of the log.
 
 - `agui`: AG-UI messages, both ways
-- `run_input`: AG-UI's RunAgentInput as values
-- `input_rules`: the rules a run's input must keep (P2), and its options (P1)
+- `run_options`: options of a run (P1)
+- `run_input`: AG-UI's RunAgentInput as values, as it is sent and as it is stored
+- `input_rules`: the rules a run's input must keep (P2)
 - `take_input`: what of a run's input is added to the log (P3)
 """

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import TypeAlias, cast
 
-from recto.conversation.input.run_input import RunInput, decode_input
-from recto.conversation.json import Json, as_list, kind_of
+from recto.conversation.input.run_input import RunInput, decode_input, with_options
+from recto.conversation.json import Json
 from recto.conversation.messages import Text, UserMessage
-from recto.errors import Refused, WireError
+from recto.errors import Refused
 
 MAX_RUN_ID, MAX_MESSAGES, MAX_WORDS = 128, 200, 10_000
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -27,31 +26,18 @@ NOT_SIGNED = "binary content url is not a valid signed URL"
 # What a binary block may leave out until its own rules are asked.
 STAND_IN_TYPE, STAND_IN_URL = "image/png", "https://stand.in/"
 
-Multitask: TypeAlias = Literal["enqueue", "reject", "interrupt"]
-MULTITASK: tuple[Multitask, ...] = ("enqueue", "reject", "interrupt")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """What of `forwardedProps` we know (P1). None where nothing was said."""
-
-    agent: str | None = None
-    skill: str | None = None
-    scenario: str | None = None
-    voice_mode: str | None = None
-    timezone: str | None = None
-    datasets: tuple[str, ...] = ()
-    multitask: Multitask = "enqueue"
-
 
 def check_input(value: Json) -> RunInput:
-    """The input of a run that keeps every rule but the one on signed urls; the first it breaks raises Refused."""
+    """The input of a run that keeps every rule but the one on signed urls; the first it breaks raises Refused.
+
+    What its options are is asked last.
+    """
     found = decode_input(_with_stand_ins(value))
     for problem, where in _broken(found):
         raise Refused(problem, where=where)
     for problem, where in _broken_blocks(list(_binaries(value))):
         raise Refused(problem, where=where)
-    return found
+    return with_options(found)
 
 
 def _broken(found: RunInput) -> Iterator[tuple[str, str]]:
@@ -130,40 +116,3 @@ def _block_with_stand_ins(block: Json) -> Json:
     mime, url = _mime(block), block.get("url")
     filled = {"mimeType": STAND_IN_TYPE if mime is None else mime, "url": STAND_IN_URL if url is None else url}
     return {**block, **filled}
-
-
-def run_options(props: Mapping[str, Json]) -> RunOptions:
-    """What `forwardedProps` ask for. A value that means nothing is a WireError; names we do not know are the tools'."""
-    multitask = _word(props, "multitask") or MULTITASK[0]
-    if multitask not in MULTITASK:
-        problem = f"is {multitask[:64]!r}; it is one of {', '.join(MULTITASK)}"
-        raise WireError(where="forwardedProps.multitask", problem=problem)
-    return RunOptions(
-        agent=_word(props, "agent"),
-        skill=_word(props, "skill"),
-        scenario=_word(props, "scenario"),
-        voice_mode=_word(props, "voice_mode"),
-        timezone=_word(props, "timezone"),
-        datasets=tuple(_words(props, "datasets")),
-        multitask=multitask,
-    )
-
-
-def _word(props: Mapping[str, Json], name: str) -> str | None:
-    found = props.get(name)
-    if found is None:
-        return None
-    if not isinstance(found, str):
-        raise WireError(where=f"forwardedProps.{name}", problem=f"must be a string, is {kind_of(found)}")
-    if not found.strip():
-        raise WireError(where=f"forwardedProps.{name}", problem="is empty; leave it out or name one")
-    return found
-
-
-def _words(props: Mapping[str, Json], name: str) -> Iterator[str]:
-    where = f"forwardedProps.{name}"
-    found = props.get(name)
-    for place, item in enumerate(as_list(found, where) if found is not None else ()):
-        if not isinstance(item, str) or not item:
-            raise WireError(where=f"{where}[{place}]", problem=f"must be an id, is {kind_of(item)}")
-        yield item

@@ -6,10 +6,12 @@ It judges form and nothing else: limits and rights are for whoever admits the ru
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from recto.conversation.attachment import from_stored
 from recto.conversation.input import agui
-from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, text_field
+from recto.conversation.input.run_options import RunOptions, run_options
+from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import Message, ToolOffer
 from recto.errors import WireError
 
@@ -24,7 +26,7 @@ class ContextItem:
 
 @dataclass(frozen=True, kw_only=True)
 class RunInput:
-    """A run as a client asks for it."""
+    """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'."""
 
     thread: str
     run: str
@@ -34,10 +36,30 @@ class RunInput:
     context: tuple[ContextItem, ...] = ()
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     protocol: str | None = None
+    options: RunOptions = RunOptions()
+
+
+def stored_input(body: bytes) -> RunInput:
+    """The input of a run as the store keeps it: its files by the keys of their attachments."""
+    found = with_options(decode_input(load(body)))
+    return replace(found, messages=from_stored(found.messages))
+
+
+def with_options(found: RunInput) -> RunInput:
+    """The input with its options. Those that mean nothing raise a WireError."""
+    return replace(found, options=run_options(found.props))
+
+
+def stored_protocol(body: bytes) -> str | None:
+    """The version of the protocol that a stored input was sent in; nothing else of it is read."""
+    return _protocol(as_object(load(body), "RunAgentInput"))
 
 
 def decode_input(body: Json) -> RunInput:
-    """The input as values, from camelCase or snake_case. Wrong types raise a WireError that names the field."""
+    """The input as values, from camelCase or snake_case. Wrong types raise a WireError that names the field.
+
+    Its options are left to whoever has asked all else: theirs are the last faults that are told.
+    """
     item = as_object(body, "RunAgentInput")
     if _get(item, "messages") is None:
         raise WireError(where="messages", problem="is missing; an array is needed")
@@ -50,8 +72,12 @@ def decode_input(body: Json) -> RunInput:
         tools=tuple(_tools(_get(item, "tools"))),
         context=tuple(_context(_get(item, "context"))),
         props=as_object(props, "forwardedProps") if props is not None else {},
-        protocol=optional_text(item, agui.spelled(item, "protocolVersion"), "RunAgentInput"),
+        protocol=_protocol(item),
     )
+
+
+def _protocol(item: Object) -> str | None:
+    return optional_text(item, agui.spelled(item, "protocolVersion"), "RunAgentInput")
 
 
 def _get(item: Object, camel: str) -> Json:

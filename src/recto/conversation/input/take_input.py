@@ -106,8 +106,8 @@ def _error_of(message: ToolMessage) -> str | None:
 
 
 def _is_late(seen: View, run: AdmittedRun) -> bool:
-    reply = next(message for message in reversed(seen.messages) if isinstance(message, AssistantMessage))
-    return run.patience is not None and reply.time is not None and run.admitted - reply.time > run.patience
+    said = seen.reply.time if seen.reply else None
+    return run.patience is not None and said is not None and run.admitted - said > run.patience
 
 
 def _too_late(seen: View, run: AdmittedRun) -> Iterator[ToolMessage]:

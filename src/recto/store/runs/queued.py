@@ -9,10 +9,8 @@ from typing import cast
 
 from sqlalchemy import Connection, and_, bindparam, false, func, select
 
-from recto.conversation.attachment import from_stored
-from recto.conversation.input.run_input import decode_input
+from recto.conversation.input.run_input import stored_input
 from recto.conversation.input.take_input import AdmittedRun, queued_turn
-from recto.conversation.json import load
 from recto.conversation.log import View
 from recto.conversation.messages import Message, UserMessage
 from recto.errors import WireError
@@ -84,6 +82,6 @@ def queued_in(connection: Connection, thread: str, sent: Sequence[QueuedRun]) ->
 def _messages(run: StoredRun) -> Sequence[Message]:
     """What a run was asked. Of what cannot be read there is nothing to show; the run itself will say so."""
     try:
-        return from_stored(decode_input(load(run.input)).messages)
+        return stored_input(run.input).messages
     except (WireError, ValueError):
         return ()

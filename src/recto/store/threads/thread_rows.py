@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from recto.errors import NotFound
 from recto.store.cursor import read_cursor, write_cursor
-from recto.store.ports import StoredRun
+from recto.store.ports import FoundThread, StoredRun
 from recto.store.runs.run_queue import COLUMNS as RUN_COLUMNS
 from recto.store.runs.run_queue import run_of_row
 from recto.store.schema import RUNS, THREADS, moment
@@ -92,6 +92,9 @@ LISTED = [literal(b"").label("input") if column is RUNS.c.input else column for 
 OWNED = Statement(
     select(THREADS.c.agent).where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
 )
+AT_ADMISSION = Statement(
+    select(THREADS.c.owner, THREADS.c.agent, THREADS.c.skill).where(THREADS.c.id == bindparam("this"))
+)
 GET = Statement(select(*COLUMNS).where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is")))
 RENAME = Statement(
     update(THREADS)
@@ -120,6 +123,15 @@ def agent_of(connection: Connection, owner: str, id: str) -> str | None:
     """The agent of a thread; None where there is none, or it is somebody else's: admission tells that."""
     rows = OWNED.rows(connection, {"this": id, "owner_is": owner})
     return cast("str | None", rows[0][0]) if rows else None
+
+
+def for_admission(connection: Connection, owner: str, id: str) -> FoundThread | None:
+    """What admission asks of a thread; None where there is none."""
+    rows = AT_ADMISSION.rows(connection, {"this": id})
+    if not rows:
+        return None
+    found, agent, skill = cast("tuple[str, str | None, str | None]", rows[0])
+    return FoundThread(is_own=True, agent=agent, skill=skill) if found == owner else FoundThread(is_own=False)
 
 
 def get_thread(connection: Connection, owner: str, id: str) -> StoredThread:

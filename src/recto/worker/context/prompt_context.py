@@ -1,4 +1,4 @@
-"""The prompt and tools of a page (S1): the agent's, those of the skill its thread works in, and what the client says.
+"""The prompt and tools of a call (S1): the agent's, those of the skill its thread works in, and what the client says.
 
 Of a user, a skill knows what it declares and nothing else.
 """
@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recto.agents.agent import Agent, Sampling
-from recto.conversation.input.run_input import ContextItem
+from recto.conversation.input.run_input import ContextItem, RunInput
 from recto.conversation.log import SkillChanged, View
-from recto.conversation.messages import DeveloperMessage, Message, SystemMessage, ToolOffer
+from recto.conversation.messages import DeveloperMessage, SystemMessage, ToolOffer
 from recto.page.facts import Phase
 from recto.page.prompt.system_prompt import Prompt
 from recto.skills.expert import Expert, ExpertInput, expert
@@ -30,47 +30,67 @@ WHY_EXECUTE = "phase execute: skill {skill}"
 # How a client's system message is announced to the model, among the context.
 CLIENT_SAYS = "instructions of the client"
 FREE, REQUIRED = (None, "auto", "none"), "required"
+NO_REQUEST, NOTHING = RunInput(thread="", run=""), KnownData()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptContext:
-    """What a page is made for: who speaks, how much is shown, and what may be called."""
+    """What a call is made for: who speaks, how much is shown, what may be called, and what the client has to add."""
 
     prompt: Prompt
+    tools: tuple[ToolOffer, ...]
     history: int | None
     budget: int | None
-    tools: frozenset[str]
+    items: tuple[ContextItem, ...] = ()
     skill: Skill | None = None
-    scenario: str | None = None
-    known: KnownData = KnownData()
-    choosing: ToolOffer | None = None
-
-    def offers(self, tools: Registry) -> tuple[ToolOffer, ...]:
-        """What the model may call of an agent's tools. The one that chooses a skill has the agent's own words."""
-        names = [name for name in tools if name in self.tools and name != CHOOSES]
-        return (*((self.choosing,) if self.choosing else ()), *tools.offers(names))
+    known: KnownData = NOTHING
 
 
 def prompt_context(
-    agent: Agent, skill: Skill | None, known: KnownData, voice: str | None, tools: Registry
+    agent: Agent, tools: Registry, asked: RunInput = NO_REQUEST, skill: Skill | None = None, known: KnownData = NOTHING
 ) -> PromptContext:
-    """What the pages of an agent are made for, in a skill or without one."""
-    tone = agent.tone_of(voice)
+    """Which prompt and which tools a call gets: of an agent, for a request, in a skill or without one."""
+    phase = _phase(agent, skill)
+    prompt = _prompt(agent, skill, known, agent.tone_of(asked.options.voice_mode))
+    said = [message.text for message in asked.messages if isinstance(message, (SystemMessage, DeveloperMessage))]
+    if said and agent.client_system:
+        prompt, said = replace(prompt, identity="\n\n".join([prompt.identity, *said])), []
+    return PromptContext(
+        prompt=prompt,
+        tools=_offers(agent, skill, tools, asked.tools),
+        history=phase.history,
+        budget=phase.budget,
+        # Where the agent does not take it into the prompt, it has no more weight than what a user says (P3).
+        items=(*asked.context, *[ContextItem(description=CLIENT_SAYS, value=text) for text in said]),
+        skill=skill,
+        known=known,
+    )
+
+
+def _phase(agent: Agent, skill: Skill | None) -> Phase:
+    phase = agent.execute if skill else agent.select
+    return phase if agent.skills else replace(phase, history=agent.history, budget=agent.budget)
+
+
+def _prompt(agent: Agent, skill: Skill | None, known: KnownData, tone: str) -> Prompt:
     prompt = replace(agent.prompt, tone=tone) if tone != agent.prompt.tone else agent.prompt
     if not agent.skills:
-        return PromptContext(prompt=prompt, history=agent.history, budget=agent.budget, tools=frozenset(tools))
+        return prompt
     if skill is None:
-        return _in_phase(agent, agent.select, replace(prompt, why=WHY_SELECT), offered(agent, None, tools))
+        return replace(prompt, why=WHY_SELECT)
     found = expert(skill, known, _expert_input(agent, tone))
-    explained = replace(found.prompt, why=_why(skill, known, found))
-    context = _in_phase(agent, agent.execute, explained, offered(agent, skill, tools))
-    return replace(context, skill=skill, scenario=known.scenario, known=known)
+    return replace(found.prompt, why=_why(skill, known, found))
 
 
-def _in_phase(agent: Agent, phase: Phase, prompt: Prompt, tools: frozenset[str]) -> PromptContext:
-    return PromptContext(
-        prompt=prompt, history=phase.history, budget=phase.budget, choosing=agent.use_skill[phase.name], tools=tools
-    )
+def _offers(agent: Agent, skill: Skill | None, tools: Registry, brought: Sequence[ToolOffer]) -> tuple[ToolOffer, ...]:
+    """The agent's tools for it, then the client's, which may stand for one of them.
+
+    The one that chooses a skill has the agent's own words.
+    """
+    choosing = (agent.use_skill[_phase(agent, skill).name],) if agent.skills else ()
+    names, theirs = offered(agent, skill, tools), {tool.name for tool in brought}
+    ours = (*choosing, *tools.offers([name for name in tools if name in names and name != CHOOSES]))
+    return (*[tool for tool in ours if tool.name not in theirs], *brought)
 
 
 def _expert_input(agent: Agent, tone: str) -> ExpertInput:
@@ -125,21 +145,6 @@ def skill_of(skills: Mapping[str, Skill], changed: SkillChanged | None) -> Skill
     if found is None and skills:
         LOGGER.warning("skill %s of the thread is not there any more: its pages go on without", changed.skill)
     return found
-
-
-def with_client_system(agent: Agent, prompt: Prompt, messages: Sequence[Message]) -> Prompt:
-    """The prompt with what a client's system and developer messages say, where its agent lets them."""
-    said = _client_system(messages) if agent.client_system else []
-    return replace(prompt, identity="\n\n".join([prompt.identity, *said])) if said else prompt
-
-
-def as_context(messages: Sequence[Message]) -> tuple[ContextItem, ...]:
-    """A client's system and developer messages, with no more weight than what a user says (P3)."""
-    return tuple(ContextItem(description=CLIENT_SAYS, value=text) for text in _client_system(messages))
-
-
-def _client_system(messages: Sequence[Message]) -> list[str]:
-    return [message.text for message in messages if isinstance(message, (SystemMessage, DeveloperMessage))]
 
 
 def sampled(agent: Agent, seen: View, offers: Sequence[ToolOffer]) -> Sampling:

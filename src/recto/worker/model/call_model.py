@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -28,66 +29,73 @@ from recto.store.ports import CallBegun, CallEnded, Purpose, RunChange
 from recto.worker.account import report_usage, seconds_between
 from recto.worker.context.quoted import quoted
 from recto.worker.finish import farewell, fault_text
+from recto.worker.log_writer import LogWriter
 from recto.worker.model.reply import Reply
-from recto.worker.run_state import RunState
+from recto.worker.page_inputs import PageInputs
+from recto.worker.run_state import LoadedRun
+from recto.worker.runtime import Runtime
 from recto.worker.tools.calls_in_text import CallsInText
 from recto.worker.tools.tool_progress import ProgressReporter
 
+LOGGER = logging.getLogger("recto.worker")
 CUT_SHORT = "The reply was lost on the way and is asked for again."
 
 
-async def call_model(state: RunState) -> None:
+async def call_model(run: LoadedRun) -> None:
     """Ask the model. A page that would not fit is not sent: the next step is another then."""
-    if not state.is_quoted:
-        state.quote, state.is_quoted = await _quoted(state), True
-    context = await state.load_prompt_context()
-    facts = state.facts(context)
+    runtime, inputs, state = run.runtime, run.inputs, run.state
+    if not inputs.is_quoted:
+        inputs.take_quote(await _quoted(runtime, inputs, run.writer))
+    context = await inputs.prompt_context(run.writer.log)
+    facts = inputs.facts(run.writer.log, context)
     page, manifest = assemble(facts)
     # A skill that the agent has no more is in the log, but not in the page.
     manifest = replace(manifest, skill=context.skill.name if context.skill else None)
-    room = replace(state.agent.compact, window=state.agent.window or state.model.window)
-    if state.can_compact and not state.full and is_full(manifest.tokens.tokens, room):
-        state.full = True
+    room = replace(inputs.agent.compact, window=inputs.agent.window or inputs.model.window)
+    state.note_full(is_full=state.can_compact and not state.full and is_full(manifest.tokens.tokens, room))
+    if state.full:
         return
-    state.full = False
-    state.runtime.telemetry.page.record(manifest)
-    started = state.runtime.clock()
-    number = await begin_call(state, page, manifest, "reply")
-    # Only in a thread with files can an id be in the arguments; elsewhere readers get them as they are written.
-    theirs = frozenset(name for name in state.client_tools if state.runner_of(name) != "server")
-    reply = Reply(
-        id=state.message_id(),
-        reasoning_id=state.runtime.new_id(),
-        most_calls=state.agent.limits.calls,
-        whole=theirs if state.files.refs else frozenset(),
-        files_of=state.refs_in,
-        runner_of=state.runner_of,
-        call_id=state.call_id,
-    )
-    text = CallsInText(iter(state.runtime.new_id, None))
+    runtime.telemetry.page.record(manifest)
+    started = runtime.clock()
+    number = await begin_call(run, page, manifest, "reply")
+    reply, text = _reply(runtime, inputs, run.writer), CallsInText(iter(runtime.new_id, None))
     call = _Call(number=number, facts=facts, page=page, manifest=manifest, reply=reply, text=text, started=started)
     try:
-        await _listen(state, call)
+        await _listen(run, call)
     except ModelError as error:
-        await _give_up(state, call, error)
+        await _give_up(run, call, error)
     except asyncio.CancelledError:
         if state.broken_off:
-            await _keep_what_was_said(state, call)
+            await _keep_what_was_said(run, call)
         raise
     else:
-        await _append(state, call)
+        await _append(run, call)
 
 
-async def _quoted(state: RunState) -> Quote | None:
-    progress = ProgressReporter(state.recorder.mention, f"{state.run.response_id}-documents", state.runtime.clock)
-    files = state.tool_files() if state.files.refs else None
-    if files and state.agent.file_input.mode == "always":
+async def _quoted(runtime: Runtime, inputs: PageInputs, writer: LogWriter) -> Quote | None:
+    progress = ProgressReporter(writer.mention, f"{inputs.row.response_id}-documents", runtime.clock)
+    files = inputs.tool_files(writer.log) if inputs.files.refs else None
+    if files and inputs.agent.file_input.mode == "always":
         # Documents may take long: that the run began, and what it was asked, is not held back for so long.
-        await state.settle()
+        await writer.settle()
     try:
-        return await quoted(state.agent, files, state.runtime.counter, progress, state.runtime.quoting)
+        return await quoted(inputs.agent, files, runtime.counter, progress, runtime.quoting)
     finally:
         progress.end()
+
+
+def _reply(runtime: Runtime, inputs: PageInputs, writer: LogWriter) -> Reply:
+    # Only in a thread with files can an id be in the arguments; elsewhere readers get them as they are written.
+    theirs = frozenset(name for name in inputs.client_tools if inputs.runner_of(name) != "server")
+    return Reply(
+        id=writer.message_id(),
+        reasoning_id=runtime.new_id(),
+        most_calls=inputs.agent.limits.calls,
+        whole=theirs if inputs.files.refs else frozenset(),
+        files_of=inputs.refs_in,
+        runner_of=inputs.runner_of,
+        call_id=writer.call_id,
+    )
 
 
 @dataclass(kw_only=True)
@@ -102,8 +110,9 @@ class _Call:
     first_token: datetime | None = None
 
 
-async def begin_call(state: RunState, page: Page, manifest: Manifest, purpose: Purpose) -> int:
+async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Purpose) -> int:
     """Store what a page is made of, under the fence, before it is sent. Returns the number of the call."""
+    state = run.state
     before = state.page.segments if state.page else ()
     shared = 0
     for old, new in zip(before, page.segments, strict=False):
@@ -111,60 +120,56 @@ async def begin_call(state: RunState, page: Page, manifest: Manifest, purpose: P
             break
         shared += 1
     known = {segment.sha256 for segment in before}
-    state.calls += 1
     call = CallBegun(
-        number=state.calls,
+        number=state.count_call(),
         purpose=purpose,
-        model=state.model.name,
+        model=run.inputs.model.name,
         digest=page.digest,
         shared=shared,
         hashes=b"".join([segment.sha256 for segment in page.segments[shared:]]),
         segments=[segment for segment in page.segments[shared:] if segment.sha256 not in known],
         manifest=dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill}),
-        started=state.runtime.clock(),
+        started=run.runtime.clock(),
     )
-    await state.write(RunChange(call=call))
-    state.page = page
-    state.runtime.reached("call_begun")
-    return state.calls
+    await run.writer.write(RunChange(call=call))
+    state.note_sent(page)
+    run.runtime.reached("call_begun")
+    return call.number
 
 
-async def _listen(state: RunState, call: _Call) -> None:
+async def _listen(run: LoadedRun, call: _Call) -> None:
     # Closing the stream is what ends the call, so it is closed in any case.
-    async with aclosing(_deltas(state, call)) as stream:
+    async with aclosing(_deltas(run.inputs, call)) as stream:
         async for delta in stream:
-            call.first_token = call.first_token or _time_of(state, delta)
+            # A count of tokens is not one.
+            call.first_token = call.first_token or (None if isinstance(delta, Used) else run.runtime.clock())
             events = call.reply.take(delta)
             if events:
                 # From now on readers know the id: another try goes by another.
-                state.said.add(call.reply.id)
-                await state.recorder.say(events)
-                state.runtime.reached("delta")
+                run.writer.note_said((call.reply.id,))
+                await run.writer.say(events)
+                run.runtime.reached("delta")
 
 
-def _time_of(state: RunState, delta: Delta) -> datetime | None:
-    # A count of tokens is not one.
-    return None if isinstance(delta, Used) else state.runtime.clock()
-
-
-def _deltas(state: RunState, call: _Call) -> AsyncGenerator[Delta]:
-    stream = cut_short(state.model.stream(call.page.body), state.agent.limits.reply_characters)
-    if state.agent.tool_calling == "native":
+def _deltas(inputs: PageInputs, call: _Call) -> AsyncGenerator[Delta]:
+    stream = cut_short(inputs.model.stream(call.page.body), inputs.agent.limits.reply_characters)
+    if inputs.agent.tool_calling == "native":
         return stream
     return call.text.read(stream)
 
 
-async def _append(state: RunState, call: _Call) -> None:
-    reply, now = call.reply, state.runtime.clock()
+async def _append(run: LoadedRun, call: _Call) -> None:
+    runtime, state, inputs = run.runtime, run.state, run.inputs
+    reply, now = call.reply, runtime.clock()
     ended = reply.ended or ReplyEnd(finish="stop")
     # One that was cut short is paid for too, and no figures of it come any more.
     is_estimated = ended.usage is None and ended.finish == "length"
-    usage = _estimate(state, call) if is_estimated else ended.usage
-    spent = state.spend(usage)
-    report_usage(state.runtime.telemetry, state.model.name, spent, seconds_between(call.started, call.first_token))
+    usage = _estimate(runtime, call) if is_estimated else ended.usage
+    spent = state.spend(inputs.model.name, usage, runtime.prices)
+    report_usage(runtime.telemetry, inputs.model.name, spent, seconds_between(call.started, call.first_token))
     if ended.usage and ended.usage.input:
         counted = call.manifest.tokens_after
-        state.last = Calibration(digest=call.page.digest, counted=counted, reported=ended.usage.input)
+        inputs.calibrate(Calibration(digest=call.page.digest, counted=counted, reported=ended.usage.input))
     done = CallEnded(
         number=call.number,
         ended=now,
@@ -174,43 +179,46 @@ async def _append(state: RunState, call: _Call) -> None:
         price=spent.nanos,
     )
     change = RunChange(
-        entries=reply.entries(now, state.runtime.new_id()),
+        entries=reply.entries(now, runtime.new_id()),
         call_ended=done,
         failures=0,
         too_long=0,
         usage=dump(state.account.row()),
     )
-    state.failures = state.too_long = 0
-    state.problem = None
-    events = [*reply.close(), *ui_events(reply.id, "".join(reply.words), state.agent.locale)]
+    state.succeed()
+    events = [*reply.close(), *ui_events(reply.id, "".join(reply.words), inputs.agent.locale)]
     # A reply that is the run's last ends it in the same write: one commit less, and nothing between the two.
-    match next_step((*state.log, *change.entries), state.snapshot()):
-        case Finished(outcome=outcome) if state.agent.titles != "model":
-            state.runtime.reached("ending")
+    match next_step((*run.writer.log, *change.entries), run.snapshot()):
+        case Finished(outcome=outcome) if inputs.agent.titles != "model":
+            runtime.reached("ending")
             ending, farewell_event = farewell(state, outcome)
-            await state.write(replace(change, ending=ending), [*events, farewell_event])
+            await run.writer.write(replace(change, ending=ending), [*events, farewell_event])
         case _:
-            await state.write(change, events)
-    state.runtime.reached("replied")
+            await run.writer.write(change, events)
+    runtime.reached("replied")
 
 
-async def _give_up(state: RunState, call: _Call, error: ModelError) -> None:
+async def _give_up(run: LoadedRun, call: _Call, error: ModelError) -> None:
     """The call failed: what was said of it is taken back, and the run's row counts it."""
-    state.problem = fault_text(error)
-    state.note_fault(error)
-    if _is_for_pictures(call, error):
-        state.unpictured, state.failures = True, state.failures + 1
-    elif isinstance(error, PageTooLong):
-        state.too_long += 1
-    else:
-        state.failures = state.failures + 1 if error.may_retry else state.agent.limits.failures
+    state = run.state
+    note_fault(run, error)
+    is_for_pictures = _is_for_pictures(call, error)
+    if is_for_pictures:
+        run.inputs.leave_pictures_out()
+    state.fail(error, fault_text(error), is_for_pictures=is_for_pictures)
     change = replace(
-        _unfinished(state, call, str(error)), failures=state.failures, too_long=state.too_long, error=state.problem
+        _unfinished(run, call, str(error)), failures=state.failures, too_long=state.too_long, error=state.problem
     )
-    await state.write(change, _take_back(call.reply))
-    if error.may_retry and state.failures < state.agent.limits.failures:
-        wait = delay(state.failures, error.retry_after, state.runtime.chance(), state.runtime.backoff)
+    await run.writer.write(change, _take_back(call.reply))
+    if error.may_retry and state.failures < state.limits.failures:
+        wait = delay(state.failures, error.retry_after, run.runtime.chance(), run.runtime.backoff)
         await asyncio.sleep(min(wait, state.seconds_left))
+
+
+def note_fault(run: LoadedRun, error: ModelError) -> None:
+    """Count a model call that failed, and say why where operators read it: users read less."""
+    LOGGER.warning("run %s: %s", run.state.row.id, error, extra={"run": run.state.row.id})
+    run.runtime.telemetry.failed(run.inputs.model.name, error)
 
 
 def _is_for_pictures(call: _Call, error: ModelError) -> bool:
@@ -235,32 +243,32 @@ def _take_back(reply: Reply) -> tuple[Event, ...]:
     return discard_lost(bodies, logged=(), reason=CUT_SHORT)
 
 
-async def _keep_what_was_said(state: RunState, call: _Call) -> None:
+async def _keep_what_was_said(run: LoadedRun, call: _Call) -> None:
     """The run is broken off: the partial answer stays, marked. A call that was being written is never run."""
-    reply = call.reply
-    if any(entry.id == reply.id for entry in state.log):
+    reply, runtime = call.reply, run.runtime
+    if any(entry.id == reply.id for entry in run.writer.log):
         return
-    now, entries = state.runtime.clock(), list[Entry]()
+    now, entries = runtime.clock(), list[Entry]()
     rest = call.text.rest()
     events = reply.take(TextDelta(text=rest)) if rest else []
     if not reply.is_empty:
-        marker = Interrupted(id=state.runtime.new_id(), time=now, message=reply.id, reason="broken off")
-        entries = [*reply.entries(now, state.runtime.new_id()), marker]
-    state.runtime.telemetry.broken_off(state.model.name)
-    await state.write(replace(_unfinished(state, call, "broken off"), entries=entries), [*events, *reply.close()])
+        marker = Interrupted(id=runtime.new_id(), time=now, message=reply.id, reason="broken off")
+        entries = [*reply.entries(now, runtime.new_id()), marker]
+    runtime.telemetry.broken_off(run.inputs.model.name)
+    await run.writer.write(replace(_unfinished(run, call, "broken off"), entries=entries), [*events, *reply.close()])
 
 
-def _unfinished(state: RunState, call: _Call, error: str) -> RunChange:
+def _unfinished(run: LoadedRun, call: _Call, error: str) -> RunChange:
     """A call that gave no whole reply. What was said is paid for, by the provider's figures or our own count."""
-    ended = CallEnded(number=call.number, ended=state.runtime.clock(), first_token=call.first_token, error=error)
+    ended = CallEnded(number=call.number, ended=run.runtime.clock(), first_token=call.first_token, error=error)
     if call.first_token is None and call.reply.used is None:
         return RunChange(call_ended=ended)
-    spent = state.spend(_estimate(state, call))
+    spent = run.state.spend(run.inputs.model.name, _estimate(run.runtime, call), run.runtime.prices)
     ended = replace(ended, usage=dump({**spent.row(), "estimated": True}), price=spent.nanos)
-    return RunChange(call_ended=ended, usage=dump(state.account.row()))
+    return RunChange(call_ended=ended, usage=dump(run.state.account.row()))
 
 
-def _estimate(state: RunState, call: _Call) -> Usage:
-    written = state.runtime.counter.count((call.reply.text,))[0]
+def _estimate(runtime: Runtime, call: _Call) -> Usage:
+    written = runtime.counter.count((call.reply.text,))[0]
     reported = call.reply.used or Usage(input=call.manifest.tokens.tokens)
     return replace(reported, output=max(reported.output, written))

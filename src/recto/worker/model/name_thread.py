@@ -7,7 +7,7 @@ from recto.conversation.log import Entry, view
 from recto.conversation.messages import AssistantMessage, Message, SystemMessage, Text, UserMessage, texts_of
 from recto.conversation.title import title_from
 from recto.worker.model.side_call import side_call
-from recto.worker.run_state import RunState
+from recto.worker.run_state import LoadedRun
 
 ASK = {
     "zh": "给下面的对话起一个标题，不超过十二个字。只写标题，不要引号，不要句号。",
@@ -21,19 +21,19 @@ QUOTES = " \n\"'“”「」《》.。"
 SHOWN = 2_000
 
 
-def wants_name(state: RunState) -> bool:
+def wants_name(run: LoadedRun) -> bool:
     """Whether the thread is to be named now: at the end of its first turn, by an agent that says so, once."""
-    users = sum(1 for message in view(state.log).messages if isinstance(message, UserMessage))
-    return state.agent.titles == "model" and users == 1 and not state.named
+    users = sum(1 for message in view(run.writer.log).messages if isinstance(message, UserMessage))
+    return run.inputs.agent.titles == "model" and users == 1 and not run.state.is_named
 
 
-async def name_thread(state: RunState) -> None:
+async def name_thread(run: LoadedRun) -> None:
     """Ask the model for a title and keep it, unless somebody gave the thread one."""
-    state.named = True
-    answer = await side_call(state, title_request(state.log, state.agent.locale), "title", PATIENCE)
+    run.state.note_named()
+    answer = await side_call(run, title_request(run.writer.log, run.inputs.agent.locale), "title", PATIENCE)
     title = title_from(answer.text.strip(QUOTES)) if answer.ended else None
     if title:
-        await state.runtime.store.set_title_if_automatic(state.run.thread, title)
+        await run.runtime.store.set_title_if_automatic(run.state.row.thread, title)
 
 
 def title_request(log: tuple[Entry, ...], locale: str) -> tuple[Message, ...]:

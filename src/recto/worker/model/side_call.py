@@ -16,8 +16,8 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.store.ports import CallEnded, Purpose, RunChange
 from recto.worker.account import report_usage
-from recto.worker.model.call_model import begin_call
-from recto.worker.run_state import RunState
+from recto.worker.model.call_model import begin_call, note_fault
+from recto.worker.run_state import LoadedRun
 
 
 @dataclass(kw_only=True)
@@ -54,40 +54,43 @@ async def collect(model: Model, body: bytes, most: int) -> Collected:
 
 
 async def side_call(
-    state: RunState, request: Sequence[Message], purpose: Purpose, seconds: float | None = None
+    run: LoadedRun, request: Sequence[Message], purpose: Purpose, seconds: float | None = None
 ) -> Collected:
     """Ask the model, and wait for all it says, for so many seconds at most. A failure is part of the answer."""
-    model, runtime = state.model, state.runtime
-    options = {**model.options, **state.agent.options}
+    model, agent, runtime = run.inputs.model, run.inputs.agent, run.runtime
+    options = {**model.options, **agent.options}
     page, manifest = assemble(Facts(log=request, target=model.target, options=options, counter=runtime.counter))
-    number = await begin_call(state, page, manifest, purpose)
+    number = await begin_call(run, page, manifest, purpose)
     try:
         async with asyncio.timeout(seconds):
-            answer = await collect(model, page.body, state.agent.limits.reply_characters)
+            answer = await collect(model, page.body, agent.limits.reply_characters)
     except TimeoutError:
         answer = Collected(error=ModelUnreachable(model=model.name, problem=f"no answer within {seconds:g} seconds."))
     except asyncio.CancelledError:
-        await state.write(RunChange(call_ended=CallEnded(number=number, ended=runtime.clock(), error="broken off")))
+        await run.writer.write(
+            RunChange(call_ended=CallEnded(number=number, ended=runtime.clock(), error="broken off"))
+        )
         raise
-    await state.write(_failed(state, number, answer) if answer.error else _answered(state, number, answer))
+    await run.writer.write(_failed(run, number, answer) if answer.error else _answered(run, number, answer))
     return answer
 
 
-def _failed(state: RunState, number: int, answer: Collected) -> RunChange:
+def _failed(run: LoadedRun, number: int, answer: Collected) -> RunChange:
     if answer.error:
-        state.note_fault(answer.error)
-    return RunChange(call_ended=CallEnded(number=number, ended=state.runtime.clock(), error=str(answer.error)))
+        note_fault(run, answer.error)
+    return RunChange(call_ended=CallEnded(number=number, ended=run.runtime.clock(), error=str(answer.error)))
 
 
-def _answered(state: RunState, number: int, answer: Collected) -> RunChange:
+def _answered(run: LoadedRun, number: int, answer: Collected) -> RunChange:
     usage = answer.ended.usage if answer.ended else None
-    spent = state.spend(usage)
-    report_usage(state.runtime.telemetry, state.model.name, spent, None)
+    name, runtime = run.inputs.model.name, run.runtime
+    spent = run.state.spend(name, usage, runtime.prices)
+    report_usage(runtime.telemetry, name, spent, None)
     ended = CallEnded(
         number=number,
-        ended=state.runtime.clock(),
+        ended=runtime.clock(),
         finish=answer.ended.finish if answer.ended else None,
         usage=dump(spent.row()) if usage else None,
         price=spent.nanos,
     )
-    return RunChange(call_ended=ended, usage=dump(state.account.row()))
+    return RunChange(call_ended=ended, usage=dump(run.state.account.row()))

@@ -18,7 +18,8 @@ from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
 from recto.tools.ports import ReportProgress, ToolResult
 from recto.tools.registry import Registry
-from recto.worker.run_state import RunState
+from recto.worker.run_state import LoadedRun
+from recto.worker.runtime import Runtime
 from recto.worker.tools.calls_in_text import UNREADABLE
 from recto.worker.tools.tool_context import act, tools_of_reply
 from recto.worker.tools.tool_progress import ProgressReporter
@@ -43,21 +44,21 @@ REPEATED_MORE = (
 Earlier = Counter[tuple[str, str, tuple[ToolPart, ...]]]
 
 
-async def run_tools(state: RunState, step: RunTools) -> None:
+async def run_tools(run: LoadedRun, step: RunTools) -> None:
     """Settle what was lost or cut off, start the rest, and wait for all of them."""
     settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
     settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
-    beyond = TOO_MANY_CALLS.format(most=state.agent.limits.calls)
+    beyond = TOO_MANY_CALLS.format(most=run.state.limits.calls)
     settled += [(call, ToolResult(parts=(Text(text=beyond),), error=TOO_MANY)) for call in step.too_many]
-    tools = tools_of_reply(state)
-    await _start(state, step.start, settled)
-    acting = _acting(state, step.start, tools, _earlier(view(state.log)))
+    tools = tools_of_reply(run.inputs, run.writer.log)
+    await _start(run, step.start, settled)
+    acting = _acting(run, step.start, tools, _earlier(view(run.writer.log)))
     try:
         await asyncio.gather(*acting)
     except asyncio.CancelledError:
         # Each of them has ended or was left behind by now, so nothing is written for it after this.
-        if state.broken_off:
-            await _settle_stopped(state, step.start)
+        if run.state.broken_off:
+            await _settle_stopped(run, step.start)
         raise
     finally:
         for task in acting:
@@ -65,25 +66,26 @@ async def run_tools(state: RunState, step: RunTools) -> None:
         await asyncio.gather(*acting, return_exceptions=True)
 
 
-async def send_back_bad_calls(state: RunState, calls: Sequence[ToolCall]) -> bool:
+async def send_back_bad_calls(run: LoadedRun, calls: Sequence[ToolCall]) -> bool:
     """Answer those calls of the client's tools whose arguments do not match the schema; whether there were any.
 
     The client never has to take them: the model is told what is wrong, and writes them again.
     """
-    schemas = {tool.name: tool.parameters for tool in state.input.tools}
+    runtime, inputs = run.runtime, run.inputs
+    schemas = {tool.name: tool.parameters for tool in inputs.asked.tools}
     # Without its schema there is nothing to check a call by: it was found good when it was made.
     known = [call for call in calls if call.name in schemas]
-    urls = state.files.fresh_urls(state.runtime.clock())
+    urls = inputs.files.fresh_urls(runtime.clock())
     # As the client will get them: a schema may ask for a url where the model wrote an id (F8).
     as_sent = [(arguments_for(call.name, call.arguments, urls), schemas[call.name]) for call in known]
-    advices = await state.runtime.schemas.check(as_sent)
+    advices = await runtime.schemas.check(as_sent)
     messages = [
-        _message(state, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
+        _message(runtime, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
         for call, advice in zip(known, advices, strict=True)
         if advice is not None
     ]
     if messages:
-        await state.write(RunChange(entries=messages), _events_of(state, messages))
+        await run.writer.write(RunChange(entries=messages), _events_of(messages, inputs.agent.locale))
     return bool(messages)
 
 
@@ -91,79 +93,82 @@ def _settled(call: ToolCall, text: str, error: str) -> ToolResult:
     return ToolResult(parts=(Text(text=text.format(name=call.name)),), error=error)
 
 
-async def _start(state: RunState, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
-    now, reply = state.runtime.clock(), _reply(state)
-    starts = [ToolStarted(id=state.runtime.new_id(), time=now, message=reply.id, call=call.id) for call in calls]
-    results = [_message(state, call, result) for call, result in settled]
+async def _start(run: LoadedRun, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
+    runtime, reply = run.runtime, view(run.writer.log).reply
+    now, message = runtime.clock(), reply.id if reply else ""
+    starts = [ToolStarted(id=runtime.new_id(), time=now, message=message, call=call.id) for call in calls]
+    results = [_message(runtime, call, result) for call, result in settled]
     entries: list[Entry] = [*results, *starts]
-    await state.write(RunChange(entries=entries), _events_of(state, results))
-    state.runtime.reached("tools_started")
+    await run.writer.write(RunChange(entries=entries), _events_of(results, run.inputs.agent.locale))
+    runtime.reached("tools_started")
 
 
-def _acting(state: RunState, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
+def _acting(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
     """All at once, but for those that act in order: each of them waits for the one before."""
     acting, before = list[asyncio.Task[None]](), None
     for call in calls:
         waits = call.name in tools and tools[call.name].in_order
-        acting.append(asyncio.create_task(_act(state, call, tools, earlier, before if waits else None)))
+        acting.append(asyncio.create_task(_act(run, call, tools, earlier, before if waits else None)))
         before = acting[-1] if waits else before
     return acting
 
 
 async def _act(
-    state: RunState, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
+    run: LoadedRun, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
 ) -> None:
     if before:
         await asyncio.wait((before,))
     # Shown again by another worker it has the same id, and so takes its place.
-    progress = ProgressReporter(state.recorder.mention, f"{call.id}-progress", state.runtime.clock)
+    runtime = run.runtime
+    progress = ProgressReporter(run.writer.mention, f"{call.id}-progress", runtime.clock)
     try:
-        result = await _result(state, call, tools, progress)
+        result = await _result(run, call, tools, progress)
     finally:
         progress.end()
-    state.runtime.reached("tool_acted")
-    message = _message(state, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
+    runtime.reached("tool_acted")
+    message = _message(runtime, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
     # In one write: whoever goes on after a crash goes on in the skill.
-    await state.write(RunChange(entries=(message, *_activated(state, result))), _events_of(state, (message,)))
-    state.runtime.reached("tool_ended")
+    change = RunChange(entries=(message, *_activated(runtime, result)))
+    await run.writer.write(change, _events_of((message,), run.inputs.agent.locale))
+    runtime.reached("tool_ended")
 
 
-async def _result(state: RunState, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
+async def _result(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
     tool = tools.get(call.name)
     if call.name == UNREADABLE:
         problem = str((load_object(call.arguments) or {}).get("problem", ""))
         return ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS)
     if tool and tool.confirm:
         return _settled(call, ASK, NEEDS_CONSENT)
-    return await act(state, call, tools, report)
+    return await act(run, call, tools, report)
 
 
-def _activated(state: RunState, result: ToolResult) -> Iterator[SkillChanged]:
+def _activated(runtime: Runtime, result: ToolResult) -> Iterator[SkillChanged]:
     if result.activates:
         skill, scenario = result.activates.skill, result.activates.scenario
-        yield SkillChanged(id=state.runtime.new_id(), time=state.runtime.clock(), skill=skill, scenario=scenario)
+        yield SkillChanged(id=runtime.new_id(), time=runtime.clock(), skill=skill, scenario=scenario)
 
 
-async def _settle_stopped(state: RunState, calls: Sequence[ToolCall]) -> None:
+async def _settle_stopped(run: LoadedRun, calls: Sequence[ToolCall]) -> None:
     """The run is broken off: the model is told which tools did not come to their end."""
-    answered = {entry.tool_call_id for entry in state.log if isinstance(entry, ToolMessage)}
+    answered = {entry.tool_call_id for entry in run.writer.log if isinstance(entry, ToolMessage)}
     left = [call for call in calls if call.id not in answered]
-    messages = [_message(state, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
-    await state.write(RunChange(entries=messages), _events_of(state, messages))
+    messages = [_message(run.runtime, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
+    await run.writer.write(RunChange(entries=messages), _events_of(messages, run.inputs.agent.locale))
 
 
-def _message(state: RunState, call: ToolCall, result: ToolResult) -> ToolMessage:
+def _message(runtime: Runtime, call: ToolCall, result: ToolResult) -> ToolMessage:
     return ToolMessage(
-        id=state.runtime.new_id(),
-        time=state.runtime.clock(),
+        id=runtime.new_id(),
+        time=runtime.clock(),
         tool_call_id=call.id,
         parts=result.parts,
         error=result.error,
     )
 
 
-def _events_of(state: RunState, messages: Sequence[ToolMessage]) -> list[Event]:
-    return [event for message in messages for event in _answered(message, state.agent.locale)]
+def _events_of(messages: Sequence[ToolMessage], locale: str) -> list[Event]:
+    return [event for message in messages for event in _answered(message, locale)]
 
 
 def _answered(message: ToolMessage, locale: str) -> tuple[Event, ...]:
@@ -179,11 +184,6 @@ def _content(message: ToolMessage) -> Json:
         return "\n".join(texts)
     encoded = encode((message,), "ag-ui")[0]
     return encoded["content"] if isinstance(encoded, dict) else ""
-
-
-def _reply(state: RunState) -> AssistantMessage:
-    found = (message for message in reversed(view(state.log).messages) if isinstance(message, AssistantMessage))
-    return next(found)
 
 
 def _earlier(seen: View) -> Earlier:

@@ -12,7 +12,7 @@ from recto.agents.profile_schema import check_profile
 from recto.config.checked import nearest
 from recto.conversation.input_files import arguments_for
 from recto.conversation.json import Json
-from recto.conversation.log import View, view
+from recto.conversation.log import Entry, View, view
 from recto.conversation.messages import AssistantMessage, ToolCall
 from recto.errors import Refused, ToolError, WireError
 from recto.skills.bundled import read_bundled
@@ -22,77 +22,77 @@ from recto.store.ports import Lease
 from recto.store.store import Store
 from recto.store.users.profiles import ProfileChange
 from recto.tools.call import ToolLimits, call_tool
-from recto.tools.ports import Activation, ReportProgress, Tool, ToolContext, ToolResult
+from recto.tools.ports import Activation, ReportProgress, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import workspace_of
 from recto.worker.context.prompt_context import offered, skill_of
-from recto.worker.run_state import RunState
+from recto.worker.log_writer import LogWriter
+from recto.worker.page_inputs import PageInputs
+from recto.worker.run_state import LoadedRun
 
 SHOWN = 64
 NO_SKILL = "There is no skill {name!r}{known}."
 NO_FILES = "No skill is active, so there are no files to read. Take one up with use_skill first."
 
 
-async def act(state: RunState, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
+async def act(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
     """Have the tool act that a call names, if it is among those that may be called."""
-    limits = state.agent.limits
+    limits, context = run.state.limits, _context_of(run, call, report)
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
-    asked, context = _with_urls(state, tools.get(call.name), call), _context_of(state, call, report)
-    return await call_tool(tools, asked, context, bounds, [brought.name for brought in state.input.tools])
+    tool = tools.get(call.name)
+    asked = _with_urls(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.is_external else call
+    return await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.asked.tools])
 
 
-def _with_urls(state: RunState, tool: Tool | None, call: ToolCall) -> ToolCall:
+def _with_urls(call: ToolCall, urls: Mapping[str, str]) -> ToolCall:
     """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
-    if not (tool and tool.is_external):
-        return call
-    urls = state.files.fresh_urls(state.runtime.clock())
     return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
 
 
-def tools_of_reply(state: RunState) -> Registry:
+def tools_of_reply(inputs: PageInputs, log: Sequence[Entry]) -> Registry:
     """The tools that the newest reply was offered, whatever one of its calls has changed since. Hidden ones are always.
 
     So a worker that takes the reply over after a crash finds the tools it was asked for.
     """
-    seen = view(state.log)
+    seen = view(log)
     places = (
         place for place in range(len(seen.entries) - 1, -1, -1) if isinstance(seen.entries[place], AssistantMessage)
     )
     before = View(entries=seen.entries[: next(places, len(seen.entries))])
-    names = offered(state.agent, skill_of(state.agent.skills, before.skill), state.tools)
-    return Registry([tool for name, tool in state.tools.items() if name in names or not tool.is_offered])
+    names = offered(inputs.agent, skill_of(inputs.agent.skills, before.skill), inputs.tools)
+    return Registry([tool for name, tool in inputs.tools.items() if name in names or not tool.is_offered])
 
 
-def _context_of(state: RunState, call: ToolCall, report: ReportProgress) -> ToolContext:
+def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolContext:
     """What a tool may know of the run it acts for."""
+    runtime, inputs, row, log = run.runtime, run.inputs, run.state.row, run.writer.log
     profile = UserProfile(
-        store=state.runtime.store,
-        owner=state.run.owner,
-        schema=state.agent.profile_schema,
-        clock=state.runtime.clock,
-        limit_bytes=state.runtime.profile_bytes,
-        changed=state.forget_known,
-        lease=state.lease,
+        store=runtime.store,
+        owner=row.owner,
+        schema=inputs.agent.profile_schema,
+        clock=runtime.clock,
+        limit_bytes=runtime.profile_bytes,
+        changed=inputs.forget_known,
+        lease=row.lease,
     )
-    seen = view(state.log)
-    reply = next((entry for entry in reversed(seen.messages) if isinstance(entry, AssistantMessage)), None)
+    reply = view(log).reply
     return ToolContext(
-        owner=state.run.owner,
-        thread=state.run.thread,
-        run=state.run.id,
+        owner=row.owner,
+        thread=row.thread,
+        run=row.id,
         call=call.id,
         message=reply.id if reply else "",
-        now=state.runtime.clock(),
-        zone=state.zone,
-        props=state.input.props,
-        files=state.tool_files(),
-        workspace=workspace_of(state.runtime.workspaces, state.run.thread) if state.runtime.workspaces else None,
-        workspace_bytes=state.runtime.workspace_bytes,
+        now=runtime.clock(),
+        zone=inputs.zone,
+        props=inputs.asked.props,
+        files=inputs.tool_files(log),
+        workspace=workspace_of(runtime.workspaces, row.thread) if runtime.workspaces else None,
+        workspace_bytes=runtime.workspace_bytes,
         report=report,
         profile=profile,
-        skills=SkillsOfRun(state=state) if state.agent.skills else None,
-        tier=state.run.tier,
-        locale=state.agent.locale,
+        skills=SkillsOfRun(inputs=inputs, writer=run.writer) if inputs.agent.skills else None,
+        tier=row.tier,
+        locale=inputs.agent.locale,
     )
 
 
@@ -147,12 +147,13 @@ class UserProfile:
 class SkillsOfRun:
     """What a run's tools may do with its agent's skills. What is looked up for a skill, its first page has."""
 
-    state: RunState
+    inputs: PageInputs
+    writer: LogWriter
 
     @property
     def names(self) -> Sequence[str]:
         """What may be taken up now: leaving a skill is for who has one."""
-        return (*self.state.agent.skills, *((CORE,) if self.state.skill else ()))
+        return (*self.inputs.agent.skills, *((CORE,) if self.inputs.skill(self.writer.log) else ()))
 
     async def activate(self, skill: str, scenario: str | None) -> Activation:
         """Look up what the skill needs to know."""
@@ -160,14 +161,14 @@ class SkillsOfRun:
             raise ToolError(NO_SKILL.format(name=skill[:SHOWN], known=nearest(skill[:SHOWN], self.names)))
         if skill == CORE:
             return Activation(skill=None)
-        found = self.state.agent.skills[skill]
-        known = await self.state.know(found, scenario)
+        found = self.inputs.agent.skills[skill]
+        known = await self.inputs.know(found, scenario)
         missing = missing_for(found, known)
         return Activation(skill=skill, scenario=known.scenario, missing=missing, collect_tool=_collect(found, missing))
 
     async def read(self, path: str) -> bytes:
         """A file of the active skill's folder."""
-        skill = self.state.skill
+        skill = self.inputs.skill(self.writer.log)
         if skill is None:
             raise ToolError(NO_FILES)
         return await asyncio.to_thread(partial(read_bundled, skill, path))

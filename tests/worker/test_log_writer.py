@@ -1,0 +1,195 @@
+"""X4: the one way to write for a run. What it begins with is held for its first write, and is written once."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from recto.agents.agent import CHAT
+from recto.conversation.events import RunStarted
+from recto.conversation.input.run_input import RunInput
+from recto.conversation.log import Entry
+from recto.conversation.messages import Text, UserMessage
+from recto.engine.ports import Signal
+from recto.errors import LeaseLost, StoreDown
+from recto.store.database.database import Result, Transaction
+from recto.store.database.opening import migrate
+from recto.store.database.sqlite import SqliteDatabase
+from recto.store.ports import Cancel, RunChange, StoredRun
+from recto.store.store import Store
+from recto.tools.registry import Registry
+from recto.worker.log_writer import LogWriter
+from recto.worker.page_inputs import PageInputs
+from recto.worker.recorder import Recorder
+from tests.stored_runs import WHO, an_admission, now
+from tests.worker.plays import a_runtime
+
+STARTED = RunStarted(thread="t", run="r")
+
+
+class Gated(SqliteDatabase):
+    """A database whose writes wait for a gate, or fail."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.is_broken = False
+
+    async def write(self, work: Transaction[Result]) -> Result:
+        await self.gate.wait()
+        if self.is_broken:
+            raise StoreDown(problem="the disk is full")
+        return await super().write(work)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimed:
+    """A claimed run and what writes for it."""
+
+    database: Gated
+    store: Store
+    row: StoredRun
+    writer: LogWriter
+    signal: Signal
+
+    async def ids(self) -> list[str]:
+        return [entry.id for entry in await self.store.log_after(self.row.thread)]
+
+    async def events(self) -> list[bytes]:
+        return [event.body for event in await self.store.events(self.row.id, 0, 100)]
+
+
+@asynccontextmanager
+async def a_writer(folder: Path) -> AsyncGenerator[Claimed]:
+    database = Gated(folder / "recto.db")
+    store = Store(database)
+    await database.write(migrate)
+    row, runtime, signal = (await store.admit(an_admission(), WHO)).run, a_runtime(store), Signal()
+    inputs = PageInputs(
+        runtime=runtime,
+        row=row,
+        asked=RunInput(thread=row.thread, run=row.name),
+        agent=CHAT,
+        model=runtime.model,
+        tools=Registry(),
+    )
+    recorder = Recorder(store, runtime.hub, row.lease, clock=now, settings=runtime.recorder)
+    writer = LogWriter(recorder, inputs, (), signal)
+    try:
+        yield Claimed(database=database, store=store, row=row, writer=writer, signal=signal)
+    finally:
+        await recorder.close()
+        await store.close()
+
+
+def said(id: str) -> Entry:
+    return UserMessage(id=id, time=now(), parts=(Text(text="Hi."),))
+
+
+def asked() -> RunChange:
+    return RunChange(entries=[said("asked")], entered=True)
+
+
+async def test_what_is_held_is_in_the_log_here_at_once_and_in_the_store_with_the_next_write(tmp_path: Path):
+    async with a_writer(tmp_path) as claimed:
+        claimed.writer.hold(asked(), [STARTED])
+        assert ([entry.id for entry in claimed.writer.log], await claimed.ids()) == (["asked"], [])
+        await claimed.writer.write(RunChange(entries=[said("m1")]))
+        await claimed.writer.write(RunChange(entries=[said("m2")]))
+        assert [entry.id for entry in claimed.writer.log] == await claimed.ids() == ["asked", "m1", "m2"]
+        assert [entry.seq for entry in claimed.writer.log] == [1, 2, 3]
+        assert len(await claimed.events()) == 1
+        assert (await claimed.store.find_run(claimed.row.owner, claimed.row.id)).entered
+
+
+async def test_entries_that_were_held_stay_the_same_objects_where_their_numbers_were_right(tmp_path: Path):
+    async with a_writer(tmp_path) as claimed:
+        claimed.writer.hold(asked(), [])
+        (held,) = claimed.writer.log
+        await claimed.writer.settle()
+        # What pages remember of it is on it.
+        assert claimed.writer.log[0] is held
+
+
+async def test_what_is_held_is_written_alone_where_nothing_else_is(tmp_path: Path):
+    async with a_writer(tmp_path) as claimed:
+        await claimed.writer.settle()
+        assert await claimed.events() == []
+        claimed.writer.hold(asked(), [STARTED])
+        for _ in range(2):
+            await claimed.writer.settle()
+        assert (await claimed.ids(), len(await claimed.events())) == (["asked"], 1)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+async def test_nothing_is_held_twice(tmp_path: Path, is_written: bool):
+    async with a_writer(tmp_path) as claimed:
+        claimed.writer.hold(asked(), [])
+        if is_written:
+            await claimed.writer.settle()
+        with pytest.raises(AssertionError, match="held once"):
+            claimed.writer.hold(asked(), [])
+
+
+async def test_what_is_held_is_not_written_by_two_writes_at_once(tmp_path: Path):
+    async with a_writer(tmp_path) as claimed:
+        claimed.writer.hold(asked(), [STARTED])
+        claimed.database.gate.clear()
+        first = asyncio.create_task(claimed.writer.write(RunChange(entries=[said("m1")])))
+        await asyncio.sleep(0.01)
+        with pytest.raises(AssertionError, match="write it again"):
+            await claimed.writer.write(RunChange(entries=[said("m2")]))
+        claimed.database.gate.set()
+        await first
+        await asyncio.gather(*[claimed.writer.write(RunChange(entries=[said(f"m{place}")])) for place in (3, 4)])
+        assert await claimed.ids() == ["asked", "m1", "m3", "m4"] == [entry.id for entry in claimed.writer.log]
+        assert len(await claimed.events()) == 1
+
+
+async def test_what_could_not_be_written_stays_held(tmp_path: Path):
+    async with a_writer(tmp_path) as claimed:
+        claimed.writer.hold(asked(), [STARTED])
+        claimed.database.is_broken = True
+        with pytest.raises(StoreDown):
+            await claimed.writer.write(RunChange(entries=[said("lost")]))
+        assert [entry.id for entry in claimed.writer.log] == ["asked"]
+        claimed.database.is_broken = False
+        await claimed.writer.write(RunChange(entries=[said("m1")]))
+        assert await claimed.ids() == ["asked", "m1"]
+        assert len(await claimed.events()) == 1
+
+
+async def test_a_write_that_is_broken_off_is_done_all_the_same(tmp_path: Path):
+    async with a_writer(tmp_path) as claimed:
+        claimed.writer.hold(asked(), [])
+        claimed.database.gate.clear()
+        writing = asyncio.create_task(claimed.writer.write(RunChange(entries=[said("m1")])))
+        await asyncio.sleep(0.01)
+        writing.cancel()
+        await asyncio.sleep(0.01)
+        claimed.database.gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        assert await claimed.ids() == ["asked", "m1"] == [entry.id for entry in claimed.writer.log]
+
+
+async def test_X4_who_has_lost_the_lease_writes_nothing_of_what_is_held(tmp_path: Path):
+    async with a_writer(tmp_path) as claimed:
+        claimed.writer.hold(asked(), [STARTED])
+        await claimed.store.hand_back((claimed.row.lease,), now())
+        assert len(await claimed.store.claim(WHO, now(), 1)) == 1
+        with pytest.raises(LeaseLost):
+            await claimed.writer.settle()
+        assert (await claimed.ids(), await claimed.events()) == ([], [])
+
+
+async def test_P8_a_wish_to_end_the_run_is_heard_with_the_next_write(tmp_path: Path):
+    async with a_writer(tmp_path) as claimed:
+        await claimed.store.cancel(claimed.row, Cancel(reason="enough", now=now(), events=()))
+        assert not claimed.signal.cancelled.is_set()
+        await claimed.writer.write(RunChange(entries=[said("m1")]))
+        assert claimed.signal.cancelled.is_set()
