@@ -13,6 +13,7 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.base import Target
+from recto.page.wire.formats import SPEAKERS
 from recto.store.store import open_store
 from recto.store.users.profiles import ProfileChange
 from recto.tools.load_tools import tools_of_folder
@@ -90,10 +91,10 @@ def test_C1_what_the_budget_took_is_told():
 
 
 def test_C1_tools_have_the_tokens_that_a_page_counts_for_them():
-    for model in ("openai:gpt", "anthropic:claude"):
+    for model in ("openai:gpt", "anthropic:claude", "gemini:gemini-3-pro", "compatible:qwen"):
         write_guide(Path("agents"), more=f"model: {model}")
         code, out, _ = run("guide", "--agents", "agents", "--skill", "mend", "--json")
-        tools, wire = (load_object(out) or {})["tools"], "anthropic" if model.startswith("anthropic") else "openai"
+        tools, wire = (load_object(out) or {})["tools"], SPEAKERS[model.partition(":")[0]]
         offers = Registry(tools_of_folder(Path("agents/guide"))).offers(["hello"])
         facts = Facts(log=(), target=Target(wire=wire), tools=offers)
         counted = {part.source: part.tokens_after for part in assemble(facts)[1].parts if part.kind == "tool"}

@@ -14,6 +14,7 @@ import pytest
 
 from recto.config.settings import Limits, ServerTable
 from recto.conversation.json import load_object
+from recto.models.choose import PROVIDERS
 from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import ModelServer, failure
 from recto.testing.process import ServerProcess, free_port
@@ -60,7 +61,7 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     shown = {line.split(" = ")[0] for line in lines}
     assert ServerTable.model_fields.keys() <= shown
     assert {f"limits.{name}" for name in Limits.model_fields} <= shown
-    assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RECTO_MODEL_KEY", "OPENAI_BASE_URL", "RECTO_MODEL_URL"} <= shown
+    assert {name for provider in PROVIDERS for name in (provider.key_setting, provider.url_setting)} <= shown
     assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", "agents: chat, docs, vibe, vibe-en"} <= {*lines}
     assert {"agent = (not set)", "where nobody is named: vibe on /api/v1/chat, chat everywhere else"} <= {*lines}
     assert not list(tmp_path.iterdir())
@@ -76,6 +77,7 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
             "RECTO_DATABASE_URL": "postgresql://bob:kept-secret@host/db",
         },
         {"RECTO_MODEL": "openai:gpt", "OPENAI_API_KEY": "openai-kept-secret", "ANTHROPIC_API_KEY": "kept-secret"},
+        {"GEMINI_API_KEY": "kept-secret", "GEMINI_BASE_URL": "https://me:kept-secret@gemini.example/v1beta"},
         {"RECTO_MODEL_KEY": "model-kept-secret", "OPENAI_BASE_URL": "https://me:kept-secret@openai.example"},
         {"RECTO_JWT_JWKS_URL": "https://me:kept-secret@issuer.example/keys"},
         {"OPENAI_BASE_URL": "https://me:kept-secret@h/v1?api_key=kept-secret-q&v=kept-secret-too#kept-secret"},

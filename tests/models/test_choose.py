@@ -45,11 +45,12 @@ def test_an_address_that_is_none_is_refused_by_its_setting(url: str):
         ("compatible:qwen", "RECTO_MODEL_URL", "RECTO_MODEL_KEY"),
         ("openai:gpt-5", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
         ("anthropic:claude", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+        ("gemini:gemini-3-pro", "GEMINI_BASE_URL", "GEMINI_API_KEY"),
     ],
 )
 def test_an_address_with_a_password_is_refused_without_showing_it(name: str, setting: str, key: str, url: str):
     with pytest.raises(SettingsError) as caught:
-        choose_model(name, {setting: url, "OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-1"})
+        choose_model(name, {setting: url, key: "sk-1"})
     assert setting in str(caught.value)
     assert key in str(caught.value)
     assert "hunter2" not in str(caught.value)
@@ -57,7 +58,9 @@ def test_an_address_with_a_password_is_refused_without_showing_it(name: str, set
 
 @pytest.mark.parametrize("name", ["", "gpt-5", "openai:", "openai: gpt", "other:x", "DEMO"])
 def test_a_name_of_no_known_form_is_told_the_forms(name: str):
-    with pytest.raises(SettingsError, match=r"demo, openai:NAME .*, anthropic:NAME .* or compatible:NAME"):
+    with pytest.raises(
+        SettingsError, match=r"demo, openai:NAME .*, anthropic:NAME .*, gemini:NAME .* or compatible:NAME"
+    ):
         choose_model(name, {"OPENAI_API_KEY": "k"})
 
 
@@ -93,9 +96,35 @@ async def test_the_address_of_anthropic_may_have_its_version_at_the_end(end: str
     assert [request.path for request in server.requests] == ["/v1/messages"]
 
 
+def test_gemini_needs_a_key_and_an_address():
+    with pytest.raises(SettingsError, match="GEMINI_API_KEY"):
+        choose_model("gemini:gemini-3-pro", {"OPENAI_API_KEY": "sk-1"})
+    with pytest.raises(SettingsError, match=r"GEMINI_BASE_URL.*before /models"):
+        choose_model("gemini:gemini-3-pro", {"GEMINI_API_KEY": "k", "GEMINI_BASE_URL": "host"})
+
+
+@pytest.mark.asyncio
+async def test_the_model_of_gemini_stands_in_the_address_and_the_key_in_its_own_header():
+    with ModelServer() as server:
+        environment = {"GEMINI_API_KEY": "k-1", "GEMINI_BASE_URL": f"{server.root}/v1beta/"}
+        model = choose_model("gemini:gemini-3-pro?x/y", environment)
+        assert (model.name, model.target.wire, model.options) == ("gemini:gemini-3-pro?x/y", "gemini", {})
+        assert [delta async for delta in model.stream(b"{}")]
+        await model.aclose()
+    (request,) = server.requests
+    assert request.path == "/v1beta/models/gemini-3-pro%3Fx%2Fy:streamGenerateContent?alt=sse"
+    assert request.headers["x-goog-api-key"] == "k-1"
+    assert "authorization" not in request.headers
+
+
 def test_each_agent_may_have_a_model_of_its_own():
-    environment = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "b", "RECTO_MODEL_URL": "http://127.0.0.1:1/v1"}
-    names = ["demo", "openai:gpt-5", "anthropic:claude", "compatible:qwen"]
+    environment = {
+        "ANTHROPIC_API_KEY": "a",
+        "OPENAI_API_KEY": "b",
+        "GEMINI_API_KEY": "c",
+        "RECTO_MODEL_URL": "http://127.0.0.1:1/v1",
+    }
+    names = ["demo", "openai:gpt-5", "anthropic:claude", "gemini:gemini-3-pro", "compatible:qwen"]
     assert [choose_model(name, environment).name for name in names] == names
 
 

@@ -13,10 +13,12 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
+from recto.conversation.json import dump, load
 from recto.errors import ModelUnreachable
 from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
+from recto.models.gemini_content import GEMINI_CONTENT
 from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure, render
 
@@ -89,18 +91,30 @@ def test_the_official_client_and_our_reader_read_the_same_reply(answer: Answer):
 
 
 @pytest.mark.parametrize("answer", ANSWERS[:4])
-def test_a_script_says_the_same_over_both_wires(answer: Answer):
-    with ModelServer([answer, answer]) as server:
+def test_a_script_says_the_same_over_every_wire(answer: Answer):
+    with ModelServer([answer] * 3) as server:
         chat = asyncio.run(read(server))
         messages = asyncio.run(read(server, Endpoint(base_url=server.root, protocol=ANTHROPIC_MESSAGES)))
-    assert [request.path for request in server.requests] == ["/v1/chat/completions", "/v1/messages"]
-    # One of the two tells of the prompt's tokens beforehand.
-    said = [delta for delta in join_deltas(messages) if not isinstance(delta, Used)]
-    assert list(map(_stateless, join_deltas(chat))) == list(map(_stateless, said))
+        gemini = Endpoint(base_url=f"{server.root}/v1beta", protocol=GEMINI_CONTENT)
+        contents = asyncio.run(read(server, gemini))
+    paths = ["/v1/chat/completions", "/v1/messages", "/v1beta/models/m:streamGenerateContent?alt=sse"]
+    assert [request.path for request in server.requests] == paths
+    assert list(map(_stateless, said(chat))) == list(map(_stateless, said(messages)))
+    assert list(map(_stateless, said(chat))) == list(map(_stateless, said(contents)))
+
+
+def said(deltas: list[Delta]) -> list[Delta]:
+    """What is said, without what some tell of the prompt's tokens beforehand; arguments as values."""
+    rest = [delta for delta in join_deltas(deltas) if not isinstance(delta, Used)]
+    return [_compact(delta) if isinstance(delta, CallDelta) else delta for delta in rest]
+
+
+def _compact(delta: CallDelta) -> CallDelta:
+    return replace(delta, arguments=dump(load(delta.arguments)).decode())
 
 
 def _stateless(delta: Delta) -> Delta:
-    return replace(delta, state=()) if isinstance(delta, ReplyEnd) else delta
+    return replace(delta, state=(), parts=(), call_state={}) if isinstance(delta, ReplyEnd) else delta
 
 
 def test_an_error_in_the_stream_of_openai_is_seen_by_the_official_client_and_by_ours():

@@ -91,7 +91,7 @@ def test_the_list_of_the_package_says_when_it_was_made_and_lists_each_model_once
     assert prices.source
     names = [(name, price.up_to) for price in prices.prices for name in price.models]
     assert len(set(names)) == len(names)
-    assert all(name.startswith(("openai:", "anthropic:")) for name, _ in names)
+    assert all(name.startswith(("openai:", "anthropic:", "gemini:")) for name, _ in names)
     assert all(price.input < price.output for price in prices.prices)
     assert all((price.cached or price.input) <= price.input for price in prices.prices)
 

@@ -23,6 +23,12 @@ PARSED: Json = {
 }
 NEW, MIDDLE, OLD = "claude-opus-5-5", "claude-sonnet-4-6", "claude-haiku-4-5-20251001"
 EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
+MESSAGES: Json = [{"role": "user", "content": "hi"}]
+CONVERSATIONS: Mapping[str, Mapping[str, Json]] = {
+    "openai": {"model": "m", "messages": MESSAGES},
+    "anthropic": {"model": "m", "messages": MESSAGES},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+}
 samplings = st.builds(
     Sampling,
     max_tokens=st.none() | st.integers(1, 100_000),
@@ -149,6 +155,57 @@ def test_a_model_that_must_call_a_tool_is_not_asked_to_think(choice: str, model:
     assert "thinking" not in anthropic(Sampling(tool_choice=choice, reasoning_effort="high"), model)
 
 
+def gemini(asked: Sampling, model: str = "gemini-3-pro") -> Mapping[str, Json]:
+    return request_options("gemini", model, asked, has_tools=True)
+
+
+def test_gemini_is_asked_in_its_generation_config():
+    asked = Sampling(temperature=0.0, max_tokens=9, output=SCHEMA)
+    assert gemini(asked) == {
+        "generationConfig": {
+            "temperature": 0.0,
+            "maxOutputTokens": 9,
+            "responseMimeType": "application/json",
+            "responseJsonSchema": PARSED,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        ("auto", {"mode": "AUTO"}),
+        ("none", {"mode": "NONE"}),
+        ("required", {"mode": "ANY"}),
+        ("look", {"mode": "ANY", "allowedFunctionNames": ["look"]}),
+    ],
+)
+def test_gemini_is_told_which_tool(choice: str, wanted: Json):
+    assert gemini(Sampling(tool_choice=choice)) == {"toolConfig": {"functionCallingConfig": wanted}}
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "wanted"),
+    [
+        ("gemini-3-pro-preview", "low", {"thinkingLevel": "LOW"}),
+        ("gemini-3.1-flash", "minimal", {"thinkingLevel": "MINIMAL"}),
+        ("gemini-flash-latest", "high", {"thinkingLevel": "HIGH"}),
+        ("gemini-2.5-pro", "minimal", {"thinkingBudget": 512}),
+        ("gemini-2.5-flash", "low", {"thinkingBudget": 2_048}),
+        ("gemini-2.5-flash", "medium", {"thinkingBudget": 8_192}),
+        ("gemini-2.5-flash-lite", "high", {"thinkingBudget": 24_576}),
+    ],
+)
+def test_gemini_thinks_by_level_or_by_tokens_and_shows_it(model: str, effort: Effort, wanted: dict[str, Json]):
+    config: Json = {"thinkingConfig": {"includeThoughts": True, **wanted}}
+    assert gemini(Sampling(reasoning_effort=effort), model) == {"generationConfig": config}
+
+
+@pytest.mark.parametrize("model", ["gemini-2.0-flash", "gemini-1.5-pro"])
+def test_a_gemini_that_does_not_think_is_not_asked_to(model: str):
+    assert gemini(Sampling(reasoning_effort="high"), model) == {}
+
+
 @pytest.mark.parametrize("provider", BY_NAME)
 @pytest.mark.parametrize("output", ["", "{oops", "[]", "7", "{}"])
 def test_an_output_that_is_no_schema_is_refused(provider: str, output: str):
@@ -156,10 +213,13 @@ def test_an_output_that_is_no_schema_is_refused(provider: str, output: str):
         request_options(provider, NEW, Sampling(output=output), has_tools=True)
 
 
-@given(sampling=samplings, has_tools=st.booleans(), model=st.sampled_from([NEW, MIDDLE, OLD]))
+@given(
+    sampling=samplings,
+    has_tools=st.booleans(),
+    model=st.sampled_from([NEW, MIDDLE, OLD, "gemini-3-pro", "gemini-2.5-flash", "gemini-2.0-flash"]),
+)
 def test_the_providers_own_types_accept_the_fields(sampling: Sampling, has_tools: bool, model: str):
-    messages = [{"role": "user", "content": "hi"}]
     for provider, known in BY_NAME.items():
         options = request_options(provider, model, sampling, has_tools=has_tools)
-        body = {"model": model, "messages": messages, **known.protocol.options, **options}
+        body = {**CONVERSATIONS[known.protocol.wire], **known.protocol.options, **options}
         assert breaches(body, known.protocol.wire) == []

@@ -68,7 +68,7 @@ sources = st.one_of(
     st.just(Url(url="https://x.test/a")),
     st.just(Data(base64="aGk=")),
     st.just(Key(key="k")),
-    st.builds(ProviderFile, provider=st.sampled_from(("openai", "anthropic")), handle=st.just("f")),
+    st.builds(ProviderFile, provider=st.sampled_from(("openai", "anthropic", "gemini")), handle=st.just("f")),
 )
 files = st.builds(
     File,
@@ -85,7 +85,7 @@ def states(draw: st.DrawFn) -> Opaque:
     place = draw(st.sampled_from(PLACES))
     name = draw(st.sampled_from(("thinking", "hologram") if place == "block" else ("reasoning_content", "refusal")))
     data = f'{{"type":"{name}","n": 1.0e3}}' if place == "block" else '"so"'
-    provider = draw(st.sampled_from(("openai", "anthropic", "google")))
+    provider = draw(st.sampled_from(("openai", "anthropic", "gemini", "google")))
     return Opaque(provider=provider, model=draw(st.sampled_from((None, *MODELS))), place=place, name=name, data=data)
 
 

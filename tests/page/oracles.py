@@ -1,6 +1,7 @@
 """The providers' own packages as judges of a body: their types, read strictly, and a server their clients talk to.
 
-Their types are TypedDicts; pydantic reads those and lets unknown keys pass, so they are checked here, key by key.
+Types of two of them are TypedDicts; pydantic reads those and lets unknown keys pass, so they are checked here, key by
+key. Those of Gemini are pydantic's own, and refuse unknown keys themselves.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 import typing_extensions
 from anthropic.types import message_create_params
 from openai.types.chat import completion_create_params
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from recto.page.wire.base import WireName
 
@@ -33,8 +35,35 @@ MARKS = (typing_extensions.Required, typing_extensions.NotRequired, Annotated)
 
 def breaches(body: Mapping[str, object], wire: WireName) -> list[str]:
     """What the provider's package finds wrong with a body; nothing when it accepts it."""
+    if wire == "gemini":
+        return _refused_by_gemini(body)
     hints = STREAMED if body.get("stream") is True else TYPES
     return list(_check(body, hints[wire], "body"))
+
+
+def _refused_by_gemini(body: Mapping[str, object]) -> list[str]:
+    try:
+        _gemini_body().model_validate_json(json.dumps(body))
+    except ValidationError as refused:
+        return [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in refused.errors()]
+    return []
+
+
+@cache
+def _gemini_body() -> type[BaseModel]:
+    """What is posted: the package has types for each of its fields, and none for the whole."""
+    from google.genai import types as gemini  # here: it takes long, and few tests need it
+
+    return create_model(
+        "GeminiBody",
+        __config__=ConfigDict(extra="forbid", strict=True),
+        contents=(list[gemini.Content], ...),
+        systemInstruction=(gemini.Content | None, None),
+        tools=(list[gemini.Tool] | None, None),
+        toolConfig=(gemini.ToolConfig | None, None),
+        generationConfig=(gemini.GenerationConfig | None, None),
+        safetySettings=(list[gemini.SafetySetting] | None, None),
+    )
 
 
 def _check(value: object, hint: object, where: str) -> Iterator[str]:
@@ -131,6 +160,10 @@ ANSWERS = {
         "stop_reason": "end_turn",
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
+    },
+    "/v1beta/models/model-x:generateContent": {
+        "responseId": "r1",
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}],
     },
 }
 

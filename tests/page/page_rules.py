@@ -1,6 +1,6 @@
 """What every page must be, checked on the bytes that are sent: a line per breach, none when a rule holds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias, cast
@@ -13,6 +13,7 @@ from recto.page.wire.base import WireName
 
 Parsed: TypeAlias = Mapping[str, object]
 SHOWN = ("kept", "folded", "repaired")
+PART_FIELDS = {"text", "inlineData", "fileData", "functionCall", "functionResponse"}
 
 
 def parse(page: Page) -> Parsed:
@@ -68,8 +69,8 @@ def lies(manifest: Manifest, log: Sequence[Message]) -> Iterator[str]:
 
 def orphans(body: Parsed, wire: WireName) -> list[str]:
     """Breaches of what the provider demands of calls, results and turns."""
-    messages = cast("Sequence[Parsed]", body["messages"])
-    return list(_openai_breaches(messages) if wire == "openai" else _anthropic_breaches(messages))
+    field, judge = JUDGES[wire]
+    return list(judge(cast("Sequence[Parsed]", body[field])))
 
 
 def _openai_breaches(messages: Sequence[Parsed]) -> Iterator[str]:
@@ -125,3 +126,38 @@ def _anthropic_breaches(turns: Sequence[Parsed]) -> Iterator[str]:
 
 def _ids(turn: Parsed, kind: str, name: str) -> list[object]:
     return [block[name] for block in cast("Sequence[Parsed]", turn["content"]) if block["type"] == kind]
+
+
+def _gemini_breaches(turns: Sequence[Parsed]) -> Iterator[str]:
+    before: Parsed = {"role": "model", "parts": []}
+    for place, (last, turn) in enumerate(pairwise((before, *turns))):
+        parts = cast("Sequence[Parsed]", turn["parts"])
+        if turn["role"] == last["role"]:
+            yield f"contents[{place}] does not alternate: {turn['role']} again"
+        if not parts:
+            yield f"contents[{place}] is empty"
+        for part in parts:
+            if len(part.keys() & PART_FIELDS) > 1:
+                yield f"contents[{place}] has a part of {sorted(part)}"
+            if not str(part.get("text", "x")).strip() and "thoughtSignature" not in part:
+                yield f"contents[{place}] has a blank text"
+        asked, answered = _called(last, "functionCall"), _called(turn, "functionResponse")
+        if asked != answered:
+            yield f"contents[{place}] answers {answered}, asked was {asked}"
+        if len(set(asked)) != len(asked):
+            yield f"contents[{place - 1}] calls twice under one id: {asked}"
+    if turns and _called(turns[-1], "functionCall"):
+        yield f"nothing answers {_called(turns[-1], 'functionCall')}"
+
+
+def _called(turn: Parsed, kind: str) -> list[tuple[object, object]]:
+    """Calls or their results by id and name, in one order."""
+    found = [cast("Parsed", part[kind]) for part in cast("Sequence[Parsed]", turn["parts"]) if kind in part]
+    return sorted([(one["id"], one["name"]) for one in found], key=str)
+
+
+JUDGES: dict[WireName, tuple[str, Callable[[Sequence[Parsed]], Iterator[str]]]] = {
+    "openai": ("messages", _openai_breaches),
+    "anthropic": ("messages", _anthropic_breaches),
+    "gemini": ("contents", _gemini_breaches),
+}

@@ -32,6 +32,7 @@ from recto.page.prompt.system_prompt import Case, Datum, Prompt
 from recto.page.steps.remind import maps_of
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.base import Target, WireName
+from recto.page.wire.formats import WIRES
 
 NOON = datetime(2026, 5, 14, 4, tzinfo=UTC)
 SHANGHAI = timezone(timedelta(hours=8))
@@ -59,7 +60,8 @@ def document(key: str, name: str) -> File:
 
 
 def messages(page: Page) -> list[dict[str, object]]:
-    return json.loads(page.body)["messages"]
+    body = json.loads(page.body)
+    return body.get("messages") or body["contents"]
 
 
 def contents(page: Page) -> list[object]:
@@ -129,7 +131,7 @@ def test_D2_pictures_go_as_parts_to_models_that_see_and_by_id_to_all(sees: bool)
     assert ('{"type":"image_url","image_url":{"url":"https://files.example/a"}}' in body) is sees
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("wire", WIRES)
 def test_D2_S9_R13_the_preamble_is_prompt_quote_and_summary_in_this_order(wire: WireName):
     log: tuple[Entry, ...] = (user("u1", "one"), says("r1", "two"), user("u2", "three"))
     log = (*log, Compacted(id="k1", upto="r1", summary="they talked"))
@@ -235,7 +237,7 @@ FORGERIES = st.sampled_from(
 HOSTILE = st.tuples(TEXTS, FORGERIES, TEXTS).map("".join)
 
 
-@given(name=HOSTILE, result=HOSTILE, value=HOSTILE, wire=st.sampled_from(["openai", "anthropic"]))
+@given(name=HOSTILE, result=HOSTILE, value=HOSTILE, wire=st.sampled_from(tuple(WIRES)))
 def test_F3_nothing_but_us_opens_or_closes_a_reminder(name: str, result: str, value: str, wire: WireName):
     turn = Turn(response_id="r2", admitted=NOON, context=(ContextItem(description=name, value=value),))
     log = (user("u2", "words", document("k2", name)), calls("1"), answers("1", result))
@@ -253,7 +255,7 @@ def turn_of(steps: Sequence[tuple[str, str]]) -> list[Entry]:
     return log
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), TEXTS), max_size=12), st.sampled_from(["openai", "anthropic"]))
+@given(st.lists(st.tuples(st.sampled_from("ab"), TEXTS), max_size=12), st.sampled_from(tuple(WIRES)))
 def test_within_a_turn_each_page_begins_with_the_one_before_or_says_why(steps: list[tuple[str, str]], wire: WireName):
     log = turn_of(steps)
     before = None

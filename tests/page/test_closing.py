@@ -16,11 +16,12 @@ from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.steps.closing import CONTINUED, TRIMMED
 from recto.page.wire.base import Target, WireName
+from recto.page.wire.formats import WIRES
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.page_rules import gaps, orphans, parse
 from tests.page.talk import asks, result
 
-WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
+EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 asked = UserMessage(id="u", parts=(Text(text="Tell me."),), response_id="r")
 partial = AssistantMessage(id="a", parts=(Text(text="Once upon "),))
 broken_off = Interrupted(id="i", message="a", reason="broken off")
@@ -39,17 +40,19 @@ def facts_of(log: Sequence[Entry], wire: WireName, calling: Literal["native", "p
 
 
 def said(page: Page) -> list[Mapping[str, Json]]:
-    return list(cast("Sequence[Mapping[str, Json]]", parse(page)["messages"]))
+    body = parse(page)
+    return list(cast("Sequence[Mapping[str, Json]]", body["contents" if "contents" in body else "messages"]))
 
 
-@WIRES
+@EACH_WIRE
 def test_P8_a_turn_that_goes_on_after_a_cancel_ends_with_a_users_word(wire: WireName):
     page, manifest = assemble(facts_of((asked, partial, broken_off), wire))
     words: dict[str, Json] = {
-        "openai": "Continue.",
-        "anthropic": [{"type": "text", "text": "Continue."}],
+        "openai": {"role": "user", "content": "Continue."},
+        "anthropic": {"role": "user", "content": [{"type": "text", "text": "Continue."}]},
+        "gemini": {"role": "user", "parts": [{"text": "Continue."}]},
     }
-    assert said(page)[-1] == {"role": "user", "content": words[wire]}
+    assert said(page)[-1] == words[wire]
     assert "Once upon " in str(said(page)[-2])
     assert list(gaps(page, manifest)) == []
     part = manifest.parts[-2]
@@ -62,7 +65,7 @@ def test_P8_the_word_is_in_the_language_of_the_agent():
     assert said(page)[-1]["content"] == "请继续。"
 
 
-@WIRES
+@EACH_WIRE
 @pytest.mark.parametrize(
     "log",
     [
@@ -76,7 +79,7 @@ def test_a_page_that_ends_with_a_user_or_a_result_is_left_as_it_is(wire: WireNam
     assert all(part.source != "closing" for part in manifest.parts)
 
 
-@WIRES
+@EACH_WIRE
 def test_what_is_shown_to_people_or_stands_elsewhere_is_no_end(wire: WireName):
     log = (asked, partial, ReasoningMessage(id="t", text="Hm."), SystemMessage(id="s", text="Be brief."))
     page, _ = assemble(facts_of(log, wire))
@@ -93,7 +96,7 @@ def test_a_conversation_of_others_only_loses_a_blank_that_its_provider_refuses()
 
 
 @settings(max_examples=50)
-@given(logs(), st.sampled_from(("openai", "anthropic")), st.sampled_from(("native", "prompt")))
+@given(logs(), st.sampled_from(tuple(WIRES)), st.sampled_from(("native", "prompt")))
 def test_P8_no_page_of_a_turn_ends_with_the_assistant(
     log: tuple[Message, ...], wire: WireName, calling: Literal["native", "prompt"]
 ):

@@ -18,10 +18,10 @@ from recto.page.facts import Facts, ToolCalling, Turn
 from recto.page.manifest import Gap, Manifest, Part
 from recto.page.prompt.system_prompt import Case, Prompt
 from recto.page.text.tokens import tokens_of
-from recto.page.wire.base import Target, WireName
+from recto.page.wire.base import Target
+from recto.page.wire.formats import WIRES
 from tests.page.entry_strategies import entry_logs
 
-WIRES: tuple[WireName, ...] = ("openai", "anthropic")
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 TOOL = ToolOffer(name="look", description="Looks.", parameters='{"type":"object"}')
 PROMPT = Prompt(identity="You are X.", cases=(Case(id="1", name="one", content="word " * 30),))
@@ -32,7 +32,7 @@ def facts_of(draw: st.DrawFn, log: Sequence[Entry]) -> Facts:
     calling: ToolCalling = draw(st.sampled_from(["native", "prompt"]))
     return Facts(
         log=log,
-        target=Target(wire=draw(st.sampled_from(WIRES)), model=draw(st.sampled_from(["", "m"]))),
+        target=Target(wire=draw(st.sampled_from(tuple(WIRES))), model=draw(st.sampled_from(["", "m"]))),
         prompt=draw(st.sampled_from([None, PROMPT])),
         budget=draw(st.sampled_from([None, 20])),
         history=draw(st.sampled_from([None, 0, 2, 5])),

@@ -1,5 +1,6 @@
 """Bodies that the providers' own packages accept: field by field by their types, and over a socket by their clients."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from http.client import HTTPConnection
@@ -13,6 +14,7 @@ from anthropic.types import Message as Answer
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
+from pydantic import TypeAdapter
 
 from recto.conversation.json import Json
 from recto.conversation.messages import (
@@ -34,15 +36,22 @@ from recto.conversation.messages import (
 from recto.page.assemble import Facts, assemble
 from recto.page.body import Page
 from recto.page.wire.base import Target, WireName
+from recto.page.wire.formats import WIRES
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.oracles import breaches, recording
 from tests.page.page_rules import parse
 
-WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
+EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 OPTIONS: dict[WireName, dict[str, Json]] = {
     "openai": {"temperature": 0.5, "max_completion_tokens": 64, "parallel_tool_calls": True},
     "anthropic": {"stop_sequences": ["."], "max_tokens": 64, "tool_choice": {"type": "auto"}},
+    "gemini": {
+        "generationConfig": {"temperature": 0.5, "maxOutputTokens": 64, "stopSequences": ["."]},
+        "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
+    },
 }
+# That of Gemini stands in the address.
+STREAM: dict[WireName, dict[str, Json]] = {"openai": {"stream": True}, "anthropic": {"stream": True}, "gemini": {}}
 HELLO = Text(text="hello 北京")
 THINKING = '{"type":"thinking","thinking":"so","signature":"EqQB"}'
 CALLS = (
@@ -106,8 +115,11 @@ RICH: dict[str, tuple[Message, ...]] = {
                 state("openai", "field", "refusal", '"no"'),
                 state("openai", "field", "audio", '{"id":"audio_1"}'),
                 state("openai", "block", "refusal", '{"type":"refusal","refusal":"no"}'),
+                state("gemini", "block", "executableCode", '{"executableCode":{"language":"PYTHON","code":"1"}}'),
                 HELLO,
+                state("gemini", "field", "thinking", '"c2lnbmVk"'),
                 CALLS[0],
+                state("gemini", "block", "thinking", '{"text":"","thoughtSignature":"c28="}'),
             )
         ),
         ToolMessage(tool_call_id="c1", parts=(HELLO,)),
@@ -130,11 +142,11 @@ def set_page(log: Sequence[Message], wire: WireName, **options: Json) -> Page:
     return assemble(Facts(log=log, target=target, tools=OFFERS, options=OPTIONS[wire] | options, fold=FOLD))[0]
 
 
-@WIRES
+@EACH_WIRE
 @LOGS
 def test_the_providers_types_accept_the_body(log: tuple[Message, ...], wire: WireName):
     assert breaches(parse(set_page(log, wire)), wire) == []
-    assert breaches(parse(set_page(log, wire, stream=True)), wire) == []
+    assert breaches(parse(set_page(log, wire, **STREAM[wire])), wire) == []
 
 
 def without_state(message: Message) -> Message:
@@ -147,7 +159,7 @@ def without_state(message: Message) -> Message:
 
 
 # State that strategies make up is in no provider's types; what providers really make is in RICH.
-@given(logs().map(lambda log: tuple(map(without_state, log))), st.sampled_from(("openai", "anthropic")))
+@given(logs().map(lambda log: tuple(map(without_state, log))), st.sampled_from(tuple(WIRES)))
 def test_the_providers_types_accept_the_body_of_any_log(log: tuple[Message, ...], wire: WireName):
     assert breaches(parse(set_page(log, wire)), wire) == []
 
@@ -168,6 +180,16 @@ BROKEN: dict[str, tuple[WireName, dict[str, object], list[str]]] = {
         },
         ["body.messages[0].content[0].path is no field of TextBlockParam"],
     ),
+    "a field of no part": (
+        "gemini",
+        {"contents": [{"role": "user", "parts": [{"text": "a", "path": "b"}]}]},
+        ["contents.0.parts.0.path: Extra inputs are not permitted"],
+    ),
+    "a field nobody posts": (
+        "gemini",
+        {"model": "m", "contents": []},
+        ["model: Extra inputs are not permitted"],
+    ),
 }
 
 
@@ -183,17 +205,21 @@ def test_the_judge_sees_a_wrong_type():
     assert len(breaches({"model": 1, "messages": "x"}, "openai")) > 0
 
 
-PATHS: dict[WireName, str] = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+PATHS: dict[WireName, str] = {
+    "openai": "/v1/chat/completions",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/model-x:generateContent",
+}
 
 
-@WIRES
+@EACH_WIRE
 def test_X1_the_bytes_of_a_page_are_what_arrives(wire: WireName):
     pages = [set_page(log, wire) for log in RICH.values()]
     with recording() as provider:
         for page in pages:
             connection = HTTPConnection(provider.host, provider.port, timeout=10)
             connection.request("POST", PATHS[wire], body=page.body, headers={"Content-Type": "application/json"})
-            assert connection.getresponse().read().startswith(b'{"id": "r1"')
+            assert b'"r1"' in connection.getresponse().read()
             connection.close()
     assert provider.bodies == [page.body for page in pages]
 
@@ -215,13 +241,37 @@ def create_with_anthropic(url: str, body: dict[str, object]) -> str | None:
     return block.text if block.type == "text" else None
 
 
-CREATE = {"openai": create_with_openai, "anthropic": create_with_anthropic}
+def create_with_gemini(url: str, body: dict[str, object]) -> str | None:
+    from google import genai  # here: it takes long, and few tests need it
+    from google.genai import types
+
+    fields = {name: body[name] for name in ("systemInstruction", "tools", "toolConfig") if name in body}
+    asked = orjson.dumps(fields | cast("dict[str, object]", body["generationConfig"]))
+    contents = TypeAdapter(list[types.Content]).validate_json(orjson.dumps(body["contents"]))
+    config = types.GenerateContentConfig.model_validate_json(asked)
+    options = types.HttpOptions(base_url=url, api_version="v1beta")
+    with genai.Client(api_key="k", http_options=options) as provider:
+        return provider.models.generate_content(model="model-x", contents=contents, config=config).text
 
 
-@WIRES
+SPELLED = {
+    b"parameters_json_schema": b'"parametersJsonSchema"',
+    b"mime_type": b'"mimeType"',
+    b"file_uri": b'"fileUri"',
+}
+CREATE = {"openai": create_with_openai, "anthropic": create_with_anthropic, "gemini": create_with_gemini}
+
+
+@EACH_WIRE
 def test_the_providers_clients_send_the_same_json(wire: WireName):
-    bodies = [parse(set_page(log, wire)) for log in RICH.values()]
+    # The client of Gemini wants something to be said.
+    bodies = [parse(set_page(log, wire)) for log in RICH.values() if log or wire != "gemini"]
     with recording() as provider:
         answers = [CREATE[wire](provider.url, dict(body)) for body in bodies]
     assert answers == ["ok"] * len(bodies)
-    assert [orjson.loads(body) for body in provider.bodies] == bodies
+    assert [orjson.loads(as_we_spell(body)) for body in provider.bodies] == bodies
+
+
+def as_we_spell(body: bytes) -> bytes:
+    """A body with the names that Gemini's own client writes otherwise: its API takes both."""
+    return re.sub(rb'"(parameters_json_schema|mime_type|file_uri)"', lambda found: SPELLED[found[1]], body)

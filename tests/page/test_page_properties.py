@@ -1,9 +1,8 @@
-"""Pages, for any log and both wires: nothing raises, nothing lies, nothing is lost, and memory changes nothing."""
+"""Pages, for any log and every wire: nothing raises, nothing lies, nothing is lost, and memory changes nothing."""
 
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import cast
 
 import pytest
 from hypothesis import given
@@ -16,16 +15,23 @@ from recto.page.body import Page
 from recto.page.manifest import Manifest
 from recto.page.steps.closing import TRIMMED
 from recto.page.wire.base import Target, WireName
+from recto.page.wire.formats import WIRES
 from tests.page.log_strategies import FOLD, OFFERS, logs, newest_user
 from tests.page.page_rules import fresh, gaps, lies, orphans, parse
 
-WIRES: tuple[WireName, ...] = ("openai", "anthropic")
+# What a body begins with, and where instructions and conversation stand in it.
+FIELDS: dict[WireName, tuple[tuple[str, ...], str, str]] = {
+    "openai": (("model", "stream"), "", "messages"),
+    "anthropic": (("model", "stream"), "system", "messages"),
+    "gemini": (("stream",), "systemInstruction", "contents"),
+}
 TARGETS = (
     Target(wire="openai", model="gpt-x"),
     Target(wire="anthropic", model="claude-x"),
     Target(wire="openai", model="gpt-y"),
+    Target(wire="gemini", model="gemini-3-x"),
 )
-wires = st.sampled_from(WIRES)
+wires = st.sampled_from(tuple(WIRES))
 offers = st.sampled_from(((), OFFERS))
 
 
@@ -41,10 +47,10 @@ def test_R10_no_orphan_reaches_a_page_and_the_body_has_exactly_its_fields(
     body = parse(page)
     assert orphans(body, wire) == []
     roles = {part.role for part, span in zip(manifest.parts, manifest.spans, strict=True) if span}
-    instructed = wire == "anthropic" and bool(roles & {"system", "developer"})
-    expected = ["model", "stream", *(["tools"] if tools else []), *(["system"] if instructed else []), "messages"]
-    assert list(body) == expected
-    assert len(cast("Sequence[object]", body.get("tools", ()))) == len(tools)
+    first, system, conversation = FIELDS[wire]
+    instructed = [system] if system and roles & {"system", "developer"} else []
+    assert list(body) == [*first, *(["tools"] if tools else []), *instructed, conversation]
+    assert page.body.count(b'"description":"') == len(tools)
 
 
 @given(logs(), wires, offers)

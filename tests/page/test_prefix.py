@@ -15,9 +15,9 @@ from recto.page.prefix import Break, prefix_break
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.wire.base import Target, WireName
+from recto.page.wire.formats import WIRES
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
-WIRES: tuple[WireName, ...] = ("openai", "anthropic")
 
 
 def user(id: str) -> UserMessage:

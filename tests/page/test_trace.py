@@ -20,6 +20,7 @@ from recto.page.fold.paths import Project
 from recto.page.manifest import Manifest
 from recto.page.text.tokens import Calibration
 from recto.page.wire.base import Target, WireName
+from recto.page.wire.formats import WIRES
 from tests.long_session import EACH_SESSION, Known
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, lies, orphans, parse
@@ -27,7 +28,7 @@ from tests.page.page_rules import gaps, lies, orphans, parse
 pytestmark = pytest.mark.full
 
 MODEL = "claude-opus-4-5"
-WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
+EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 WHOLE = FoldSettings(reads=None, terminal=None)
 
 
@@ -59,7 +60,7 @@ def calls(messages: Sequence[Message]) -> Iterator[tuple[AssistantMessage, tuple
 
 
 @EACH_SESSION
-@WIRES
+@EACH_WIRE
 def test_R10_no_orphan_reaches_any_page_and_the_providers_types_take_them(known: Known, wire: WireName):
     messages, fold, found = session(known).messages, fold_settings(session(known)), list[str]()
     views = [log for _, log in calls(messages)]
@@ -81,7 +82,7 @@ def unanswered(messages: Sequence[Message]) -> Counter[str]:
 
 
 @EACH_SESSION
-@WIRES
+@EACH_WIRE
 def test_R10_each_of_the_calls_that_never_got_a_result_is_told(known: Known, wire: WireName):
     messages = session(known).messages
     _, manifest = set_page(messages, wire, fold_settings(session(known)))
@@ -111,7 +112,7 @@ def failed(message: ToolMessage) -> bool:
 
 
 @EACH_SESSION
-@WIRES
+@EACH_WIRE
 def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(known: Known, wire: WireName):
     read, messages, tools = session(known), session(known).messages, session(known).tools
     _, manifest = set_page(messages, wire, fold_settings(read))
@@ -156,7 +157,7 @@ def guesses(session: Session, wire: WireName) -> Iterator[Guess]:
 
 
 @EACH_SESSION
-@WIRES
+@EACH_WIRE
 def test_an_estimate_is_nearer_to_what_the_provider_reports_than_the_bare_count(known: Known, wire: WireName):
     found = list(guesses(session(known), wire))
     calibrated = [abs(guess.expected - guess.reported) for guess in found]

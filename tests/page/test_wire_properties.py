@@ -1,5 +1,6 @@
 """Wires, for any message they can carry: what is written is read back. For any JSON: nothing but a WireError."""
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 import orjson
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from recto.conversation.input import agui
-from recto.conversation.messages import Message
+from recto.conversation.messages import Message, ToolMessage
 from recto.errors import RectoError
-from recto.page.wire import anthropic, openai
+from recto.page.wire import anthropic, gemini, openai
 from recto.page.wire.formats import AGUI, WIRES, decode, encode
 from tests.page.wire_strategies import (
     MODEL,
@@ -19,6 +20,8 @@ from tests.page.wire_strategies import (
     anthropic_messages,
     anything,
     damaged,
+    gemini_messages,
+    gemini_turn,
     openai_messages,
 )
 
@@ -40,6 +43,15 @@ def test_anthropic_reads_back_what_it_wrote(message: Message):
     turn = {"role": role, "content": orjson.loads(b"[" + blocks + b"]")}
     assert anthropic.decode([turn], model=MODEL) == (message,)
     assert anthropic.encode(message) == (role, blocks)
+
+
+@given(gemini_messages)
+def test_gemini_reads_back_what_it_wrote(message: Message):
+    turn = gemini_turn(message)
+    # The name of the tool stands on its call.
+    known = replace(message, tool_name="") if isinstance(message, ToolMessage) else message
+    assert gemini.decode([turn], model=MODEL) == (known,)
+    assert gemini_turn(message) == turn
 
 
 @given(agui_messages)

@@ -5,6 +5,7 @@ provider has none; the type and name of a file where its format has no field for
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import cast
 
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from recto.conversation.messages import (
     UserMessage,
     UserPart,
 )
-from recto.page.wire import anthropic, openai
+from recto.page.wire import anthropic, gemini, openai
 
 MODEL = "model-x"
 
@@ -44,6 +45,7 @@ scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floa
 # JSON as any parser may give it: huge numbers, halves of surrogate pairs, the words our decoders look for.
 KEYS = (
     *("role", "content", "type", "text", "id", "name", "source", "url", "tool_calls", "toolCalls", "function"),
+    *("parts", "functionCall", "functionResponse", "response", "args", "thoughtSignature", "thought", "inlineData"),
     *("arguments", "tool_call_id", "toolCallId", "input", "tool_use_id", "system", "messages", "timestamp", "path"),
     *(
         "mimeType",
@@ -58,7 +60,19 @@ KEYS = (
     ),
 )
 VALUES = (
-    *("user", "assistant", "tool", "system", "developer", "reasoning", "activity", "text", "image", "document"),
+    *(
+        "user",
+        "assistant",
+        "model",
+        "tool",
+        "system",
+        "developer",
+        "reasoning",
+        "activity",
+        "text",
+        "image",
+        "document",
+    ),
     *("binary", "image_url", "file", "input_audio", "tool_use", "tool_result", "thinking", "url", "data", "base64"),
 )
 anything = st.recursive(
@@ -213,6 +227,73 @@ anthropic_messages: st.SearchStrategy[Message] = st.one_of(
     ),
 )
 
+# Gemini
+
+gemini_files = st.one_of(
+    st.builds(
+        File,
+        kind=st.just("image"),
+        source=st.builds(Data, base64=base64s) | st.builds(Url, url=urls),
+        mime_type=st.sampled_from(("image/png", "image/webp")),
+    ),
+    st.builds(
+        File, kind=st.just("document"), source=st.builds(Data, base64=base64s), mime_type=st.just("application/pdf")
+    ),
+    st.builds(File, kind=st.just("video"), source=st.builds(Url, url=urls), mime_type=st.just("video/mp4")),
+)
+gemini_signatures = words.map(lambda text: gemini.signature_state(text, MODEL))
+
+
+@st.composite
+def gemini_blocks(draw: st.DrawFn) -> Opaque:
+    """A part of a kind this version of Recto does not know, or a signature without words."""
+    unknown = Opaque(
+        provider="gemini",
+        model=MODEL,
+        place="block",
+        name="hologram",
+        data=draw(objects(hologram=1, without=("text",))),
+    )
+    signed = gemini.part_state({"text": "", "thoughtSignature": draw(words)}, MODEL)
+    return draw(st.sampled_from((unknown, signed)))
+
+
+@st.composite
+def gemini_calls(draw: st.DrawFn) -> ToolCall:
+    """A call whose arguments are an object as the decoder writes it, signed now and then."""
+    state = draw(st.none() | gemini_signatures)
+    return ToolCall(id=draw(words), name=draw(texts), arguments=draw(objects()), state=state)
+
+
+gemini_texts = st.builds(Text, text=words)
+gemini_signed = st.tuples(gemini_texts, gemini_signatures)
+gemini_said = st.one_of(
+    gemini_signed, st.one_of(gemini_texts, gemini_blocks(), gemini_calls()).map(lambda part: (part,))
+)
+gemini_messages: st.SearchStrategy[Message] = st.one_of(
+    st.builds(
+        UserMessage, parts=st.lists(gemini_texts | gemini_files | gemini_blocks(), min_size=1, max_size=4).map(tuple)
+    ),
+    st.builds(
+        AssistantMessage,
+        parts=st.lists(gemini_said, min_size=1, max_size=4).map(lambda said: tuple(chain.from_iterable(said))),
+    ),
+    st.builds(
+        ToolMessage,
+        tool_call_id=words,
+        tool_name=words,
+        parts=st.lists(gemini_texts, max_size=1).map(tuple),
+        error=st.sampled_from((None, "error")),
+    ),
+)
+
+
+def gemini_turn(message: Message) -> Json:
+    """A message as a turn of its own."""
+    role = "model" if message.role == "assistant" else "user"
+    return {"role": role, "parts": load(b"[" + gemini.encode(message) + b"]")}
+
+
 # AG-UI
 
 agui_sources = st.one_of(
@@ -252,6 +333,7 @@ def anthropic_turn(message: Message) -> Json:
 WRITTEN: dict[str, st.SearchStrategy[Json]] = {
     "openai": openai_messages.map(lambda message: load(openai.encode(message))),
     "anthropic": anthropic_messages.map(anthropic_turn),
+    "gemini": gemini_messages.map(gemini_turn),
     "ag-ui": agui_messages.map(lambda message: load(agui.encode(message))),
 }
 

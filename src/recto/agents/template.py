@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from recto.page.wire.formats import SPEAKERS
+
 AGENT_FILE = """\
 ---
 # All settings are optional. Commented lines show the default, or an example where the default is none.
@@ -11,9 +13,9 @@ description: What this agent is for, in one line.
 # name: {name}                 # the folder's name, or nothing
 
 # The model
-# model: openai:NAME           # default: the server's. Also anthropic:NAME, compatible:NAME, demo
+# model: openai:NAME           # default: the server's. Also {others}, demo
 # window: 128000               # tokens it can take; default: the server's
-# vision: true                 # whether it sees pictures; default: known of openai and anthropic, else the server's
+# vision: true                 # whether it sees pictures; default: the server's for compatible ones, else true
 # temperature: 0.7             # default: the model's own; so for the next three
 # max_tokens: 4096
 # reasoning_effort: medium     # minimal, low, medium or high
@@ -86,4 +88,6 @@ def count_words(text: str) -> int:
 
 def new_files(name: str) -> Mapping[str, str]:
     """The files of a new agent's folder, by name."""
-    return {"AGENT.md": AGENT_FILE.format(name=name), "tools.py": TOOLS_FILE.format(name=name)}
+    _, *others = [f"{provider}:NAME" for provider in SPEAKERS]
+    agent = AGENT_FILE.format(name=name, others=", ".join(others))
+    return {"AGENT.md": agent, "tools.py": TOOLS_FILE.format(name=name)}

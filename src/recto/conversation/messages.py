@@ -201,9 +201,13 @@ class AssistantMessage(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolMessage(Logged):
-    """What a tool answered. `error` is None when it went well; else the failure, or just "error"."""
+    """What a tool answered. `error` is None when it went well; else the failure, or just "error".
+
+    `tool_name` is put in where a page goes to a provider that wants it said; the log has the call.
+    """
 
     tool_call_id: str
+    tool_name: str = ""
     parts: tuple[ToolPart, ...] = ()
     error: str | None = None
     encrypted_value: str | None = None

@@ -5,6 +5,7 @@
 - `wire_protocol`: what talking to a provider takes
 - `openai_chat`: OpenAI chat completions: the address, what an agent asks for, and the reply as it streams
 - `anthropic_messages`: Anthropic messages: the address, what an agent asks for, and the reply as it streams
+- `gemini_content`: Gemini's generateContent: the address, what an agent asks for, and the reply as it streams
 - `endpoint`: a model behind an endpoint over HTTP
 - `sse`: server-sent events from bytes in any fragmentation
 - `deltas`: deltas that came together, joined into one

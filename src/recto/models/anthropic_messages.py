@@ -25,6 +25,7 @@ from recto.models.ports import (
     TextDelta,
     Usage,
     Used,
+    parts_in_unusual_order,
 )
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
 from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
@@ -130,9 +131,9 @@ class MessagesReader:
             raise self._cut_off("the stream ended before the reply did.")
         parts = tuple(filter(None, map(self._part, self._blocks)))
         state = tuple(part for part in parts if isinstance(part, Opaque))
-        in_order = tuple(sorted(parts, key=_usual_place))
-        usage = read_usage(self._usage)
-        return ReplyEnd(finish=self._ending(), usage=usage, state=state, parts=() if in_order == parts else parts)
+        return ReplyEnd(
+            finish=self._ending(), usage=read_usage(self._usage), state=state, parts=parts_in_unusual_order(parts)
+        )
 
     def _begin(self, index: Json, start: Mapping[str, Json]) -> Iterator[Delta]:
         block = self._places[str(index)] = _Block(start=start)
@@ -248,11 +249,6 @@ def _say(block: _Block, delta: str, words: str) -> Iterator[Delta]:
             yield CallDelta(index=block.number, arguments=words)
         case _:
             return
-
-
-def _usual_place(part: AssistantPart) -> int:
-    """State, then words, then calls: the order a reply is put together in where nothing else is said."""
-    return 0 if isinstance(part, Opaque) else 1 if isinstance(part, Text) else 2
 
 
 def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:

@@ -12,6 +12,7 @@ from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.demo import NAME as DEMO
 from recto.models.demo import DemoModel
 from recto.models.endpoint import WINDOW, Endpoint, EndpointModel, Timeouts
+from recto.models.gemini_content import GEMINI_CONTENT
 from recto.models.openai_chat import COMPATIBLE_CHAT, OPENAI_CHAT
 from recto.models.wire_protocol import WireProtocol
 
@@ -60,6 +61,14 @@ PROVIDERS = (
         url="https://api.anthropic.com",
         url_form="it is the address before /v1/messages, such as https://api.anthropic.com",
         url_tail="/v1",
+    ),
+    Provider(
+        name="gemini",
+        protocol=GEMINI_CONTENT,
+        key_setting="GEMINI_API_KEY",
+        url_setting="GEMINI_BASE_URL",
+        url="https://generativelanguage.googleapis.com/v1beta",
+        url_form="it is the address before /models, such as https://generativelanguage.googleapis.com/v1beta",
     ),
     Provider(
         name="compatible",

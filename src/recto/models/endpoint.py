@@ -170,6 +170,7 @@ class EndpointModel:
         finally:
             answer.close()
         wait = parse_retry_after(response.headers.get("Retry-After"), self._clock())
+        wait = self._endpoint.protocol.retry_after(said) if wait is None else wait
         return fault(response.status, said, self._blame, wait)
 
     def _opened(self) -> aiohttp.ClientSession:

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json
-from recto.conversation.messages import AssistantPart, Opaque
+from recto.conversation.messages import AssistantPart, Opaque, Text
 from recto.page.wire.base import Target
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "filtered"]
@@ -90,6 +90,15 @@ class ReplyEnd:
     state: tuple[Opaque, ...] = ()
     call_state: Mapping[int, Opaque] = field(default_factory=dict[int, Opaque])
     parts: tuple[AssistantPart, ...] = ()
+
+
+def parts_in_unusual_order(parts: tuple[AssistantPart, ...]) -> tuple[AssistantPart, ...]:
+    """The parts of a reply where they are not state, words, calls: the order it is put together in otherwise."""
+    return () if tuple(sorted(parts, key=_usual_place)) == parts else parts
+
+
+def _usual_place(part: AssistantPart) -> int:
+    return 0 if isinstance(part, Opaque) else 1 if isinstance(part, Text) else 2
 
 
 Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Used | ReplyEnd

@@ -6,7 +6,7 @@ everything else is sent as asked, and the provider's refusal says what is wrong 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -41,12 +41,16 @@ class RequestOptions(Protocol):
     def __call__(self, model: str, sampling: Sampling, /, *, has_tools: bool) -> Options: ...
 
 
+def _not_said(_body: bytes) -> None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class WireProtocol:
     """A provider's way of talking. `path` follows the base url and has {model} where the model goes into it; `key_form`
     has {key} where the key goes into a header.
 
-    `options` are fields of every request.
+    `options` are fields of every request. `retry_after` are the seconds that the body of a refusal says to wait.
     """
 
     wire: WireName
@@ -57,6 +61,7 @@ class WireProtocol:
     request_options: RequestOptions
     reader: MakeReader
     headers: tuple[tuple[str, str], ...] = ()
+    retry_after: Callable[[bytes], float | None] = _not_said
 
 
 def output_schema(sampling: Sampling) -> Options | None:

@@ -3,6 +3,7 @@
 - `model_answers`: answers of a scripted model, as values
 - `openai_answers`: as OpenAI chat completions stream them
 - `anthropic_answers`: as Anthropic messages stream them
+- `gemini_answers`: as Gemini's generateContent streams them
 - `answer_bytes`: their bytes on each wire
 - `model_server`: a model server that answers from a script
 - `process`: a Recto server as a process of its own

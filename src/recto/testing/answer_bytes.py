@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from recto.page.wire.anthropic import ANTHROPIC
 from recto.page.wire.base import WireName
+from recto.page.wire.gemini import GEMINI
 from recto.page.wire.openai import OPENAI
 from recto.testing.anthropic_answers import message_events
+from recto.testing.gemini_answers import content_events
 from recto.testing.model_answers import Answer, Framing
 from recto.testing.openai_answers import chat_events
 
@@ -28,6 +30,7 @@ class FakeWire(NamedTuple):
 FAKES: Mapping[WireName, FakeWire] = {
     OPENAI.name: FakeWire("/v1/chat/completions", chat_events),
     ANTHROPIC.name: FakeWire("/v1/messages", message_events),
+    GEMINI.name: FakeWire("/v1beta/models/{model}:streamGenerateContent?alt=sse", content_events),
 }
 PATTERNS = {name: re.compile(re.escape(fake.path).replace(r"\{model\}", "[^/]+")) for name, fake in FAKES.items()}
 DEFAULT = OPENAI.name

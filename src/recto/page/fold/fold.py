@@ -172,6 +172,7 @@ def _with_placeholder(message: ToolMessage, placeholder: str) -> ToolMessage:
         seq=message.seq,
         time=message.time,
         tool_call_id=message.tool_call_id,
+        tool_name=message.tool_name,
         parts=(Text(text=placeholder),),
         error=message.error,
         encrypted_value=message.encrypted_value,

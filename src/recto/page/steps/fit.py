@@ -47,6 +47,7 @@ STORED_MARK = "[{kind} not shown: {name}, id {key}]"
 NO_IMAGES = "this model sees no images"
 FILE_LEFT_OUT = "the {wire} format cannot carry this {kind} here"
 CALLS_LAST = "words put before the calls, where the format has them"
+SIGNED = "marked as calls that another model made"
 NO_OBJECT = "arguments of {name} were no JSON object"
 EMPTY_TEXT = "an empty text is not allowed here"
 EMPTY_MARK = "(empty)"
@@ -182,6 +183,10 @@ def _fit_assistant(message: AssistantMessage, to: _To) -> _Fitted:
         ordered = tuple(sorted(parts, key=lambda part: isinstance(part, ToolCall)))
         reasons = (*reasons, CALLS_LAST) if ordered != parts else reasons
         parts = ordered
+    if to.wire.sign_calls:
+        signed = to.wire.sign_calls(parts, to.model)
+        reasons = (*reasons, SIGNED) if signed != parts else reasons
+        parts = signed
     if all(isinstance(part, Opaque) and part.is_thought for part in parts):
         return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire.name)))
     return _with_good_name(replace(message, parts=parts) if reasons else message, to.wire, reasons)
@@ -291,6 +296,8 @@ def _check_order(known: _Order | None, messages: Sequence[Message], wire: Wire) 
         if message.role in ("system", "developer"):
             good = good and not (wire.begins_with_user and has_talk)
             continue
+        if message.role == "tool":
+            good = good and (bool(message.tool_name) or not wire.results_name_tools)
         has_user, has_talk = has_user or message.role == "user", True
         good = good and (has_user or not wire.begins_with_user)
         if message.role == "assistant":
@@ -318,16 +325,24 @@ def _begin_with_user(messages: Sequence[Message]) -> Draft:
 def _fit_ids(messages: Sequence[Message], wire: Wire) -> Draft:
     used: set[str] = set()
     renamed: dict[str, str] = {}
+    names: dict[str, str] = {}
     shown = list(messages)
     notes: dict[int, Note] = {}
     for place, message in enumerate(messages):
         if isinstance(message, AssistantMessage) and message.tool_calls:
             ids = tuple(_new_ids(message, used, wire))
             renamed = {call.id: new for call, new in zip(message.tool_calls, ids, strict=True)}
-            shown[place] = remember_last(message, _with_call_ids, ids)
+            names = {call.id: call.name for call in message.tool_calls} if wire.results_name_tools else names
+            changed = remember_last(message, _with_call_ids, ids)
+            is_new = changed is not message
         elif isinstance(message, ToolMessage):
-            shown[place] = remember_last(message, _with_result_id, renamed.get(message.tool_call_id, ""))
-        if shown[place] is not message:
+            id = message.tool_call_id
+            changed = remember_last(message, _with_result_id, renamed.get(id, id), names.get(id, ""))
+            is_new = changed.tool_call_id != id
+        else:
+            continue
+        shown[place] = changed
+        if is_new:
             notes[place] = Note(decision="repaired", rule=RULE, reason=NEW_IDS)
     return Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
 
@@ -366,5 +381,6 @@ def _with_call_ids(message: AssistantMessage, ids: tuple[str, ...]) -> Assistant
     return replace(message, parts=parts)
 
 
-def _with_result_id(message: ToolMessage, id: str) -> ToolMessage:
-    return message if id in ("", message.tool_call_id) else replace(message, tool_call_id=id)
+def _with_result_id(message: ToolMessage, id: str, name: str) -> ToolMessage:
+    is_same = (id, name) == (message.tool_call_id, message.tool_name)
+    return message if is_same else replace(message, tool_call_id=id, tool_name=name)

@@ -3,5 +3,6 @@
 - `base`: what the page has to know of a format, and where a page goes
 - `openai`: OpenAI chat completions
 - `anthropic`: Anthropic messages
+- `gemini`: Gemini's generateContent
 - `formats`: the formats by their names, and conversations in and out of them
 """

@@ -6,12 +6,12 @@ A format is one value of `Wire`: the steps and the body ask it, and none of them
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from recto.conversation.json import Json
-from recto.conversation.messages import File, Message, Opaque
+from recto.conversation.messages import AssistantPart, File, Message, Opaque
 
 # One of those in `WIRES`.
 WireName: TypeAlias = str
@@ -57,7 +57,8 @@ class Wire:
 
     A file or provider state is carried in a message of a role; the role `error` is that of a failed tool, where
     `errors_are_words` sets that apart. `begins_with_user` is said of providers that want instructions before all else
-    and a user's message first behind them.
+    and a user's message first behind them. `results_name_tools`: a result says the name of the tool it is of.
+    `sign_calls` gives the parts of an assistant's message what the model (by its name) wants of calls it did not make.
     """
 
     name: WireName
@@ -83,3 +84,5 @@ class Wire:
     takes_blank_end: bool
     errors_are_words: bool
     begins_with_user: bool
+    results_name_tools: bool = False
+    sign_calls: Callable[[Sequence[AssistantPart], str], tuple[AssistantPart, ...]] | None = None

@@ -11,9 +11,10 @@ from recto.conversation.messages import Message
 from recto.errors import CannotCarry, WireError
 from recto.page.wire.anthropic import ANTHROPIC
 from recto.page.wire.base import Target, Wire, WireName
+from recto.page.wire.gemini import GEMINI
 from recto.page.wire.openai import OPENAI
 
-WIRES: Mapping[WireName, Wire] = {wire.name: wire for wire in (OPENAI, ANTHROPIC)}
+WIRES: Mapping[WireName, Wire] = {wire.name: wire for wire in (OPENAI, ANTHROPIC, GEMINI)}
 # Providers and the wire each of them speaks: those that have one of their own name first.
 SPEAKERS: Mapping[str, WireName] = {name: name for name in WIRES} | {
     other: wire.name for wire in WIRES.values() for other in wire.also_spoken_by

@@ -1,0 +1,222 @@
+"""Gemini's generateContent: what to ask for, and the reply as it streams. Pure. Refuses to guess that a reply is whole.
+
+The stream has no word for its end: it is read until the body ends. What the model signed goes back to it, so it is kept
+where it came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from recto.agents.agent import Effort, Sampling
+from recto.conversation.json import Json, dump, load_object
+from recto.conversation.messages import AssistantPart, Opaque, Text, ToolCall
+from recto.errors import ModelCutOff, ModelUnreachable
+from recto.models.faults import Blame, stream_fault
+from recto.models.ports import (
+    CallDelta,
+    CallStarted,
+    Delta,
+    FinishReason,
+    ReasoningDelta,
+    ReplyEnd,
+    TextDelta,
+    Usage,
+    Used,
+    parts_in_unusual_order,
+)
+from recto.models.sse import count_of, credible, object_of, parse_event, text_of
+from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
+from recto.page.wire.gemini import SIGNATURE, WIRE, part_state, signature_state
+
+ModelVersion: TypeAlias = tuple[int, int]
+
+FINISHES: Mapping[str, FinishReason] = {
+    "MAX_TOKENS": "length",
+    **dict.fromkeys(("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), "filtered"),
+    **dict.fromkeys(("OTHER", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "filtered"),
+}
+# Reasons that say the reply came to nothing: asked again, most models do better.
+BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
+MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+NAME = re.compile(r"gemini-(\d{1,2})(?:\.(\d{1,2}))?(?!\d)")
+# Newer than any model: a name that tells no version is taken for one of today's.
+NEWEST: ModelVersion = (99, 0)
+# From here on a model is told how hard to think; those before are given tokens for it, and earlier ones do not think.
+LEVELS: ModelVersion = (3, 0)
+BUDGETS_SINCE: ModelVersion = (2, 5)
+BUDGETS: Mapping[Effort, int] = {"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
+SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
+
+
+class ContentReader:
+    """Reads one reply. `finished` tells that the model said it is done; nothing tells that the stream is."""
+
+    def __init__(self, *, model: str, blame: Blame | None = None) -> None:
+        self._model = model
+        self._blame = blame or Blame(model=model)
+        # Words are held in pieces: a reply may have many thousands.
+        self._parts: list[AssistantPart | list[str]] = []
+        self._calls: list[ToolCall] = []
+        self._usage: Usage | None = None
+        self._reason = ""
+        self.done = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether a reason to stop was seen."""
+        return bool(self._reason)
+
+    def read(self, data: str) -> Iterator[Delta]:
+        """What the data of one event adds to the reply."""
+        if not data.strip():
+            return
+        event = parse_event(data, self._blame.model)
+        if event.get("error"):
+            raise stream_fault(event["error"], self._blame)
+        usage, is_first = read_usage(event.get("usageMetadata")), self._usage is None
+        self._usage = usage or self._usage
+        if usage and is_first:
+            yield Used(usage=usage)
+        blocked = text_of(object_of(event.get("promptFeedback")).get("blockReason"))
+        self._reason = "SAFETY" if blocked else self._reason
+        candidate = _first(event.get("candidates"))
+        parts = object_of(candidate.get("content")).get("parts")
+        for part in parts if isinstance(parts, list) else ():
+            yield from self._take(object_of(part))
+        self._finish(text_of(candidate.get("finishReason")))
+
+    def end(self) -> ReplyEnd:
+        """The end of the reply. ModelCutOff where the model never said that it is done."""
+        if not self.finished:
+            raise self._cut_off("the stream ended before the reply did.")
+        parts = tuple(Text(text="".join(part)) if isinstance(part, list) else part for part in self._parts)
+        return ReplyEnd(
+            finish=FINISHES.get(self._reason) or ("tool_calls" if self._calls else "stop"),
+            usage=self._usage,
+            state=tuple(part for part in parts if isinstance(part, Opaque)),
+            call_state={number: call.state for number, call in enumerate(self._calls) if call.state},
+            parts=parts_in_unusual_order(parts),
+        )
+
+    def _take(self, part: Mapping[str, Json]) -> Iterator[Delta]:
+        text, call = part.get("text"), part.get("functionCall")
+        if isinstance(call, Mapping):
+            yield from self._call(call, text_of(part.get(SIGNATURE)))
+        elif part.get("thought") is True:
+            if words := text_of(text):
+                yield ReasoningDelta(text=words)
+        elif isinstance(text, str):
+            yield from self._say(text, text_of(part.get(SIGNATURE)))
+        elif part:
+            # Code it ran, or a picture it made: nobody here reads it, and it wants it back.
+            self._parts.append(part_state(dict(part), self._model))
+
+    def _say(self, words: str, signature: str) -> Iterator[Delta]:
+        if words:
+            last = self._parts[-1] if self._parts else None
+            if isinstance(last, list):
+                last.append(words)
+            else:
+                self._parts.append([words])
+            yield TextDelta(text=words)
+        if not signature:
+            return
+        alone = part_state({"text": "", SIGNATURE: signature}, self._model)
+        self._parts.append(signature_state(signature, self._model) if words else alone)
+
+    def _call(self, call: Mapping[str, Json], signature: str) -> Iterator[Delta]:
+        name, number = text_of(call.get("name")), len(self._calls)
+        if not name:
+            raise self._cut_off("a tool call in its reply has no name.")
+        arguments = dump(object_of(call.get("args"))).decode()
+        state = signature_state(signature, self._model) if signature else None
+        made = ToolCall(id=text_of(call.get("id")), name=name, arguments=arguments, state=state)
+        self._calls.append(made)
+        self._parts.append(made)
+        yield CallStarted(index=number, id=made.id, name=name)
+        yield CallDelta(index=number, arguments=arguments)
+
+    def _finish(self, reason: str) -> None:
+        if reason in BROKEN:
+            raise ModelUnreachable(model=self._blame.model, problem=f"its reply came to nothing ({reason}). Try again.")
+        self._reason = reason or self._reason
+
+    def _cut_off(self, problem: str) -> ModelCutOff:
+        return ModelCutOff(model=self._blame.model, problem=problem)
+
+
+def read_usage(usage: Json) -> Usage | None:
+    """The tokens a provider reports, or None where it reports none. What it thinks is beside its answer, not in it."""
+    counts = object_of(usage)
+    if not counts:
+        return None
+    thoughts = count_of(counts.get("thoughtsTokenCount"))
+    return credible(
+        Usage(
+            input=count_of(counts.get("promptTokenCount")) + count_of(counts.get("toolUsePromptTokenCount")),
+            output=count_of(counts.get("candidatesTokenCount")) + thoughts,
+            cached=count_of(counts.get("cachedContentTokenCount")),
+            reasoning=thoughts,
+        )
+    )
+
+
+def _first(candidates: Json) -> Mapping[str, Json]:
+    return object_of(candidates[0]) if isinstance(candidates, list) and candidates else {}
+
+
+def _retry_after(body: bytes) -> float | None:
+    """The delay that the details of an error name: "34s"."""
+    details = object_of((load_object(body) or {}).get("error")).get("details")
+    for detail in details if isinstance(details, list) else ():
+        found = SECONDS.fullmatch(text_of(object_of(detail).get("retryDelay")))
+        if found:
+            return float(found[1])
+    return None
+
+
+def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
+    output = output_schema(sampling)
+    config = present(
+        temperature=sampling.temperature,
+        maxOutputTokens=sampling.max_tokens,
+        thinkingConfig=_thinking(_version(model), sampling.reasoning_effort),
+        responseMimeType="application/json" if output else None,
+        responseJsonSchema=output,
+    )
+    choice = sampling.tool_choice if has_tools else None
+    return present(generationConfig=config or None, toolConfig=_tool_config(choice) if choice else None)
+
+
+def _thinking(version: ModelVersion, effort: Effort | None) -> Options | None:
+    if effort is None or version < BUDGETS_SINCE:
+        return None
+    asked: Options = {"thinkingLevel": effort.upper()} if version >= LEVELS else {"thinkingBudget": BUDGETS[effort]}
+    # Without it nobody sees what it thinks.
+    return {"includeThoughts": True, **asked}
+
+
+def _tool_config(choice: str) -> Options:
+    mode = MODES.get(choice)
+    calling: Options = {"mode": mode} if mode else {"mode": "ANY", "allowedFunctionNames": [choice]}
+    return {"functionCallingConfig": calling}
+
+
+def _version(model: str) -> ModelVersion:
+    found = NAME.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else NEWEST
+
+
+GEMINI_CONTENT = WireProtocol(
+    wire=WIRE,
+    path="/models/{model}:streamGenerateContent?alt=sse",
+    key_header="x-goog-api-key",
+    key_form="{key}",
+    options={},
+    request_options=_asked,
+    reader=ContentReader,
+    retry_after=_retry_after,
+)

@@ -1,0 +1,364 @@
+"""Gemini's generateContent, both ways. Refuses by name what the format has no place for.
+
+A page groups neighbours of one role into one turn, so encoding gives the parts of a message. What the model signed goes
+back where it stood: on a call, on the words it came with (a field), or in a part of its own (a block).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from recto.conversation.json import (
+    Json,
+    Object,
+    as_object,
+    dump,
+    load_object,
+    objects,
+    optional_text,
+    text_field,
+    verbatim,
+)
+from recto.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Data,
+    DeveloperMessage,
+    File,
+    FileKind,
+    Message,
+    Opaque,
+    ProviderFile,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Url,
+    UserMessage,
+    UserPart,
+)
+from recto.errors import CannotCarry, WireError
+from recto.page.wire.base import Slot, Wire
+
+WIRE = "gemini"
+SIGNATURE = "thoughtSignature"
+# What a signature is called where people read of it.
+THINKING = "thinking"
+# The types of files it takes, by the ending of an address that tells no type.
+TYPES: Mapping[str, tuple[FileKind, str]] = {
+    "png": ("image", "image/png"),
+    "jpg": ("image", "image/jpeg"),
+    "jpeg": ("image", "image/jpeg"),
+    "webp": ("image", "image/webp"),
+    "heic": ("image", "image/heic"),
+    "heif": ("image", "image/heif"),
+    "pdf": ("document", "application/pdf"),
+    "mp3": ("audio", "audio/mpeg"),
+    "wav": ("audio", "audio/wav"),
+    "aac": ("audio", "audio/aac"),
+    "aiff": ("audio", "audio/aiff"),
+    "ogg": ("audio", "audio/ogg"),
+    "flac": ("audio", "audio/flac"),
+    "mp4": ("video", "video/mp4"),
+    "mpeg": ("video", "video/mpeg"),
+    "mov": ("video", "video/quicktime"),
+    "webm": ("video", "video/webm"),
+    "3gp": ("video", "video/3gpp"),
+}
+KINDS: Mapping[str, FileKind] = {mime: kind for kind, mime in TYPES.values()}
+TOOLS = Slot(b'"tools":[{"functionDeclarations":[', b"]}]")
+SYSTEM = Slot(b'"systemInstruction":{"parts":[', b"]}")
+USER_TURN = Slot(b'"contents":[', b"]", b'{"role":"user","parts":[', b"]}")
+MODEL_TURN = USER_TURN._replace(opens_turn=b'{"role":"model","parts":[')
+VERSION = re.compile(r"gemini-(\d{1,2})(?!\d)")
+# From here on the first call of a reply has to be signed; this stands for the signature of one that it did not make.
+SIGNED_SINCE = 3
+NOT_ITS_OWN = '"skip_thought_signature_validator"'
+
+
+def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
+    """Messages from a request body, or from the array of its `contents`. Signed state in it is `model`'s."""
+    if isinstance(body, dict):
+        system = body.get("systemInstruction")
+        instructions = _decode_system(system) if system is not None else ()
+        return (*instructions, *decode(body.get("contents", []), model=model))
+    messages: list[Message] = []
+    waiting: list[ToolCall] = []
+    for where, turn in objects(body, "contents"):
+        match optional_text(turn, "role", where) or "user":
+            case "model":
+                messages += _decode_reply(turn, where, model)
+                waiting = list(_last_calls(messages))
+            case "user" | "function":
+                messages += _decode_user(turn, where, model, waiting)
+            case role:
+                raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of Gemini contents")
+    return tuple(messages)
+
+
+def _decode_system(system: Json) -> Iterator[SystemMessage]:
+    for where, part in _parts(as_object(system, "systemInstruction"), "systemInstruction"):
+        yield SystemMessage(text=text_field(part, "text", where))
+
+
+def _parts(content: Object, where: str) -> Iterator[tuple[str, Object]]:
+    yield from objects(content.get("parts", []), f"{where}.parts")
+
+
+def _last_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    last = messages[-1] if messages else None
+    return last.tool_calls if isinstance(last, AssistantMessage) else ()
+
+
+def _decode_reply(turn: Object, where: str, model: str | None) -> Iterator[Message]:
+    placed = list(_parts(turn, where))
+    thoughts = [text_field(part, "text", place) for place, part in placed if part.get("thought") is True]
+    if thoughts:
+        yield ReasoningMessage(text="".join(thoughts))
+    said = [decode_part(part, place, model) for place, part in placed if part.get("thought") is not True]
+    yield AssistantMessage(parts=tuple(part for parts in said for part in parts))
+
+
+def decode_part(part: Object, where: str, model: str | None) -> Iterator[AssistantPart]:
+    """A part of a model's turn, and behind words what signs them. A call without an id is called by its place."""
+    call, signature = part.get("functionCall"), optional_text(part, SIGNATURE, where)
+    if call is None:
+        yield from _decode_shown(part, where, model)
+        return
+    body = as_object(call, f"{where}.functionCall")
+    arguments = _object_in(body, "args", f"{where}.functionCall")
+    yield ToolCall(
+        id=optional_text(body, "id", where) or where,
+        name=text_field(body, "name", f"{where}.functionCall"),
+        arguments=dump(arguments).decode(),
+        state=signature_state(signature, model) if signature else None,
+    )
+
+
+def _object_in(body: Object, name: str, where: str) -> Object:
+    value = body.get(name)
+    return as_object({} if value is None else value, f"{where}.{name}")
+
+
+def signature_state(signature: str, model: str | None) -> Opaque:
+    """What a model signed, as a field of the part it stands on."""
+    return Opaque(provider=WIRE, model=model, place="field", name=THINKING, data=dump(signature).decode())
+
+
+def part_state(part: Object, model: str | None) -> Opaque:
+    """A part that is carried as it came."""
+    name = next((name for name in part if name not in ("text", SIGNATURE)), THINKING)
+    return Opaque(provider=WIRE, model=model, place="block", name=name, data=dump(part).decode())
+
+
+def _decode_user(turn: Object, where: str, model: str | None, waiting: list[ToolCall]) -> Iterator[Message]:
+    placed = list(_parts(turn, where))
+    results = [(place, part["functionResponse"]) for place, part in placed if part.get("functionResponse") is not None]
+    for place, result in results:
+        yield _decode_result(as_object(result, f"{place}.functionResponse"), f"{place}.functionResponse", waiting)
+    rest = [(place, part) for place, part in placed if part.get("functionResponse") is None]
+    if rest or not results:
+        yield UserMessage(parts=tuple(one for place, part in rest for one in _decode_shown(part, place, model)))
+
+
+def _decode_result(body: Object, where: str, waiting: list[ToolCall]) -> ToolMessage:
+    name, given = text_field(body, "name", where), optional_text(body, "id", where)
+    called = next((call for call in waiting if call.id == given or (not given and call.name == name)), None)
+    if called is not None:
+        waiting.remove(called)
+    response = _object_in(body, "response", where)
+    failed = response.get("error")
+    value = response.get("output", response) if failed is None else failed
+    text = value if isinstance(value, str) else dump(value).decode()
+    return ToolMessage(
+        tool_call_id=given or (called.id if called else where),
+        parts=(Text(text=text),) if text else (),
+        error=None if failed is None else "error",
+    )
+
+
+def _decode_shown(part: Object, where: str, model: str | None) -> Iterator[UserPart]:
+    given = {name for name, value in part.items() if value is not None}
+    signature = optional_text(part, SIGNATURE, where)
+    text = optional_text(part, "text", where)
+    if text is not None and given <= {"text", SIGNATURE} and (text or not signature):
+        yield Text(text=text)
+        if signature:
+            yield signature_state(signature, model)
+        return
+    file = _decode_file(part) if len(given) == 1 else None
+    yield file or part_state(part, model)
+
+
+def _decode_file(part: Object) -> File | None:
+    match part:
+        case {"inlineData": {"mimeType": str(mime), "data": str(data), **rest}} if not rest and mime in KINDS:
+            return File(kind=KINDS[mime], source=Data(base64=data), mime_type=mime)
+        case {"fileData": {"mimeType": str(mime), "fileUri": str(uri), **rest}} if not rest and mime in KINDS:
+            return File(kind=KINDS[mime], source=Url(url=uri), mime_type=mime)
+        case _:
+            return None
+
+
+def encode(message: Message) -> bytes:
+    """The parts of a message, joined. What does not fit raises CannotCarry."""
+    match message:
+        case SystemMessage() | DeveloperMessage():
+            return dump({"text": message.text})
+        case UserMessage() | AssistantMessage():
+            return _encode_parts(message.parts)
+        case ToolMessage():
+            return b",".join(map(dump, _encode_result(message)))
+        case _:
+            raise CannotCarry(wire=WIRE, what=f"a message of role {message.role}")
+
+
+def _encode_parts(parts: Sequence[AssistantPart]) -> bytes:
+    if not parts:
+        raise CannotCarry(wire=WIRE, what="a message with nothing in it")
+    shown: list[object] = []
+    words: dict[str, object] | None = None
+    for part in parts:
+        if not (isinstance(part, Opaque) and part.place == "field"):
+            words = {"text": part.text} if isinstance(part, Text) else None
+            shown.append(_encode_part(part) if words is None else words)
+            continue
+        if words is None:
+            # What it signed was blank, and is not sent.
+            words = {"text": ""}
+            shown.append(words)
+        words[SIGNATURE] = _signature(part)
+        words = None
+    if {"text": ""} in shown:
+        raise CannotCarry(wire=WIRE, what="an empty text")
+    return b",".join(map(dump, shown))
+
+
+def _encode_part(part: AssistantPart) -> object:
+    match part:
+        case Text():
+            return {"text": part.text}
+        case ToolCall():
+            return _encode_call(part)
+        case File():
+            return _encode_file(part)
+        case Opaque(provider="gemini"):
+            return verbatim(part.data)
+        case Opaque():
+            raise CannotCarry(wire=WIRE, what=f"state of {part.provider} ({part.name})")
+
+
+def _signature(state: Opaque) -> object:
+    if state.provider != WIRE:
+        raise CannotCarry(wire=WIRE, what=f"state of {state.provider} ({state.name})")
+    return verbatim(state.data)
+
+
+def _encode_call(call: ToolCall) -> object:
+    if load_object(call.arguments) is None:
+        raise CannotCarry(wire=WIRE, what=f"arguments of call {call.id} that are no JSON object")
+    body = {"functionCall": {"id": call.id, "name": call.name, "args": verbatim(call.arguments)}}
+    return body | ({SIGNATURE: _signature(call.state)} if call.state else {})
+
+
+def carries_file(part: File, role: str) -> bool:
+    """Whether a file has a place in a message of this role. That of a tool stands behind its result."""
+    return role != "assistant" and _file_part(part) is not None
+
+
+def carries_state(part: Opaque, role: str) -> bool:
+    """Whether provider state has a place in a message of this role."""
+    return role == "assistant" or (role == "user" and part.place == "block")
+
+
+def _encode_file(part: File) -> object:
+    shown = _file_part(part)
+    if shown is None:
+        raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} by {type(part.source).__name__}")
+    return shown
+
+
+def _file_part(part: File) -> object | None:
+    mime = part.mime_type
+    match part.source:
+        case Data(base64=data) if mime and KINDS.get(mime) == part.kind:
+            return {"inlineData": {"mimeType": mime, "data": data}}
+        case Url(url=url) | ProviderFile(provider="gemini", handle=url):
+            _, told = TYPES.get(_ending(url), ("", "")) if mime is None else ("", mime)
+            return {"fileData": {"mimeType": told, "fileUri": url}} if KINDS.get(told) == part.kind else None
+        case _:
+            return None
+
+
+def _ending(url: str) -> str:
+    try:
+        return urlsplit(url).path.rpartition(".")[2].lower()
+    except ValueError:
+        return ""
+
+
+def _encode_result(message: ToolMessage) -> Iterator[object]:
+    if not message.tool_name:
+        raise CannotCarry(wire=WIRE, what=f"a result of {message.tool_call_id} without the name of its tool")
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    response = {"output" if message.error is None else "error": "\n".join(texts)}
+    yield {"functionResponse": {"id": message.tool_call_id, "name": message.tool_name, "response": response}}
+    yield from (_encode_part(part) for part in message.parts if not isinstance(part, Text))
+
+
+def encode_tool(name: str, description: str, parameters: str) -> bytes:
+    """A tool offered to the model; its JSON Schema goes as it was written."""
+    return dump({"name": name, "description": description, "parametersJsonSchema": verbatim(parameters)})
+
+
+def sign_calls(parts: Sequence[AssistantPart], model: str) -> tuple[AssistantPart, ...]:
+    """The parts of a reply with its first call signed, where the model refuses it otherwise."""
+    version = VERSION.search(model)
+    first = next((place for place, part in enumerate(parts) if isinstance(part, ToolCall)), None)
+    if first is None or (version and int(version[1]) < SIGNED_SINCE):
+        return tuple(parts)
+    call = parts[first]
+    if not isinstance(call, ToolCall) or call.state is not None:
+        return tuple(parts)
+    state = Opaque(provider=WIRE, model=None, place="field", name=THINKING, data=NOT_ITS_OWN)
+    return (*parts[:first], replace(call, state=state), *parts[first + 1 :])
+
+
+GEMINI = Wire(
+    name=WIRE,
+    own_fields=frozenset({"contents", "model", "systemInstruction", "tools"}),
+    model_in_body=False,
+    tools=TOOLS,
+    slots={
+        SystemMessage: SYSTEM,
+        DeveloperMessage: SYSTEM,
+        UserMessage: USER_TURN,
+        ToolMessage: USER_TURN,
+        AssistantMessage: MODEL_TURN,
+    },
+    # It caches by itself.
+    breakpoint=b"",
+    decode=decode,
+    encode=encode,
+    encode_tool=encode_tool,
+    carries_file=carries_file,
+    carries_state=carries_state,
+    call_id=re.compile(r".*", re.DOTALL),
+    longest_call_id=128,
+    # Ids may be used again from turn to turn.
+    call_ids_are_unique=False,
+    calls_come_last=False,
+    calls_carry_state=True,
+    takes_any_arguments=False,
+    takes_names=False,
+    takes_empty_text=False,
+    takes_blank_end=True,
+    errors_are_words=False,
+    begins_with_user=True,
+    results_name_tools=True,
+    sign_calls=sign_calls,
+)

@@ -1,0 +1,88 @@
+"""Scripted answers as Gemini's generateContent streams them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from recto.conversation.json import Json, dump, load_object, verbatim
+from recto.models.ports import Usage
+from recto.testing.model_answers import PIECES, Answer
+
+# What the provider calls the endings that a script names in the words of OpenAI, and its errors by their status.
+FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP", "content_filter": "SAFETY"}
+STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
+OTHER_STATUS = "UNKNOWN"
+Fields = Mapping[str, object]
+
+
+@lru_cache(maxsize=64)
+def content_events(answer: Answer) -> tuple[bytes, ...]:
+    """The body of an answer, one server-sent event each. Nothing says that the stream is over."""
+    if answer.body is not None:
+        return (_failure(answer.status, answer.body),)
+    usage = answer.usage or Usage()
+    begun = {"promptTokenCount": usage.input, "totalTokenCount": usage.input} if answer.usage else {}
+    chunks = [_chunk({"content": {"role": "model", "parts": [part]}, "index": 0}, begun) for part in _parts(answer)]
+    if answer.fault:
+        kind, message = answer.fault
+        return (*chunks, b"data: " + dump({"error": {"code": 503, "message": message, "status": kind}}) + b"\n\n")
+    if not answer.done:
+        return tuple(chunks)
+    finish = answer.finish or "stop"
+    last: Fields = {"content": {"role": "model", "parts": _ending(answer)}, "index": 0}
+    said = _chunk(last | {"finishReason": FINISHES.get(finish, finish)}, _usage(usage) if answer.usage else {})
+    return (*chunks, said)
+
+
+def signature(answer: Answer) -> str:
+    """What an answer is signed with: bytes, which are base64 on the wire."""
+    return base64.b64encode(answer.signature.encode()).decode()
+
+
+def _parts(answer: Answer) -> Iterator[Fields]:
+    yield from ({"text": piece, "thought": True} for piece in PIECES.findall(answer.reasoning))
+    yield from ({"text": piece} for piece in PIECES.findall(answer.text))
+    for number, call in enumerate(answer.calls):
+        # The first of several is signed, and no other.
+        signed = {"thoughtSignature": signature(answer)} if answer.reasoning and number == 0 else {}
+        yield {"functionCall": {"id": call.id, "name": call.name, "args": verbatim(call.arguments)}} | signed
+
+
+def _ending(answer: Answer) -> list[Fields]:
+    """A reply without calls is signed at its end, in a part without words."""
+    is_signed = answer.reasoning and not answer.calls
+    return [{"text": ""} | ({"thoughtSignature": signature(answer)} if is_signed else {})]
+
+
+def _usage(usage: Usage) -> dict[str, object]:
+    return {
+        "promptTokenCount": usage.input,
+        "candidatesTokenCount": usage.output - usage.reasoning,
+        "thoughtsTokenCount": usage.reasoning,
+        "cachedContentTokenCount": usage.cached,
+        "totalTokenCount": usage.input + usage.output,
+    }
+
+
+def _chunk(candidate: Fields, usage: Fields) -> bytes:
+    counted = {"usageMetadata": usage} if usage else {}
+    return b"data: " + dump({"candidates": [candidate], **counted, "modelVersion": "scripted"}) + b"\n\n"
+
+
+def _failure(status: int, body: bytes) -> bytes:
+    """A refusal in the provider's form, where a script has it in OpenAI's; anything else as it is."""
+    error = (load_object(body) or {}).get("error")
+    if not isinstance(error, Mapping) or "type" not in error:
+        return body
+    said: Json = {"code": status, "message": error.get("message"), "status": STATUSES.get(status, OTHER_STATUS)}
+    return dump({"error": said})
