@@ -7,7 +7,7 @@ import typer
 from recto.cli import options
 from recto.cli.agents import agents
 from recto.cli.data import backup, user
-from recto.cli.fold.fold_command import fold
+from recto.cli.fold.fold_command import fold_command
 from recto.cli.keys import keys
 from recto.cli.read import read
 from recto.cli.serve import serve
@@ -27,7 +27,7 @@ def recto(_version: options.Version = False) -> None:
     """Sets the page a language model is shown from a log that is never edited, and says why each part is there."""
 
 
-app.command()(fold)
+app.command()(fold_command())
 app.command()(serve)
 app.command()(read)
 app.command()(backup)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
@@ -14,8 +14,6 @@ def _print_version(asked: bool) -> None:
         typer.echo(f"recto {version('recto')}")
         raise typer.Exit
 
-
-OptionNames: TypeAlias = list[str] | None
 
 Version = Annotated[
     bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
@@ -29,16 +27,6 @@ Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root; pat
 Now = Annotated[
     str | None, typer.Option(metavar="ISO", help="Time that ages are taken at.  [default: the newest timestamp]")
 ]
-Keep = Annotated[int | None, typer.Option(metavar="N", help="Newest reads of a file that stay.  [default: 5]")]
-ReadTool = Annotated[OptionNames, typer.Option(metavar="NAME", help="Name of a tool that reads files. Repeatable.")]
-PathArg = Annotated[OptionNames, typer.Option(metavar="NAME", help="Its argument that names the file. Repeatable.")]
-TerminalTool = Annotated[
-    OptionNames, typer.Option(metavar="NAME", help="Name of a tool that runs commands. Repeatable.")
-]
-SearchTool = Annotated[
-    OptionNames, typer.Option(metavar="NAME", help="Name of a search tool; turns --search on. Repeatable.")
-]
-Search = Annotated[bool, typer.Option("--search", help="Fold old search results too.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
 Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
