@@ -131,7 +131,7 @@ def test_R11_the_page_about_folding_shows_every_rule_as_it_is():
     for rule in RULES:
         blank = replace(rule, tools=("x",), keep=99, placeholder="x", max_age=rule.max_age and timedelta(99))
         table = fold_table(RULES).model_validate({rule.name: {**told[rule.name], "on": True}})
-        assert with_table(FoldSettings(**{rule.name: blank}), table).rule(rule.name) == rule
+        assert with_table(FoldSettings(rules=(blank,)), table).rule(rule.name) == rule
         for number in rule.numbers:
             assert re.search(rf"^\| {number} \|.*{re.escape(rule.placeholder)}|^\| {number} \|.*the same", DOCS, re.M)
         for option in rule.options:

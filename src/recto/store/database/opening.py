@@ -19,7 +19,7 @@ DRIVEN = "postgresql+asyncpg://"
 HIDDEN = "(not shown)"
 URLS = f"it is {SQLITE}PATH or {POSTGRES}USER:PASSWORD@HOST/DATABASE"
 # The newest step in migrations/versions.
-HEAD = "0006"
+HEAD = "0007"
 FOLDER = Path(__file__).parents[1] / "migrations"
 # Any number, the same in every process: only one of them migrates at a time.
 LOCK = 7_726_386
