@@ -46,6 +46,9 @@ class Measured:
     def is_shared(self) -> bool:
         return self._database.is_shared
 
+    def forget(self) -> None:
+        self._database.forget()
+
     async def write(self, work: Transaction[Result]) -> Result:
         def measured(connection: Connection) -> Result:
             driver = cast("sqlite3.Connection", connection.connection.driver_connection)

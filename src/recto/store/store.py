@@ -76,6 +76,10 @@ class Store:
         await self._database.write(_touch)
         await self._database.read(read_log.count_waiting)
 
+    def forget(self) -> None:
+        """Have no values left in memory that anything was asked with."""
+        self._database.forget()
+
     async def close(self) -> None:
         """Finish what waits, then close."""
         await self._events.close()

@@ -36,6 +36,10 @@ class Database(Protocol):
         """One transaction that sees one moment, whatever is written meanwhile. What it writes is not kept."""
         ...
 
+    def forget(self) -> None:
+        """Keep no statement that was compiled: it has the values that it was first asked with."""
+        ...
+
     async def close(self) -> None: ...
 
 

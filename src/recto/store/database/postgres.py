@@ -74,6 +74,11 @@ class PostgresDatabase:
         async with self._connected(self._reading) as connection:
             return await connection.run_sync(work)
 
+    def forget(self) -> None:
+        """Keep no compiled statement."""
+        self._engine.clear_compiled_cache()
+        self._first.clear_compiled_cache()
+
     async def close(self) -> None:
         """Close all connections."""
         await self._engine.dispose()

@@ -137,6 +137,10 @@ class SqliteDatabase:
                 raise
             raise StoreDown(problem=_text_of(error)) from error
 
+    def forget(self) -> None:
+        """Keep no compiled statement."""
+        self._engine.clear_compiled_cache()
+
     async def close(self) -> None:
         """Commit what waits, then close."""
         await asyncio.to_thread(self._queue.put, None)
