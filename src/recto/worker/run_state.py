@@ -110,7 +110,7 @@ class RunState:
             full=self.full,
             can_compact=self.can_compact,
             client_tools=self.client_tools,
-            repeatable=frozenset(name for name, tool in self.tools.items() if tool.safe_to_repeat),
+            repeatable=frozenset(name for name, tool in self.tools.items() if tool.mark.safe_to_repeat),
             max_steps=limits.steps,
             max_failures=limits.failures,
             max_bad_arguments=limits.bad_arguments,
@@ -240,7 +240,7 @@ class RunState:
         """Who is to run a call made now: the client those of tools it brought; what nobody has is ours to refuse."""
         tool = self.tools.get(name)
         if any(brought.name == name for brought in self.input.tools):
-            return "form" if tool and tool.by_client else "client"
+            return "form" if tool and tool.mark.by_client else "client"
         return "client" if name in self.awaited and tool is None else "server"
 
     @property

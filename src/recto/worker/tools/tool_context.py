@@ -43,7 +43,7 @@ async def act(state: RunState, call: ToolCall, tools: Registry, report: ReportPr
 
 def _with_urls(state: RunState, tool: Tool | None, call: ToolCall) -> ToolCall:
     """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
-    if not (tool and tool.is_external):
+    if not (tool and tool.mark.external):
         return call
     urls = state.files.fresh_urls(state.runtime.clock())
     return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
