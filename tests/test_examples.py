@@ -21,8 +21,9 @@ from recto.cli.fold.fold_options import load_config
 from recto.cli.server_settings import load_settings
 from recto.config.settings import Limits, ServerSettings, ServerTable
 from recto.conversation.json import load_object
-from recto.page.fold.fold_settings import SEARCH, FoldSettings
+from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import SEARCH
 from recto.testing.client import RUNS, TOKEN, SentEvent, request, run
 from recto.testing.model_server import Answer, ModelServer, failure
 from recto.testing.process import ServerProcess

@@ -1,4 +1,7 @@
-"""Ids: UUIDv7, so that they sort by when they were made. Refuses to be pure: it reads the clock and the dice."""
+"""Ids: UUIDv7, near each other if made near each other. Nothing is told from their order: two machines have two clocks.
+
+Refuses to be pure: it reads the clock and the dice.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """C4, C5: AGENT.md: settings and persona, and what is said of each mistake in it, with its line."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from recto.agents.file_input import OFF, FileInput
 from recto.agents.folders import Loaded, load_folder
 from recto.config.settings import Limits
 from recto.errors import SettingsError
-from recto.page.fold.fold_settings import SEARCH, TERMINAL, FoldSettings, ReadRule
+from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import READS, SEARCH, TERMINAL
 from recto.page.prompt.summarise import SummarySettings
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.steps.compact import CompactSettings
@@ -134,11 +136,11 @@ def test_C4_every_setting_becomes_a_value(tmp_path: Path):
         tool_calling="prompt",
         options={"seed": 7, "metadata": {"a": None, "list": ["yes", 1000.0]}},
         fold=FoldSettings(
-            reads=ReadRule(tools=("read",), path_args=("file",), keep=2, keep_by_size=((9, 1),), placeholder="gone"),
-            terminal=None,
-            search=type(SEARCH)(
-                tools=SEARCH.tools, keep=0, max_age=timedelta(seconds=90), placeholder=SEARCH.placeholder
+            reads=replace(
+                READS, tools=("read",), path_args=("file",), keep=2, keep_by_size=((9, 1),), placeholder="gone"
             ),
+            terminal=None,
+            search=replace(SEARCH, keep=0, max_age=timedelta(seconds=90)),
             project=Project(root="/srv/shop", case_sensitive=False),
         ),
         compact=CompactSettings(at=0.5, least=0),

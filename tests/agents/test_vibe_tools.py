@@ -112,8 +112,8 @@ def test_S10_whatever_is_said_of_a_birth_the_tool_answers(said: dict[str, str]):
 
 
 def test_S10_a_client_with_a_form_may_answer_in_the_place_of_the_tool():
-    assert [tool.name for tool in tools().values() if tool.by_client] == ["collect_birth_info"]
-    assert all(tool.safe_to_repeat and tool.in_order for tool in tools().values())
+    assert [tool.name for tool in tools().values() if tool.mark.by_client] == ["collect_birth_info"]
+    assert all(tool.mark.safe_to_repeat and tool.mark.in_order for tool in tools().values())
 
 
 def test_S10_a_gender_that_decides_nothing_is_left_out_with_a_word_and_the_rest_is_saved():

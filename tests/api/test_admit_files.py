@@ -82,6 +82,17 @@ async def test_P10_what_a_refused_request_made_is_dropped_and_what_it_found_stay
     assert (await names(api), list(api.storage.blobs.values())) == (["old.txt"], [b"old"])
 
 
+async def test_P10_what_a_machine_made_whose_clock_is_ahead_is_not_taken_for_our_own(api: LocalApi):
+    old = await earlier(api, "old.txt", b"old")
+    await api.store.delete_attachment("ann", old.id)
+    ahead = replace(old, id="ffffffff-ffff-7fff-bfff-ffffffffffff")
+    await api.store.add_attachment(ahead, 0)
+    found = await attached(api, inline("old.txt", b"old"), inline("new.txt", b"new"))
+    assert ahead.id in found.found
+    await found.drop(api.backend, "ann")
+    assert await names(api) == ["old.txt"]
+
+
 async def test_P10_what_another_run_names_by_now_stays(api: LocalApi):
     refused, other = await attached(api, inline("a.txt", b"a")), await attached(api, inline("a.txt", b"a"))
     response_id = new_id()

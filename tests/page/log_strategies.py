@@ -28,8 +28,9 @@ from recto.conversation.messages import (
     UserMessage,
     UserPart,
 )
-from recto.page.fold.fold_settings import AgeRule, FoldSettings, ReadRule
+from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import READS, SEARCH, TERMINAL
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MODELS = ("gpt-x", "claude-x", "")
@@ -50,9 +51,9 @@ ARGUMENTS = (
     "[]",
 )
 FOLD = FoldSettings(
-    reads=ReadRule(tools=("read",), path_args=("path",), keep=1),
-    terminal=AgeRule(tools=("bash",), keep=0, max_age=timedelta(minutes=2), placeholder="old"),
-    search=AgeRule(tools=("search",), keep=1, max_age=timedelta(0), placeholder="older"),
+    reads=replace(READS, tools=("read",), path_args=("path",), keep=1),
+    terminal=replace(TERMINAL, tools=("bash",), keep=0, max_age=timedelta(minutes=2), placeholder="old"),
+    search=replace(SEARCH, tools=("search",), keep=1, max_age=timedelta(0), placeholder="older"),
     project=Project(root="/app"),
 )
 OFFERS = (

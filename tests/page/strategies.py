@@ -5,7 +5,7 @@ The vocabulary is small on purpose: ids, files and tools meet again, so that the
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 
 from hypothesis import strategies as st
 
@@ -30,8 +30,9 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
 )
-from recto.page.fold.fold_settings import AgeRule, FoldSettings, ReadRule
+from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import READS, SEARCH, TERMINAL, FoldRule
 
 START = datetime(2026, 1, 31, 2, 20, tzinfo=UTC)
 TOOLS = ("filesystem-read", "terminal-execute", "ace-text_search", "filesystem-edit")
@@ -243,29 +244,28 @@ def spelled_paths(draw: st.DrawFn) -> str:
     return path if draw(st.booleans()) else path.rstrip("/\\") or path or "."
 
 
-def age_rules(tool: str, placeholder: str) -> st.SearchStrategy[AgeRule | None]:
-    rule = st.builds(
-        AgeRule,
+def age_rules(rule: FoldRule, tool: str) -> st.SearchStrategy[FoldRule | None]:
+    made = st.builds(
+        partial(replace, rule),
         tools=st.just((tool,)),
         keep=st.integers(0, 2),
         max_age=st.sampled_from((timedelta(0), timedelta(minutes=5))),
-        placeholder=st.just(placeholder),
     )
-    return st.one_of(st.none(), rule)
+    return st.one_of(st.none(), made)
 
 
 def fold_settings() -> st.SearchStrategy[FoldSettings]:
     """Settings that keep little, so that short conversations have something to fold."""
     rule = st.builds(
-        ReadRule,
+        partial(replace, READS),
         keep=st.integers(1, 3),
         keep_by_size=st.sampled_from(((), ((0, 1),), ((5, 1),), ((3, 2), (8, 1)))),
     )
     return st.builds(
         FoldSettings,
         reads=st.one_of(rule, rule, rule, st.none()),
-        terminal=age_rules(TOOLS[1], "此命令返回内容已过时"),
-        search=age_rules(TOOLS[2], "本次搜索结果已过时,故精简为占位符"),
+        terminal=age_rules(TERMINAL, TOOLS[1]),
+        search=age_rules(SEARCH, TOOLS[2]),
         project=projects(),
     )
 

@@ -19,7 +19,8 @@ from recto.conversation.messages import (
 )
 from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
-from recto.page.fold.fold_settings import AgeRule, FoldSettings
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.rules import TERMINAL
 from recto.page.preamble import system_text
 from recto.page.prompt.quote import ParsedDocument
 from recto.page.prompt.system_prompt import Prompt
@@ -84,7 +85,7 @@ def test_P11_the_text_of_the_system_prompt_is_that_of_the_page():
 
 
 def test_R8_without_a_now_the_newest_time_of_the_whole_log_decides():
-    rule = AgeRule(tools=("run",), keep=0, max_age=timedelta(minutes=15), placeholder="old")
+    rule = replace(TERMINAL, tools=("run",), keep=0, max_age=timedelta(minutes=15), placeholder="old")
     call = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="run", arguments="{}"),))
     result = ToolMessage(id="t1", time=NOON, tool_call_id="c1", parts=(Text(text="out"),))
     log: tuple[Entry, ...] = (UserMessage(id="u1", parts=(Text(text="go"),)), call, result)

@@ -8,8 +8,8 @@ import pytest
 
 import recto
 from recto.page.fold.fold import Folded
-from recto.page.fold.fold_settings import SEARCH, TERMINAL, ReadRule
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import READS, SEARCH, TERMINAL
 from tests.page import naive
 from tests.page.counters import WordCounter
 from tests.page.random_conversations import Case, make_case
@@ -23,7 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def fold(case: Case) -> Folded:
     options = case.options
     settings = recto.FoldSettings(
-        reads=ReadRule(keep=options.keep_reads),
+        reads=replace(READS, keep=options.keep_reads),
         terminal=replace(TERMINAL, keep=options.keep_commands, max_age=timedelta(minutes=options.command_minutes)),
         search=SEARCH if options.search else None,
         project=Project(root=options.root, case_sensitive=options.case_sensitive),

@@ -49,7 +49,7 @@ def test_R2_folding_keeps_every_message_in_its_place(log: Log, settings: FoldSet
 
 @anything
 def test_R3_folding_touches_only_good_results_of_its_tools(log: Log, settings: FoldSettings, now: datetime | None):
-    tools = {tool for rule in (settings.reads, settings.terminal, settings.search) if rule for tool in rule.tools}
+    tools = {tool for rule in settings.rules for tool in rule.tools}
     called: dict[str, str] = {}
     for before, after in zip(log, fold(log, settings, now).messages, strict=True):
         if before.role == "assistant":

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import recto
 from recto.page.fold.fold import Folded
-from recto.page.fold.fold_settings import SEARCH, AgeRule, ReadRule
+from recto.page.fold.rules import READS, SEARCH, TERMINAL
 from recto.page.manifest import Note, Recall, Receipt
 from tests.page.conversations import Row, at, reads, runs, user
 from tests.page.counters import WordCounter
 
-KEEP_ONE = recto.FoldSettings(reads=ReadRule(keep=1))
+KEEP_ONE = recto.FoldSettings(reads=replace(READS, keep=1))
 
 
 def fold(rows: list[Row], settings: recto.FoldSettings = KEEP_ONE) -> Folded:
@@ -23,7 +23,7 @@ def path_part(path: str, text: str) -> Row:
 
 def test_X5_a_folded_read_has_a_receipt():
     rows = [row for n in range(4) for row in reads(f"r{n}", "./a.py", f"{n} one two three", n)]
-    settings = recto.FoldSettings(reads=ReadRule(keep=2))
+    settings = recto.FoldSettings(reads=replace(READS, keep=2))
     stale = Receipt(
         rule="R2",
         message="r0",
@@ -162,7 +162,7 @@ def test_X5_a_folded_search_has_a_receipt():
 
 def test_X5_equal_settings_give_equal_receipts():
     def own_settings() -> recto.FoldSettings:
-        rule = AgeRule(tools=("terminal-execute",), keep=1, max_age=timedelta(0), placeholder="(old)")
+        rule = replace(TERMINAL, tools=("terminal-execute",), keep=1, max_age=timedelta(0), placeholder="(old)")
         return recto.FoldSettings(terminal=rule)
 
     rows = [*runs("t0", "out", 0), *runs("t1", "out", 1)]

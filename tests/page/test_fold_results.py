@@ -1,13 +1,14 @@
 """The traps of R8, R9 and R11: commands, searches, and what settings change."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import recto
 from recto.errors import SettingsError
-from recto.page.fold.fold_settings import SEARCH, AgeRule, ReadRule
+from recto.page.fold.rules import READS, SEARCH, TERMINAL
 from tests.page.conversations import Row, answers, asks, at, on_wire, reads, runs, user
 
 READ = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
@@ -184,11 +185,11 @@ def test_R11_a_placeholder_longer_than_the_content_still_replaces_it():
 @pytest.mark.parametrize(("keep", "folded"), [(1, "r0 r1 r2"), (2, "r0 r1"), (3, "r0"), (4, ""), (50, "")])
 def test_R11_how_many_reads_stay_is_a_setting(keep: int, folded: str):
     rows = [row for n in range(4) for row in reads(f"r{n}", "a.py", f"{n}→x", n)]
-    assert_folds(rows, dict.fromkeys(folded.split(), READ), recto.FoldSettings(reads=ReadRule(keep=keep)))
+    assert_folds(rows, dict.fromkeys(folded.split(), READ), recto.FoldSettings(reads=replace(READS, keep=keep)))
 
 
 def test_R11_tools_numbers_ages_and_placeholders_of_commands_are_settings():
-    rule = AgeRule(tools=("bash", "sh"), keep=1, max_age=timedelta(seconds=90), placeholder="(old)")
+    rule = replace(TERMINAL, tools=("bash", "sh"), keep=1, max_age=timedelta(seconds=90), placeholder="(old)")
     rows = [
         *[*runs("r0", "zero", 0, "bash"), *runs("r1", "one", 1, "sh"), *runs("r2", "two", 2, "bash")],
         *[*runs("t0", "not ours", 0), *runs("t1", "not ours", 0)],
@@ -198,7 +199,7 @@ def test_R11_tools_numbers_ages_and_placeholders_of_commands_are_settings():
 
 
 def test_R11_commands_may_keep_none():
-    rule = AgeRule(tools=("terminal-execute",), keep=0, max_age=timedelta(0), placeholder=COMMAND)
+    rule = replace(TERMINAL, tools=("terminal-execute",), keep=0, max_age=timedelta(0), placeholder=COMMAND)
     assert_folds(commands(2), {"r0": COMMAND}, recto.FoldSettings(terminal=rule))
     assert_folds(commands(2), {"r0": COMMAND, "r1": COMMAND}, recto.FoldSettings(terminal=rule), now=2)
 
@@ -209,7 +210,7 @@ def test_R11_a_rule_that_is_none_is_off():
 
 
 def test_R11_large_files_may_keep_fewer_reads():
-    rule = ReadRule(keep=3, keep_by_size=((10, 2), (20, 1)))
+    rule = replace(READS, keep=3, keep_by_size=((10, 2), (20, 1)))
     small = [row for n in range(4) for row in reads(f"s{n}", "small.py", "x" * 9, n)]
     medium = [row for n in range(4) for row in reads(f"m{n}", "medium.py", "x" * 10, n)]
     large = [row for n in range(4) for row in reads(f"l{n}", "large.py", "x" * 20, n)]
@@ -218,7 +219,7 @@ def test_R11_large_files_may_keep_fewer_reads():
 
 
 def test_R11_the_size_of_a_file_is_that_of_its_newest_read():
-    rule = ReadRule(keep=3, keep_by_size=((10, 1),))
+    rule = replace(READS, keep=3, keep_by_size=((10, 1),))
     rows = [*reads("r0", "a.py", "x" * 99, 0), *reads("r1", "a.py", "x" * 99, 1), *reads("r2", "a.py", "short", 2)]
     assert_folds(rows, {}, recto.FoldSettings(reads=rule))
     rows += reads("r3", "a.py", "x" * 10, 3)
@@ -226,7 +227,7 @@ def test_R11_the_size_of_a_file_is_that_of_its_newest_read():
 
 
 def test_R11_the_size_of_a_file_in_a_batch_is_that_of_its_own_part():
-    rule = ReadRule(keep=2, keep_by_size=((10, 1),))
+    rule = replace(READS, keep=2, keep_by_size=((10, 1),))
     parts = [{"type": "text", "text": "x" * 9, "path": "a.py"}, {"type": "text", "text": "x" * 10, "path": "b.py"}]
     rows = [*reads("a", "a.py", "old", 0), *reads("b", "b.py", "old", 1), *reads("batch", ["a.py", "b.py"], parts, 2)]
     sent: list[Row] = [{"type": "text", "text": "x" * 9}, {"type": "text", "text": "x" * 10}]
@@ -234,7 +235,7 @@ def test_R11_the_size_of_a_file_in_a_batch_is_that_of_its_own_part():
 
 
 def test_R11_size_never_raises_what_stays():
-    rule = ReadRule(keep=1, keep_by_size=((0, 5),))
+    rule = replace(READS, keep=1, keep_by_size=((0, 5),))
     rows = [*reads("r0", "a.py", "one", 0), *reads("r1", "a.py", "two", 1)]
     assert_folds(rows, {"r0": READ}, recto.FoldSettings(reads=rule))
 
@@ -242,13 +243,13 @@ def test_R11_size_never_raises_what_stays():
 @pytest.mark.parametrize("keep", [0, -1])
 def test_R11_a_file_of_which_nothing_stays_is_refused(keep: int):
     with pytest.raises(SettingsError, match=rf"^Setting reads\.keep is {keep}; at least 1 read of a file must stay\.$"):
-        ReadRule(keep=keep)
+        replace(READS, keep=keep)
     with pytest.raises(SettingsError, match=rf"^Setting reads\.keep is {keep}; at least 1 read of a file must stay\.$"):
-        ReadRule(keep_by_size=((100, keep),))
+        replace(READS, keep_by_size=((100, keep),))
 
 
 def test_R11_less_than_no_commands_or_a_negative_age_is_refused():
-    with pytest.raises(SettingsError, match=r"^Setting keep is -1; it is 0 or more\.$"):
-        AgeRule(tools=("sh",), keep=-1, max_age=timedelta(0), placeholder="")
-    with pytest.raises(SettingsError, match=r"^Setting minutes is .*; it is 0 or more\.$"):
-        AgeRule(tools=("sh",), keep=0, max_age=timedelta(minutes=-1), placeholder="")
+    with pytest.raises(SettingsError, match=r"^Setting terminal\.keep is -1; it is 0 or more\.$"):
+        replace(TERMINAL, tools=("sh",), keep=-1, max_age=timedelta(0), placeholder="")
+    with pytest.raises(SettingsError, match=r"^Setting terminal\.minutes is .*; it is 0 or more\.$"):
+        replace(TERMINAL, tools=("sh",), keep=0, max_age=timedelta(minutes=-1), placeholder="")

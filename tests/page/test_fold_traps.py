@@ -3,17 +3,19 @@
 Reads are kept down to 1 where that is not the point, so that a conversation fits on the screen.
 """
 
+from dataclasses import replace
+
 import pytest
 
 import recto
 from recto.page.fold.fold import Folded
-from recto.page.fold.fold_settings import ReadRule
 from recto.page.fold.observations import LeftAlone
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import READS
 from tests.page.conversations import Row, answers, asks, asks_all, at, function_call, on_wire, reads, user
 
 PLACEHOLDER = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
-KEEP_ONE = recto.FoldSettings(reads=ReadRule(keep=1))
+KEEP_ONE = recto.FoldSettings(reads=replace(READS, keep=1))
 NO_CALL = "no tool call before it has its id"
 NO_PATH = "the arguments of its call name no file"
 
@@ -116,7 +118,7 @@ def test_R4_a_batch_of_strings_and_objects_is_of_all_its_files():
 
 
 def test_R4_the_name_of_the_tool_and_of_its_argument_are_settings():
-    settings = recto.FoldSettings(reads=ReadRule(tools=("cat", "view"), path_args=("target",), keep=1))
+    settings = recto.FoldSettings(reads=replace(READS, tools=("cat", "view"), path_args=("target",), keep=1))
     rows = [
         *[asks("r1", "cat", {"target": "a.py"}), answers("r1", "old")],
         *[asks("r2", "view", {"target": "a.py", "filePath": "b.py"}), answers("r2", "new")],
@@ -128,7 +130,7 @@ def test_R4_the_name_of_the_tool_and_of_its_argument_are_settings():
 
 def test_R4_paths_are_told_apart_by_the_project():
     rows = [*reads("old", "/srv/app/A.py", "1→x", 0), *reads("new", "a.py", "1→x", 1)]
-    rule = ReadRule(keep=1)
+    rule = replace(READS, keep=1)
     assert_folds(rows)
     assert_folds(rows, settings=recto.FoldSettings(reads=rule, project=Project(root="/srv/app")))
     any_case = Project(root="/srv/app", case_sensitive=False)
@@ -140,7 +142,7 @@ def test_R4_paths_are_told_apart_by_the_project():
 
 def test_R5_a_file_named_twice_in_a_batch_counts_once():
     twice = reads("batch", ["a.py", "./a.py", {"path": "a.py"}], "1→x", 0)
-    settings = recto.FoldSettings(reads=ReadRule(keep=2))
+    settings = recto.FoldSettings(reads=replace(READS, keep=2))
     assert_folds([*twice, *reads("r1", "a.py", "1→x", 1)], settings=settings)
     assert_folds([*twice, *reads("r1", "a.py", "1→x", 1), *reads("r2", "a.py", "1→x", 2)], "batch", settings=settings)
 

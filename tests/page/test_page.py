@@ -31,7 +31,8 @@ from recto.conversation.messages import (
 from recto.errors import SettingsError
 from recto.page.assemble import Facts, assemble
 from recto.page.body import Segment, segment
-from recto.page.fold.fold_settings import FoldSettings, ReadRule
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.rules import READS
 from recto.page.text.tokens import Calibration, TokenCount
 from recto.page.wire.base import Target, WireName
 
@@ -204,7 +205,7 @@ class Letters:
 
 
 def describe(log: Sequence[Message], target: Target, tools: tuple[ToolOffer, ...] = ()) -> tuple[str, list[Row]]:
-    fold = FoldSettings(reads=ReadRule(tools=("read",), keep=1))
+    fold = FoldSettings(reads=replace(READS, tools=("read",), keep=1))
     facts = Facts(log=log, target=target, tools=tools, fold=fold, now=NOW, counter=Letters())
     page, manifest = assemble(facts)
     return page.body.decode(), [dict(row) for row in manifest.rows()]

@@ -18,7 +18,8 @@ from recto.conversation.messages import (
 )
 from recto.page.assemble import assemble as assembled
 from recto.page.facts import Facts
-from recto.page.fold.fold_settings import AgeRule, FoldSettings
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.rules import TERMINAL
 from recto.page.prompt.tools_prompt import parse_tool_calls
 from recto.page.steps.prompted import as_prompted
 from recto.page.wire.base import Target
@@ -106,7 +107,7 @@ def test_P11_provider_state_that_words_cannot_carry_is_told():
 
 
 def test_P11_a_result_that_is_also_folded_keeps_its_receipt_in_the_manifest():
-    rule = AgeRule(tools=("t",), keep=0, max_age=timedelta(minutes=1), placeholder="old")
+    rule = replace(TERMINAL, tools=("t",), keep=0, max_age=timedelta(minutes=1), placeholder="old")
     old = ToolMessage(id="t", time=NOON, tool_call_id="c", parts=(Text(text="word " * 100),))
     settings = FoldSettings(terminal=rule)
     late = UserMessage(id="v", time=NOON + timedelta(hours=1), parts=(Text(text="on"),))

@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from types import FrameType
 
@@ -12,8 +13,9 @@ import recto
 from recto.conversation.messages import Data, File, Message, Text, ToolMessage, UserMessage
 from recto.errors import SettingsError
 from recto.page.facts import Facts
-from recto.page.fold.fold_settings import AgeRule, ReadRule
-from recto.page.fold.observations import is_failed_command, read_paths
+from recto.page.fold.failures import is_failed_command
+from recto.page.fold.observations import read_paths
+from recto.page.fold.rules import READS, TERMINAL
 from recto.page.text.tokens import (
     PART_CHARACTERS,
     Calibration,
@@ -27,8 +29,8 @@ from tests.page.conversations import Row, answers, asks, at, reads, runs, user
 from tests.page.counters import WordCounter
 
 OFFLINE = OfflineCounter()
-COMMANDS = AgeRule(tools=("terminal-execute",), keep=1, max_age=timedelta(0), placeholder="(old)")
-KEEP_ONE = recto.FoldSettings(reads=ReadRule(keep=1, placeholder="(stale)"), terminal=COMMANDS)
+COMMANDS = replace(TERMINAL, tools=("terminal-execute",), keep=1, max_age=timedelta(0), placeholder="(old)")
+KEEP_ONE = recto.FoldSettings(reads=replace(READS, keep=1, placeholder="(stale)"), terminal=COMMANDS)
 
 
 # The offline counter

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 
@@ -15,8 +15,9 @@ from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Message, Text, ToolMessage
 from recto.page.assemble import Facts, assemble
 from recto.page.body import Page
-from recto.page.fold.fold_settings import TERMINAL, AgeRule, FoldSettings, ReadRule
+from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import READS, TERMINAL
 from recto.page.manifest import Manifest
 from recto.page.text.tokens import Calibration
 from recto.page.wire.base import Target, WireName
@@ -39,10 +40,12 @@ def session(known: Known) -> Session:
 
 def fold_settings(session: Session) -> FoldSettings:
     tools = session.tools
-    reads = ReadRule(tools=tools.reads, path_args=tools.path_args) if tools.reads else None
+    reads = replace(READS, tools=tools.reads, path_args=tools.path_args) if tools.reads else None
     return FoldSettings(
         reads=reads,
-        terminal=AgeRule(tools=tools.terminal, keep=5, max_age=TERMINAL.max_age, placeholder=TERMINAL.placeholder),
+        terminal=replace(
+            TERMINAL, tools=tools.terminal, keep=5, max_age=TERMINAL.max_age, placeholder=TERMINAL.placeholder
+        ),
         project=Project(root=session.root),
     )
 

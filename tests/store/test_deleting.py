@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -21,7 +22,7 @@ from recto.store.threads import cleaning
 from recto.store.threads.cleaning import Cleaned, CleaningCursor, Places, Retention, StaleRun, clean
 from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, take_away
 from tests.store.suite.calls import body_of, call
-from tests.store.suite.samples import NODE, admission, admit, at, begin, said
+from tests.store.suite.samples import NODE, admission, admit, at, begin, lease_of, said
 from tests.store.suite.threads import end, listed
 
 LATER = at(1_000_000)
@@ -44,6 +45,9 @@ class Measured:
     @property
     def is_shared(self) -> bool:
         return self._database.is_shared
+
+    def forget(self) -> None:
+        self._database.forget()
 
     async def write(self, work: Transaction[Result]) -> Result:
         def measured(connection: Connection) -> Result:
@@ -194,6 +198,20 @@ async def test_segments_that_were_found_unused_stay_once_a_run_has_come(database
     await store.record(lease, RunChange(call=call(1, "ab", new=""), ending=RunEnding(outcome="done")), at(2))
     assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
     assert [one.body for one in await store.calls(lease.run)] == [body_of("ab")]
+
+
+async def test_a_run_that_has_come_is_noticed_where_its_id_sorts_before_all_others(database: Database):
+    store = Store(database)
+    run = await end(store, "r1", "done")
+    await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run]))
+    unused = await database.read(partial(cleaning.unused_segments, thread="thread-1"))
+    # Of a machine whose clock is behind.
+    await store.admit(replace(admission("r2"), id="00000000-0000-7000-8000-000000000000"))
+    (begun,) = await store.claim(NODE, at(1), limit=1)
+    used = RunChange(call=call(1, "ab", new=""), ending=RunEnding(outcome="done"))
+    await store.record(lease_of(begun), used, at(2))
+    assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
+    assert [one.body for one in await store.calls(begun.id)] == [body_of("ab")]
 
 
 async def test_calls_of_a_thread_that_is_at_work_again_stay(database: Database):

@@ -4,7 +4,9 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,9 @@ from recto.store.database.opening import FOLDER, HEAD, migrate, version_of
 from recto.store.database.postgres import PostgresDatabase
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.schema import METADATA
+from recto.store.store import Store
 from recto.testing.postgres import PostgresServer
+from tests.store.suite.samples import admission
 
 pytestmark = pytest.mark.full
 
@@ -96,6 +100,17 @@ async def test_S6_runs_from_before_there_were_tiers_are_free_ones(database: Data
     await database.write(fill_tables)
     await database.write(migrate)
     assert [row["tier"] for row in (await database.read(all_rows))["runs"]] == ["free"]
+
+
+async def test_runs_from_before_they_had_numbers_keep_the_order_of_their_ids(database: Database):
+    await bring_to(database, "0006")
+    await database.write(fill_tables)
+    await database.write(partial(copy_run, ids=("b", "c", "a")))
+    await database.write(migrate)
+    store = Store(database)
+    await store.admit(replace(admission("new", "seven", owner="seven"), id="0"))
+    rows = (await database.read(all_rows))["runs"]
+    assert [row["id"] for row in sorted(rows, key=itemgetter("number"))] == ["a", "b", "c", "seven", "0"]
 
 
 async def test_a_database_that_is_up_to_date_is_left_alone(database: Database):
@@ -189,6 +204,14 @@ def fill_tables(connection: Connection) -> Mapping[str, Sequence[Mapping[str, ob
     for table in tables_of(connection):
         connection.execute(table.insert(), {column.name: some(column.type) for column in table.columns})
     return all_rows(connection)
+
+
+def copy_run(connection: Connection, ids: Sequence[str]) -> None:
+    """Runs like the one that is there, but queued."""
+    table = next(table for table in tables_of(connection) if table.name == "runs")
+    run = connection.execute(select(table)).mappings().one()
+    for id in ids:
+        connection.execute(table.insert(), {**run, "id": id, "name": id, "status": "queued"})
 
 
 def some(kind: object) -> object:

@@ -33,4 +33,4 @@ def test_an_unknown_zone_is_named(name: str):
 
 
 def test_it_is_safe_to_repeat():
-    assert tool_from(current_time).safe_to_repeat
+    assert tool_from(current_time).mark.safe_to_repeat

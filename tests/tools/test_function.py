@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import re
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, cast
 
 import pytest
 from hypothesis import given
@@ -18,7 +20,7 @@ from recto.conversation.messages import File, Text, Url
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.errors import SettingsError, ToolError
 from recto.tools.function import Function, tool_from
-from recto.tools.mark import tool
+from recto.tools.mark import Mark, mark_of, tool
 from recto.tools.ports import ToolContext, ToolResult
 from tests.tools.runs import act, act_async, text_of
 
@@ -113,8 +115,28 @@ def test_a_mark_says_name_and_promises():
         return words
 
     made = tool_from(search)
-    assert (made.name, made.safe_to_repeat, made.confirm, made.is_external) == ("look-up", True, True, True)
+    assert (made.name, made.mark.safe_to_repeat, made.mark.confirm, made.mark.external) == ("look-up", True, True, True)
     assert search("x") == "x"
+
+
+def test_whatever_a_mark_says_the_tool_has():
+    @tool(safe_to_repeat=True, confirm=True, external=True, by_client=True, in_order=True, profile_check=print)
+    def search(words: str) -> str:
+        return words
+
+    assert tool_from(search).mark is mark_of(search)
+    assert all(getattr(tool_from(search).mark, flag.name) for flag in fields(Mark) if flag.name != "name")
+
+
+def test_every_flag_is_in_the_page_about_agents():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+    table = page.partition("| `@tool(...)` | Meaning |\n|---|---|\n")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [flag.name for flag in fields(Mark)]
+
+
+def test_a_flag_that_is_none_is_refused():
+    with pytest.raises(TypeError, match="nonsense"):
+        cast("Callable[..., object]", tool)(nonsense=True)
 
 
 def test_a_bare_mark_promises_nothing():
@@ -123,7 +145,7 @@ def test_a_bare_mark_promises_nothing():
         return words
 
     made = tool_from(search)
-    assert (made.name, made.safe_to_repeat, made.confirm, made.is_external) == ("search", False, False, False)
+    assert (made.name, made.mark) == ("search", Mark())
     assert made.origin.startswith("test_a_bare_mark_promises_nothing.<locals>.search in ")
 
 

@@ -80,7 +80,7 @@ def test_C5_a_folder_without_tools_has_none(tmp_path: Path):
 def test_C5_marked_functions_are_the_tools(tmp_path: Path):
     tools = tools_of_folder(folder_with(tmp_path, MARKED))
     assert names(tools) == ["book", "_cancel"]
-    assert tools[0].confirm
+    assert tools[0].mark.confirm
     asked = ToolCall(id="c1", name="book", arguments='{"place": {"city": "Ulm"}}')
     assert text_of(asyncio.run(call_tool(Registry(tools), asked, context()))) == "Ulm for ann"
 
@@ -89,7 +89,7 @@ def test_C5_F8_the_tools_the_guide_shows_work_and_act_elsewhere(tmp_path: Path):
     guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```python\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
     (size,) = tools_of_folder(folder_with(tmp_path, str(shown)))
-    assert (size.name, size.is_external, size.safe_to_repeat) == ("size", True, True)
+    assert (size.name, size.mark.external, size.mark.safe_to_repeat) == ("size", True, True)
     marks = re.findall(r"^\| `(\w+)` \|", guide.partition("| `@tool(...)` |")[2].partition("\n\n")[0], re.MULTILINE)
     assert marks == [field.name for field in fields(Mark)]
 
@@ -211,7 +211,7 @@ BUILT_IN = ["current_time", "calculator", "read_files", "read_documents", "sandb
 def test_the_built_in_tools_are_offered_and_safe_to_repeat():
     tools = tools_built_in()
     assert names(tools) == BUILT_IN
-    assert all(tool.safe_to_repeat and tool.is_offered and not tool.is_external for tool in tools)
+    assert all(tool.mark.safe_to_repeat and tool.is_offered and not tool.mark.external for tool in tools)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_F6_the_tool_of_old_logs_is_had_and_not_offered():
     tools = Registry(tools_for((), True, Registry(tools_built_in())))
     assert [offer.name for offer in tools.offers(tools)] == ["read_files"]
     assert not tools["file_read"].is_offered
-    assert tools["file_read"].safe_to_repeat
+    assert tools["file_read"].mark.safe_to_repeat
 
 
 def test_importing_what_developers_need_is_light():

@@ -50,7 +50,7 @@ def test_D5_the_tool_is_described_as_the_seed_has_it_and_needs_no_arguments():
     assert tool.offer.description == "解析对话中所有上传的文档，并返回对应文档内容"
     assert list(schema["properties"]) == ["urls"]
     assert "required" not in schema
-    assert tool.safe_to_repeat
+    assert tool.mark.safe_to_repeat
 
 
 def test_D5_only_an_agent_that_names_it_has_it():

@@ -32,7 +32,7 @@ def test_F5_only_ids_are_required_and_the_tool_is_safe_to_repeat():
     assert schema["required"] == ["ids"]
     assert set(schema["properties"]) == {"ids", "offset", "limit", "pages", "format"}
     assert schema["properties"]["ids"]["items"] == {"type": "string"}
-    assert tool.safe_to_repeat
+    assert tool.mark.safe_to_repeat
 
 
 def test_F5_files_are_answered_in_the_order_of_their_ids_and_as_often():

@@ -33,8 +33,8 @@ def test_F9_the_tool_takes_a_file_id_and_a_path_and_is_safe_to_repeat():
     schema = json.loads(tool.offer.parameters)
     assert schema["required"] == ["file_index", "target_path"]
     assert {field["type"] for field in schema["properties"].values()} == {"string"}
-    assert tool.safe_to_repeat
-    assert not tool.is_external
+    assert tool.mark.safe_to_repeat
+    assert not tool.mark.external
 
 
 def test_F9_a_file_of_any_kind_is_written_and_its_path_and_bytes_are_told(tmp_path: Path):

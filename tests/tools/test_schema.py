@@ -281,6 +281,16 @@ def test_compiled_schemas_are_kept_within_their_bytes(caplog: pytest.LogCaptureF
     assert schemas.kept_bytes <= 500_000
 
 
+async def test_no_schema_is_kept_once_they_were_forgotten():
+    schemas = Schemas()
+    schema = json.dumps({"required": ["x"]})
+    assert schemas.check_now('{"x": 1}', schema) is None
+    assert schemas.kept_bytes > 0
+    await schemas.forget()
+    assert schemas.kept_bytes == 0
+    assert schemas.check_now('{"x": 1}', schema) is None
+
+
 @given(arguments=st.text(), schema=st.text())
 def test_no_text_makes_it_fail(arguments: str, schema: str):
     assert check(arguments, schema) != ""

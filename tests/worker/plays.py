@@ -19,6 +19,7 @@ from recto.store.ports import Admission
 from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.testing.model_server import Answer, Call, ModelServer, Request
+from recto.tools.mark import Mark
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from recto.worker.log_cache import LogCache
@@ -141,7 +142,7 @@ def tools_of(play: Play, names: Sequence[str]) -> list[Tool]:
             return ToolResult(parts=(Text(text="SERVER"),))
 
         offer = ToolOffer(name=name, description=name, parameters='{"type":"object"}')
-        return Tool(offer=offer, act=act, by_client=name == "form")
+        return Tool(offer=offer, act=act, mark=Mark(by_client=name == "form"))
 
     return [made(name) for name in names]
 

@@ -146,3 +146,14 @@ async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
         await append(store, lease, user("u2"))
         assert (await cache.take(lease.thread, 2)).entries == log.entries
         assert len((await cache.take(lease.thread, 3)).entries) == 3
+
+
+async def test_threads_that_another_process_deleted_are_dropped(tmp_path: Path):
+    async with a_store(tmp_path) as store:
+        leases = await threads(store, 3)
+        cache = LogCache(store)
+        known = await read_all(cache, leases)
+        assert await cache.drop_gone() == 0
+        await store.delete_thread("ann", leases[1].thread)
+        assert await cache.drop_gone() == 1
+        assert await kept(cache, leases, known) == [True, False, True]

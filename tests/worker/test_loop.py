@@ -53,6 +53,9 @@ class Failing:
     def is_shared(self) -> bool:
         return self._inner.is_shared
 
+    def forget(self) -> None:
+        self._inner.forget()
+
     async def write(self, work: Transaction[Result]) -> Result:
         self.writes += 1
         if self.writes == self.fail_at:

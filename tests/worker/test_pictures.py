@@ -135,6 +135,15 @@ async def test_D2_no_more_is_kept_in_memory_than_may_be(tmp_path: Path):
     assert album.storage.reads == 4
 
 
+async def test_D2_what_was_forgotten_is_read_again(tmp_path: Path):
+    album, pictures = Album(tmp_path), Pictures()
+    one = await album.add("a.png", a_png(1))
+    await pictures.choose(wanted(one), {}, album.files)
+    pictures.forget()
+    await pictures.choose(wanted(one), {}, album.files)
+    assert album.storage.reads == 2
+
+
 # What is in view, and in which order
 
 

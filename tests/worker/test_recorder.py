@@ -56,6 +56,9 @@ class Gated:
     def is_shared(self) -> bool:
         return self._inner.is_shared
 
+    def forget(self) -> None:
+        self._inner.forget()
+
     async def write(self, work: Transaction[Result]) -> Result:
         self.writes += 1
         await self.gate.wait()

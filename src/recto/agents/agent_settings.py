@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, Effort, Titles
 from recto.agents.file_input import FileInput, FileMode
-from recto.agents.fold_table import ByAge, Fold, Reads, on_or_off
+from recto.agents.fold_table import Fold, on_or_off, rule_table
 from recto.agents.profile_schema import schema_faults
 from recto.config.checked import ANY, Count, CountOrZero, Table, TableForm, Zone, check, line_of, nearest, value_fault
 from recto.config.problem import Fault
@@ -20,6 +20,7 @@ from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.input_files import ENDINGS
 from recto.errors import SettingsError
 from recto.page.facts import ToolCalling
+from recto.page.fold.rules import RULES
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.formats import SPEAKERS, WIRES
@@ -38,7 +39,7 @@ PORTS = range(1, 65_536)
 NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
 WORD = re.compile(r"[a-z0-9_-]{1,32}")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-OFF = {"reads": False, "terminal": False, "search": False}
+OFF = {rule.name: False for rule in RULES}
 # What a page says itself; a field of the agent's would stand beside it.
 OURS = frozenset({"stream"}).union(*[wire.own_fields for wire in WIRES.values()])
 
@@ -200,9 +201,7 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     (): AgentTable,
     ("file_input",): FileInputTable,
     ("fold",): Fold,
-    ("fold", "reads"): Reads,
-    ("fold", "terminal"): ByAge,
-    ("fold", "search"): ByAge,
+    **{("fold", rule.name): rule_table(rule) for rule in RULES},
     ("compact",): CompactTable,
     ("phases",): PhasesTable,
     ("phases", "select"): PhaseTable,
@@ -220,9 +219,7 @@ MIXED: Mapping[YamlPath, str] = {
     ("file_input",): "it is true, false or a table",
     ("history",): "it is `all` or a number of messages, 0 or more",
     ("fold",): "it is `eager`, `off` or a table",
-    ("fold", "reads"): "it is true, false or a table",
-    ("fold", "terminal"): "it is true, false or a table",
-    ("fold", "search"): "it is true, false or a table",
+    **{("fold", rule.name): "it is true, false or a table" for rule in RULES},
 }
 FORM = TableForm(root=AgentTable, tables=TABLES, mixed=MIXED, free=FREE)
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, TypeVar, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from recto.config.checked import Table
-from recto.page.fold.fold_settings import SEARCH, TERMINAL, AgeRule, FoldSettings, ReadRule
+from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import RULES, FoldRule
 
 # A hundred years: no session is older.
 LONGEST_MINUTES = 60 * 24 * 365 * 100
 ToolNames = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+Made = TypeVar("Made", bound=Table)
+Minutes = Annotated[float, Field(ge=0, le=LONGEST_MINUTES, allow_inf_nan=False)]
 
 
 def on_or_off(value: object) -> object:
@@ -27,71 +32,69 @@ def _keeps_some(step: list[int]) -> list[int]:
     return step
 
 
-AgeStep = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_keeps_some)]
+SizeStep = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_keeps_some)]
 
 
-class Reads(Table):
-    """`fold.reads`: reads of files."""
-
-    on: bool = True
-    tools: ToolNames | None = None
-    path_args: ToolNames | None = None
-    keep: Annotated[int, Field(ge=1)] | None = None
-    keep_by_size: list[AgeStep] | None = None
-    placeholder: str | None = None
-
-
-class ByAge(Table):
-    """`fold.terminal` and `fold.search`: results that go stale with time."""
+class RuleTable(Table):
+    """`fold.reads` and the others: what every rule can be told."""
 
     on: bool = True
     tools: ToolNames | None = None
-    keep: Annotated[int, Field(ge=0)] | None = None
-    minutes: Annotated[float, Field(ge=0, le=LONGEST_MINUTES, allow_inf_nan=False)] | None = None
     placeholder: str | None = None
 
 
-class Fold(Table):
-    """Everything folding can be told."""
+class FoldTable(Table):
+    """What folding can be told beside its rules."""
 
     root: str | None = None
     case_sensitive: bool | None = None
-    reads: Annotated[Reads | None, BeforeValidator(on_or_off)] = None
-    terminal: Annotated[ByAge | None, BeforeValidator(on_or_off)] = None
-    search: Annotated[ByAge | None, BeforeValidator(on_or_off)] = None
 
 
-def with_table(settings: FoldSettings, fold: Fold) -> FoldSettings:
+def rule_table(rule: FoldRule) -> type[RuleTable]:
+    """What one rule can be told: of files, where it counts by them; of age, where it looks at that."""
+    settings: dict[str, object] = {"keep": Annotated[int, Field(ge=rule.least_keep)]}
+    if rule.path_args:
+        settings |= {"path_args": ToolNames, "keep_by_size": list[SizeStep]}
+    if rule.max_age is not None:
+        settings |= {"minutes": Minutes}
+    return _extended(rule.name.title(), RuleTable, settings)
+
+
+def fold_table(rules: Sequence[FoldRule]) -> type[FoldTable]:
+    """Everything folding can be told: a table for each rule."""
+    tables = {rule.name: Annotated[rule_table(rule), BeforeValidator(on_or_off)] for rule in rules}
+    return _extended("Fold", FoldTable, tables)
+
+
+def _extended(name: str, base: type[Made], settings: Mapping[str, object]) -> type[Made]:
+    # The types of the fields are known at run time only, which the overloads of create_model have no word for.
+    make = cast("Callable[..., type[Made]]", create_model)
+    return make(name, __base__=base, **{setting: (hint, None) for setting, hint in settings.items()})
+
+
+class Fold(fold_table(RULES)):
+    """Everything folding can be told."""
+
+
+def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule] = RULES) -> FoldSettings:
     """The settings with those of a table over them."""
     case = settings.project.case_sensitive if fold.case_sensitive is None else fold.case_sensitive
-    return FoldSettings(
-        reads=_reads(settings.reads, fold.reads),
-        terminal=_by_age(settings.terminal, fold.terminal, TERMINAL),
-        search=_by_age(settings.search, fold.search, SEARCH),
-        project=Project(root=settings.project.root if fold.root is None else fold.root, case_sensitive=case),
-    )
+    project = Project(root=settings.project.root if fold.root is None else fold.root, case_sensitive=case)
+    given = [(rule, table) for rule in rules if (table := cast("RuleTable | None", getattr(fold, rule.name)))]
+    named = {rule.name: _with_rule(settings.rule(rule.name) or rule, table) for rule, table in given}
+    changed = {name: rule for name, rule in named.items() if rule or settings.rule(name)}
+    return FoldSettings(rules=settings.rules, project=project, **changed)
 
 
-def _reads(rule: ReadRule | None, table: Reads | None) -> ReadRule | None:
-    if table is None or not table.on:
-        return None if table else rule
-    rule = rule or ReadRule()
-    return ReadRule(
-        tools=tuple(table.tools or rule.tools),
-        path_args=tuple(table.path_args or rule.path_args),
-        keep=table.keep or rule.keep,
-        keep_by_size=tuple((size, keep) for size, keep in table.keep_by_size or rule.keep_by_size),
-        placeholder=rule.placeholder if table.placeholder is None else table.placeholder,
-    )
+def _with_rule(rule: FoldRule, table: RuleTable) -> FoldRule | None:
+    given = cast("dict[str, object]", table.model_dump(exclude_none=True))
+    if not given.pop("on"):
+        return None
+    if "minutes" in given:
+        given["max_age"] = timedelta(minutes=cast("float", given.pop("minutes")))
+    return replace(rule, **{name: frozen(value) for name, value in given.items()})
 
 
-def _by_age(rule: AgeRule | None, table: ByAge | None, default: AgeRule) -> AgeRule | None:
-    if table is None or not table.on:
-        return None if table else rule
-    rule = rule or default
-    return AgeRule(
-        tools=tuple(table.tools or rule.tools),
-        keep=rule.keep if table.keep is None else table.keep,
-        max_age=rule.max_age if table.minutes is None else timedelta(minutes=table.minutes),
-        placeholder=rule.placeholder if table.placeholder is None else table.placeholder,
-    )
+def frozen(value: object) -> object:
+    """Lists of what people gave as tuples."""
+    return tuple(map(frozen, cast("list[object]", value))) if isinstance(value, list) else value

@@ -78,9 +78,16 @@ class BodyLimits:
     turns: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
+async def forget_nothing() -> int:
+    """For where nothing is kept in memory."""
+    return 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
+
+    `forget_gone` has nothing left in memory of who was deleted.
 
     `agent` is the one a thread gets that names none, `chat_agent` the one it gets on `/chat`; `tool_names` are those of
     each agent's own tools, `offered` those its models are offered, also where a client may answer for them,
@@ -103,6 +110,7 @@ class Backend:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     metrics: Callable[[], bytes]
+    forget_gone: Callable[[], Awaitable[int]] = forget_nothing
     bounds: Bounds = Bounds()
     operators: frozenset[str] = frozenset({LOCAL})
     workspaces: Path | None = None

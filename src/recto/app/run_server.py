@@ -245,7 +245,8 @@ def _cleaning(settings: ServerSettings, runtime: Runtime) -> Mapping[str, Callab
     documents = services.documents if services else None
     texts = {"texts": partial(documents.clean, runtime.store.known_blobs)} if documents else {}
     folders = partial(sweep_workspaces, settings.workspaces_folder, runtime.store.known_threads)
-    return {"rows": partial(_clean_rows, settings, runtime.store), **files, **texts, "workspaces": folders}
+    memory = {"threads in memory": runtime.forget_gone}
+    return {"rows": partial(_clean_rows, settings, runtime.store), **files, **texts, "workspaces": folders, **memory}
 
 
 async def _clean_rows(settings: ServerSettings, store: Store) -> int:
@@ -270,6 +271,7 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
+        forget_gone=runtime.forget_gone,
         problem=lambda: runtime.store.problem or dispatcher.problem,
         metrics=partial(generate_latest, runtime.telemetry.registry),
         bounds=Bounds(**{field.name: getattr(settings, field.name) for field in fields(Bounds)}),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
-
-OptionNames: TypeAlias = list[str] | None
 
 SessionSource = Annotated[
     str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")
@@ -18,16 +16,6 @@ Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root; pat
 Now = Annotated[
     str | None, typer.Option(metavar="ISO", help="Time that ages are taken at.  [default: the newest timestamp]")
 ]
-Keep = Annotated[int | None, typer.Option(metavar="N", help="Newest reads of a file that stay.  [default: 5]")]
-ReadTool = Annotated[OptionNames, typer.Option(metavar="NAME", help="Name of a tool that reads files. Repeatable.")]
-PathArg = Annotated[OptionNames, typer.Option(metavar="NAME", help="Its argument that names the file. Repeatable.")]
-TerminalTool = Annotated[
-    OptionNames, typer.Option(metavar="NAME", help="Name of a tool that runs commands. Repeatable.")
-]
-SearchTool = Annotated[
-    OptionNames, typer.Option(metavar="NAME", help="Name of a search tool; turns --search on. Repeatable.")
-]
-Search = Annotated[bool, typer.Option("--search", help="Fold old search results too.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
 Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")

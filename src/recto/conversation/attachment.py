@@ -39,7 +39,10 @@ _ARGUMENTS = b'{"type":"TOOL_CALL_ARGS"'
 
 @dataclass(frozen=True, kw_only=True)
 class Attachment:
-    """A file somebody uploaded. `blob` names its bytes in the storage; the same bytes of a user are there once."""
+    """A file somebody uploaded. `blob` names its bytes in the storage; the same bytes of a user are there once.
+
+    `is_new`, which is not stored, says that whoever got it has made it: it was not there before.
+    """
 
     id: str
     owner: str
@@ -50,6 +53,7 @@ class Attachment:
     sha256: str
     blob: str
     created: datetime
+    is_new: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,19 +1,23 @@
 """What was worked out of a value is kept on it: nothing is counted or parsed twice.
 
-A conversation grows at its end, so what was worked out of its beginning is carried on (`grow`).
+A conversation grows at its end, so what was worked out of its beginning is carried on (`grow`). What many have in
+common is kept for all of them (`keep_recent`), until somebody is deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, TypeVarTuple, cast
+from functools import lru_cache
+from typing import Generic, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, TypeVarTuple, cast
 
 Memo: TypeAlias = dict[Hashable, object]
 Args = TypeVarTuple("Args")
 Known = TypeVar("Known")
 State = TypeVar("State")
+Given = ParamSpec("Given")
 UNKNOWN = object()
+_recent: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,3 +98,20 @@ def grow(
         state = extend(state, after[done:], *args)
     memo[key] = (_Known(before, after, state), *([begun] if begun else []), *known[-1:])[:3]
     return state
+
+
+def keep_recent(count: int) -> Callable[[Callable[Given, Known]], Callable[Given, Known]]:
+    """Keep the newest answers of a pure function, for whoever asks. For all that is worked out of people's words."""
+
+    def kept(function: Callable[Given, Known]) -> Callable[Given, Known]:
+        cached = lru_cache(maxsize=count)(function)
+        _recent.append(cached.cache_clear)
+        return cast("Callable[Given, Known]", cached)
+
+    return kept
+
+
+def forget_recent() -> None:
+    """Have nothing left of anybody's words that `keep_recent` kept. It is worked out again where it is needed."""
+    for clear in _recent:
+        clear()

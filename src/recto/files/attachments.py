@@ -128,6 +128,7 @@ class Attachments:
             sha256=incoming.sha256,
             blob=blob,
             created=self._clock(),
+            is_new=True,
         )
         try:
             kept = await self._rows.add_attachment(attachment, self._settings.user_bytes, self._settings.user_files)
@@ -169,7 +170,7 @@ class Attachments:
         if mended.blob != blob:
             # Who sent them at the same time was first.
             await self.forget([blob])
-        return mended
+        return replace(mended, is_new=lost.is_new)
 
     async def forget(self, blobs: Sequence[str]) -> int:
         """Delete bytes that have no row. Returns how many; what cannot be deleted now is swept later."""

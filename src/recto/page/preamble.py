@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from recto.conversation.locale import language
 from recto.conversation.log import View
-from recto.conversation.memo import remember
+from recto.conversation.memo import keep_recent, remember
 from recto.conversation.messages import Message, SystemMessage
 from recto.page.body import encode_tool
 from recto.page.facts import Facts
@@ -128,7 +127,7 @@ def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
 
 
 # Few: each may hold as much text as a quote has room for, and some more.
-@lru_cache(maxsize=16)
+@keep_recent(16)
 def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter) -> Quote | None:
     return quote_message(quote, budget=budget, counter=counter)
 
@@ -138,4 +137,4 @@ def _new_system(text: str) -> SystemMessage:
 
 
 # The same text is the same message, so that it is encoded and counted once.
-_system = lru_cache(maxsize=256)(_new_system)
+_system = keep_recent(256)(_new_system)

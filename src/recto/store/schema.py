@@ -13,6 +13,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Sequence,
     String,
     Table,
     Text,
@@ -117,11 +118,14 @@ RUNS = Table(
     Column("digest", LargeBinary),
     # The owner's when it was admitted.
     Column("tier", Text, nullable=False, server_default="free"),
+    # The order they were admitted in. Ids are made by many machines, whose clocks differ.
+    Column("number", BigInteger, nullable=False, server_default="0"),
     Index("uq_runs_owner_name", "owner", "name", unique=True),
-    Index("ix_runs_thread_id", "thread", "id"),
+    Index("ix_runs_number", "number"),
+    Index("ix_runs_thread_number", "thread", "number"),
     Index("ix_runs_status_lease_until", "status", "lease_until"),
     Index("ix_runs_open_owner", "owner", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
-    Index("ix_runs_open_thread", "thread", "id", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
+    Index("ix_runs_open_thread", "thread", "number", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
     Index("ix_runs_ended", "ended", "id", sqlite_where=text(HAS_ENDED), postgresql_where=text(HAS_ENDED)),
     # One run of a thread is active at a time, whoever claims.
     Index(
@@ -132,6 +136,9 @@ RUNS = Table(
         postgresql_where=text("status = 'running'"),
     ),
 )
+
+# On SQLite, which has one writer, the next number is one more than the largest.
+RUN_NUMBERS = Sequence("run_numbers", metadata=METADATA)
 
 EVENTS = Table(
     "events",

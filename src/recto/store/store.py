@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 
@@ -14,7 +14,7 @@ from recto.conversation.json import Json
 from recto.conversation.log import Entry
 from recto.page.prompt.reminder import Dataset
 from recto.store.database import notes
-from recto.store.database.database import Database
+from recto.store.database.database import Database, Result
 from recto.store.database.opening import check_url, open_database
 from recto.store.database.postgres import PostgresSettings
 from recto.store.database.sqlite import SqliteSettings
@@ -76,6 +76,10 @@ class Store:
         """Write and read, as everything else does. Raises what stands in the way."""
         await self._database.write(_touch)
         await self._database.read(read_log.count_waiting)
+
+    def forget(self) -> None:
+        """Have no values left in memory that anything was asked with."""
+        self._database.forget()
 
     async def close(self) -> None:
         """Finish what waits, then close."""
@@ -171,24 +175,22 @@ class Store:
 
     async def history(self, owner: str, query: history.HistoryQuery) -> history.HistoryDay:
         """The newest day of a thread that has something to show (P13)."""
-        thread, waiting = await self._database.read(partial(history.waiting_for, owner=owner, query=query))
-        if thread is None:
-            return history.HistoryDay()
-        sent = await self._sent(waiting)
-        return await self._database.read(partial(history.history_day, thread=thread, query=query, sent=sent))
+        return await self._with_sent(partial(history.history_day, owner=owner, query=query))
 
     async def queued(self, thread: str, most_bytes: int = queued.QUEUED_BYTES) -> Sequence[queued.Queued]:
         """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""
-        waiting = await self._database.read(partial(queued.waiting_in, thread=thread, most_bytes=most_bytes))
-        sent = await self._sent(waiting)
-        return await self._database.read(partial(queued.queued_in, thread=thread, sent=sent)) if sent else ()
+        return await self._with_sent(partial(queued.queued_in, thread=thread, most_bytes=most_bytes))
 
-    async def _sent(self, waiting: Sequence[StoredRun]) -> Sequence[queued.QueuedRun]:
-        """What runs were sent with. Read one by one, off the event loop: everybody else has their turn in between."""
-        if not waiting:
-            return ()
-        async with self._reading:
-            return await asyncio.to_thread(queued.read_sent, waiting)
+    async def _with_sent(self, ask: Callable[..., Result | queued.Unread]) -> Result:
+        """Ask again where inputs have to be read first: what is answered is all of one transaction.
+
+        Inputs are read one by one, off the event loop: everybody else has their turn in between.
+        """
+        sent: queued.Sent = {}
+        while isinstance(found := await self._database.read(partial(ask, sent=sent)), queued.Unread):
+            async with self._reading:
+                sent = {**sent, **await asyncio.to_thread(queued.read_sent, found.runs)}
+        return found
 
     # Threads
 

@@ -106,6 +106,14 @@ class Schemas:
         checked = asyncio.get_running_loop().run_in_executor
         return [await checked(self._thread, self.check_now, *call) for call in calls]
 
+    async def forget(self) -> None:
+        """Keep no schema. Those that are wanted are compiled again."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._forget_now)
+
+    def _forget_now(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
+
     def admit_now(self, tools: Sequence[ToolOffer]) -> None:
         """The same of schemas alone, here and now."""
         used, bytes_used = 0, 0

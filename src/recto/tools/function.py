@@ -88,13 +88,8 @@ def tool_from(function: Function) -> Tool:
     return Tool(
         offer=ToolOffer(name=name, description=_description(function), parameters=signature.arguments.schema),
         act=act,
-        safe_to_repeat=mark.safe_to_repeat,
-        confirm=mark.confirm,
+        mark=mark,
         origin=_origin(function),
-        is_external=mark.external,
-        by_client=mark.by_client,
-        in_order=mark.in_order,
-        profile_check=mark.profile_check,
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from recto.conversation.json import Json
 
 MARK = "__recto_tool__"
 P = ParamSpec("P")
+Marks = ParamSpec("Marks")
 R = TypeVar("R")
 # Is given the fields of a profile that change, as they would be, and the time; raises ToolError for what cannot be.
 ProfileCheck: TypeAlias = Callable[[Mapping[str, Json], datetime], None]
@@ -18,7 +19,15 @@ ProfileCheck: TypeAlias = Callable[[Mapping[str, Json], datetime], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """What a developer says of a tool beyond its signature. Without a name it goes by the function's."""
+    """What a developer says of a tool beyond its signature. Without a name it goes by the function's.
+
+    `safe_to_repeat`: acting twice does no harm, so a start that was lost is started again. `confirm`: a person has to
+    agree before it acts. `external`: it acts elsewhere, where nobody knows our file ids, so it gets urls in their place
+    (F8). `by_client`: a client that has a tool of this name, such as a form, answers in its place, and the tool then
+    acts on that answer as its arguments. `in_order`: calls of one reply that are to such tools act one after the other,
+    because one may change what the next works on. `profile_check`: what clients write into a profile is held to the
+    rules that it has for what it keeps there.
+    """
 
     name: str | None = None
     safe_to_repeat: bool = False
@@ -29,34 +38,27 @@ class Mark:
     profile_check: ProfileCheck | None = None
 
 
-class Marks(TypedDict, total=False):
-    """What `@tool` may be given."""
+class Marking(Protocol[Marks]):
+    """`@tool`, and `@tool(...)` with what a mark is made of."""
 
-    name: str
-    safe_to_repeat: bool
-    confirm: bool
-    external: bool
-    by_client: bool
-    in_order: bool
-    profile_check: ProfileCheck
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+    @overload
+    def __call__(self, *args: Marks.args, **marks: Marks.kwargs) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
-@overload
-def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
-@overload
-def tool(**marks: Unpack[Marks]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def tool(
-    function: Callable[P, R] | None = None, /, **marks: Unpack[Marks]
-) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+def _taking(_: Callable[Marks, Mark]) -> Callable[[Callable[..., object]], Marking[Marks]]:
+    """What a mark is made of is what its decorator takes: nothing of it is spelled a second time."""
+    return lambda decorator: cast("Marking[Marks]", decorator)
+
+
+@_taking(Mark)
+def tool(function: Callable[P, R] | None = None, /, *args: object, **marks: object) -> object:
     """Mark a typed function as a tool: `@tool`, or `@tool(safe_to_repeat=True, confirm=True, name="search")`.
 
-    `safe_to_repeat`: acting twice does no harm. `confirm`: a person has to agree before it acts. `external`: it acts
-    elsewhere, where nobody knows our file ids, so it gets urls in their place. `by_client`: a client that has a tool of
-    this name, such as a form, answers in its place, and the function is called with that answer. `in_order`: calls of
-    one reply that are to such tools act one after the other, because one may change what the next works on.
-    `profile_check`: what clients write into a profile is held to the rules that it has for what it keeps there.
+    It takes what a `Mark` has.
     """
-    mark = Mark(**marks)
+    mark = cast("Callable[..., Mark]", Mark)(*args, **marks)
 
     def marked(function: Callable[P, R]) -> Callable[P, R]:
         setattr(function, MARK, mark)

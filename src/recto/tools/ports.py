@@ -12,7 +12,7 @@ from recto.conversation.document import Element, Excerpt, Extent, Selection
 from recto.conversation.input_files import FileMaps, InputFile
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolOffer, ToolPart
-from recto.tools.mark import ProfileCheck
+from recto.tools.mark import Mark
 
 LIMIT_CHARACTERS = 50_000
 WORKSPACE_BYTES = 2**30
@@ -202,24 +202,15 @@ Action: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolResult]]
 class Tool:
     """A tool an agent has. `act` takes the arguments as the model wrote them and never raises for a bad call.
 
-    `safe_to_repeat`: acting twice does no harm, so a start that was lost is started again. `confirm`: a person has to
-    agree before it acts. `origin` says to people where it is defined. Without `is_offered` old logs may call it, but it
-    is in no list. `is_external`: it acts elsewhere, so file ids in its arguments become urls (F8). `by_client`: a
-    client that has a tool of this name answers in its place; the tool then acts on that answer as its arguments.
-    `in_order`: of the calls of one reply, it waits for those before it that are so too. `profile_check` refuses what a
-    client would write into a profile that the tool cannot use.
+    `mark` has its flags. `origin` says to people where it is defined. Without `is_offered` old logs may call it, but it
+    is in no list.
     """
 
     offer: ToolOffer
     act: Action
-    safe_to_repeat: bool = False
-    confirm: bool = False
+    mark: Mark = Mark()
     origin: str = ""
     is_offered: bool = True
-    is_external: bool = False
-    by_client: bool = False
-    in_order: bool = False
-    profile_check: ProfileCheck | None = None
 
     @property
     def name(self) -> str:

@@ -36,11 +36,11 @@ class Registry(Mapping[str, Tool]):
 
     def own_names(self) -> frozenset[str]:
         """Those no client may answer for, nor call a tool of its own by."""
-        return frozenset(name for name, tool in self._tools.items() if not tool.by_client)
+        return frozenset(name for name, tool in self._tools.items() if not tool.mark.by_client)
 
     def profile_checks(self) -> tuple[ProfileCheck, ...]:
         """What clients' changes of a profile are held to, beside the agent's schema."""
-        return tuple([tool.profile_check for tool in self._tools.values() if tool.profile_check])
+        return tuple([check for tool in self._tools.values() if (check := tool.mark.profile_check)])
 
     def _known(self, name: str) -> Tool:
         tool = self._tools.get(name)

@@ -158,7 +158,7 @@ async def _with_answers(run: LoadedRun, entries: Sequence[Entry]) -> tuple[tuple
 async def _acted_on(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> ToolMessage | None:
     """The result of the tool that a client answered for. An answer that is no object is left as it is."""
     tool, text = run.inputs.tools.get(call.name), "\n".join(texts_of(answer))
-    if tool is None or not tool.by_client or answer.error or load_object(text) is None:
+    if tool is None or not tool.mark.by_client or answer.error or load_object(text) is None:
         return None
     if call.runner == "client":
         # It was made of a tool of the client's, which this agent's only has the name of.

@@ -76,6 +76,14 @@ class LogCache:
         while len(self._kept) > most.threads or self._count > most.entries or self._bytes > most.bytes:
             self.drop(next(iter(self._kept)))
 
+    async def drop_gone(self) -> int:
+        """Keep nothing of threads that were deleted, whoever did. Returns how many there were."""
+        here = tuple(self._kept)
+        gone = frozenset(here) - await self._store.known_threads(here)
+        for thread in gone:
+            self.drop(thread)
+        return len(gone)
+
     def drop(self, thread: str) -> None:
         """Keep nothing of a thread: its messages remember what is too large to be kept."""
         if kept := self._kept.pop(thread, None):

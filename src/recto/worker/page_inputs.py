@@ -210,7 +210,7 @@ class PageInputs:
         """Who is to run a call made now: the client those of tools it brought; what nobody has is ours to refuse."""
         tool = self.tools.get(name)
         if any(brought.name == name for brought in self.asked.tools):
-            return "form" if tool and tool.by_client else "client"
+            return "form" if tool and tool.mark.by_client else "client"
         return "client" if name in self.awaited and tool is None else "server"
 
     def tool_files(self, log: Sequence[Entry]) -> FilesAtHand | None:

@@ -149,7 +149,7 @@ class LoadedRun:
             full=state.full,
             can_compact=state.can_compact,
             client_tools=self.inputs.client_tools,
-            repeatable=frozenset(name for name, tool in self.inputs.tools.items() if tool.safe_to_repeat),
+            repeatable=frozenset(name for name, tool in self.inputs.tools.items() if tool.mark.safe_to_repeat),
             max_steps=limits.steps,
             max_failures=limits.failures,
             max_bad_arguments=limits.bad_arguments,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from recto.agents.agent import Agent
+from recto.conversation.memo import forget_recent
 from recto.engine.hub import Hub
 from recto.models.backoff import BackoffSettings
 from recto.models.ports import Model
@@ -71,6 +72,18 @@ class Runtime:
     profile_bytes: int = 262_144
     quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUOTES_AT_ONCE))
     schemas: Schemas = field(default_factory=Schemas)
+
+    async def forget_gone(self) -> int:
+        """Have nothing left in memory of who was deleted, here or by another process. Returns how many threads.
+
+        What is kept for all is not told apart, so all of it goes: it costs a moment to work out again.
+        """
+        forget_recent()
+        self.store.forget()
+        await self.schemas.forget()
+        if self.file_services:
+            self.file_services.pictures.forget()
+        return await self.log_cache.drop_gone()
 
     def model_of(self, agent: Agent) -> Model:
         """The model an agent works with."""

@@ -12,7 +12,9 @@ from tests.store.suite.forks import ForkSuite
 from tests.store.suite.leases import LeaseSuite
 from tests.store.suite.looking import HistorySuite, LookingSuite
 from tests.store.suite.meeting import MeetingSuite
+from tests.store.suite.moments import MomentSuite
 from tests.store.suite.notes import NoteSuite
+from tests.store.suite.order import OrderSuite
 from tests.store.suite.profiles import ProfileSuite, TierSuite
 from tests.store.suite.reading import ReadingSuite
 from tests.store.suite.records import RecordSuite
@@ -24,6 +26,7 @@ class StoreSuite(
     AdmissionSuite,
     BoundsSuite,
     ClaimSuite,
+    OrderSuite,
     LeaseSuite,
     RecordSuite,
     CancelSuite,
@@ -37,6 +40,7 @@ class StoreSuite(
     ProfileSuite,
     TierSuite,
     ReadingSuite,
+    MomentSuite,
     CallSuite,
     ThreadSuite,
     ForkSuite,

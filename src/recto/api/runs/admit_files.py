@@ -112,8 +112,7 @@ async def attach(
     _check_foreign(backend, foreign, allowed)
     _check_count(sent.input, signed, allowed)
     _check_allowed(files, signed, allowed)
-    # Ids sort by when they were made: what is found under a later one was made for this request.
-    since, taken = backend.new_id(), dict[Source, Attachment]()
+    taken = dict[Source, Attachment]()
     try:
         for where, file in files:
             if isinstance(file.source, Data) and file.source not in taken:
@@ -125,9 +124,9 @@ async def attach(
         found = {**signed, **taken}
         # Bytes that were taken in before may have come for another agent; two urls may lead to one file.
         _check_allowed(files, found, allowed)
-        return _attached(sent, found, _made(taken, since))
+        return _attached(sent, found, _made(taken))
     except BaseException:
-        await _drop(backend, owner, _made(taken, since))
+        await _drop(backend, owner, _made(taken))
         raise
 
 
@@ -228,9 +227,9 @@ def _refusal(file: File, where: str, error: FileRefused) -> Refused:
     return Refused(f"{file.name or file.kind}: {error}", where=where)
 
 
-def _made(taken: Mapping[Source, Attachment], since: str) -> tuple[str, ...]:
+def _made(taken: Mapping[Source, Attachment]) -> tuple[str, ...]:
     """Of the attachments that were taken in, those that were not there before."""
-    return tuple(sorted({one.id for one in taken.values() if one.id > since}))
+    return tuple(sorted({one.id for one in taken.values() if one.is_new}))
 
 
 async def _drop(backend: Backend, owner: str, ids: Sequence[str]) -> None:

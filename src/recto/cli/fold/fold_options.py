@@ -3,82 +3,103 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import Parameter
 from pathlib import Path
+from typing import Annotated, cast
 
-from pydantic import BaseModel, ValidationError
+import typer
+from pydantic import ValidationError
 
-from recto.agents.fold_table import Fold
-from recto.cli.fold.sessions.session import Session
+from recto.agents.fold_table import FoldTable, fold_table, frozen, with_table
+from recto.cli.fold.sessions.session import Session, SessionTools
 from recto.errors import SettingsError
-from recto.page.fold.fold_settings import SEARCH, TERMINAL, FoldSettings, ReadRule
+from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import RULES, FoldRule, RuleOption, Sets
+
+# What an option takes, by the setting that it gives: its type, its metavar, and what is added to its help.
+TYPES: Mapping[Sets, tuple[object, str | None, str]] = {
+    "on": (bool, None, ""),
+    "keep": (int | None, "N", "  [default: {rule.keep}]"),
+    "tools": (list[str] | None, "NAME", " Repeatable."),
+    "path_args": (list[str] | None, "NAME", " Repeatable."),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoldOptions:
-    """What the command line asks for; None and empty say nothing."""
+    """What the command line asks for. `given` are the options of the `rules`, by the names of parameters."""
 
-    root: str | None = None
-    keep: int | None = None
-    read_tools: tuple[str, ...] = ()
-    path_args: tuple[str, ...] = ()
-    terminal_tools: tuple[str, ...] = ()
-    search_tools: tuple[str, ...] = ()
-    search: bool = False
+    root: str | None
+    config: Path | None
+    rules: Sequence[FoldRule]
+    given: Mapping[str, object]
 
 
-def settings_of(session: Session) -> FoldSettings:
-    """Defaults, with the names this session's agent has for its tools."""
-    tools, reads = session.tools, ReadRule()
-    if tools.reads:
-        reads = replace(reads, tools=tools.reads, path_args=tools.path_args or reads.path_args)
-    terminal = replace(TERMINAL, tools=tools.terminal) if tools.terminal else TERMINAL
-    return FoldSettings(reads=reads, terminal=terminal, project=Project(root=session.root))
+def parameters(rules: Sequence[FoldRule]) -> list[Parameter]:
+    """The options of these rules as parameters of a command."""
+    return [_parameter(rule, option) for rule in rules for option in rule.options]
 
 
-def with_options(settings: FoldSettings, asked: FoldOptions, session: Session) -> FoldSettings:
-    """The settings with those of the command line over them."""
-    terminal, search, project = settings.terminal, settings.search, settings.project
-    if asked.terminal_tools:
-        terminal = replace(terminal or TERMINAL, tools=asked.terminal_tools)
-    if asked.search or asked.search_tools:
-        known = search or replace(SEARCH, tools=session.tools.search or SEARCH.tools)
-        search = replace(known, tools=asked.search_tools or known.tools)
+def _parameter(rule: FoldRule, option: RuleOption) -> Parameter:
+    hint, metavar, more = TYPES[option.sets]
+    told = typer.Option(option.flag, metavar=metavar, help=option.help + more.format(rule=rule))
+    default = False if option.sets == "on" else None
+    return Parameter(_name(option), Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, told])
+
+
+def _name(option: RuleOption) -> str:
+    return option.flag.removeprefix("--").replace("-", "_")
+
+
+def fold_settings(session: Session, asked: FoldOptions) -> FoldSettings:
+    """Defaults, with the names this session's agent has for its tools, a file over them, the command line over all."""
+    rules = tuple([_of_session(rule, session.tools) for rule in FoldSettings().rules])
+    settings = FoldSettings(rules=rules, project=Project(root=session.root))
+    if asked.config is not None:
+        settings = with_table(settings, load_config(asked.config, asked.rules), asked.rules)
     if asked.root is not None:
-        project = replace(project, root=asked.root)
-    return FoldSettings(reads=_reads(settings.reads, asked), terminal=terminal, search=search, project=project)
+        settings = replace(settings, project=replace(settings.project, root=asked.root))
+    found = [_with_options(settings, rule, asked.given, session) for rule in asked.rules]
+    return replace(settings, **{rule.name: rule for rule in found if rule})
 
 
-def _reads(rule: ReadRule | None, asked: FoldOptions) -> ReadRule | None:
-    if not asked.read_tools and not asked.path_args and asked.keep is None:
+def _with_options(
+    settings: FoldSettings, rule: FoldRule, given: Mapping[str, object], session: Session
+) -> FoldRule | None:
+    known = settings.rule(rule.name)
+    found = {option.sets: value for option in rule.options if _says(value := given[_name(option)])}
+    if not found:
+        return known
+    return replace(known or _of_session(rule, session.tools), **{name: frozen(value) for name, value in found.items()})
+
+
+def _says(value: object) -> bool:
+    return value is not None and value is not False and value != []
+
+
+def _of_session(rule: FoldRule, tools: SessionTools) -> FoldRule:
+    known = cast("Mapping[str, tuple[str, ...]]", vars(tools))
+    if not known.get(rule.name):
         return rule
-    rule = rule or ReadRule()
-    return replace(
-        rule,
-        tools=asked.read_tools or rule.tools,
-        path_args=asked.path_args or rule.path_args,
-        keep=rule.keep if asked.keep is None else asked.keep,
-    )
+    path_args = known["path_args"] if rule.path_args else ()
+    return replace(rule, tools=known[rule.name], path_args=path_args or rule.path_args)
 
 
-class _File(BaseModel):
-    """A whole file: other tables belong to other commands."""
-
-    fold: Fold = Fold()
-
-
-def load_config(path: Path) -> Fold:
-    """The `[fold]` table of a file. What is unreadable or unknown raises SettingsError."""
+def load_config(path: Path, rules: Sequence[FoldRule] = RULES) -> FoldTable:
+    """The `[fold]` table of a file; others belong to other commands. What is unreadable or unknown: SettingsError."""
     try:
-        return _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).fold
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        return fold_table(rules).model_validate(found.get("fold", {}))
     except OSError as error:
         raise SettingsError(
             name="--config", value=str(path), allowed=f"it cannot be read ({error.strerror})"
         ) from error
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(step) for step in first["loc"])
+        name = ".".join(str(step) for step in ("fold", *first["loc"]))
         raise SettingsError(name=name, value=first["input"], allowed=first["msg"].lower()) from error
     except ValueError as error:
         raise SettingsError(name="--config", value=str(path), allowed=f"it is no TOML ({error})") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -11,14 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from recto.cli.fold.sessions.session import Session
+from recto.page.fold.rules import RULES, FoldRule
 from recto.page.manifest import Gap, Manifest, Part, Receipt
 
-WHY = {
-    "R2": "newer reads",
-    "R5": "newer reads of each",
-    "R8": "old command",
-    "R9": "old search",
-}
 FORMATS = {
     "openai": "A conversation",
     "pi": "A pi session",
@@ -58,10 +53,10 @@ def tokens_of_messages(manifest: Manifest) -> Tokens:
     return Tokens(before=before, after=after, folded=folded, left_out=before - after - folded)
 
 
-def report(session: Session, manifest: Manifest, *, every: bool) -> RenderableType:
+def report(session: Session, manifest: Manifest, *, every: bool, rules: Sequence[FoldRule] = RULES) -> RenderableType:
     """The whole report; `every` lists each fold instead of each file."""
     receipts = list(manifest.receipts)
-    table = _each(receipts) if every else _by_file(receipts)
+    table = _each(receipts) if every else _by_file(receipts, rules)
     body: RenderableType = table if receipts else Text(NOTHING)
     return Group(Text(_first_lines(session, manifest)), body, *[Text(line) for line in _last_lines(session, manifest)])
 
@@ -76,10 +71,11 @@ def _first_lines(session: Session, manifest: Manifest) -> str:
     )
 
 
-def lines(receipts: Sequence[Receipt]) -> Iterator[ReportLine]:
+def lines(receipts: Sequence[Receipt], rules: Sequence[FoldRule] = RULES) -> Iterator[ReportLine]:
     """Folds by tool and file, the one that saved most first within a tool."""
+    why = {number: why for rule in rules for number, why in rule.numbers.items()}
     ordered = sorted(receipts, key=_subject)
-    found = [_line(subject, list(group)) for subject, group in groupby(ordered, key=_subject)]
+    found = [_line(subject, list(group), why) for subject, group in groupby(ordered, key=_subject)]
     return iter(sorted(found, key=lambda line: (line.tool, line.after - line.before, line.file)))
 
 
@@ -87,21 +83,21 @@ def _subject(receipt: Receipt) -> tuple[str, str, str]:
     return receipt.tool, ", ".join(receipt.paths), receipt.rule
 
 
-def _line(subject: tuple[str, str, str], receipts: Sequence[Receipt]) -> ReportLine:
+def _line(subject: tuple[str, str, str], receipts: Sequence[Receipt], why: Mapping[str, str]) -> ReportLine:
     tool, file, rule = subject
     return ReportLine(
         tool=tool,
         file=file or "-",
-        why=f"{rule}: {WHY[rule]}",
+        why=f"{rule}: {why[rule]}",
         folds=len(receipts),
         before=sum(receipt.tokens_before for receipt in receipts),
         after=sum(receipt.tokens_after for receipt in receipts),
     )
 
 
-def _by_file(receipts: Sequence[Receipt]) -> Table:
+def _by_file(receipts: Sequence[Receipt], rules: Sequence[FoldRule]) -> Table:
     table = _table("Tool", "File", "Why")
-    for tool, group in groupby(lines(receipts), key=lambda line: line.tool):
+    for tool, group in groupby(lines(receipts, rules), key=lambda line: line.tool):
         of_tool = list(group)
         for line in of_tool:
             table.add_row(tool, line.file, line.why, str(line.folds), f"{line.before:,}", f"{line.after:,}")

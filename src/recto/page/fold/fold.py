@@ -5,7 +5,7 @@ Never touches errors, other tools or its input. Folding twice changes nothing mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -13,15 +13,16 @@ from typing import NamedTuple
 from recto.conversation.memo import remember, remember_last
 from recto.conversation.messages import Message, Text, ToolMessage
 from recto.page.draft import Draft
-from recto.page.fold.fold_settings import AgeRule, FoldKey, FoldSettings, ReadRule, fold_key
-from recto.page.fold.observations import BEFORE_ALL, LeftAlone, Observation, find_observations, parts_by_file
+from recto.page.fold.fold_settings import FoldKey, FoldSettings, fold_key
+from recto.page.fold.observations import BEFORE_ALL, ByFile, LeftAlone, Observation, find_observations, parts_by_file
+from recto.page.fold.rules import FoldRule
 from recto.page.manifest import Note, Recall, Receipt
 from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
 
 DEFAULTS = FoldSettings()
-STALE_READ = "{path}: read {n} counted from the newest, {keep} stay"
+STALE = "{what} {n} counted from the newest, {keep} stay"
 STALE_BATCH = "a batch read, stale for each of its files: {paths}"
-STALE_RESULT = "result {n} counted from the newest, {keep} stay, and older than {minutes:g} minutes"
+TOO_OLD = ", and older than {minutes:g} minutes"
 
 
 class StaleResult(NamedTuple):
@@ -76,48 +77,34 @@ def fold(
     now = now or seen.newest
     shown = list(messages)
     notes: dict[int, Note] = {}
-    for read, files in stale_reads(seen.reads, key):
-        folded = remember_last(read.message, _fold_read, read.call.name, files, key)
-        shown[read.place], notes[read.place] = folded
-    rules = key.settings
-    old = (*stale_results(seen.commands, rules.terminal, now), *stale_results(seen.searches, rules.search, now))
-    for result, rule, stale in old:
-        folded = remember_last(result.message, _fold_result, result.call.name, rule, stale, key)
-        shown[result.place], notes[result.place] = folded
+    for rule in settings.rules:
+        for result, stale in stale_results(seen.found[rule.name], rule, now, key):
+            folded = remember_last(result.message, _fold_result, result.call.name, rule, stale, key)
+            shown[result.place], notes[result.place] = folded
     draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
     return Folded(draft=draft, left_alone=seen.left_alone)
 
 
-def stale_reads(
-    reads: Mapping[str, Sequence[Observation]], key: FoldKey
-) -> Iterator[tuple[Observation, tuple[StaleResult, ...]]]:
-    """Reads that newer reads stand for, each with the files for which they do (R2-R5)."""
-    rule = key.settings.reads
-    if rule is None:
-        return
-    stale: dict[int, tuple[Observation, list[StaleResult]]] = {}
-    for path, seen in reads.items():
-        keep = rule.keep_for(_size(seen[-1].message, path, key)) if rule.keep_by_size else rule.keep
-        newest = label(seen[-1].message)
-        for n, read in _beyond(seen, keep):
-            stale.setdefault(read.place, (read, []))[1].append(StaleResult(path, n, keep, newest))
-    for read, files in stale.values():
-        # R5: a batch result in one piece goes only when no file needs it; one with a part for each file goes by parts.
-        if len(files) == len(read.files) or read.by_part:
-            yield read, tuple(files)
-
-
 def stale_results(
-    seen: Sequence[Observation], rule: AgeRule | None, now: datetime
-) -> Iterator[tuple[Observation, AgeRule, StaleResult]]:
-    """Commands or searches that are neither among the newest nor young (R8, R9)."""
-    if rule is None or not seen:
-        return
-    newest = label(seen[-1].message)
-    for n, result in _beyond(seen, rule.keep):
-        # A result with no time before it in the log has no age: it may be new.
-        if result.time is not BEFORE_ALL and now - result.time > rule.max_age:
-            yield result, rule, StaleResult(None, n, rule.keep, newest)
+    seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey
+) -> Iterator[tuple[Observation, tuple[StaleResult, ...]]]:
+    """Results that newer ones stand for, each with the files for which they do (R2-R5, R8, R9)."""
+    stale: dict[int, tuple[Observation, list[StaleResult]]] = {}
+    for path, results in seen.items():
+        keep = rule.keep_for(_size(results[-1].message, path, key)) if rule.keep_by_size else rule.keep
+        newest = label(results[-1].message)
+        for n, result in _beyond(results, keep):
+            if rule.max_age is None or _is_older(result, rule.max_age, now):
+                stale.setdefault(result.place, (result, []))[1].append(StaleResult(path, n, keep, newest))
+    for result, files in stale.values():
+        # R5: a batch result in one piece goes only when no file needs it; one with a part for each file goes by parts.
+        if len(files) == len(result.files) or result.by_part:
+            yield result, tuple(files)
+
+
+def _is_older(result: Observation, age: timedelta, now: datetime) -> bool:
+    # A result with no time before it in the log has no age: it may be new.
+    return result.time is not BEFORE_ALL and now - result.time > age
 
 
 def label(message: ToolMessage) -> str:
@@ -130,32 +117,23 @@ def _beyond(seen: Sequence[Observation], keep: int) -> Iterator[tuple[int, Obser
     return enumerate(reversed(seen[: max(0, len(seen) - keep)]), start=keep + 1)
 
 
-def _size(message: ToolMessage, path: str, key: FoldKey) -> int:
-    indexes = remember(message, parts_by_file, key).get(path)
+def _size(message: ToolMessage, path: str | None, key: FoldKey) -> int:
+    indexes = remember(message, parts_by_file, key).get(path or "")
     parts = message.parts if indexes is None else [message.parts[index] for index in indexes]
     return sum(len(part.text) for part in parts if isinstance(part, Text))
 
 
-def _fold_read(
-    message: ToolMessage, tool: str, files: tuple[StaleResult, ...], key: FoldKey
-) -> tuple[ToolMessage, Note]:
-    placeholder = (key.settings.reads or ReadRule()).placeholder
-    if parts_by_file(message, key):
-        return _fold_parts(message, tool, files, placeholder, key)
-    if len(files) == 1:
-        rule, reason = "R2", _read_reason(files[0])
-    else:
-        rule, reason = "R5", STALE_BATCH.format(paths=", ".join(stale.path or "" for stale in files))
-    return _fold_whole(message, files, placeholder, _Why(tool, rule, reason), key)
-
-
 def _fold_result(
-    message: ToolMessage, tool: str, rule: AgeRule, stale: StaleResult, key: FoldKey
+    message: ToolMessage, tool: str, rule: FoldRule, files: tuple[StaleResult, ...], key: FoldKey
 ) -> tuple[ToolMessage, Note]:
-    name = "R8" if rule is key.settings.terminal else "R9"
-    minutes = rule.max_age / timedelta(minutes=1)
-    reason = STALE_RESULT.format(n=stale.n, keep=stale.keep, minutes=minutes)
-    return _fold_whole(message, (stale,), rule.placeholder, _Why(tool, name, reason), key)
+    if rule.path_args and parts_by_file(message, key):
+        return _fold_parts(message, tool, rule, files, key)
+    if len(files) == 1:
+        why = _Why(tool, rule.number, _reason(files[0], rule))
+    else:
+        reason = STALE_BATCH.format(paths=", ".join(stale.path or "" for stale in files))
+        why = _Why(tool, rule.batch_number or rule.number, reason)
+    return _fold_whole(message, files, rule.placeholder, why, key)
 
 
 def _fold_whole(
@@ -180,7 +158,7 @@ def _with_placeholder(message: ToolMessage, placeholder: str) -> ToolMessage:
 
 
 def _fold_parts(
-    message: ToolMessage, tool: str, files: tuple[StaleResult, ...], placeholder: str, key: FoldKey
+    message: ToolMessage, tool: str, rule: FoldRule, files: tuple[StaleResult, ...], key: FoldKey
 ) -> tuple[ToolMessage, Note]:
     by_file = parts_by_file(message, key)
     folded = {index: stale for stale in files for index in by_file[stale.path or ""]}
@@ -189,9 +167,9 @@ def _fold_parts(
     for index, stale in sorted(folded.items()):
         part = parts[index]
         if isinstance(part, Text):
-            parts[index] = replace(part, text=placeholder)
-            why = _Why(tool, "R5", _read_reason(stale), index)
-            tokens = remember(message, _count_part, part.text, placeholder, key)
+            parts[index] = replace(part, text=rule.placeholder)
+            why = _Why(tool, rule.batch_number or rule.number, _reason(stale, rule), index)
+            tokens = remember(message, _count_part, part.text, rule.placeholder, key)
             receipts.append(_receipt(message, (stale,), why, tokens))
     return replace(message, parts=tuple(parts)), _note(*receipts)
 
@@ -201,8 +179,10 @@ def _count_part(_: ToolMessage, text: str, placeholder: str, key: FoldKey) -> tu
     return before, after
 
 
-def _read_reason(stale: StaleResult) -> str:
-    return STALE_READ.format(path=stale.path, n=stale.n, keep=stale.keep)
+def _reason(stale: StaleResult, rule: FoldRule) -> str:
+    what = "result" if stale.path is None else f"{stale.path}: read"
+    age = "" if rule.max_age is None else TOO_OLD.format(minutes=rule.max_age / timedelta(minutes=1))
+    return STALE.format(what=what, n=stale.n, keep=stale.keep) + age
 
 
 def _receipt(message: ToolMessage, files: tuple[StaleResult, ...], why: _Why, tokens: tuple[int, int]) -> Receipt:

@@ -1,72 +1,43 @@
-"""Settings of folding (R11): which tools, how many results stay, how old one may be, what stands in its place."""
+"""Settings of folding (R11): which rules are on, each as it is set, and where paths start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import lru_cache
 
 from recto.errors import SettingsError
 from recto.page.fold.paths import Project
+from recto.page.fold.rules import RULES, FoldRule
 from recto.page.text.tokens import TokenCounter
 
-READ_PLACEHOLDER = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
-TERMINAL_PLACEHOLDER = "此命令返回内容已过时"
-SEARCH_PLACEHOLDER = "本次搜索结果已过时,故精简为占位符"
+ON = tuple(rule for rule in RULES if rule.on)
+HERE = Project()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadRule:
-    """Reads of files (R2): per file the newest `keep` stay.
+@dataclass(frozen=True, init=False)
+class FoldSettings:
+    """What folding does: `rules` are those that are on, in the order they are applied.
 
-    `keep_by_size` lowers that for large files: pairs of characters and keep; a file whose newest read has at least
-    that many characters keeps only so many.
+    Over them each is given under its name, and None switches it off: `FoldSettings(reads=None, search=SEARCH)`.
     """
 
-    tools: tuple[str, ...] = ("filesystem-read",)
-    path_args: tuple[str, ...] = ("filePath", "path", "file_path")
-    keep: int = 5
-    keep_by_size: tuple[tuple[int, int], ...] = ()
-    placeholder: str = READ_PLACEHOLDER
+    rules: tuple[FoldRule, ...]
+    project: Project
 
-    def __post_init__(self) -> None:
-        for keep in (self.keep, *(keep for _, keep in self.keep_by_size)):
-            if keep < 1:
-                raise SettingsError(name="reads.keep", value=keep, allowed="at least 1 read of a file must stay")
+    def __init__(self, *, rules: tuple[FoldRule, ...] = ON, project: Project = HERE, **named: FoldRule | None) -> None:
+        known = {rule.name for rule in (*RULES, *rules)}
+        for name, rule in named.items():
+            if rule is None and name not in known:
+                raise SettingsError(name="fold", value=name, allowed=f"the rules are {', '.join(sorted(known))}")
+            if rule is not None and rule.name != name:
+                raise SettingsError(name=f"fold.{name}", value=rule.name, allowed="a rule is given under its own name")
+        set_to = {**{rule.name: rule for rule in rules}, **named}
+        object.__setattr__(self, "rules", tuple(rule for rule in set_to.values() if rule))
+        object.__setattr__(self, "project", project)
 
-    def keep_for(self, size: int) -> int:
-        """How many reads stay of a file whose newest read has `size` characters."""
-        return min([self.keep, *(keep for at_least, keep in self.keep_by_size if size >= at_least)])
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgeRule:
-    """Results that go stale with time (R8, R9): the newest `keep` stay, older ones while they are young enough."""
-
-    tools: tuple[str, ...]
-    keep: int
-    max_age: timedelta
-    placeholder: str
-
-    def __post_init__(self) -> None:
-        if self.keep < 0:
-            raise SettingsError(name="keep", value=self.keep, allowed="it is 0 or more")
-        if self.max_age < timedelta(0):
-            raise SettingsError(name="minutes", value=self.max_age, allowed="it is 0 or more")
-
-
-TERMINAL = AgeRule(tools=("terminal-execute",), keep=5, max_age=timedelta(minutes=15), placeholder=TERMINAL_PLACEHOLDER)
-SEARCH = AgeRule(tools=("ace-text_search",), keep=5, max_age=timedelta(minutes=10), placeholder=SEARCH_PLACEHOLDER)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoldSettings:
-    """What folding does. None switches a rule off; searches are off unless asked for."""
-
-    reads: ReadRule | None = ReadRule()
-    terminal: AgeRule | None = TERMINAL
-    search: AgeRule | None = None
-    project: Project = Project()
+    def rule(self, name: str) -> FoldRule | None:
+        """A rule as it is set; None where it is off."""
+        return next((rule for rule in self.rules if rule.name == name), None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,6 +52,5 @@ class FoldKey:
 @lru_cache(maxsize=64)
 def fold_key(settings: FoldSettings, counter: TokenCounter) -> FoldKey:
     """The key of these settings and this counter."""
-    rules = (settings.reads, settings.terminal, settings.search)
-    tools = frozenset(tool for rule in rules if rule for tool in rule.tools)
+    tools = frozenset(tool for rule in settings.rules for tool in rule.tools)
     return FoldKey(settings=settings, counter=counter, tools=tools)

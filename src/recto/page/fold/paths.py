@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+
+from recto.conversation.memo import keep_recent
 
 # A longer path is worked out each time: what is remembered must not take much memory.
 KNOWN_CHARACTERS = 512
@@ -33,7 +34,7 @@ def normalise(path: str, project: Project) -> str:
     return cached_name(path, project) if len(path) <= KNOWN_CHARACTERS else _normalised(path, project)
 
 
-@lru_cache(maxsize=16_384)
+@keep_recent(16_384)
 def cached_name(path: str, project: Project) -> str:
     """The same of a path that is short enough to be remembered."""
     return _normalised(path, project)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
 
 from recto.conversation.json import scrub
+from recto.conversation.memo import keep_recent
 from recto.conversation.messages import AssistantMessage, File, Message, ToolMessage, UserMessage, texts_of
 from recto.errors import SettingsError
 
@@ -121,7 +122,7 @@ def count_text(text: str, counter: TokenCounter) -> int:
     return _count_short(text, counter) if len(text) <= SHORT else counter.count((text,))[0]
 
 
-@lru_cache(maxsize=4096)
+@keep_recent(4096)
 def _count_short(text: str, counter: TokenCounter) -> int:
     # Placeholders and marks: few, and the same in every page.
     return counter.count((text,))[0]

@@ -33,6 +33,7 @@ class PostgresDatabase:
     def __init__(self, url: str, settings: PostgresSettings | None = None) -> None:
         given = settings or PostgresSettings()
         self._engine = _engine(url, given.connections, given.wait_seconds)
+        self._reading = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._first = _engine(url, 1, given.wait_seconds)
         self._connections = given.connections
         self._problem: str | None = None
@@ -69,9 +70,14 @@ class PostgresDatabase:
         raise StoreBusy(waiting=self._connections)
 
     async def read(self, work: Transaction[Result]) -> Result:
-        """Run work on a connection."""
-        async with self._connected(self._engine) as connection:
+        """Run work on a connection: all it asks is answered as of one moment."""
+        async with self._connected(self._reading) as connection:
             return await connection.run_sync(work)
+
+    def forget(self) -> None:
+        """Keep no compiled statement."""
+        self._engine.clear_compiled_cache()
+        self._first.clear_compiled_cache()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -120,7 +120,7 @@ class SqliteDatabase:
         return await self.write(work)
 
     async def read(self, work: Transaction[Result]) -> Result:
-        """Run work on a reader's connection."""
+        """Run work on a reader's connection: all it asks is answered as of one moment."""
         if self._is_closing:
             raise StoreDown(problem=CLOSED)
         return await self._loop.run_in_executor(self._readers, self._read, work)
@@ -128,11 +128,20 @@ class SqliteDatabase:
     def _read(self, work: Transaction[Result]) -> Result:
         try:
             with self._engine.connect() as connection:
-                return work(connection)
+                driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+                driver.execute("BEGIN")
+                try:
+                    return work(connection)
+                finally:
+                    driver.rollback()
         except (sqlite3.Error, DBAPIError) as error:
             if not _is_broken(error):
                 raise
             raise StoreDown(problem=_text_of(error)) from error
+
+    def forget(self) -> None:
+        """Keep no compiled statement."""
+        self._engine.clear_compiled_cache()
 
     async def close(self) -> None:
         """Commit what waits, then close."""

@@ -46,7 +46,7 @@ class Total(NamedTuple):
     files: int = 0
 
 
-NAMES = [field.name for field in fields(Attachment)]
+NAMES = [field.name for field in fields(Attachment) if field.name != "is_new"]
 STORED = [name for name in NAMES if name != "sha256"]
 _found = select(*[BLOBS.c.sha256 if name == "sha256" else ATTACHMENTS.c[name] for name in NAMES]).join(
     BLOBS, BLOBS.c.name == ATTACHMENTS.c.blob

@@ -18,7 +18,7 @@ INTERRUPTED = "another run was started in its place"
 SOON = 5.0
 
 _open = select(RUNS.c.id, RUNS.c.status).where(RUNS.c.thread == bindparam("of"), text(IS_OPEN))
-OPEN = Statement(_open.order_by(RUNS.c.id))
+OPEN = Statement(_open.order_by(RUNS.c.number))
 CANCEL = Statement(
     update(RUNS)
     .where(RUNS.c.id == bindparam("this"), RUNS.c.cancel.is_(None), RUNS.c.status == "running")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import cast
+from typing import TypeAlias, cast
 
 from sqlalchemy import Connection, and_, bindparam, false, func, select
 
@@ -23,8 +23,8 @@ from recto.store.statement import Statement
 QUEUED_BYTES = 2**20
 # Claimed but not entered counts too: its words are not in the log yet.
 _waits = and_(RUNS.c.thread == bindparam("this"), RUNS.c.status != "ended", RUNS.c.entered == false())
-WAITING = Statement(select(RUNS.c.id, func.length(RUNS.c.input)).where(_waits).order_by(RUNS.c.id))
-ASKED = Statement(select(*COLUMNS).where(_waits, RUNS.c.id <= bindparam("last")).order_by(RUNS.c.id))
+WAITING = Statement(select(RUNS.c.id, func.length(RUNS.c.input), RUNS.c.number).where(_waits).order_by(RUNS.c.number))
+ASKED = Statement(select(*COLUMNS).where(_waits, RUNS.c.number <= bindparam("last")).order_by(RUNS.c.number))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,26 +44,33 @@ class QueuedRun:
     messages: Sequence[Message]
 
 
-def waiting_in(connection: Connection, thread: str, most_bytes: int) -> tuple[StoredRun, ...]:
-    """The runs that wait, in their order; the first of them whose inputs have no more bytes together."""
-    sizes = cast("Sequence[tuple[str, int]]", WAITING.rows(connection, {"this": thread}))
-    sums = accumulate(size for _, size in sizes)
-    within = [id for (id, _), total in zip(sizes, sums, strict=True) if total <= most_bytes]
-    rows = ASKED.rows(connection, {"this": thread, "last": within[-1]}) if within else ()
-    return tuple(run_of_row(row) for row in rows)
+Sent: TypeAlias = Mapping[str, QueuedRun]
 
 
-def read_sent(runs: Sequence[StoredRun]) -> tuple[QueuedRun, ...]:
-    """What runs were sent with. It takes a while, and no database."""
-    return tuple(QueuedRun(run=run, messages=_messages(run)) for run in runs)
+@dataclass(frozen=True, kw_only=True)
+class Unread:
+    """In the place of an answer: runs that wait, whose inputs have to be read before there is one."""
+
+    runs: tuple[StoredRun, ...]
 
 
-def queued_in(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> tuple[Queued, ...]:
-    """The messages of these that still wait, in the order of their runs."""
-    waiting = {row[0] for row in WAITING.rows(connection, {"this": thread})} if sent else ()
-    sent = [one for one in sent if one.run.id in waiting]
-    if not sent:
-        return ()
+def read_sent(runs: Sequence[StoredRun]) -> Sent:
+    """What runs were sent with, by their ids. It takes a while, and no database."""
+    return {run.id: QueuedRun(run=run, messages=_messages(run)) for run in runs}
+
+
+def queued_in(connection: Connection, thread: str, most_bytes: int, sent: Sent) -> tuple[Queued, ...] | Unread:
+    """The messages that wait, in the order of their runs: the first whose inputs have no more bytes together."""
+    sizes = cast("Sequence[tuple[str, int, int]]", WAITING.rows(connection, {"this": thread}))
+    sums = accumulate(size for _, size, _ in sizes)
+    waiting = [(id, number) for (id, _, number), total in zip(sizes, sums, strict=True) if total <= most_bytes]
+    if any(id not in sent for id, _ in waiting):
+        rows = ASKED.rows(connection, {"this": thread, "last": waiting[-1][1]})
+        return Unread(runs=tuple([run for run in map(run_of_row, rows) if run.id not in sent]))
+    return _queued(connection, thread, [sent[id] for id, _ in waiting]) if waiting else ()
+
+
+def _queued(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> tuple[Queued, ...]:
     ids = {message.id for one in sent for message in one.messages}
     query = select(LOG.c.id).where(LOG.c.thread == thread, LOG.c.id.in_(ids))
     taken = set(connection.execute(query).scalars())

@@ -21,7 +21,7 @@ from recto.store.database.database import lock_thread, lock_user
 from recto.store.files.file_refs import add_refs, hold_files
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
 from recto.store.runs.admission import make_room
-from recto.store.schema import EVENTS, IS_OPEN, NOBODY, PROFILES, RUNS, THREADS, micros, moment
+from recto.store.schema import EVENTS, IS_OPEN, NOBODY, PROFILES, RUN_NUMBERS, RUNS, THREADS, micros, moment
 from recto.store.statement import Statement, StatementValues, Value, apart, insert_into, insert_missing, param
 
 NAMES = [field.name for field in fields(StoredRun)]
@@ -57,9 +57,13 @@ SET_AGENT = Statement(
 
 def _make_run() -> Statement:
     tier = select(PROFILES.c.tier).where(PROFILES.c.owner == bindparam("owner_is")).scalar_subquery()
+    next_number = select(func.coalesce(func.max(RUNS.c.number), 0) + 1).scalar_subquery()
     on_postgres, on_sqlite = (
         clause.values(tier=func.coalesce(tier, FREE_TIER)).on_conflict_do_nothing().returning(RUNS.c.tier)
-        for clause in (postgresql.insert(RUNS), sqlite.insert(RUNS))
+        for clause in (
+            postgresql.insert(RUNS).values(number=RUN_NUMBERS.next_value()),
+            sqlite.insert(RUNS).values(number=next_number),
+        )
     )
     return Statement(on_postgres, columns=(*ADMITTED, "agent", "created", *FRESH), on_sqlite=on_sqlite)
 
@@ -75,13 +79,17 @@ FIND = Statement(
 )
 _other = RUNS.alias()
 # Its thread is free, and nothing of its thread waits before it.
-_before = and_(_other.c.status == "queued", _other.c.id < RUNS.c.id)
+_before = and_(_other.c.status == "queued", _other.c.number < RUNS.c.number)
 _busy = exists().where(_other.c.thread == RUNS.c.thread, or_(_other.c.status == "running", _before))
 _lost = and_(RUNS.c.status == "running", RUNS.c.lease_until <= bindparam("now"))
-_some = select(RUNS.c.id).order_by(RUNS.c.id).limit(bindparam("most")).with_for_update(skip_locked=True)
+_some = (
+    select(RUNS.c.id, RUNS.c.number).order_by(RUNS.c.number).limit(bindparam("most")).with_for_update(skip_locked=True)
+)
 LOST = Statement(_some.where(_lost))
 NEXT = Statement(_some.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN), RUNS.c.status == "queued", ~_busy))
-WHO_WAITS = Statement(select(RUNS.c.owner, func.min(RUNS.c.id)).where(RUNS.c.status == "queued").group_by(RUNS.c.owner))
+WHO_WAITS = Statement(
+    select(RUNS.c.owner, func.min(RUNS.c.number)).where(RUNS.c.status == "queued").group_by(RUNS.c.owner)
+)
 WHO_HAS_ONE = Statement(select(RUNS.c.owner).where(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node")))
 TAKE = Statement(
     update(RUNS)
@@ -223,26 +231,26 @@ def _take_in_turn(connection: Connection, who: Claimant, now: datetime, limit: i
     """Each time the oldest of whoever has the fewest at work here, so that nobody waits for all that another has."""
     taken: list[StoredRun] = []
     turns = _turns(connection, who)
-    waiting: dict[str, list[str]] = {}
+    waiting: dict[str, list[tuple[str, int]]] = {}
     while turns and len(taken) < limit:
         at_work, _, owner = heappop(turns)
         if who.share and at_work >= who.share:
             break
         if owner not in waiting:
             found = NEXT.rows(connection, {"of": owner, "most": limit - len(taken)})
-            waiting[owner] = [cast("str", row[0]) for row in reversed(found)]
+            waiting[owner] = [cast("tuple[str, int]", row) for row in reversed(found)]
         if not waiting[owner]:
             continue
-        id = waiting[owner].pop()
+        id, number = waiting[owner].pop()
         run = _take(connection, who, now, id)
         taken += [run] if run else []
-        heappush(turns, (at_work + 1, id, owner))
+        heappush(turns, (at_work + 1, number, owner))
     return taken
 
 
-def _turns(connection: Connection, who: Claimant) -> list[tuple[int, str, str]]:
+def _turns(connection: Connection, who: Claimant) -> list[tuple[int, int, str]]:
     """Whoever waits, in a heap: how many they have at work here, their oldest that waits, their name."""
-    owners = cast("Sequence[tuple[str, str]]", WHO_WAITS.rows(connection, {}))
+    owners = cast("Sequence[tuple[str, int]]", WHO_WAITS.rows(connection, {}))
     if not owners:
         return []
     at_work = Counter([cast("str", row[0]) for row in WHO_HAS_ONE.rows(connection, {"my_node": who.node})])
@@ -313,7 +321,7 @@ def cancels(connection: Connection, runs: Sequence[str]) -> tuple[str, ...]:
 def opening_input(connection: Connection, thread: str, response_id: str) -> bytes | None:
     """The input of the run that was admitted with this response id."""
     query = select(RUNS.c.input).where(RUNS.c.thread == thread, RUNS.c.response_id == response_id)
-    return connection.execute(query.order_by(RUNS.c.id).limit(1)).scalar_one_or_none()
+    return connection.execute(query.order_by(RUNS.c.number).limit(1)).scalar_one_or_none()
 
 
 def find(connection: Connection, owner: str, id: str) -> StoredRun:

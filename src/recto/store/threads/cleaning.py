@@ -67,10 +67,10 @@ class StaleRun(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """Segments no call of a thread needs, as long as `newest` is its newest run."""
+    """Segments no call of a thread needs, as long as `newest` is the number of its newest run."""
 
     hashes: Sequence[bytes] = ()
-    newest: str | None = None
+    newest: int | None = None
 
 
 async def clean(database: Database, retention: Retention, places: Places) -> Cleaned:
@@ -197,9 +197,8 @@ def _is_quiet(connection: Connection, thread: str) -> bool:
     return not connection.execute(opened).all()
 
 
-def _newest(connection: Connection, thread: str) -> str | None:
-    # The ids of runs are in the order they were made in.
-    return connection.execute(select(func.max(RUNS.c.id)).where(RUNS.c.thread == thread)).scalar_one()
+def _newest(connection: Connection, thread: str) -> int | None:
+    return connection.execute(select(func.max(RUNS.c.number)).where(RUNS.c.thread == thread)).scalar_one()
 
 
 def take_untouched(connection: Connection, thread: str, before: datetime) -> bool:

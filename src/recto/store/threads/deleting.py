@@ -80,7 +80,7 @@ async def delete_rest(database: Database, thread: str) -> None:
 def _delete_runs(connection: Connection, thread: str) -> bool:
     """Some runs with all of theirs, or some events of one that has many. Returns whether more may be left."""
     query = select(RUNS.c.id, RUNS.c.last_event).where(RUNS.c.thread == thread, _is_nobodys(thread))
-    rows = connection.execute(query.order_by(RUNS.c.id).limit(RUNS_AT_ONCE)).all()
+    rows = connection.execute(query.order_by(RUNS.c.number).limit(RUNS_AT_ONCE)).all()
     sums = accumulate([row.last_event for row in rows])
     ids = [row.id for row, total in zip(rows, sums, strict=True) if total <= ROWS]
     if rows and not ids and not delete_events_of(connection, rows[0].id):

@@ -13,8 +13,7 @@ from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_i
 from recto.conversation.log import Entry, Seen
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
 from recto.store.log.visible import seen_in
-from recto.store.ports import StoredRun
-from recto.store.runs.queued import QUEUED_BYTES, Queued, QueuedRun, queued_in, waiting_in
+from recto.store.runs.queued import QUEUED_BYTES, Queued, Sent, Unread, queued_in
 from recto.store.schema import LOG, THREADS, micros
 from recto.store.statement import Statement, param
 from recto.store.threads.thread_rows import check_owner
@@ -69,19 +68,21 @@ class HistoryDay:
     statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def waiting_for(connection: Connection, owner: str, query: HistoryQuery) -> tuple[str | None, tuple[StoredRun, ...]]:
-    """The thread that is wanted, and what waits in it. One of somebody else: NotFound."""
+def history_day(connection: Connection, owner: str, query: HistoryQuery, sent: Sent) -> HistoryDay | Unread:
+    """The newest day of a thread that has something to show, with what was `sent` and waits. Another's: NotFound."""
     if query.thread is not None:
         check_owner(connection, owner, query.thread)
     thread = query.thread or _latest(connection, owner)
-    return thread, waiting_in(connection, thread, query.queued_bytes) if thread else ()
+    if thread is None:
+        return HistoryDay()
+    queued = queued_in(connection, thread, query.queued_bytes, sent)
+    return queued if isinstance(queued, Unread) else _day(connection, thread, query, queued)
 
 
-def history_day(connection: Connection, thread: str, query: HistoryQuery, sent: Sequence[QueuedRun]) -> HistoryDay:
-    """The newest day of a thread that has something to show, with what was `sent` and waits."""
+def _day(connection: Connection, thread: str, query: HistoryQuery, queued: Sequence[Queued]) -> HistoryDay:
     seen = seen_in(connection, thread)
     until = midnight(query.before, query.zone) if query.before else LATEST
-    waiting = [(one.message.time, one) for one in queued_in(connection, thread, sent) if one.message.time]
+    waiting = [(one.message.time, one) for one in queued if one.message.time]
     newest = next(_shown_before(connection, thread, seen, until), None)
     times = [*(time for time, _ in waiting if time < until), *([newest.time] if newest and newest.time else [])]
     if not times:

@@ -178,12 +178,13 @@ def set_title_if_automatic(connection: Connection, id: str, title: str) -> bool:
 
 
 def runs_of_thread(connection: Connection, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
-    """Runs of a thread, newest first: their ids are in the order they were made in."""
+    """Runs of a thread, newest first."""
     check_owner(connection, owner, id)
     query = select(*LISTED).where(RUNS.c.thread == id)
     if cursor is not None:
-        query = query.where(RUNS.c.id < read_cursor(cursor)[1])
-    rows = connection.execute(query.order_by(RUNS.c.id.desc()).limit(limit + 1)).all()
+        last = select(RUNS.c.number).where(RUNS.c.thread == id, RUNS.c.id == read_cursor(cursor)[1])
+        query = query.where(RUNS.c.number < last.scalar_subquery())
+    rows = connection.execute(query.order_by(RUNS.c.number.desc()).limit(limit + 1)).all()
     runs = tuple([run_of_row(row) for row in rows[:limit]])
     return RunList(runs=runs, next=write_cursor(0, runs[-1].id) if len(rows) > limit else None)
 

@@ -119,6 +119,11 @@ class Pictures:
             return None
         return await asyncio.to_thread(lambda: base64.b64encode(b"".join(pieces)).decode())
 
+    def forget(self) -> None:
+        """Have no bytes left. Those that are wanted are read again."""
+        self._kept.clear()
+        self._size = 0
+
     def _keep(self, key: str, data: str) -> None:
         self._size += len(data) if key not in self._kept else 0
         self._kept[key] = data

@@ -107,7 +107,7 @@ def _acting(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry, earlier:
     """All at once, but for those that act in order: each of them waits for the one before."""
     acting, before = list[asyncio.Task[None]](), None
     for call in calls:
-        waits = call.name in tools and tools[call.name].in_order
+        waits = call.name in tools and tools[call.name].mark.in_order
         acting.append(asyncio.create_task(_act(run, call, tools, earlier, before if waits else None)))
         before = acting[-1] if waits else before
     return acting
@@ -138,7 +138,7 @@ async def _result(run: LoadedRun, call: ToolCall, tools: Registry, report: Repor
     if call.name == UNREADABLE:
         problem = str((load_object(call.arguments) or {}).get("problem", ""))
         return ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS)
-    if tool and tool.confirm:
+    if tool and tool.mark.confirm:
         return _settled(call, ASK, NEEDS_CONSENT)
     return await act(run, call, tools, report)
 

@@ -40,7 +40,7 @@ async def act(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportPro
     limits, context = run.state.limits, _context_of(run, call, report)
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     tool = tools.get(call.name)
-    asked = _with_urls(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.is_external else call
+    asked = _with_urls(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.mark.external else call
     return await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.asked.tools])
 
 

@@ -1,0 +1,118 @@
+"""The rules of folding, one value each: what it looks at, what stays, what stands in its place, how people set it.
+
+Tables of settings, options of `recto fold` and the words of its report are made of these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from recto.conversation.messages import ToolMessage
+from recto.errors import SettingsError
+from recto.page.fold.failures import is_failed_command, is_failure
+
+Sets: TypeAlias = Literal["on", "tools", "path_args", "keep"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleOption:
+    """A flag of `recto fold`: the setting of its rule that it gives, and the line of help about it."""
+
+    flag: str
+    sets: Sets
+    help: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldRule:
+    """One rule: of the results of `tools`, the newest `keep` stay; older ones go, once they are older than `max_age`.
+
+    `name` is its table of settings, `number` what receipts call it, and `why` what a report says of it. With
+    `path_args`, the arguments that name files, results are counted for each file (R2); one of several files is a batch
+    and has a number of its own (R5). What `failed` is never touched (R3). A rule that is not `on` has to be asked for.
+
+    `keep_by_size` lowers `keep` for large files: pairs of characters and keep; a file whose newest result has at least
+    that many characters keeps only so many.
+    """
+
+    name: str
+    number: str
+    why: str
+    tools: tuple[str, ...]
+    placeholder: str
+    keep: int = 5
+    max_age: timedelta | None = None
+    path_args: tuple[str, ...] = ()
+    keep_by_size: tuple[tuple[int, int], ...] = ()
+    batch_number: str = ""
+    batch_why: str = ""
+    failed: Callable[[ToolMessage], bool] = is_failure
+    on: bool = True
+    options: tuple[RuleOption, ...] = ()
+
+    def __post_init__(self) -> None:
+        least, allowed = self.least_keep, "at least 1 read of a file must stay" if self.path_args else "it is 0 or more"
+        for keep in (self.keep, *(keep for _, keep in self.keep_by_size)):
+            if keep < least:
+                raise SettingsError(name=f"{self.name}.keep", value=keep, allowed=allowed)
+        if self.max_age is not None and self.max_age < timedelta(0):
+            raise SettingsError(name=f"{self.name}.minutes", value=self.max_age, allowed="it is 0 or more")
+
+    @property
+    def least_keep(self) -> int:
+        """How many must stay: of a file, one is there to be looked at."""
+        return 1 if self.path_args else 0
+
+    @property
+    def numbers(self) -> Mapping[str, str]:
+        """What its receipts may be called, each with why."""
+        batch = {self.batch_number: self.batch_why} if self.batch_number else {}
+        return {self.number: self.why, **batch}
+
+    def keep_for(self, size: int) -> int:
+        """How many results stay of a file whose newest one has `size` characters."""
+        return min([self.keep, *(keep for at_least, keep in self.keep_by_size if size >= at_least)])
+
+
+READS = FoldRule(
+    name="reads",
+    number="R2",
+    why="newer reads",
+    batch_number="R5",
+    batch_why="newer reads of each",
+    tools=("filesystem-read",),
+    path_args=("filePath", "path", "file_path"),
+    placeholder="[该文件的历史读取内容已压缩,请参看最新读取结果]",
+    options=(
+        RuleOption(flag="--keep", sets="keep", help="Newest reads of a file that stay."),
+        RuleOption(flag="--read-tool", sets="tools", help="Name of a tool that reads files."),
+        RuleOption(flag="--path-arg", sets="path_args", help="Its argument that names the file."),
+    ),
+)
+TERMINAL = FoldRule(
+    name="terminal",
+    number="R8",
+    why="old command",
+    tools=("terminal-execute",),
+    failed=is_failed_command,
+    max_age=timedelta(minutes=15),
+    placeholder="此命令返回内容已过时",
+    options=(RuleOption(flag="--terminal-tool", sets="tools", help="Name of a tool that runs commands."),),
+)
+SEARCH = FoldRule(
+    name="search",
+    number="R9",
+    why="old search",
+    on=False,
+    tools=("ace-text_search",),
+    max_age=timedelta(minutes=10),
+    placeholder="本次搜索结果已过时,故精简为占位符",
+    options=(
+        RuleOption(flag="--search-tool", sets="tools", help="Name of a search tool; turns --search on."),
+        RuleOption(flag="--search", sets="on", help="Fold old search results too."),
+    ),
+)
+RULES = (READS, TERMINAL, SEARCH)

@@ -1,0 +1,104 @@
+"""What a server has in memory of somebody who was deleted: nothing."""
+
+import asyncio
+import gc
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from recto.conversation.json import Json, dump
+from recto.ids import new_id
+from recto.testing import answer_bytes
+from recto.testing.client import RUNS
+from recto.testing.model_answers import Answer, Call
+from recto.testing.model_server import Request
+from tests.flow.in_process import STREAM, InProcess, in_process
+
+PATIENCE = 60
+ME = "/api/v1/agent/me"
+SETTINGS = "file_input: {documents: true, mode: always}\nfold: {reads: {tools: [note], path_args: [text]}}"
+
+
+@pytest.fixture
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[InProcess]:
+    async with in_process(tmp_path, monkeypatch, settings=SETTINGS) as server:
+        yield server
+
+
+async def test_nothing_is_in_memory_of_who_was_deleted(server: InProcess):
+    marker = make_marker()
+    await say_all(server, marker)
+    assert list(found_in_memory(marker))
+    gone = await server.send("DELETE", f"{ME}?confirm=local")
+    assert gone.status == 200
+    assert list(found_in_memory(marker)) == []
+
+
+async def test_nothing_is_in_memory_once_it_is_cleaned_of_whom_another_process_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    marker = make_marker()
+    async with in_process(tmp_path, monkeypatch, settings=SETTINGS, cleaning_seconds=0.5) as server:
+        await say_all(server, marker)
+        await server.backend.store.delete_user("local")
+        async with asyncio.timeout(PATIENCE):
+            while list(found_in_memory(marker)):
+                await asyncio.sleep(0.5)
+        assert list(found_in_memory(marker)) == []
+
+
+def make_marker() -> str:
+    """Words that are nowhere else, in no constant either."""
+    return "".join(reversed("xqzj-neerg-"))[1:] + new_id()[-6:]
+
+
+async def say_all(server: InProcess, marker: str) -> None:
+    """Have the marker wherever a user's words go: said, called, answered, attached, in tools and in context."""
+    thread = new_id()
+    schema: Json = {"type": "object", "properties": {"a": {"type": "string", "description": f"s {marker}"}}}
+    source: Json = {"type": "data", "value": b64encode(f"d {marker}".encode()).decode(), "mimeType": "text/plain"}
+    said: Json = [
+        {"type": "text", "text": f"Say {marker}"},
+        {"type": "document", "source": source, "metadata": {"filename": f"{marker}.txt"}},
+    ]
+    for turn in range(2):
+        arguments = dump({"text": f"{marker}/{turn}"}).decode()
+        server.answers += [Answer(calls=(Call(name="note", arguments=arguments),)), Answer(text=f"a {marker}")]
+        body: Json = {
+            "threadId": thread,
+            "runId": new_id(),
+            "messages": [{"id": new_id(), "role": "user", "content": said}],
+            "tools": [{"name": "show", "description": f"t {marker}", "parameters": schema}],
+            "context": [{"description": f"c {marker}", "value": f"v {marker}"}],
+            "forwardedProps": {"title": f"p {marker}"},
+        }
+        reply = await server.send("POST", RUNS, body, headers=STREAM)
+        assert (reply.status, b"RUN_FINISHED" in reply.body) == (200, True), reply.body
+    assert len([made for made in server.model.requests if marker.encode() in made.body]) == 4
+    # The model knows them, too; but it is none of ours.
+    for render in vars(answer_bytes).values():
+        getattr(render, "cache_clear", list)()
+
+
+def found_in_memory(marker: str) -> Iterator[str]:
+    """Where there are words with the marker in them, by what holds them; but for what is at work just now."""
+    gc.collect()
+    # What was there when the server began is looked at too.
+    gc.unfreeze()
+    waiting = gc.get_objects()
+    seen = {id(waiting), *map(id, waiting)}
+    while waiting:
+        holder = waiting.pop()
+        is_ours = not isinstance(holder, FrameType) and not isinstance(holder, Answer | Call | Request)
+        for held in gc.get_referents(holder) if is_ours else ():
+            if id(held) in seen or held is marker:
+                continue
+            seen.add(id(held))
+            if isinstance(held, str | bytes | bytearray):
+                text = held if isinstance(held, str) else held.decode(errors="replace")
+                yield from [f"{type(holder).__name__}: {text[:99]!r}"] if marker in text else []
+            else:
+                waiting.append(held)
