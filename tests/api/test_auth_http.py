@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recto.api.access.auth import Authenticator, AuthSettings
+from recto.api.access.auth import Authenticator
 from recto.api.access.gate import Gate, GateRules
+from recto.config.access_settings import AuthSettings
 from recto.testing.client import TOKEN, request
 from recto.testing.process import free_port
 from tests.api.test_auth_gate import ANNA, KEYS, ROUTES

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from recto.agents.file_input import FileInput
+from recto.config.file_settings import FileSettings
 from recto.conversation.attachment import Attachment
 from recto.conversation.messages import Data, File, Url
 from recto.errors import FileRefused, NotFound, StorageDown, StoreDown
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings, ServedAs, Upload
+from recto.files.ports import ServedAs, Upload
 from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.local_storage import LocalStorage
 from recto.testing.s3 import S3Server
@@ -307,7 +308,7 @@ async def test_P9_uploads_are_deleted_in_rounds(service: FileService):
 
 
 async def test_P9_with_no_limit_of_time_unused_uploads_stay(tmp_path: Path):
-    service = FileService(tmp_path, FileSettings(unused_seconds=0))
+    service = FileService(tmp_path, FileSettings(unused_hours=0))
     await service.receive("a.txt", b"unused")
     service.now += timedelta(days=400)
     assert await service.files.clean() == 0

@@ -13,10 +13,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recto.agents.file_input import FileInput
+from recto.config.file_settings import FileSettings
 from recto.conversation.attachment import Attachment
 from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
-from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
+from recto.files.ports import AttachmentRows, ServedAs, Storage, Upload
 from recto.files.storage.storage_health import StorageHealth
 from recto.files.types.file_formats import ending_for, served_as
 from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
@@ -185,10 +186,10 @@ class Attachments:
         return len(blobs)
 
     async def _clean_unused(self) -> int:
-        seconds = self._settings.unused_seconds
-        if not seconds:
+        hours = self._settings.unused_hours
+        if not hours:
             return 0
-        before, total = self._clock() - timedelta(seconds=seconds), 0
+        before, total = self._clock() - timedelta(hours=hours), 0
         while True:
             count, blobs = await self._rows.delete_unused_attachments(before, UNUSED_AT_ONCE)
             await self.forget(blobs)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
 from recto.errors import SettingsError
 from recto.models.demo import NAME as DEMO
 from recto.models.demo import DemoModel
-from recto.models.endpoint import WINDOW, Endpoint, EndpointModel, Timeouts
+from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.wire_protocol import ANTHROPIC_MESSAGES
 
 SETTING = "RECTO_MODEL"
@@ -38,7 +39,7 @@ def choose_model(
     environment: Mapping[str, str],
     *,
     options: Mapping[str, Json] | None = None,
-    window: int = WINDOW,
+    window: int = WorkSettings.window,
     timeouts: Timeouts | None = None,
     setting: str = SETTING,
 ) -> DemoModel | EndpointModel:
