@@ -114,6 +114,12 @@ def test_C2_no_two_settings_have_one_name():
     assert set(NAMES) <= set(names)
 
 
+def test_C2_what_is_for_programs_alone_has_no_name():
+    assert ServerSettings().uploads.form_seconds == 3_600
+    with pytest.raises(SettingsError, match=r"^Setting RECTO_FORM_SECONDS is .* there is no such setting"):
+        load_settings({}, {"RECTO_FORM_SECONDS": "1"}, None)
+
+
 def test_C2_a_tree_has_what_was_given_and_the_rest_by_default():
     given = {"parse_seconds": 3.0, "port": 1, "user_bytes": 7}
     tree = make_tree(ServerSettings, given)

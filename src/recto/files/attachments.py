@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from recto.agents.file_input import FileInput
 from recto.config.file_settings import FileSettings
 from recto.conversation.attachment import Attachment
+from recto.conversation.file_formats import ending_for, served_as
 from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
 from recto.files.ports import AttachmentRows, ServedAs, Storage, Upload
 from recto.files.storage.storage_health import StorageHealth
-from recto.files.types.file_formats import ending_for, served_as
 from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
 from recto.files.types.names import content_disposition, safe_name
 
@@ -64,7 +64,7 @@ class Attachments:
         if not head:
             raise FileRefused("it is empty; send a file with something in it", code="empty")
         type = type_of(head, named.name, named.declared)
-        if why := named.allowed.why_not(type.kind, named.name, 0):
+        if why := named.allowed.why_not(type.kind, type.mime_type, named.name, 0):
             raise FileRefused(why, code="not_allowed")
         blob = self._new_id()
         async with aclosing(incoming.all()) as checked:

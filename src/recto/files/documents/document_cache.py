@@ -15,11 +15,11 @@ from typing import Protocol, TypeAlias
 
 from recto.config.file_settings import DocumentSettings
 from recto.conversation.attachment import Attachment
+from recto.conversation.file_formats import format_of
 from recto.errors import FileRefused
 from recto.files.documents.cached_document import CachedDocument, to_the_end
 from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
-from recto.files.types.file_formats import format_of
 
 LOGGER = logging.getLogger("recto.files")
 STOPPED = "the server is stopping; ask again in a moment"
