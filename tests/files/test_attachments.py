@@ -73,7 +73,9 @@ async def test_P9_however_the_bytes_arrive_they_are_the_same(service: FileServic
         ("a.pdf", (heads.PNG,), ANY, "mismatch"),
         ("a.exe", (heads.PE,), ANY, "mismatch"),
         ("a.mp3", (heads.MP3,), FileInput(is_on=True), "not_allowed"),
-        ("a.unheard", (b"text",), FileInput(is_on=True), "not_allowed"),
+        ("a.unheard", (heads.BINARY,), FileInput(is_on=True), "not_allowed"),
+        ("a.unheard", (b"text",), FileInput(is_on=True, documents=False), "not_allowed"),
+        ("a.unheard", (b"text",), FileInput(is_on=True, documents=False, endings=("gpx",)), "not_allowed"),
         ("a.txt", (b"text",), FileInput(), "not_allowed"),
         ("a.txt", (b"x" * 101,), FileInput(is_on=True, max_bytes=100), "too_large"),
         ("a.txt", (b"x" * 100, b"x"), FileInput(is_on=True, max_bytes=100), "too_large"),
@@ -90,6 +92,12 @@ async def test_P9_what_may_not_come_is_refused_and_leaves_nothing(
     assert refused.value.code == code
     assert service.stored() == []
     assert service.rows.attachments == {}
+
+
+@pytest.mark.parametrize("name", ["a.unheard", "a.kt", ".env", "Makefile"])
+async def test_P9_text_is_taken_whatever_its_name_ends_in(service: FileService, name: str):
+    taken = await service.receive(name, b"text", allowed=FileInput(is_on=True))
+    assert (taken.kind, taken.mime_type) == ("document", "text/plain")
 
 
 async def test_P9_a_file_of_just_the_most_bytes_is_taken(service: FileService):
