@@ -9,7 +9,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --system-certs --universal --generat
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check fast full fuzz bench documents lock clean
+.PHONY: help run test check fast full fuzz bench documents settings lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -43,6 +43,9 @@ bench: .venv/.dev ## Measure the page, the server, files, then skills
 
 documents: .venv/.dev ## Make the documents of the tests again (needs LibreOffice)
 	@.venv/bin/python scripts/documents.py
+
+settings: .venv/.dev ## Write the table of settings in docs/server.md again
+	@.venv/bin/python scripts/settings_table.py
 
 lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer versions
 	@$(STEP) "Locking what runs" $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock

@@ -23,11 +23,11 @@ from goal import Goal
 from peer import HERE, PeerMissing
 from peer import _environment as environment_of  # pyright: ignore[reportPrivateUsage] - a peer is installed one way
 
+from recto.config.file_settings import DocumentSettings, ParseLimits, PoolSettings
 from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused
-from recto.files.documents.document_cache import DocumentCache, DocumentSettings
-from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import ParseLimits
+from recto.files.documents.document_cache import DocumentCache
+from recto.files.parsing.pool.parser_pool import Parsers
 from recto.files.types.file_type import HEAD_BYTES, type_of
 
 DOCUMENTS = HERE.parent / "tests" / "documents"

@@ -17,11 +17,11 @@ from starlette.types import Message, Scope
 from recto.api.backend import Backend, User
 from recto.api.problems import refuse, refuse_fields, refuse_http
 from recto.api.route import Route, add
+from recto.config.file_settings import FileSettings
 from recto.conversation.json import Json, dump, load
 from recto.engine.hub import Hub
 from recto.errors import RectoError
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
 from recto.store.ports import Admission, Admitted

@@ -10,13 +10,13 @@ import pytest
 from recto.agents.file_input import FileInput
 from recto.api.bodies import parse_run
 from recto.api.runs.admit_files import Attached, attach, signed_of
+from recto.config.file_settings import FileSettings
 from recto.conversation.attachment import Attachment
 from recto.conversation.input.run_input import stored_input
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import Data, File
 from recto.errors import Refused
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings
 from recto.ids import new_id
 from recto.store.ports import Admission
 from tests.api.local_api import NOW, LocalApi, local_api

@@ -13,9 +13,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Scope
 
 from recto.api.access.audit import audit
-from recto.api.access.auth import Authenticator, AuthSettings
+from recto.api.access.auth import Authenticator
 from recto.api.access.gate import Gate, GateRules
 from recto.api.backend import user_of
+from recto.config.access_settings import AuthSettings
 from recto.errors import SettingsError
 from recto.testing.client import HttpReply
 

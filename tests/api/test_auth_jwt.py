@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.api.access.auth import Authenticator, AuthSettings
+from recto.api.access.auth import Authenticator
 from recto.api.access.jwt import LEEWAY_SECONDS, ClaimRules, read_claims
 from recto.api.backend import AuthResult, Delayed, Denied, User
+from recto.config.access_settings import AuthSettings
 from recto.conversation.json import dump
 from recto.errors import SettingsError
 

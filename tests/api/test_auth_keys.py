@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.api.access.auth import Authenticator, AuthSettings, check_binding, local_token
+from recto.api.access.auth import Authenticator, check_binding, local_token
 from recto.api.access.rate import is_loopback
 from recto.api.backend import AuthResult, Delayed, Denied, User
+from recto.config.access_settings import AuthSettings
 from recto.errors import SettingsError
 
 TOKEN = "local-token-of-a-test"

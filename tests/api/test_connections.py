@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recto.api.connections import ConnectionLimits
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.listen import OTHER_FILES, with_files_for
+from recto.config.access_settings import ConnectionLimits
 from recto.conversation.json import load_object
 from recto.testing.client import RUNS, TOKEN, request
 from recto.testing.process import ServerProcess

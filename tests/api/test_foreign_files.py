@@ -13,13 +13,13 @@ from aiohttp.abc import ResolveResult
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
 from recto.api.bodies import parse_run
-from recto.api.files.uploads import UploadRules
 from recto.api.runs.admit_files import Attached, attach, signed_of
 from recto.api.runs.routes import ROUTES, RUNS
+from recto.config.file_settings import OutboundSettings, UploadRules
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import Json, dump
 from recto.errors import LimitReached, Refused
-from recto.files.fetch.outbound import Outbound, OutboundSettings
+from recto.files.fetch.outbound import Outbound
 from recto.files.ports import Upload
 from recto.ids import new_id
 from tests.api.local_api import BASE, NOW, LocalApi, assert_problem, local_api

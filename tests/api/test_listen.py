@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Scope
 
-from recto.api.connections import ConnectionLimits
 from recto.api.listen import configure, listen
+from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError, SettingsError
 from recto.testing.client import request
 from recto.testing.process import ServerProcess

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import CHAT
-from recto.api.access.auth import Authenticator, AuthSettings
+from recto.api.access.auth import Authenticator
 from recto.api.access.gate import GateRules
 from recto.api.bodies import MAX_BYTES
 from recto.api.server import ROUTES, make_api
 from recto.api.users import me, profile
 from recto.api.users.profile import PROFILE_BODY
+from recto.config.access_settings import AuthSettings
 from recto.conversation.json import Json, dump, load
 from recto.errors import ToolError
 from recto.store.users.profiles import ProfileChange

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from recto.agents.file_input import FileInput
 from recto.api.files import serving
 from recto.api.files.serving import NO_FILE, ByteRange, Outside, RequestedRange, Whole, names_tag, wanted_range
-from recto.api.files.uploads import UploadRules
+from recto.config.file_settings import UploadRules
 from recto.conversation.attachment import Attachment
+from recto.conversation.file_formats import served_as
 from recto.files.ports import Upload
-from recto.files.types.file_formats import served_as
 from recto.files.urls.signing import FILES
 from tests.api.forms import sent
 from tests.api.local_api import BASE, NOW, Answer, LocalApi, assert_problem, local_api

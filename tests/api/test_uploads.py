@@ -18,12 +18,12 @@ from recto.agents.file_input import FileInput
 from recto.api.files import attachments, serving
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.files.multipart import PIECE, FormLimits, MultipartForm
-from recto.api.files.uploads import BEYOND_BYTES, UploadRules, check_length
+from recto.api.files.uploads import BEYOND_BYTES, check_length, form_limits
 from recto.api.problems import refuse
+from recto.config.file_settings import FileSettings, UploadRules
 from recto.conversation.json import Json, load_object
 from recto.errors import FileRefused, TooLarge
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings
 from recto.files.storage.choose_storage import open_storage
 from recto.ids import new_id
 from tests.api.forms import FORM, Field, begun, cut_at, file, form_of, sent
@@ -256,7 +256,7 @@ async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_i
     ],
 )
 async def test_P9_a_form_without_a_length_ends_where_one_with_a_length_would(api: LocalApi, more: bytes):
-    most, read = api.backend.uploads.form_bytes or 0, 0
+    most, read = form_limits(api.backend.uploads).all_bytes or 0, 0
 
     def endless() -> Iterable[bytes]:
         nonlocal read

@@ -15,8 +15,10 @@ from recto.app.files import (
     make_signer,
     open_files,
     outlives_power,
-    upload_rules,
 )
+from recto.config.access_settings import GateSettings
+from recto.config.file_settings import PictureSettings, UploadRules
+from recto.config.run_settings import SqliteSettings
 from recto.config.settings import ServerSettings
 from recto.errors import FileRefused, SettingsError, StorageDown
 from recto.files.ports import Upload
@@ -27,6 +29,8 @@ from recto.testing.s3 import S3Server
 from tests.files.blob_names import A
 from tests.files.file_service import ANY, given
 
+PUBLIC = GateSettings(public_url="https://recto.example")
+
 
 @pytest.mark.parametrize(
     ("settings", "listening", "url"),
@@ -35,8 +39,16 @@ from tests.files.file_service import ANY, given
         (ServerSettings(port=0), "http://127.0.0.1:4711", "http://127.0.0.1:4711"),
         (ServerSettings(host="::1", port=0), "http://[::1]:4711", "http://[::1]:4711"),
         (ServerSettings(host="0.0.0.0"), "http://0.0.0.0:8787", "http://127.0.0.1:8787"),
-        (ServerSettings(public_url="https://recto.example/"), "http://127.0.0.1:8787", "https://recto.example"),
-        (ServerSettings(public_url="https://a.example/b", port=0), "http://127.0.0.1:1", "https://a.example/b"),
+        (
+            ServerSettings(gate=GateSettings(public_url="https://recto.example/")),
+            "http://127.0.0.1:8787",
+            "https://recto.example",
+        ),
+        (
+            ServerSettings(gate=GateSettings(public_url="https://a.example/b"), port=0),
+            "http://127.0.0.1:1",
+            "https://a.example/b",
+        ),
     ],
 )
 def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
@@ -51,21 +63,19 @@ def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
     ("settings", "reached"),
     [
         (ServerSettings(), False),
-        (ServerSettings(public_url="https://recto.example"), True),
-        (ServerSettings(public_url="http://localhost:9000"), False),
-        (ServerSettings(public_url="http://127.0.0.1:9000"), False),
-        (ServerSettings(public_url="http://[::1]:9000"), False),
-        (ServerSettings(public_url="https://recto.example", image_urls=False), False),
-        (ServerSettings(image_urls=True), True),
+        (ServerSettings(gate=PUBLIC), True),
+        (ServerSettings(gate=GateSettings(public_url="http://localhost:9000")), False),
+        (ServerSettings(gate=GateSettings(public_url="http://127.0.0.1:9000")), False),
+        (ServerSettings(gate=GateSettings(public_url="http://[::1]:9000")), False),
+        (
+            ServerSettings(gate=PUBLIC, pictures=PictureSettings(image_urls=False)),
+            False,
+        ),
+        (ServerSettings(pictures=PictureSettings(image_urls=True)), True),
     ],
 )
 def test_D2_pictures_go_by_url_only_where_a_provider_can_come_for_them(settings: ServerSettings, reached: bool):
     assert can_be_reached(settings) is reached
-
-
-def test_P9_limits_of_uploads_come_from_the_settings():
-    rules = upload_rules(ServerSettings(uploads=1, user_uploads=2, upload_files=3, upload_bytes=4, upload_seconds=5))
-    assert (rules.at_once, rules.of_user, rules.files, rules.upload_bytes, rules.seconds) == (1, 2, 3, 4, 5)
 
 
 # The storage of a server that starts
@@ -127,7 +137,7 @@ async def test_C3_a_storage_that_can_be_read_and_not_be_written_to_stops_the_sta
 
 
 async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, tmp_path: Path):
-    settings = ServerSettings(data=tmp_path, user_files=1)
+    settings = ServerSettings(data=tmp_path, uploads=UploadRules(user_files=1))
     signer = make_signer(settings, tmp_path, Address.of(settings))
     storage = await open_files(settings, store, "one")
     files = make_file_services(settings, storage, store, signer, make_library(settings)).attachments
@@ -142,4 +152,6 @@ async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, t
     [("NORMAL", False, False), ("FULL", False, True), ("NORMAL", True, True), ("FULL", True, True)],
 )
 def test_X4_files_outlive_what_rows_outlive(synchronous: Literal["NORMAL", "FULL"], is_shared: bool, durable: bool):
-    assert outlives_power(ServerSettings(synchronous=synchronous), is_shared=is_shared) is durable
+    assert (
+        outlives_power(ServerSettings(sqlite=SqliteSettings(synchronous=synchronous)), is_shared=is_shared) is durable
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from recto.cli.server_settings import load_settings
+from recto.config.setting import values_of
 from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 from recto.store.store import check_url
@@ -207,7 +208,7 @@ def test_C2_recto_toml_of_the_folder_is_read_unless_another_is_named(tmp_path: P
     ],
 )
 def test_C2_the_environment_is_read_as_what_the_setting_is(name: str, value: str, field: str, found: object):
-    assert getattr(load_settings({}, {name: value}, None), field) == found
+    assert values_of(load_settings({}, {name: value}, None))[field] == found
 
 
 @pytest.mark.parametrize("name", ["RECTO_LIMITS", "RECTO_", "RECTO_port"])

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recto.config.settings import Limits, ServerTable
+from recto.cli.server_settings import SETTINGS
+from recto.config.settings import Limits
 from recto.conversation.json import load_object
 from recto.models.choose import PROVIDERS
 from recto.testing.client import RUNS, ask, request, run
@@ -59,7 +60,7 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     shown = {line.split(" = ")[0] for line in lines}
-    assert ServerTable.model_fields.keys() <= shown
+    assert SETTINGS.keys() <= shown
     assert {f"limits.{name}" for name in Limits.model_fields} <= shown
     assert {name for provider in PROVIDERS for name in (provider.key_setting, provider.url_setting)} <= shown
     assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", "agents: chat, docs, vibe, vibe-en"} <= {*lines}

@@ -8,7 +8,7 @@ from recto.errors import SettingsError
 
 @pytest.mark.parametrize("languages", ["", "eng", "chi_sim+eng", "a+b+C_3"])
 def test_C2_languages_are_named_as_tesseract_names_them(languages: str):
-    assert load_settings({}, {"RECTO_OCR": languages}, None).ocr == languages
+    assert load_settings({}, {"RECTO_OCR": languages}, None).documents.ocr == languages
 
 
 @pytest.mark.parametrize("languages", ["a b", "eng,deu", "+eng", "eng+", "../eng", "eng\n", " "])

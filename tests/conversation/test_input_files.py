@@ -2,8 +2,8 @@
 
 import pytest
 
+from recto.conversation.file_formats import FORMATS
 from recto.conversation.input_files import (
-    ENDINGS,
     EXEMPT_TOOLS,
     InputFile,
     arguments_for,
@@ -50,8 +50,8 @@ def ids_of(message: UserMessage, max_files: int = 10) -> list[tuple[str, str]]:
 # F12: kinds
 
 
-def test_F12_no_ending_tells_two_kinds():
-    known = [ending for endings in ENDINGS.values() for ending in endings]
+def test_F12_no_ending_tells_two_formats():
+    known = [ending for row in FORMATS for ending in (row.ending, *row.endings)]
     assert len(known) == len(set(known))
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from recto.config.run_settings import DispatchSettings
 from recto.conversation.input.run_input import RunInput
-from recto.engine.dispatch import Dispatcher, DispatchSettings
+from recto.engine.dispatch import Dispatcher
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, RunChange, RunEnding, Runs, StoredRun

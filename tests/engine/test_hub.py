@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from recto.config.run_settings import HubSettings
 from recto.conversation.events import RunFinished, TextSaid, encode_event
-from recto.engine.hub import Hub, HubSettings
+from recto.engine.hub import Hub
 from recto.store.ports import Lease, StoredEvent
 from recto.store.store import Store
 from tests.stored_runs import OWNER, a_lease, a_store, write_events

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recto.agents.file_input import FileInput
+from recto.config.file_settings import FileSettings
 from recto.conversation.attachment import Attachment
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings, Upload
+from recto.files.ports import Upload
 from recto.files.storage.local_storage import LocalStorage
 from tests.files.blob_names import counted
 from tests.files.rows import MemoryRows

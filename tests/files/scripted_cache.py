@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from recto.config.file_settings import DocumentSettings
 from recto.conversation.attachment import Attachment
 from recto.conversation.document import Element
-from recto.files.documents.document_cache import DocumentCache, DocumentSettings
+from recto.files.documents.document_cache import DocumentCache
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
 from recto.tools.ports import Document
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from recto.agents.file_input import FileInput
+from recto.config.file_settings import FileSettings
 from recto.conversation.attachment import Attachment
 from recto.conversation.messages import Data, File, Url
 from recto.errors import FileRefused, NotFound, StorageDown, StoreDown
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings, ServedAs, Upload
+from recto.files.ports import ServedAs, Upload
 from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.local_storage import LocalStorage
 from recto.testing.s3 import S3Server
@@ -72,7 +73,9 @@ async def test_P9_however_the_bytes_arrive_they_are_the_same(service: FileServic
         ("a.pdf", (heads.PNG,), ANY, "mismatch"),
         ("a.exe", (heads.PE,), ANY, "mismatch"),
         ("a.mp3", (heads.MP3,), FileInput(is_on=True), "not_allowed"),
-        ("a.unheard", (b"text",), FileInput(is_on=True), "not_allowed"),
+        ("a.unheard", (heads.BINARY,), FileInput(is_on=True), "not_allowed"),
+        ("a.unheard", (b"text",), FileInput(is_on=True, documents=False), "not_allowed"),
+        ("a.unheard", (b"text",), FileInput(is_on=True, documents=False, endings=("gpx",)), "not_allowed"),
         ("a.txt", (b"text",), FileInput(), "not_allowed"),
         ("a.txt", (b"x" * 101,), FileInput(is_on=True, max_bytes=100), "too_large"),
         ("a.txt", (b"x" * 100, b"x"), FileInput(is_on=True, max_bytes=100), "too_large"),
@@ -89,6 +92,12 @@ async def test_P9_what_may_not_come_is_refused_and_leaves_nothing(
     assert refused.value.code == code
     assert service.stored() == []
     assert service.rows.attachments == {}
+
+
+@pytest.mark.parametrize("name", ["a.unheard", "a.kt", ".env", "Makefile"])
+async def test_P9_text_is_taken_whatever_its_name_ends_in(service: FileService, name: str):
+    taken = await service.receive(name, b"text", allowed=FileInput(is_on=True))
+    assert (taken.kind, taken.mime_type) == ("document", "text/plain")
 
 
 async def test_P9_a_file_of_just_the_most_bytes_is_taken(service: FileService):
@@ -307,7 +316,7 @@ async def test_P9_uploads_are_deleted_in_rounds(service: FileService):
 
 
 async def test_P9_with_no_limit_of_time_unused_uploads_stay(tmp_path: Path):
-    service = FileService(tmp_path, FileSettings(unused_seconds=0))
+    service = FileService(tmp_path, FileSettings(unused_hours=0))
     await service.receive("a.txt", b"unused")
     service.now += timedelta(days=400)
     assert await service.files.clean() == 0

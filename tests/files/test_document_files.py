@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recto.config.file_settings import DocumentSettings
 from recto.conversation.document import KINDS, Element, text_of
 from recto.errors import FileRefused, StorageDown
 from recto.files.documents.cached_document import CachedDocument
-from recto.files.documents.document_cache import DocumentSettings
 from recto.files.documents.document_files import STAGED_SECONDS, AppendFile, DocumentFolder
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from recto.ids import new_id

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from recto.config.file_settings import DocumentSettings
 from recto.conversation.attachment import Attachment
 from recto.conversation.document import Element, Excerpt, Extent, text_of
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.document_cache import DocumentCache, DocumentSettings
+from recto.files.documents.document_cache import DocumentCache
 from recto.files.parsing.pool.parser_pool import Parsers
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Opened
 from tests.files.scripted_cache import NOON, ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from recto.config.file_settings import FileSettings
 from recto.conversation.messages import Data, File
 from recto.engine.janitor import keep_clean
 from recto.errors import FileRefused, NotFound, StorageDown
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings, Upload
+from recto.files.ports import Upload
 from recto.files.storage.local_storage import LocalStorage
 from tests.files.blob_names import NONE, counted
 from tests.files.file_service import ANY, FileService, given, read

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.files.types.names import content_disposition, ending_of, safe_name, shorten
+from recto.conversation.file_formats import ending_of
+from recto.files.types.names import content_disposition, safe_name, shorten
 
 NASTY = st.text(
     alphabet=st.characters()

@@ -13,8 +13,9 @@ from threading import Event
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from recto.config.file_settings import OutboundSettings
 from recto.errors import FileRefused, LimitReached, SettingsError
-from recto.files.fetch.outbound import Outbound, OutboundSettings
+from recto.files.fetch.outbound import Outbound
 from tests.files.a_web import Answering, Web, endless, http, leading, stalling
 from tests.files.resolver import Table, TableResolver, TurningResolver
 

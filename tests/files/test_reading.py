@@ -8,11 +8,12 @@ import pytest
 
 import recto.files
 from recto import read_document
+from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Extent, text_of
+from recto.conversation.file_formats import format_of
 from recto.errors import FileRefused
 from recto.files.documents.read_document import Reading, read_with
-from recto.files.parsing.ports import Failed, FoundElements, Opened, ParseLimits
-from recto.files.types.file_formats import format_of
+from recto.files.parsing.ports import Failed, FoundElements, Opened
 from tests.files import heads
 from tests.files.scripted_cache import Script, page, pdf
 

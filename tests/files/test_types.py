@@ -1,15 +1,17 @@
 """What a file is: its bytes and its name together decide, and have to agree (P9)."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input_files import ENDINGS
+from recto.conversation.file_formats import FORMATS, FileFormat, ending_for, type_for
 from recto.conversation.messages import FileKind
 from recto.errors import FileRefused
-from recto.files.types.file_formats import FORMATS, ending_for, type_for
 from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
 from tests.files import heads
+from tests.test_docs import read
 
 TRUE_NAMES: list[tuple[bytes, str, FileKind, str]] = [
     (heads.PNG, "a.png", "image", "image/png"),
@@ -192,7 +194,7 @@ def test_P9_any_bytes_under_any_name_are_typed_or_refused(head: bytes, name: str
 @given(
     st.sampled_from([head for head, *_ in (*TRUE_NAMES, *BYTES_DECIDE)]),
     st.integers(0, 60),
-    st.sampled_from([ending for endings in ENDINGS.values() for ending in endings]),
+    st.sampled_from([ending for row in FORMATS for ending in (row.ending, *row.endings)]),
     st.none() | st.sampled_from([row.mime_type for row in FORMATS]),
 )
 def test_P9_a_cut_off_beginning_under_any_ending_is_typed_or_refused(
@@ -201,12 +203,12 @@ def test_P9_a_cut_off_beginning_under_any_ending_is_typed_or_refused(
     check_typed(head[:size], f"a.{ending}", declared)
 
 
-@given(st.sampled_from(list(ENDINGS)), st.data())
-def test_P9_a_known_ending_is_of_its_kind_or_refused(kind: FileKind, data: st.DataObject):
-    name = f"a.{data.draw(st.sampled_from(ENDINGS[kind]))}"
+@given(st.sampled_from(FORMATS), st.data())
+def test_P9_a_known_ending_is_of_its_kind_or_refused(row: FileFormat, data: st.DataObject):
+    name = f"a.{data.draw(st.sampled_from((row.ending, *row.endings)))}"
     head = data.draw(st.binary(max_size=100) | st.sampled_from([head for head, *_ in TRUE_NAMES]))
     try:
-        assert type_of(head, name, None).kind == kind
+        assert type_of(head, name, None).kind == row.kind
     except FileRefused as refused:
         assert refused.code == "mismatch"
 
@@ -217,14 +219,13 @@ def test_P9_a_long_beginning_of_an_image_of_text_costs_little():
             type_of(head, "a.svg", None)
 
 
-def test_P9_every_format_is_of_one_kind_by_its_ending_and_has_a_type_of_its_own():
-    kinds = {ending: kind for kind, endings in ENDINGS.items() for ending in endings}
-    assert {ending for row in FORMATS for ending in (row.ending, *row.endings)} <= kinds.keys()
+def test_P9_every_format_has_a_type_of_its_own_that_fits_its_kind():
     types = [mime_type for row in FORMATS for mime_type in (row.mime_type, *row.mime_types)]
     assert len(types) == len(set(types))
     for row in FORMATS:
-        is_document = kinds[row.ending] == "document"
-        begins = ("text/", "application/", "message/") if is_document else (f"{kinds[row.ending]}/",)
+        is_document = row.kind == "document"
+        begins = ("text/", "application/", "message/") if is_document else (f"{row.kind}/",)
+        assert all(one == one.lower() for one in (row.ending, *row.endings, row.mime_type, *row.mime_types)), row
         assert row.mime_type.startswith(begins), row
         assert is_document or row.parser is None, row
 
@@ -244,6 +245,12 @@ def test_P9_every_format_is_of_one_kind_by_its_ending_and_has_a_type_of_its_own(
 )
 def test_P9_a_type_has_a_usual_ending(mime: str | None, ending: str):
     assert ending_for(mime) == ending
+
+
+def test_D6_the_page_on_reading_names_every_format_that_is_more_than_text():
+    table = read("docs/reading.md").partition("## Formats")[2].partition("## ")[0]
+    named = set(re.findall(r"[a-z]+", table))
+    assert [row.ending for row in FORMATS if row.parser and row.ending not in named] == []
 
 
 def check_typed(head: bytes, name: str, declared: str | None) -> None:

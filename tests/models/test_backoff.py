@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.config.run_settings import BackoffSettings
 from recto.errors import SettingsError
-from recto.models.backoff import BackoffSettings, delay
+from recto.models.backoff import delay
 
 CHANCE = st.floats(0, 1, exclude_max=True)
 

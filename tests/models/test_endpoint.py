@@ -8,10 +8,11 @@ import aiohttp
 import pytest
 
 from recto.agents.agent import Sampling
+from recto.config.run_settings import Timeouts
 from recto.conversation.messages import Opaque
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 from recto.models.deltas import join_deltas
-from recto.models.endpoint import Endpoint, EndpointModel, Timeouts
+from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.testing.model_server import Answer, Call, ModelServer, events, failure, render
 

@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from recto.config.run_settings import PostgresSettings
 from recto.errors import StoreBusy, StoreDown
-from recto.store.database.postgres import PostgresDatabase, PostgresSettings
+from recto.store.database.postgres import PostgresDatabase
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
 from recto.testing.postgres import PostgresServer, postgres_server

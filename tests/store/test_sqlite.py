@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
+from recto.config.run_settings import SqliteSettings, Synchronous
 from recto.errors import Conflict, StoreBusy, StoreDown
-from recto.store.database.sqlite import SqliteDatabase, SqliteSettings, Synchronous
+from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Lease
 from recto.store.store import Store, open_store
 from tests.store.suite import StoreSuite

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.config.run_settings import SchemaLimits
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
-from recto.tools.client_schema import LONGEST_ARGUMENTS, SchemaLimits, Schemas
+from recto.tools.client_schema import LONGEST_ARGUMENTS, Schemas
 
 PLACE = json.dumps(
     {

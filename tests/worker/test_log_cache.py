@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from recto.config.run_settings import LogCacheSettings
 from recto.conversation.log import Entry
 from recto.page.text.tokens import Calibration
 from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
-from recto.worker.log_cache import CachedLog, LogCache, LogCacheSettings
+from recto.worker.log_cache import CachedLog, LogCache
 from tests.page.talk import says, user
 from tests.stored_runs import a_lease, a_store, now
 

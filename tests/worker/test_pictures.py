@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from recto.agents.file_input import FileInput
+from recto.config.file_settings import FileSettings, PictureSettings
 from recto.conversation.attachment import Attachment, FileRef
 from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
 from recto.conversation.messages import AssistantMessage, Data, File, Key, Text, ToolCall, ToolMessage, Url, UserMessage
 from recto.errors import StorageDown
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings, Upload
+from recto.files.ports import Upload
 from recto.files.storage.local_storage import LocalStorage
 from recto.ids import new_id
-from recto.worker.context.pictures import Pictures, PictureSettings, WantedPicture, wanted_pictures
+from recto.worker.context.pictures import Pictures, WantedPicture, wanted_pictures
 from tests.files.rows import MemoryRows
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 92

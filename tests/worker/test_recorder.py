@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from recto.config.run_settings import RecorderSettings
 from recto.conversation.events import (
     Event,
     ReasoningEnded,
@@ -27,7 +28,7 @@ from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
-from recto.worker.recorder import Recorder, RecorderSettings
+from recto.worker.recorder import Recorder
 from tests.stored_runs import a_lease, lose, now
 
 LONG = 60.0

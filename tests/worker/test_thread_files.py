@@ -14,13 +14,14 @@ import pytest
 
 from recto.agents.agent import CHAT, Agent
 from recto.agents.file_input import FileInput
+from recto.config.file_settings import FileSettings, PictureSettings
 from recto.conversation.attachment import SCHEME, Attachment, FileRef, ref_to
 from recto.conversation.json import Json, dump
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, File, Key, Text, UserMessage
 from recto.engine.ports import Signal
 from recto.files.attachments import Attachments
-from recto.files.ports import FileSettings, Upload
+from recto.files.ports import Upload
 from recto.files.storage.local_storage import LocalStorage
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
@@ -30,7 +31,7 @@ from recto.page.wire.base import Target
 from recto.store.ports import Admission
 from recto.store.store import open_store
 from recto.testing.client import ask
-from recto.worker.context.pictures import Pictures, PictureSettings
+from recto.worker.context.pictures import Pictures
 from recto.worker.context.thread_files import NO_FILES, SOON, FileServices, ThreadFiles, load_thread_files, tool_files
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work

@@ -17,7 +17,7 @@ from recto.config.checked import ANY, Count, CountOrZero, Table, TableForm, Zone
 from recto.config.problem import Fault
 from recto.config.settings import Limits
 from recto.config.yaml_values import Values, YamlPath
-from recto.conversation.input_files import ENDINGS
+from recto.conversation.file_formats import format_by_ending
 from recto.errors import SettingsError
 from recto.page.facts import ToolCalling
 from recto.page.fold.rules import RULES
@@ -75,9 +75,9 @@ def _ending(value: str) -> str:
     ending = value.removeprefix(".").lower()
     if not ENDING.fullmatch(ending):
         raise ValueError("it is what the names of files end in, such as gpx")
-    kind = next((kind for kind, endings in ENDINGS.items() if kind != "document" and ending in endings), None)
-    if kind:
-        raise ValueError(f"such files are no documents but of kind {kind}, which has a switch of its own")
+    known = format_by_ending(ending)
+    if known and known.kind != "document":
+        raise ValueError(f"such files are no documents but of kind {known.kind}, which has a switch of its own")
     return ending
 
 

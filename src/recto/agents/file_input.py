@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from recto.conversation.input_files import ENDINGS
+from recto.conversation.file_formats import UNKNOWN, format_by_ending
 from recto.conversation.messages import FileKind
 
 # The model reads what it wants to with a tool, or every page of its carries the documents (D2).
@@ -45,8 +45,11 @@ class FileInput:
         """Whether files of a kind may come."""
         return self.is_on and bool(getattr(self, FIELDS[kind]))
 
-    def why_not(self, kind: FileKind, name: str, size: int) -> str | None:
-        """Why a file may not be attached, in words for whoever sent it; None where it may."""
+    def why_not(self, kind: FileKind, mime_type: str, name: str, size: int) -> str | None:
+        """Why a file may not be attached, in words for whoever sent it; None where it may.
+
+        What is text may be, whatever its name ends in.
+        """
         if not self.is_on:
             return "this agent takes no files; name one that does with `agent`"
         ending = name.rpartition(".")[2].lower() if "." in name else ""
@@ -54,7 +57,7 @@ class FileInput:
         if not self.takes(kind) and not (is_extra and kind == "document"):
             taken = ", ".join(field for one, field in FIELDS.items() if self.takes(one)) or "nothing"
             return f"this agent takes no {FIELDS[kind]}; it takes {taken}"
-        if kind == "document" and ending and not is_extra and ending not in ENDINGS["document"]:
+        if kind == "document" and ending and not is_extra and not _is_known(mime_type, ending):
             return f"files ending in .{ending[:20]} are not taken; the agent's `file_input.endings` may name more"
         if self.max_bytes is not None and size > self.max_bytes:
             return f"it has {size:,} bytes; this agent takes files of up to {self.max_bytes:,}"
@@ -62,6 +65,12 @@ class FileInput:
 
 
 OFF = FileInput()
+
+
+def _is_known(mime_type: str, ending: str) -> bool:
+    """Whether a document is one that can be read: text, or of a format by its ending, as far as its bytes are."""
+    known = format_by_ending(ending)
+    return mime_type.startswith("text/") or (known is not None and known.kind == "document" and mime_type != UNKNOWN)
 
 
 def with_reading(tools: Sequence[str], takes_documents: bool) -> tuple[str, ...]:

@@ -13,16 +13,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.agents.agent import Agent
-from recto.api.files.uploads import UnderWay, UploadRules
+from recto.api.files.uploads import UnderWay
 from recto.api.runs.streams import OpenStreams
+from recto.config.access_settings import BodyLimits
+from recto.config.file_settings import UploadRules
+from recto.config.run_settings import UNBOUNDED, Bounds, WorkSettings
 from recto.conversation.json import dump
 from recto.engine.hub import Hub
 from recto.errors import WireError
 from recto.files.attachments import Attachments
 from recto.files.fetch.outbound import Outbound
 from recto.files.urls.signing import Signer
-from recto.store.ports import Admission, Admitted, Bounds
-from recto.store.runs.queued import QUEUED_BYTES
+from recto.store.ports import Admission, Admitted
 from recto.store.store import Store
 from recto.tools.client_schema import Schemas
 from recto.tools.mark import ProfileCheck
@@ -64,20 +66,6 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= NAME_LENGTH and text.isprintable() and text == text.strip()
 
 
-@dataclass(frozen=True, kw_only=True)
-class BodyLimits:
-    """What a body of JSON may cost: seconds until all of it came, and bytes where clients send what was said before.
-
-    Of bodies that wait for their turn `queued_bytes` are read to tell what is in them.
-    Of large ones that come at once each waits for its turn, so that others get theirs in between.
-    """
-
-    seconds: float = 60.0
-    chat_bytes: int = 2**20
-    queued_bytes: int = QUEUED_BYTES
-    turns: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
 async def forget_nothing() -> int:
     """For where nothing is kept in memory."""
     return 0
@@ -94,7 +82,8 @@ class Backend:
     `profile_checks` what they have to say of a profile that a client changes. `operators`
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` fetches what urls of others stand for; `schemas` judges the tools of
-    requests; `profile_bytes` is how much may be kept of a user.
+    requests; `profile_bytes` is how much may be kept of a user. Large bodies that come at once wait for `body_turns`,
+    so that others get theirs in between.
     """
 
     store: Store
@@ -111,19 +100,20 @@ class Backend:
     new_id: Callable[[], str]
     metrics: Callable[[], bytes]
     forget_gone: Callable[[], Awaitable[int]] = forget_nothing
-    bounds: Bounds = Bounds()
+    bounds: Bounds = UNBOUNDED
     operators: frozenset[str] = frozenset({LOCAL})
     workspaces: Path | None = None
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     profile_checks: Mapping[str, tuple[ProfileCheck, ...]] = field(default_factory=dict[str, tuple[ProfileCheck, ...]])
-    bodies: BodyLimits = field(default_factory=BodyLimits)
+    bodies: BodyLimits = BodyLimits()
+    body_turns: asyncio.Lock = field(default_factory=asyncio.Lock)
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)
     streams: OpenStreams = field(default_factory=OpenStreams)
     outbound: Outbound = field(default_factory=Outbound)
     schemas: Schemas = field(default_factory=Schemas)
-    profile_bytes: int = 262_144
+    profile_bytes: int = WorkSettings.profile_bytes
 
 
 def backend_of(request: Request) -> Backend:

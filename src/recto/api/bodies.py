@@ -37,15 +37,16 @@ _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
 
 async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAgentInput payload") -> bytes:
     """The whole body. One byte too many ends it, whatever its headers said; so does a sender that is too slow."""
-    limits = backend_of(request).bodies
+    backend = backend_of(request)
+    seconds = backend.bodies.seconds
     try:
-        async with asyncio.timeout(limits.seconds):
+        async with asyncio.timeout(seconds):
             body = await _within(request, most, what)
     except TimeoutError as error:
-        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW.format(seconds=limits.seconds)) from error
+        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW.format(seconds=seconds)) from error
     if len(body) > SMALL:
-        is_one_of_many = limits.turns.locked()
-        async with limits.turns:
+        is_one_of_many = backend.body_turns.locked()
+        async with backend.body_turns:
             await asyncio.sleep(PAUSE_SECONDS if is_one_of_many else 0)
     return body
 

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address, ip_network
 from typing import ClassVar
@@ -20,29 +19,12 @@ from recto.api.access.audit import RareLines
 from recto.api.access.browsers import ALWAYS, NO_PAGE
 from recto.api.access.rate import neighbourhood
 from recto.api.problems import CODES, problem
+from recto.config.access_settings import ConnectionLimits
 
 LOGGER = logging.getLogger("recto.connections")
 # Requests sent ahead while one is answered. Browsers send none.
 MOST_AHEAD = 32
 BAD, SLOW, LARGE, FULL = 400, 408, 431, 503
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConnectionLimits:
-    """What connections may cost. `proxies`, addresses and networks by commas, may have any number of them.
-
-    A head (the request's first line and its headers) has bytes, fields and seconds; between two requests
-    `keep_alive_seconds` may pass; who takes nothing of an answer for `unread_seconds` is left.
-    """
-
-    header_bytes: int = 65_536
-    header_fields: int = 100
-    header_seconds: float = 10.0
-    keep_alive_seconds: int = 5
-    unread_seconds: float = 60.0
-    address_connections: int = 1_024
-    connections: int = 8_192
-    proxies: str = ""
 
 
 class Connections:

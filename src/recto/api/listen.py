@@ -14,7 +14,8 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from recto.api.connections import ConnectionLimits, limited
+from recto.api.connections import limited
+from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError
 
 LOGGER = logging.getLogger("recto.connections")

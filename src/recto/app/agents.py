@@ -15,7 +15,6 @@ from recto.agents.folders import Loaded, load_agents
 from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 from recto.models.choose import choose_model
-from recto.models.endpoint import Timeouts
 from recto.models.ports import Model
 from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder, tools_of_packages
 from recto.tools.registry import Registry
@@ -77,12 +76,4 @@ def _with_models(
 
 def model_of(settings: ServerSettings, name: str) -> Model:
     """A model by its name. Raises SettingsError where it cannot be had."""
-    return choose_model(name, os.environ, window=settings.window, timeouts=_timeouts(settings))
-
-
-def _timeouts(settings: ServerSettings) -> Timeouts:
-    return Timeouts(
-        connect=settings.model_connect_seconds,
-        first_byte=settings.model_first_byte_seconds,
-        between_bytes=settings.model_between_seconds,
-    )
+    return choose_model(name, os.environ, window=settings.work.window, timeouts=settings.timeouts)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from recto.api.access.rate import is_loopback
-from recto.api.files.uploads import UploadRules
 from recto.config.settings import ServerSettings
 from recto.files.attachments import Attachments
-from recto.files.documents.document_cache import DocumentCache, DocumentSettings
-from recto.files.fetch.outbound import Outbound, OutboundSettings
-from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import ParseLimits
-from recto.files.ports import FileSettings, Storage
+from recto.files.documents.document_cache import DocumentCache
+from recto.files.fetch.outbound import Outbound
+from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.ports import Storage
 from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.owner import claim_storage, owner_of
 from recto.files.storage.storage_health import StorageHealth
@@ -23,7 +21,7 @@ from recto.files.urls.signing import Signer
 from recto.files.urls.signing_keys import load_keys, parse_keys
 from recto.ids import new_id
 from recto.store.store import Store
-from recto.worker.context.pictures import Pictures, PictureSettings
+from recto.worker.context.pictures import Pictures
 from recto.worker.context.thread_files import FileServices
 
 # A storage that does not answer for so long when the server starts cannot be used.
@@ -40,15 +38,15 @@ class Address:
     @classmethod
     def of(cls, settings: ServerSettings) -> Address:
         """The public address, else the one it is to listen on."""
-        if settings.public_url:
-            return cls(url=settings.public_url.rstrip("/"))
+        if settings.gate.public_url:
+            return cls(url=settings.gate.public_url.rstrip("/"))
         host = "127.0.0.1" if settings.host in ANYWHERE else settings.host
         return cls(url=f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}")
 
     def learn(self, settings: ServerSettings, url: str) -> None:
         """The address it listens on, which counts where there is no public one."""
         port = urlsplit(url).port
-        if not settings.public_url and settings.port == 0:
+        if not settings.gate.public_url and settings.port == 0:
             self.url = self.url.removesuffix(":0") + f":{port}"
 
 
@@ -80,7 +78,7 @@ async def open_files(settings: ServerSettings, store: Store, node: str) -> Stora
 
 def outlives_power(settings: ServerSettings, *, is_shared: bool) -> bool:
     """Whether rows survive a power cut, and so files have to. Those of a shared database, PostgreSQL, always do."""
-    return is_shared or settings.synchronous == "FULL"
+    return is_shared or settings.sqlite.synchronous == "FULL"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,82 +96,33 @@ class Library:
 
 def make_library(settings: ServerSettings) -> Library:
     """Child processes that read documents, started when there is one to read."""
-    limits = ParseLimits(
-        seconds=settings.parse_seconds,
-        memory_bytes=settings.parse_memory_bytes,
-        file_bytes=settings.parse_bytes,
-        pages=settings.parse_pages,
-        characters=settings.parse_characters,
-        ocr_pages=settings.ocr_pages,
-        ocr_seconds=settings.ocr_seconds,
-    )
-    kept = DocumentSettings(
-        limits=limits, ocr=settings.ocr, kept_bytes=settings.parsed_bytes, kept_days=settings.parsed_days
-    )
-    pool = PoolSettings(
-        children=settings.parse_children,
-        waiting=settings.parse_waiting,
-        slow_seconds=settings.parse_slow_seconds,
-        folder=settings.data,
-    )
-    parsers = Parsers(pool)
-    return Library(parsers=parsers, documents=DocumentCache(settings.parsed_folder, parsers, kept, clock=now))
+    parsers = Parsers(replace(settings.parsers, folder=settings.data))
+    documents = DocumentCache(settings.parsed_folder, parsers, settings.documents, clock=now)
+    return Library(parsers=parsers, documents=documents)
 
 
 def make_outbound(settings: ServerSettings) -> Outbound:
     """The one way to fetch what a url of somebody else's stands for."""
-    limits = OutboundSettings(
-        seconds=settings.fetch_seconds,
-        redirects=settings.fetch_redirects,
-        at_once=settings.fetches,
-        of_user=settings.user_fetches,
-        file_bytes=settings.fetch_bytes,
-    )
-    networks = [part.strip() for part in settings.fetch_networks.split(",") if part.strip()]
-    return Outbound(limits, allowance=networks)
+    networks = [part.strip() for part in settings.outbound.networks.split(",") if part.strip()]
+    return Outbound(settings.outbound, allowance=networks)
 
 
 def make_file_services(
     settings: ServerSettings, storage: Storage, store: Store, signer: Signer, library: Library
 ) -> FileServices:
     """Attachments in their storage, what is read of them, and what pages show of pictures."""
-    rules = FileSettings(
-        upload_bytes=settings.upload_bytes,
-        user_bytes=settings.user_bytes,
-        user_files=settings.user_files,
-        unused_seconds=settings.unused_hours * 3_600,
-    )
-    pictures = PictureSettings(
-        count=settings.page_images,
-        each=settings.image_bytes,
-        page=settings.page_image_bytes,
-        by_url=can_be_reached(settings),
-    )
+    forgotten = library.documents.forget
     return FileServices(
-        attachments=Attachments(storage, store, rules, clock=now, new_id=new_id, forgotten=library.documents.forget),
+        attachments=Attachments(storage, store, settings.uploads, clock=now, new_id=new_id, forgotten=forgotten),
         signer=signer,
         documents=library.documents,
-        pictures=Pictures(pictures),
+        pictures=Pictures(replace(settings.pictures, by_url=can_be_reached(settings))),
     )
 
 
 def can_be_reached(settings: ServerSettings) -> bool:
     """Whether a provider can fetch our urls, as far as one can tell from here."""
-    if settings.image_urls is not None:
-        return settings.image_urls
-    host = urlsplit(settings.public_url or "").hostname
+    if settings.pictures.image_urls is not None:
+        return settings.pictures.image_urls
+    host = urlsplit(settings.gate.public_url or "").hostname
     return host is not None and not is_loopback(host)
-
-
-def upload_rules(settings: ServerSettings) -> UploadRules:
-    """How files may come in over HTTP."""
-    return UploadRules(
-        files=settings.upload_files,
-        seconds=settings.upload_seconds,
-        at_once=settings.uploads,
-        of_user=settings.user_uploads,
-        upload_bytes=settings.upload_bytes,
-        user_bytes=settings.user_bytes,
-        url_seconds=settings.url_seconds,
-        redirects=settings.redirects,
-    )

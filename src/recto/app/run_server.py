@@ -8,18 +8,17 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, generate_latest
 
-from recto.api.access.auth import Authenticator, AuthSettings, check_binding, local_token
+from recto.api.access.auth import Authenticator, check_binding, local_token
 from recto.api.access.gate import GateRules
 from recto.api.access.rate import is_loopback
-from recto.api.backend import Backend, BodyLimits
-from recto.api.connections import ConnectionLimits
+from recto.api.backend import Backend
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.listen import listen
 from recto.api.runs.chat import CHAT
@@ -35,33 +34,31 @@ from recto.app.files import (
     make_signer,
     now,
     open_files,
-    upload_rules,
+)
+from recto.config.run_settings import (
+    CleaningSettings,
 )
 from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
-from recto.engine.dispatch import Dispatcher, DispatchSettings
-from recto.engine.hub import Hub, HubSettings
+from recto.engine.dispatch import Dispatcher
+from recto.engine.hub import Hub
 from recto.engine.janitor import keep_clean
 from recto.files.storage.choose_storage import read_storage_url
 from recto.files.urls.signing import FILES, Signer
 from recto.files.urls.signing_keys import parse_keys
 from recto.ids import new_id
-from recto.models.backoff import BackoffSettings
 from recto.models.prices import load_prices
 from recto.store.database.folder import DataFolder
-from recto.store.database.postgres import PostgresSettings
-from recto.store.database.sqlite import SqliteSettings
-from recto.store.ports import Bounds, Claimant
+from recto.store.ports import Claimant
 from recto.store.store import Store, open_store
 from recto.store.threads.cleaning import Retention
 from recto.telemetry import Telemetry
-from recto.tools.client_schema import SchemaLimits, Schemas
+from recto.tools.client_schema import Schemas
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.worker.context.thread_files import FileServices
-from recto.worker.log_cache import LogCache, LogCacheSettings
+from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
-from recto.worker.recorder import RecorderSettings
 from recto.worker.runtime import Point, Runtime, pass_by
 
 LOGGER = logging.getLogger("recto.app")
@@ -75,7 +72,7 @@ def serve(
     reached: Callable[[Point], None] | None = None,
 ) -> None:
     """Serve until stopped. `announce` gets the url and the token; `reached` is where runs are, and may end us."""
-    check_binding(settings.host, _auth(settings, None).has_accounts)
+    check_binding(settings.host, settings.auth.has_accounts)
     folder = DataFolder(settings.data)
     try:
         made = make_application(settings, folder, reached or pass_by)
@@ -84,7 +81,7 @@ def serve(
             made.address.learn(settings, url)
             announce(url, made.token)
 
-        listen(made.api, settings.host, settings.port, announced, _connections(settings))
+        listen(made.api, settings.host, settings.port, announced, settings.connections)
     finally:
         folder.close()
 
@@ -103,16 +100,15 @@ def make_application(settings: ServerSettings, folder: DataFolder, reached: Call
     token, address = _token(settings), Address.of(settings)
     available, signer = load_agents_and_models(settings), make_signer(settings, settings.data, address)
     plan = Plan(settings=settings, folder=folder, available=available, signer=signer, reached=reached)
-    api = make_api(partial(_living, plan), Authenticator(_auth(settings, token)), _rules(settings))
+    api = make_api(partial(_living, plan), Authenticator(replace(settings.auth, token=token)), _rules(settings))
     return Application(api=api, address=address, token=token)
 
 
 def check(settings: ServerSettings) -> Mapping[str, str]:
     """Raise what would keep this server from starting; else what it would serve. Nothing is opened or written."""
     # One is made at the start; what it is does not matter here.
-    auth = _auth(settings, settings.token or new_id())
-    check_binding(settings.host, auth.has_accounts)
-    Authenticator(auth)
+    check_binding(settings.host, settings.auth.has_accounts)
+    Authenticator(replace(settings.auth, token=settings.auth.token or new_id()))
     _rules(settings)
     if settings.storage_url:
         read_storage_url(settings.storage_url)
@@ -132,27 +128,16 @@ def _names(tools: Registry) -> str:
     return ", ".join(tool.name for tool in tools.values() if tool.is_offered) or "none"
 
 
-def _auth(settings: ServerSettings, token: str | None) -> AuthSettings:
-    given = AuthSettings(**{field.name: getattr(settings, field.name) for field in fields(AuthSettings)})
-    return replace(given, token=token)
-
-
 def _token(settings: ServerSettings) -> str | None:
     """The token of this machine's own user. Where there are accounts, only one that was asked for."""
-    has_accounts = _auth(settings, None).has_accounts
-    return settings.token if has_accounts else local_token(settings.data, settings.token)
-
-
-def _connections(settings: ServerSettings) -> ConnectionLimits:
-    return ConnectionLimits(**{field.name: getattr(settings, field.name) for field in fields(ConnectionLimits)})
+    token = settings.auth.token
+    return token if settings.auth.has_accounts else local_token(settings.data, token)
 
 
 def _rules(settings: ServerSettings) -> GateRules:
     return GateRules(
+        **vars(settings.gate),
         is_loopback=is_loopback(settings.host),
-        public_url=settings.public_url,
-        cors_origins=settings.cors_origins,
-        user_requests=settings.user_requests,
         open_prefixes=(FILES,),
         multipart_paths=frozenset({ATTACHMENTS}),
     )
@@ -187,7 +172,7 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
         raise
     # The first count loads the vocabulary; better now than in somebody's first run.
     warming = asyncio.create_task(asyncio.to_thread(runtime.counter.count, ("Recto",)))
-    cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning_seconds))
+    cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
     api.state.backend = _backend(settings, runtime, services, dispatcher)
 
     async def stop() -> None:
@@ -226,17 +211,14 @@ async def _close(runtime: Runtime, library: Library) -> None:
 
 
 def _dispatcher(plan: Plan, runtime: Runtime) -> Dispatcher:
-    settings = plan.settings
-    lease = timedelta(seconds=settings.lease_seconds)
+    settings = plan.settings.dispatch
+    lease = timedelta(seconds=settings.lease)
     who = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
-    dispatch = DispatchSettings(slots=settings.runs, grace=settings.grace_seconds)
-    return Dispatcher(runtime.store, who, partial(work, runtime), clock=now, settings=dispatch)
+    return Dispatcher(runtime.store, who, partial(work, runtime), clock=now, settings=settings)
 
 
 async def _store(settings: ServerSettings, fallback: str) -> Store:
-    sqlite = SqliteSettings(synchronous=settings.synchronous, waiting=settings.waiting_writes)
-    postgres = PostgresSettings(connections=settings.database_connections)
-    return await open_store(settings.database_url or fallback, sqlite=sqlite, postgres=postgres)
+    return await open_store(settings.database_url or fallback, sqlite=settings.sqlite, postgres=settings.postgres)
 
 
 def _cleaning(settings: ServerSettings, runtime: Runtime) -> Mapping[str, Callable[[], Awaitable[int]]]:
@@ -246,10 +228,11 @@ def _cleaning(settings: ServerSettings, runtime: Runtime) -> Mapping[str, Callab
     texts = {"texts": partial(documents.clean, runtime.store.known_blobs)} if documents else {}
     folders = partial(sweep_workspaces, settings.workspaces_folder, runtime.store.known_threads)
     memory = {"threads in memory": runtime.forget_gone}
-    return {"rows": partial(_clean_rows, settings, runtime.store), **files, **texts, "workspaces": folders, **memory}
+    rows = {"rows": partial(_clean_rows, settings.cleaning, runtime.store)}
+    return {**rows, **files, **texts, "workspaces": folders, **memory}
 
 
-async def _clean_rows(settings: ServerSettings, store: Store) -> int:
+async def _clean_rows(settings: CleaningSettings, store: Store) -> int:
     at = now()
     events, calls, threads = (
         at - timedelta(days=days) if days else None
@@ -274,17 +257,15 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         forget_gone=runtime.forget_gone,
         problem=lambda: runtime.store.problem or dispatcher.problem,
         metrics=partial(generate_latest, runtime.telemetry.registry),
-        bounds=Bounds(**{field.name: getattr(settings, field.name) for field in fields(Bounds)}),
+        bounds=settings.bounds,
         operators=frozenset(name.strip() for name in settings.operators.split(",")),
         files=services.attachments,
         signer=services.signer,
-        bodies=BodyLimits(
-            seconds=settings.body_seconds, chat_bytes=settings.chat_bytes, queued_bytes=settings.queued_bytes
-        ),
-        uploads=upload_rules(settings),
-        streams=OpenStreams(settings.streams, settings.user_streams),
+        bodies=settings.bodies,
+        uploads=settings.uploads,
+        streams=OpenStreams(settings.streams.streams, settings.streams.user_streams),
         outbound=make_outbound(settings),
-        profile_bytes=settings.profile_bytes,
+        profile_bytes=settings.work.profile_bytes,
         schemas=runtime.schemas,
         workspaces=runtime.workspaces,
         clock=now,
@@ -296,31 +277,26 @@ def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
     settings, available = plan.settings, plan.available
     return Runtime(
         store=store,
-        hub=Hub(store, HubSettings(heartbeat=settings.heartbeat_seconds, bytes=settings.stream_bytes)),
+        hub=Hub(store, settings.hub),
         file_services=services,
         zone=zone_of_server(settings.timezone),
         workspaces=settings.workspaces_folder,
-        workspace_bytes=settings.workspace_bytes,
-        vision=settings.vision,
-        profile_bytes=settings.profile_bytes,
-        schemas=Schemas(SchemaLimits(**{field.name: getattr(settings, field.name) for field in fields(SchemaLimits)})),
+        workspace_bytes=settings.work.workspace_bytes,
+        vision=settings.work.vision,
+        profile_bytes=settings.work.profile_bytes,
+        schemas=Schemas(settings.schemas),
         reached=plan.reached,
         model=model_of(settings, settings.model),
         models=available.models,
         agents=available.agents,
         tools=available.tools,
         prices=load_prices(settings.prices),
-        log_cache=LogCache(
-            store,
-            LogCacheSettings(
-                threads=settings.log_cache_threads, entries=settings.log_cache_entries, bytes=settings.log_cache_bytes
-            ),
-        ),
-        quoting=asyncio.Semaphore(settings.quotes_at_once),
+        log_cache=LogCache(store, settings.log_cache),
+        quoting=asyncio.Semaphore(settings.work.quotes_at_once),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
         chance=random.random,
         new_id=new_id,
-        backoff=BackoffSettings(base=settings.retry_seconds, retry_after_cap=settings.retry_after_seconds),
-        recorder=RecorderSettings(interval=settings.event_seconds, characters=settings.event_characters),
+        backoff=settings.backoff,
+        recorder=settings.recorder,
     )

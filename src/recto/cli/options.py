@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from recto.config.setting import settings_of
+from recto.config.settings import ServerSettings
+
 SessionSource = Annotated[
     str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")
 ]
@@ -21,14 +24,18 @@ Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
 ]
 
-Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")]
-Port = Annotated[int | None, typer.Option(metavar="N", help="Port; 0 takes any that is free.  [default: 8787]")]
-DataDir = Annotated[
-    Path | None, typer.Option("--data", metavar="DIR", help="Folder for the database.  [default: recto-data]")
-]
-AgentsDir = Annotated[
-    Path | None, typer.Option("--agents", metavar="DIR", help="Folder with a folder for each agent of yours.")
-]
+
+def _setting(name: str, metavar: str) -> object:
+    """The flag of a setting: its name, its sentence and its default are those of the setting."""
+    one = next(one for one in settings_of(ServerSettings) if one.name == name)
+    default = f"  [default: {one.default}]" if one.default is not None else ""
+    return typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, help=one.doc + default)
+
+
+Host = Annotated[str | None, _setting("host", "ADDRESS")]
+Port = Annotated[int | None, _setting("port", "N")]
+DataDir = Annotated[Path | None, _setting("data", "DIR")]
+AgentsDir = Annotated[Path | None, _setting("agents", "DIR")]
 ServerConfig = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="TOML file.  [default: recto.toml, if there is one]")
 ]

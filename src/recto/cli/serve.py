@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -20,8 +20,9 @@ from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.hello import say_hello
 from recto.cli.logs import Secrets, set_up_logs
-from recto.cli.server_settings import FILE, OTHERS, load_settings
-from recto.config.settings import SECRETS, ServerSettings, ServerTable
+from recto.cli.server_settings import FILE, OTHERS, SETTINGS, load_settings
+from recto.config.setting import Secrecy, values_of
+from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 
 HIDDEN = "(set, not shown)"
@@ -91,7 +92,7 @@ def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> A
             f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C."
         )
         # One that was given is known to whoever gave it.
-        if token and settings.token is None:
+        if token and settings.auth.token is None:
             typer.echo(f"Its token is {token}. Open {url}/#token={quote(token)}, or send it as Authorization: Bearer.")
         if settings.model == "demo":
             typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
@@ -106,8 +107,8 @@ def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> A
 
 def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
     """The settings in force, as they stand in a file; then what else was found."""
-    for name in ServerTable.model_fields:
-        typer.echo(f"{name} = {_shown(name, getattr(settings, name))}")
+    for name, value in values_of(settings).items():
+        typer.echo(f"{name} = {_shown(name, value)}")
     for name, value in settings.limits:
         typer.echo(f"limits.{name} = {_shown(name, value)}")
     keys, urls = _settings_of_models()
@@ -129,7 +130,7 @@ def _settings_of_models() -> tuple[Sequence[str], Sequence[str]]:
 def _shown(name: str, value: object) -> str:
     if value is None:
         return "(not set)"
-    if name in SECRETS:
+    if name in SETTINGS and SETTINGS[name].secrecy:
         return HIDDEN
     if isinstance(value, (int, float)):
         return repr(value)
@@ -141,20 +142,25 @@ def _shown(name: str, value: object) -> str:
 
 def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
     """Whatever was set that nobody may read, and the passwords in addresses."""
-    lists = ("api_keys", "signing_keys")
-    whole = [getattr(settings, name) for name in SECRETS if name not in lists]
-    entries = [entry for name in lists for entry in (getattr(settings, name) or "").split(",")]
-    keys = [part for entry in entries for part in entry.split(":")[1:]]
-    names_of_keys, names_of_urls = _settings_of_models()
-    of_models = [environment.get(name) for name in names_of_keys]
-    urls = [
-        settings.database_url,
-        settings.storage_url,
-        settings.jwt_jwks_url,
-        *[environment.get(name) for name in names_of_urls],
-    ]
-    passwords = [word for url in urls for word in _password(url)]
-    return [one.strip() for one in (*whole, *keys, *of_models, *passwords) if one]
+    found = [word for name, value in values_of(settings).items() for word in _words(SETTINGS[name].secrecy, value)]
+    keys, urls = _settings_of_models()
+    of_models = [environment.get(name) for name in keys]
+    passwords = [word for name in urls for word in _password(environment.get(name))]
+    return [one.strip() for one in (*found, *of_models, *passwords) if one]
+
+
+def _words(secrecy: Secrecy | None, value: object) -> Iterable[str]:
+    """What nobody may read of a setting."""
+    text = str(value) if value else ""
+    match secrecy:
+        case None:
+            return ()
+        case "whole":
+            return (text,)
+        case "pairs":
+            return (part for entry in text.split(",") for part in entry.split(":")[1:])
+        case "url":
+            return (text, *_password(text))
 
 
 def _password(url: str | None) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from recto.config.settings import SECRETS, Limits, ServerSettings, ServerTable, given
+from recto.config.setting import Setting, make_tree, settings_of
+from recto.config.settings import Limits, ServerSettings, given
 from recto.errors import SettingsError
 
 PREFIX = "RECTO_"
@@ -22,20 +23,40 @@ HIDDEN = "(not shown)"
 BaseModelT = TypeVar("BaseModelT", bound=BaseModel)
 
 
-class _File(BaseModel):
-    """A whole file: other tables belong to other commands."""
+# Every setting of the server by its name, in the order of the tree.
+SETTINGS: Mapping[str, Setting] = {one.name: one for one in settings_of(ServerSettings)}
 
-    server: ServerTable = ServerTable()
-    limits: Limits = Limits()
+
+def _field(one: Setting) -> tuple[object, object]:
+    """The type and default of a setting, as pydantic has them."""
+    bounds = one.range
+    if bounds is None:
+        return one.kind, one.default
+    finite = False if one.kind is float else None
+    limits = Field(ge=bounds.least, gt=bounds.above, le=bounds.most, min_length=bounds.characters, allow_inf_nan=finite)
+    checks = (AfterValidator(bounds.check),) if bounds.check else ()
+    return Annotated[(one.kind, limits, *checks)], one.default
+
+
+def _table() -> type[BaseModel]:
+    """What the `[server]` table of a file, the environment or the command line may say."""
+    fields = {name: _field(one) for name, one in SETTINGS.items()}
+    form = ConfigDict(extra="forbid", frozen=True)
+    return create_model("ServerTable", __config__=form, **fields)  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType] - named by the tree
+
+
+_ServerTable = _table()
+# A whole file: other tables belong to other commands.
+_File: type[BaseModel] = create_model("_File", server=(_ServerTable, _ServerTable()), limits=(Limits, Limits()))
 
 
 def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> ServerSettings:
     """The settings in force. An unknown name or a value that means nothing raises SettingsError."""
-    read = _checked(_File, _read(file), "")
-    from_environment = _checked(ServerTable, _from_environment(environment), PREFIX)
-    from_flags = _checked(ServerTable, {name: value for name, value in flags.items() if value is not None}, "--")
-    merged = given(read.server) | given(from_environment) | given(from_flags)
-    settings = ServerSettings.model_validate({**merged, "limits": read.limits})
+    read = dict(_checked(_File, _read(file), ""))
+    from_environment = _checked(_ServerTable, _from_environment(environment), PREFIX)
+    from_flags = _checked(_ServerTable, {name: value for name, value in flags.items() if value is not None}, "--")
+    merged = given(read["server"]) | given(from_environment) | given(from_flags)
+    settings = make_tree(ServerSettings, merged, limits=read["limits"])
     if settings.database_url is not None:
         from recto.store.store import check_url  # here: commands that need no database do not wait for its library
 
@@ -54,7 +75,7 @@ def _read(file: Path | None) -> dict[str, object]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
-    known = {PREFIX + name.upper(): name for name in ServerTable.model_fields}
+    known = {PREFIX + name.upper(): name for name in SETTINGS}
     found = {name: value for name, value in environment.items() if name.startswith(PREFIX) and name not in OTHERS}
     for name in sorted(found.keys() - known.keys()):
         raise SettingsError(name=name, value=HIDDEN, allowed=f"there is no such setting; known: {_list(known)}")
@@ -72,7 +93,8 @@ def _checked(kind: type[BaseModelT], values: Mapping[str, object], prefix: str) 
         first = error.errors()[0]
         name = ".".join(str(step) for step in first["loc"])
         name = {PREFIX: PREFIX + name.upper(), "--": f"--{name.replace('_', '-')}"}.get(prefix, name)
-        is_open = first["type"] != "extra_forbidden" and first["loc"][-1] not in SECRETS
+        found = SETTINGS.get(str(first["loc"][-1]))
+        is_open = first["type"] != "extra_forbidden" and not (found and found.secrecy)
         value = first["input"] if is_open else HIDDEN
         # Only its first letter is made small: there are names in it.
         text = first["msg"].removeprefix("Value error, ")

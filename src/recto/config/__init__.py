@@ -5,5 +5,9 @@
 - `frontmatter`: a Markdown file with settings between two lines of `---`
 - `zones`: time zones by name, and the one this machine is in
 - `checked`: values checked as a table, with every fault in its line; types that tables share
-- `settings`: every setting of the server and every limit of a run, with bounds and default
+- `setting`: what a setting is: one field, with its default, a sentence and bounds
+- `access_settings`: branches of the tree: who comes in, and how
+- `file_settings`: branches: uploads, documents, fetching, pictures
+- `run_settings`: branches: models, runs, events, the database
+- `settings`: the tree with every setting of the server, and every limit of a run
 """

@@ -1,202 +1,135 @@
-"""Settings of the server (C2) and limits of a run: each is one field with its type, its bounds and its default.
-
-What a setting is called in the environment, in `recto.toml` and on the command line follows from the field's name.
-"""
+"""Settings of the server (C2), one tree: components take its branches. And the limits of a run."""
 
 from __future__ import annotations
 
-import re
-from ipaddress import ip_network
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from recto.config.checked import Count, CountOrZero, Seconds, Table, Zone
-
-# No value of these is ever shown: a url may hold a password.
-SECRETS = frozenset(
-    {
-        *("database_url", "storage_url", "signing_keys", "token", "api_keys"),
-        *("jwt_secret", "jwt_public_key", "jwt_jwks_url"),
-    }
+from recto.config.access_settings import AuthSettings, BodyLimits, ConnectionLimits, GateSettings, StreamLimits
+from recto.config.checked import Count, CountOrZero, Seconds, Table
+from recto.config.file_settings import DocumentSettings, OutboundSettings, PictureSettings, PoolSettings, UploadRules
+from recto.config.run_settings import (
+    BackoffSettings,
+    Bounds,
+    CleaningSettings,
+    DispatchSettings,
+    HubSettings,
+    LogCacheSettings,
+    PostgresSettings,
+    RecorderSettings,
+    SchemaLimits,
+    SqliteSettings,
+    Timeouts,
+    WorkSettings,
 )
-LANGUAGES = re.compile(r"[A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*")
+from recto.config.setting import NAME, Range, setting
+from recto.config.zones import find_zone
 
 
-def _check_networks(text: str) -> str:
-    for part in filter(None, text.split(",")):
-        try:
-            ip_network(part.strip())
-        except ValueError:
-            raise ValueError(f"{part.strip()!r} is no address; name addresses or networks, by commas") from None
-    return text
-
-
-def _check_languages(text: str) -> str:
-    if text and not LANGUAGES.fullmatch(text):
-        raise ValueError("it is languages as tesseract names them, such as chi_sim+eng, or nothing")
-    return text
-
-
-Name = Annotated[str, Field(min_length=1)]
-SecondsOrZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-# A century: more is a mistake, and a time beyond the calendar.
-Days = Annotated[float, Field(ge=0, le=36_500, allow_inf_nan=False)]
-Secret = Annotated[str, Field(min_length=16)]
-# What a parser needs before it has read anything; with less no document could be.
-Memory = Annotated[int, Field(ge=256 * 2**20)]
-Networks = Annotated[str, AfterValidator(_check_networks)]
-Languages = Annotated[str, AfterValidator(_check_languages)]
+def _check_zone(name: str) -> str:
+    find_zone(name)
+    return name
 
 
 class Limits(Table):
-    """What a run may use: replies of the model, calls and characters of each, seconds in all and of each tool.
+    """What a run may use."""
 
-    `tool_characters` are those of a tool's result.
-    `failures` of the model in a row, replies in a row whose calls no tool could take, and `claims`: how often a run may
-    be taken up again before it is given up as one that brings its worker down. `client_seconds` is how long a client
-    may take to answer a call of one of its own tools.
-    """
-
-    steps: Count = 50
-    calls: Count = 128
-    reply_characters: Count = 1_000_000
-    seconds: Seconds = 1_800
-    tool_seconds: Seconds = 120
-    tool_characters: Annotated[int, Field(ge=200)] = 50_000
-    failures: Count = 4
-    bad_arguments: CountOrZero = 3
-    claims: Count = 20
-    compactions: Count = 3
-    client_seconds: Seconds = 86_400
+    steps: Count = Field(default=50, description="Replies of the model in one run.")
+    calls: Count = Field(
+        default=128, description="Tool calls of one reply that are run; the model is told that more were not."
+    )
+    reply_characters: Count = Field(
+        default=1_000_000,
+        description="Characters of one reply, thoughts and arguments of calls too; one that has more ends there, with "
+        "finish `length`.",
+    )
+    seconds: Seconds = Field(default=1_800, description="Seconds of one run.")
+    tool_seconds: Seconds = Field(default=120, description="Seconds of one tool call.")
+    tool_characters: Annotated[int, Field(ge=200)] = Field(default=50_000, description="Characters of a tool's result.")
+    failures: Count = Field(default=4, description="Failures of the model in a row, before a run ends.")
+    bad_arguments: CountOrZero = Field(
+        default=3, description="Replies in a row whose calls no tool could take, before a run ends."
+    )
+    claims: Count = Field(
+        default=20,
+        description="How often a run may be taken up before it is given up as one that brings its worker down.",
+    )
+    compactions: Count = Field(default=3, description="Failed compactions in a row, before a run goes on without.")
+    client_seconds: Seconds = Field(
+        default=86_400, description="How long a client may take to answer a call of its own tool."
+    )
 
     def with_given(self, other: Limits) -> Limits:
         """These, but those that were given of the other in their place."""
         return self.model_copy(update=given(other))
 
 
-class ServerTable(BaseModel):
-    """What the `[server]` table of a file, the environment or the command line may say.
-
-    In the limits of users, uploads and the queue, and in the time to keep things, 0 means that there is none.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65_535)] = 8787
-    data: Path = Path("recto-data")
-    agents: Path | None = None
-    agent: Name | None = None
-    model: Name = "demo"
-    timezone: Zone | None = None
-    database_url: str | None = None
-    synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
-    runs: CountOrZero = 200
-    waiting_writes: Count = 10_000
-    lease_seconds: Seconds = 10.0
-    grace_seconds: SecondsOrZero = 7.0
-    event_seconds: SecondsOrZero = 0.04
-    heartbeat_seconds: Seconds = 15.0
-    streams: CountOrZero = 1_000
-    stream_bytes: Count = 65_536
-    event_characters: Count = 8_192
-    retry_seconds: SecondsOrZero = 0.5
-    retry_after_seconds: SecondsOrZero = 60.0
-    model_connect_seconds: Seconds = 10.0
-    model_first_byte_seconds: Seconds = 120.0
-    model_between_seconds: Seconds = 60.0
-    log_cache_threads: Count = 256
-    log_cache_entries: Count = 100_000
-    log_cache_bytes: Count = 64 * 2**20
-    quotes_at_once: Count = 2
-    database_connections: Count = 10
-    window: Count = 128_000
-    token: Secret | None = None
-    api_keys: str | None = None
-    jwt_secret: Secret | None = None
-    jwt_public_key: str | None = None
-    jwt_jwks_url: str | None = None
-    jwt_audience: str | None = None
-    jwt_issuer: str | None = None
-    jwt_cache_seconds: Seconds = 600.0
-    public_url: str | None = None
-    proxies: Networks = ""
-    header_bytes: Annotated[int, Field(ge=8_192)] = 65_536
-    header_fields: Annotated[int, Field(ge=16)] = 100
-    header_seconds: Seconds = 10.0
-    body_seconds: Seconds = 60.0
-    chat_bytes: Annotated[int, Field(ge=262_144)] = 2**20
-    queued_bytes: CountOrZero = 2**20
-    keep_alive_seconds: Count = 5
-    unread_seconds: Seconds = 60.0
-    address_connections: Count = 1_024
-    connections: Count = 8_192
-    cors_origins: str = ""
-    operators: str = "local"
-    user_runs: CountOrZero = 200
-    user_slots: CountOrZero = 0
-    user_streams: CountOrZero = 200
-    user_requests: CountOrZero = 6_000
-    user_tokens: CountOrZero = 0
-    thread_queue: CountOrZero = 50
-    queue: CountOrZero = 10_000
-    client_tools: CountOrZero = 128
-    schema_bytes: Count = 262_144
-    schema_depth: Annotated[int, Field(ge=1, le=128)] = 64
-    pattern_bytes: CountOrZero = 4 * 2**20
-    schema_cache_bytes: Count = 64 * 2**20
-    event_days: Days = 30.0
-    call_days: Days = 0.0
-    thread_days: Days = 0.0
-    cleaning_seconds: Seconds = 3_600.0
-    storage_url: str | None = None
-    signing_keys: str | None = None
-    url_seconds: Annotated[float, Field(ge=60, le=604_800)] = 86_400.0
-    redirects: bool = True
-    uploads: Count = 100
-    user_uploads: Count = 50
-    upload_files: Count = 20
-    upload_bytes: CountOrZero = 2**30
-    upload_seconds: Seconds = 60.0
-    unused_hours: Annotated[float, Field(ge=0, le=876_000, allow_inf_nan=False)] = 24.0
-    user_bytes: CountOrZero = 10 * 2**30
-    vision: bool | None = None
-    image_urls: bool | None = None
-    image_bytes: Count = 5_000_000
-    page_image_bytes: Count = 20_000_000
-    page_images: CountOrZero = 20
-    workspace_bytes: CountOrZero = 2**30
-    user_files: CountOrZero = 100_000
-    profile_bytes: Annotated[int, Field(ge=1_000)] = 262_144
-    parse_children: Annotated[int, Field(ge=0, le=64)] = 0
-    parse_waiting: Count = 100
-    parse_slow_seconds: Seconds = 5.0
-    parse_seconds: Seconds = 60.0
-    parse_memory_bytes: Memory = 512 * 2**20
-    parse_bytes: Count = 100 * 2**20
-    parse_pages: Count = 5_000
-    parse_characters: Count = 100_000_000
-    ocr: Languages = "chi_sim+eng"
-    ocr_pages: CountOrZero = 50
-    ocr_seconds: Seconds = 240.0
-    parsed_bytes: CountOrZero = 5 * 2**30
-    parsed_days: Days = 30.0
-    fetches: Count = 16
-    user_fetches: Count = 4
-    fetch_seconds: Seconds = 20.0
-    fetch_bytes: Count = 50 * 2**20
-    fetch_redirects: Annotated[int, Field(ge=0, le=20)] = 5
-    fetch_networks: Networks = ""
-    prices: Path | None = None
-    log_level: Literal["debug", "info", "warning", "error"] = "warning"
-    log_format: Literal["text", "json"] = "text"
-
-
-class ServerSettings(ServerTable):
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
     """Everything a server can be told."""
 
+    host: str = setting("127.0.0.1", "Address to listen on.")
+    port: int = setting(8787, "Port; 0 takes any that is free.", Range(least=0, most=65_535))
+    data: Path = setting(Path("recto-data"), "Folder for the database.")
+    agents: Path | None = setting(None, "Folder with a folder for each agent of yours.")
+    agent: str | None = setting(None, "The agent that [answers](#which-agent-answers) where nobody is named.", NAME)
+    model: str = setting("demo", "The [model](#models) of agents that name none.", NAME)
+    timezone: str | None = setting(
+        None,
+        "Whose days and hours count in a turn whose request and agent name none, such as `Asia/Shanghai`; by default "
+        "the machine's (`TZ`, `/etc/localtime`, `/etc/timezone`, else how far its clock is from UTC).",
+        Range(check=_check_zone),
+    )
+    prices: Path | None = setting(None, "A file of prices in place of the one that comes along.")
+    operators: str = setting(
+        "local",
+        "The users, by name, who may read `/metrics`, give [tiers](profiles.md#tiers), and see at their model calls "
+        "what a provider said of a fault.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = setting("warning", "What the log has at least.")
+    log_format: Literal["text", "json"] = setting("text", "Lines of text, or `json` with one object a line.")
+    auth: AuthSettings = AuthSettings()
+    gate: GateSettings = GateSettings()
+    connections: ConnectionLimits = ConnectionLimits()
+    bodies: BodyLimits = BodyLimits()
+    streams: StreamLimits = StreamLimits()
+    hub: HubSettings = HubSettings()
+    dispatch: DispatchSettings = DispatchSettings()
+    bounds: Bounds = Bounds()
+    work: WorkSettings = WorkSettings()
+    timeouts: Timeouts = Timeouts()
+    backoff: BackoffSettings = BackoffSettings()
+    recorder: RecorderSettings = RecorderSettings()
+    log_cache: LogCacheSettings = LogCacheSettings()
+    schemas: SchemaLimits = SchemaLimits()
+    database_url: str | None = setting(
+        None,
+        "`sqlite:///PATH` (by default in the data folder) or `postgresql://USER:PASSWORD@HOST/DATABASE` (`postgres://` "
+        "is the same), with `recto[postgres]` installed.",
+        secrecy="url",
+    )
+    sqlite: SqliteSettings = SqliteSettings()
+    postgres: PostgresSettings = PostgresSettings()
+    cleaning: CleaningSettings = CleaningSettings()
+    storage_url: str | None = setting(
+        None,
+        "Where files are kept: by default a folder in the data folder, or `file:///FOLDER`, or "
+        "`s3://BUCKET/PREFIX?endpoint=URL&region=REGION`. See [files](files.md#where-files-are-kept).",
+        secrecy="url",
+    )
+    signing_keys: str | None = setting(
+        None,
+        "Keys that sign urls of files, as `id:secret,id:secret`; by default one is made in the data folder.",
+        secrecy="pairs",
+    )
+    uploads: UploadRules = UploadRules()
+    documents: DocumentSettings = DocumentSettings()
+    parsers: PoolSettings = PoolSettings()
+    outbound: OutboundSettings = OutboundSettings()
+    pictures: PictureSettings = PictureSettings()
     limits: Limits = Limits()
 
     @property
@@ -208,11 +141,6 @@ class ServerSettings(ServerTable):
     def chat_agent(self) -> str:
         """The same, of what is said on `/chat`."""
         return self.agent or "vibe"
-
-    @property
-    def slots_of_user(self) -> int:
-        """How many runs of one user are worked on at once."""
-        return self.user_slots or max(1, self.runs // 4)
 
     @property
     def files_folder(self) -> Path:

@@ -8,6 +8,7 @@ Pure: no clock, no network, no storage.
 - `messages`: messages and what they are made of
 - `log`: messages and markers in order, and the view that markers leave
 - `document`: a document as its parser finds it
+- `file_formats`: the table of formats of files, one row each
 - `input_files`: the files of a user message under the ids the model knows
 - `attachment`: attachments by their ids, in requests, messages and calls
 - `input`: what clients send, from its JSON to entries of the log

@@ -16,16 +16,6 @@ from recto.conversation.json import dump, load
 from recto.conversation.memo import grow
 from recto.conversation.messages import Data, File, FileKind, Key, Message, ProviderFile, Source, Url, UserMessage
 
-ENDINGS: Mapping[FileKind, tuple[str, ...]] = {
-    "document": (
-        *("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp", "odg", "rtf", "epub", "eml", "msg"),
-        *("csv", "tsv", "txt", "log", "md", "html", "htm", "json", "jsonl", "xml", "yaml", "yml", "toml", "ini"),
-        *("py", "js", "ts", "tsx", "jsx", "java", "c", "h", "cpp", "cs", "go", "rs", "rb", "php", "sh", "sql"),
-    ),
-    "image": ("png", "jpg", "jpeg", "gif", "webp", "bmp", "svg", "tif", "tiff", "ico", "heic", "heif", "avif"),
-    "audio": ("mp3", "wav", "m4a", "aac", "flac", "ogg", "oga", "opus", "wma", "amr"),
-    "video": ("mp4", "mov", "webm", "mkv", "avi", "m4v", "mpg", "mpeg", "wmv", "flv", "3gp"),
-}
 # These take ids and find the file themselves.
 EXEMPT_TOOLS = frozenset({"read_files", "dataset_search", "sandbox_fetch_user_file"})
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from recto.config.run_settings import DispatchSettings
 from recto.conversation.input.run_input import RunInput
 from recto.engine.ports import RunWorker, Signal
 from recto.errors import StoreError
@@ -16,20 +17,6 @@ from recto.store.ports import Admission, Admitted, Claimant, Lease, Runs, Stored
 LOGGER = logging.getLogger("recto.engine")
 # Until handing back is tried for the second time, in seconds; then twice as long each time.
 FIRST_WAIT = 0.1
-
-
-@dataclass(frozen=True, kw_only=True)
-class DispatchSettings:
-    """How many runs are worked on at once, how often the queue is looked at unasked, how long stopping may take.
-
-    `grace` is for running steps to finish; what is left after it is broken off and handed back. `pause` is how long a
-    run rests that the store could not be written for, and the longest between two tries to hand one back or to renew.
-    """
-
-    slots: int = 200
-    look: float = 1.0
-    grace: float = 7.0
-    pause: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

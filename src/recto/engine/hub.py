@@ -12,23 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 
+from recto.config.run_settings import HubSettings
 from recto.conversation.events import ends_run
 from recto.store.ports import Events, StoredEvent
-
-
-@dataclass(frozen=True, kw_only=True)
-class HubSettings:
-    """How many of a run's newest events stay in memory, how many are read at once, and how often the store is asked.
-
-    `bytes` is what those in memory have at most, and those read at once, but for one event more. `look` is for runs
-    that another process works on; `heartbeat` is how long a stream may be silent.
-    """
-
-    tail: int = 64
-    page: int = 256
-    bytes: int = 65_536
-    look: float = 1.0
-    heartbeat: float = 15.0
 
 
 class Listener:

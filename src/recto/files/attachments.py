@@ -13,12 +13,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recto.agents.file_input import FileInput
+from recto.config.file_settings import FileSettings
 from recto.conversation.attachment import Attachment
+from recto.conversation.file_formats import ending_for, served_as
 from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
-from recto.files.ports import AttachmentRows, FileSettings, ServedAs, Storage, Upload
+from recto.files.ports import AttachmentRows, ServedAs, Storage, Upload
 from recto.files.storage.storage_health import StorageHealth
-from recto.files.types.file_formats import ending_for, served_as
 from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
 from recto.files.types.names import content_disposition, safe_name
 
@@ -63,7 +64,7 @@ class Attachments:
         if not head:
             raise FileRefused("it is empty; send a file with something in it", code="empty")
         type = type_of(head, named.name, named.declared)
-        if why := named.allowed.why_not(type.kind, named.name, 0):
+        if why := named.allowed.why_not(type.kind, type.mime_type, named.name, 0):
             raise FileRefused(why, code="not_allowed")
         blob = self._new_id()
         async with aclosing(incoming.all()) as checked:
@@ -186,10 +187,10 @@ class Attachments:
         return len(blobs)
 
     async def _clean_unused(self) -> int:
-        seconds = self._settings.unused_seconds
-        if not seconds:
+        hours = self._settings.unused_hours
+        if not hours:
             return 0
-        before, total = self._clock() - timedelta(seconds=seconds), 0
+        before, total = self._clock() - timedelta(hours=hours), 0
         while True:
             count, blobs = await self._rows.delete_unused_attachments(before, UNUSED_AT_ONCE)
             await self.forget(blobs)

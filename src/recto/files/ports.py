@@ -10,18 +10,6 @@ from typing import Protocol
 from recto.agents.file_input import FileInput
 from recto.conversation.attachment import Attachment
 
-GIBIBYTE = 2**30
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileSettings:
-    """Bytes of one file; bytes and number of all a user has; seconds an upload no run named is kept. 0: no limit."""
-
-    upload_bytes: int = GIBIBYTE
-    user_bytes: int = 10 * GIBIBYTE
-    user_files: int = 100_000
-    unused_seconds: float = 86_400
-
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from recto.errors import SettingsError
+from recto.config.run_settings import BackoffSettings
 
 # More doublings than any cap needs, few enough to stay a number.
 DOUBLINGS = 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class BackoffSettings:
-    """Seconds: the first wait, the longest of our own, and the longest a provider may ask for."""
-
-    base: float = 0.5
-    cap: float = 20.0
-    retry_after_cap: float = 60.0
-
-    def __post_init__(self) -> None:
-        numbers = {"base": self.base, "cap": self.cap, "retry_after_cap": self.retry_after_cap}
-        for name, value in numbers.items():
-            if not 0 <= value < float("inf"):
-                raise SettingsError(name=f"backoff.{name}", value=value, allowed="it is a number of seconds, 0 or more")
 
 
 DEFAULT = BackoffSettings()

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
 from recto.errors import SettingsError
 from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.demo import NAME as DEMO
 from recto.models.demo import DemoModel
-from recto.models.endpoint import WINDOW, Endpoint, EndpointModel, Timeouts
+from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.gemini_content import GEMINI_CONTENT
 from recto.models.openai_chat import COMPATIBLE_CHAT, OPENAI_CHAT
 from recto.models.wire_protocol import WireProtocol
@@ -89,7 +90,7 @@ def choose_model(
     environment: Mapping[str, str],
     *,
     options: Mapping[str, Json] | None = None,
-    window: int = WINDOW,
+    window: int = WorkSettings.window,
     timeouts: Timeouts | None = None,
     setting: str = SETTING,
 ) -> DemoModel | EndpointModel:

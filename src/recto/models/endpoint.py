@@ -16,8 +16,9 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 
 from recto.agents.agent import Sampling
+from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
-from recto.errors import ModelCutOff, ModelError, ModelUnreachable, SettingsError, WireError
+from recto.errors import ModelCutOff, ModelError, ModelUnreachable, WireError
 from recto.models.deltas import join_deltas
 from recto.models.faults import Blame, fault, parse_retry_after
 from recto.models.openai_chat import COMPATIBLE_CHAT
@@ -26,7 +27,6 @@ from recto.models.sse import EventReader
 from recto.models.wire_protocol import WireProtocol
 from recto.page.wire.base import Target
 
-WINDOW = 128_000
 OK = 200
 ERROR_BYTES = 64 * 1024
 JSON_BYTES = 16 * 1024 * 1024
@@ -34,21 +34,6 @@ JSON_BYTES = 16 * 1024 * 1024
 LINGER = 0.1
 # How soon a deadline is looked at again that passed while nobody was reading.
 LOOK = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timeouts:
-    """Seconds: until there is a connection, beside that until the first byte of the reply, and between its bytes."""
-
-    connect: float = 10.0
-    first_byte: float = 120.0
-    between_bytes: float = 60.0
-
-    def __post_init__(self) -> None:
-        numbers = {"connect": self.connect, "first_byte": self.first_byte, "between_bytes": self.between_bytes}
-        for name, value in numbers.items():
-            if not 0 < value < float("inf"):
-                raise SettingsError(name=f"timeouts.{name}", value=value, allowed="it is a number of seconds above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +65,7 @@ class EndpointModel:
         endpoint: Endpoint,
         *,
         options: Mapping[str, Json] | None = None,
-        window: int = WINDOW,
+        window: int = WorkSettings.window,
         session: aiohttp.ClientSession | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
+from recto.config.run_settings import UNBOUNDED, Bounds
 from recto.conversation.attachment import FileRef
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.input.run_options import Multitask
@@ -16,19 +17,6 @@ from recto.skills.known import FREE_TIER
 
 Purpose: TypeAlias = Literal["reply", "summary", "title"]
 Status: TypeAlias = Literal["queued", "running", "ended"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bounds:
-    """What may wait and what one user may have: runs that wait for a thread and in all, runs and tokens of a day.
-
-    0 sets no limit.
-    """
-
-    thread_queue: int = 0
-    queue: int = 0
-    user_runs: int = 0
-    user_tokens: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +39,7 @@ class Admission:
     agent: str | None = None
     fallback: str = ""
     multitask: Multitask = "enqueue"
-    bounds: Bounds = Bounds()
+    bounds: Bounds = UNBOUNDED
     files: tuple[FileRef, ...] = ()
     digest: bytes | None = None
     parsed: RunInput | None = None

@@ -9,6 +9,8 @@ from functools import partial
 
 from sqlalchemy import Connection, text
 
+from recto.config.access_settings import BodyLimits
+from recto.config.run_settings import PostgresSettings, SqliteSettings
 from recto.conversation.attachment import Attachment, FileRef
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
@@ -16,8 +18,6 @@ from recto.page.prompt.reminder import Dataset
 from recto.store.database import notes
 from recto.store.database.database import Database, Result
 from recto.store.database.opening import check_url, open_database
-from recto.store.database.postgres import PostgresSettings
-from recto.store.database.sqlite import SqliteSettings
 from recto.store.files import attachments, datasets, file_refs
 from recto.store.files.datasets import DatasetChange, DatasetList, StoredDataset
 from recto.store.log import read_log, visible
@@ -177,7 +177,7 @@ class Store:
         """The newest day of a thread that has something to show (P13)."""
         return await self._with_sent(partial(history.history_day, owner=owner, query=query))
 
-    async def queued(self, thread: str, most_bytes: int = queued.QUEUED_BYTES) -> Sequence[queued.Queued]:
+    async def queued(self, thread: str, most_bytes: int = BodyLimits.queued_bytes) -> Sequence[queued.Queued]:
         """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""
         return await self._with_sent(partial(queued.queued_in, thread=thread, most_bytes=most_bytes))
 

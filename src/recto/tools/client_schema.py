@@ -17,6 +17,7 @@ from typing import cast
 
 import jsonschema_rs
 
+from recto.config.run_settings import SchemaLimits
 from recto.conversation.json import Json, load, scrub
 from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
@@ -41,20 +42,6 @@ NOT_SHOWN = "- They are too long for what is wrong to be told."
 AGAIN = "Call the tool again with arguments that match its schema."
 
 _log = logging.getLogger("recto.tools")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SchemaLimits:
-    """What the tools of one request may be: how many, the bytes of their schemas and of their compiled patterns.
-
-    Bytes are those of all of them together. `schema_cache_bytes` is what is kept of schemas that were compiled.
-    """
-
-    client_tools: int = 128
-    schema_bytes: int = 262_144
-    schema_depth: int = 64
-    pattern_bytes: int = 4 * 2**20
-    schema_cache_bytes: int = 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)

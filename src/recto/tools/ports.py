@@ -8,6 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from recto.config.run_settings import WorkSettings
 from recto.conversation.document import Element, Excerpt, Extent, Selection
 from recto.conversation.input_files import FileMaps, InputFile
 from recto.conversation.json import Json
@@ -15,7 +16,6 @@ from recto.conversation.messages import ToolOffer, ToolPart
 from recto.tools.mark import Mark
 
 LIMIT_CHARACTERS = 50_000
-WORKSPACE_BYTES = 2**30
 
 
 class Document(Protocol):
@@ -174,7 +174,7 @@ class ToolContext:
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     files: FilesAtHand | None = None
     workspace: Path | None = None
-    workspace_bytes: int = WORKSPACE_BYTES
+    workspace_bytes: int = WorkSettings.workspace_bytes
     characters: int = LIMIT_CHARACTERS
     report: ReportProgress = report_nothing
     profile: ProfileAtHand | None = None

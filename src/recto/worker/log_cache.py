@@ -12,6 +12,7 @@ from datetime import datetime
 from sys import getsizeof
 from typing import get_args
 
+from recto.config.run_settings import LogCacheSettings
 from recto.conversation.log import Entry
 from recto.conversation.messages import Message, texts_of
 from recto.page.text.tokens import Calibration
@@ -20,15 +21,6 @@ from recto.store.store import Store
 # What an entry takes besides its texts, which are there a second time as bytes of a page.
 ENTRY_BYTES = 1_024
 MESSAGES: tuple[type[Message], ...] = get_args(Message)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogCacheSettings:
-    """How many threads are kept, and how many entries and bytes of memory all together."""
-
-    threads: int = 256
-    entries: int = 100_000
-    bytes: int = 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)

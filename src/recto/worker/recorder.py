@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
+from recto.config.run_settings import RecorderSettings
 from recto.conversation.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
 from recto.engine.hub import Hub
 from recto.store.ports import Lease, Recorded, RunChange, StoredEvent
@@ -15,18 +16,6 @@ from recto.store.store import Store
 NOTHING_ELSE = RunChange()
 # What counts for an event that has no words: thousands of them are work too.
 EVENT_CHARACTERS = 64
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecorderSettings:
-    """Deltas are committed at most every `interval` seconds, or once `characters` of them wait; the first at once.
-
-    A model that says more than `most` characters while a commit is under way has to wait for it.
-    """
-
-    interval: float = 0.04
-    characters: int = 8_192
-    most: int = 262_144
 
 
 class Recorder:

@@ -10,27 +10,23 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from recto.agents.agent import Agent
+from recto.config.run_settings import BackoffSettings, RecorderSettings, WorkSettings
 from recto.conversation.memo import forget_recent
 from recto.engine.hub import Hub
-from recto.models.backoff import BackoffSettings
 from recto.models.ports import Model
 from recto.models.prices import Prices, load_prices
 from recto.page.text.tokens import OFFLINE, TokenCounter
 from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
-from recto.tools.ports import WORKSPACE_BYTES
 from recto.tools.registry import Registry
 from recto.worker.context.thread_files import FileServices
 from recto.worker.log_cache import LogCache
-from recto.worker.recorder import RecorderSettings
 
 # Places in a run where a process that dies loses the most. Whoever watches may stop it there.
 Point: TypeAlias = Literal[
     "claimed", "entered", "call_begun", "delta", "replied", "tools_started", "tool_acted", "tool_ended", "ending"
 ]
-
-QUOTES_AT_ONCE = 2
 
 
 def pass_by(_point: Point) -> None:
@@ -67,10 +63,10 @@ class Runtime:
     file_services: FileServices | None = None
     zone: tzinfo = UTC
     workspaces: Path | None = None
-    workspace_bytes: int = WORKSPACE_BYTES
+    workspace_bytes: int = WorkSettings.workspace_bytes
     vision: bool | None = None
-    profile_bytes: int = 262_144
-    quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUOTES_AT_ONCE))
+    profile_bytes: int = WorkSettings.profile_bytes
+    quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
     schemas: Schemas = field(default_factory=Schemas)
 
     async def forget_gone(self) -> int:
@@ -81,7 +77,7 @@ class Runtime:
         forget_recent()
         self.store.forget()
         await self.schemas.forget()
-        if self.file_services:
+        if self.file_services and self.file_services.pictures:
             self.file_services.pictures.forget()
         return await self.log_cache.drop_gone()
 

@@ -5,10 +5,11 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from recto.config.file_settings import ParseLimits, PoolSettings
 from recto.conversation.document import text_of
 from recto.errors import FileRefused
-from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
 
 BAD_CHILD = Path(__file__).with_name("a_bad_child.py")
 

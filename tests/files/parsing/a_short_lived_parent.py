@@ -5,7 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
+from recto.config.file_settings import PoolSettings
+from recto.files.parsing.pool.parser_pool import Parsers
 from tests.files.parsing.a_pool import children, text_from
 
 

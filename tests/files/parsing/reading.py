@@ -6,9 +6,10 @@ from importlib import import_module
 from io import BytesIO
 from typing import Protocol, cast
 
+from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, ElementKind, text_of
 from recto.files.parsing.formats.parse import parse
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 from tests.documents.content import HERE
 
 

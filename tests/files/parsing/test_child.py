@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from recto.config.file_settings import BUBBLEWRAP, MEBIBYTE, PoolSettings
 from recto.conversation.document import Element
 from recto.files.parsing.pool import child
-from recto.files.parsing.pool.confine import BUBBLEWRAP, confinement, in_words, prefix_of
+from recto.files.parsing.pool.confine import confinement, in_words, prefix_of
 from recto.files.parsing.pool.memory import private_bytes
-from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import MEBIBYTE, FoundElements
+from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.ports import FoundElements
 from tests.files.parsing.a_pool import frames_of, lives, text_from, until
 
 HERE = Path(__file__).parent

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recto.config.file_settings import ParseLimits
 from recto.conversation.document import KINDS, Element, text_of
 from recto.errors import WireError
 from recto.files.parsing.pool import frames
 from recto.files.parsing.pool.frames import FRAME_BYTES, LENGTH_BYTES, ParseOrder, Ready
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 WORDS = st.text(max_size=40)
 COUNTS = st.integers(min_value=0, max_value=10**9)

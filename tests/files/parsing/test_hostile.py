@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from recto.config.file_settings import ParseLimits, PoolSettings
 from recto.errors import FileRefused
-from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import ParseLimits
+from recto.files.parsing.pool.parser_pool import Parsers
 from tests.files.parsing import hostile
 from tests.files.parsing.a_pool import children, text_from
 from tests.files.parsing.hostile import DEEP, DOCUMENTS

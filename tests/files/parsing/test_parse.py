@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recto.conversation.document import text_of
-from recto.conversation.input_files import ENDINGS
+from recto.conversation.file_formats import FORMATS
 from recto.files.encoding.decode import decode
 from recto.files.parsing.formats.text.plain import PIECE_CHARACTERS, pieces
 from recto.files.parsing.ports import Failed, Opened
@@ -68,7 +68,8 @@ def test_D6_bytes_that_are_no_text_say_what_can_be_read(data: bytes, form: str):
             code="not_text",
             reason=(
                 "it has no text that can be read. What can be: pdf, docx, doc, odt, rtf, xlsx, xls, ods, pptx, ppt, "
-                "odp, odg, epub, html, eml, msg, csv, tsv, and texts of every kind. Ask the user for one of these."
+                "odp, odg, epub, html, eml, msg, csv, tsv, ipynb, and texts of every kind. Ask the user for one of "
+                "these."
             ),
         ),
     )
@@ -173,7 +174,7 @@ def test_D6_no_reason_speaks_of_folders_or_libraries():
 @pytest.mark.full
 @settings(max_examples=40)
 @given(data=st.one_of(st.binary(max_size=300), st.text(max_size=100).map(str.encode)))
-@pytest.mark.parametrize("form", [*ENDINGS["document"], "", "bin"])
+@pytest.mark.parametrize("form", [*[row.ending for row in FORMATS if row.kind == "document"], "xlsm", "ts", "", "bin"])
 @pytest.mark.parametrize("head", [b"", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-1.4\n", b"{\\rtf1"])
 def test_D6_any_bytes_under_any_format_give_a_legal_answer(form: str, head: bytes, data: bytes):
     assert_legal(read(head + data, form).frames)

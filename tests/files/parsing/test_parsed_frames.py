@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element
 from recto.errors import FileRefused, WireError
 from recto.files.parsing.pool.frames import Ready
 from recto.files.parsing.pool.parsed_frames import ParsedFrames
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 
 def answer_to(limits: ParseLimits, *frames: Frame | Ready) -> tuple[list[Frame], ParsedFrames]:

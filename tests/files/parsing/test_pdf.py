@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element
 from recto.files.parsing.formats.parse import parse
 from recto.files.parsing.formats.pdf.ocr import reader_for
 from recto.files.parsing.formats.pdf.pdf_document import BY_OCR, CHUNKS, LOST_IN_A_ROW, PLAIN, fuller
 from recto.files.parsing.formats.pdf.pdfium import PageSight, open_pdf
-from recto.files.parsing.ports import Failed, FoundElements, Opened, ParseLimits, Task
+from recto.files.parsing.ports import Failed, FoundElements, Opened, Task
 from tests.documents import content
 from tests.files.parsing.a_pdf import FONTS, one_page, stream, words_at
 from tests.files.parsing.reading import joined, read, read_document, squeezed

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from recto.config.file_settings import MEBIBYTE, ParseLimits, PoolSettings
 from recto.conversation.document import Element
 from recto.errors import FileRefused
 from recto.files.parsing.pool.fair_queue import CLOSED
-from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
-from recto.files.parsing.ports import MEBIBYTE, DocumentEnd, FoundElements, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
 from tests.files.parsing.a_pool import (
     bad_pool,
     children,

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from recto.config.run_settings import Bounds
 from recto.conversation.json import dump
 from recto.errors import Conflict, LimitReached
 from recto.ids import new_id
-from recto.store.ports import Bounds, CallEnded, RunChange, RunEnding
+from recto.store.ports import CallEnded, RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.calls import call
 from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, has_run, lease_of

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from recto.config.run_settings import Bounds
 from recto.conversation.attachment import FileRef
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.errors import Conflict, LimitReached, NotFound, Refused
-from recto.store.ports import Admission, Bounds, RunChange, RunEnding
+from recto.store.ports import Admission, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
 from tests.store.suite.attachments import add, with_files

@@ -10,8 +10,9 @@ from hashlib import sha256
 
 import pytest
 
+from recto.config.run_settings import Bounds
 from recto.errors import LimitReached, NotFound
-from recto.store.ports import Bounds, CallEnded, Cancel, Lease, RunChange, RunEnding
+from recto.store.ports import CallEnded, Cancel, Lease, RunChange, RunEnding
 from recto.store.runs.spending import Spent
 from recto.store.store import Store
 from recto.store.threads.cleaning import Cleaned, Retention

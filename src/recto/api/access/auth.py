@@ -18,6 +18,7 @@ from recto.api.access.jwks import JwksKeys
 from recto.api.access.jwt import ClaimRules, FixedKey, JwtReader, KeySource, public_key, secret_key
 from recto.api.access.rate import is_loopback
 from recto.api.backend import LOCAL, AuthResult, Denied, User, is_name
+from recto.config.access_settings import AuthSettings
 from recto.errors import NOT_SHOWN, SettingsError
 
 LOGGER = logging.getLogger("recto.auth")
@@ -34,30 +35,6 @@ PRIVATE = 0o600
 OTHERS = 0o077
 # A link in its place would have us read or change a file elsewhere. Windows has no such thing.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuthSettings:
-    """The credentials a server takes, as its settings name them. At most one of the three ways to check a JWT."""
-
-    token: str | None = field(default=None, repr=False)
-    api_keys: str | None = field(default=None, repr=False)
-    jwt_secret: str | None = field(default=None, repr=False)
-    jwt_public_key: str | None = field(default=None, repr=False)
-    jwt_jwks_url: str | None = field(default=None, repr=False)
-    jwt_audience: str | None = None
-    jwt_issuer: str | None = None
-    jwt_cache_seconds: float = 600.0
-
-    @property
-    def has_accounts(self) -> bool:
-        """Whether there are users beside the local one."""
-        return bool(self.api_keys) or self.has_jwt
-
-    @property
-    def has_jwt(self) -> bool:
-        """Whether JWTs are taken."""
-        return bool(self.jwt_secret or self.jwt_public_key or self.jwt_jwks_url)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.api.codings import TAKEN, coding_of, is_taken
 from recto.api.problems import problem
 from recto.api.route import FORM_MEDIA, JSON_MEDIA, MERGE_MEDIA
+from recto.config.access_settings import GateSettings
 from recto.errors import RectoError, SettingsError
 
 LOGGER = logging.getLogger("recto.api")
@@ -41,7 +42,7 @@ POLICY_VIOLATION = 1008
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateRules:
+class GateRules(GateSettings):
     """How strict a gate is. What means nothing raises SettingsError.
 
     Of `open_paths` and what begins with one of `open_prefixes`, everybody may GET; to `multipart_paths` forms may be
@@ -49,9 +50,6 @@ class GateRules:
     """
 
     is_loopback: bool = True
-    public_url: str | None = None
-    cors_origins: str = ""
-    user_requests: int = 6_000
     open_paths: frozenset[str] = OPEN_PATHS
     open_prefixes: tuple[str, ...] = ()
     multipart_paths: frozenset[str] = frozenset()

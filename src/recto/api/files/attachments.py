@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from recto.agents.file_input import FileInput
 from recto.api.backend import Backend, agent_named, backend_of, json_answer, user_of
 from recto.api.files.multipart import STOPPING, MultipartForm
-from recto.api.files.uploads import Intake, RefusedFile, Taken, UploadedFile, check_length
+from recto.api.files.uploads import Intake, RefusedFile, Taken, UploadedFile, check_length, form_limits
 from recto.api.parameters import Cursor, PageLimit, stored_id
 from recto.api.problems import refuse, refuse_http
 from recto.api.route import FORM_MEDIA, TIME, Route
@@ -130,7 +130,7 @@ async def _take(request: Request, agent: str | None) -> Taken:
     if kind.partition(";")[0].strip().lower() != FORM_MEDIA:
         raise WireError(where="content-type", problem=f"is {kind[:64]!r}; send files as {FORM_MEDIA}")
     owner, rules = user_of(request).name, backend.uploads
-    form = MultipartForm(request.stream(), kind, rules.form_limits)
+    form = MultipartForm(request.stream(), kind, form_limits(rules))
     with backend.uploading.one_more(owner, rules, form):
         intake = Intake(
             files=backend.files,

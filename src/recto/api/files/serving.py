@@ -18,8 +18,8 @@ from recto.api.backend import Backend, backend_of
 from recto.api.problems import problem
 from recto.api.route import Route
 from recto.conversation.attachment import Attachment
+from recto.conversation.file_formats import served_as
 from recto.errors import NotFound
-from recto.files.types.file_formats import served_as
 from recto.files.types.names import content_disposition
 from recto.files.urls.signing import FILES, expiry
 

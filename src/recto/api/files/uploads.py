@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from recto.agents.file_input import FileInput
 from recto.api.files.multipart import FormLimits, FormPart, MultipartForm
+from recto.config.file_settings import UploadRules
 from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused, LimitReached, NotFound, TooLarge, WireError
 from recto.files.attachments import Attachments
-from recto.files.ports import GIBIBYTE, Upload
+from recto.files.ports import Upload
 from recto.files.types.names import safe_name
 
 AGENT = "agent"
@@ -27,37 +28,6 @@ RETRY_SECONDS = 1.0
 # A storage that hangs does not keep the server from stopping.
 STOP_SECONDS = 5.0
 NO_ROOM = "your other uploads under way take the room there is for it; send it again once they have ended"
-
-
-@dataclass(frozen=True, kw_only=True)
-class UploadRules:
-    """How files may come: so many in a form, with no more seconds of silence, so many forms at once in this process.
-
-    All that is no file may take as many `seconds` together, a whole form `form_seconds`. `of_user` is how many forms
-    one user may have at once: who sends slowly keeps nobody else out. `upload_bytes` is the largest file and
-    `user_bytes` all that a user may have (0: no limit), `url_seconds` how long the url in an answer holds; `redirects`
-    sends readers on to a storage that has urls of its own.
-    """
-
-    files: int = 20
-    seconds: float = 60.0
-    form_seconds: float = 3_600.0
-    at_once: int = 100
-    of_user: int = 50
-    upload_bytes: int = GIBIBYTE
-    user_bytes: int = 0
-    url_seconds: float = 86_400.0
-    redirects: bool = True
-
-    @property
-    def form_bytes(self) -> int | None:
-        """The most that is read of a form; None where a file may have any size."""
-        return self.files * self.upload_bytes + BEYOND_BYTES + REST_BYTES if self.upload_bytes else None
-
-    @property
-    def form_limits(self) -> FormLimits:
-        """What a form may have."""
-        return FormLimits(all_bytes=self.form_bytes, seconds=self.seconds, form_seconds=self.form_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,9 +220,19 @@ async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> st
     return text
 
 
+def form_limits(rules: UploadRules) -> FormLimits:
+    """What a form may have."""
+    return FormLimits(all_bytes=_form_bytes(rules), seconds=rules.seconds, form_seconds=rules.form_seconds)
+
+
+def _form_bytes(rules: UploadRules) -> int | None:
+    """The most that is read of a form; None where a file may have any size."""
+    return rules.files * rules.upload_bytes + BEYOND_BYTES + REST_BYTES if rules.upload_bytes else None
+
+
 def check_length(length: str | None, rules: UploadRules) -> None:
     """Refuse a form whose length alone shows that not all of it can be taken. One that is not told is counted later."""
-    most = rules.form_bytes
+    most = _form_bytes(rules)
     if not length or not length.isascii() or not length.isdigit() or most is None:
         return
     # A number with more digits is larger, and need not be read.

@@ -159,7 +159,7 @@ def _check_count(run_input: RunInput, found: Mapping[Source, Attachment], allowe
 
 def _check_allowed(files: Sequence[tuple[str, File]], found: Mapping[Source, Attachment], allowed: FileInput) -> None:
     for where, file in files:
-        if (one := found.get(file.source)) and (why := allowed.why_not(one.kind, one.name, one.size)):
+        if (one := found.get(file.source)) and (why := allowed.why_not(one.kind, one.mime_type, one.name, one.size)):
             raise Refused(f"{one.name}: {why}", where=where)
 
 

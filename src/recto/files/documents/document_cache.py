@@ -13,12 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from recto.config.file_settings import DocumentSettings
 from recto.conversation.attachment import Attachment
+from recto.conversation.file_formats import format_of
 from recto.errors import FileRefused
 from recto.files.documents.cached_document import CachedDocument, to_the_end
 from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
-from recto.files.types.file_formats import format_of
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 LOGGER = logging.getLogger("recto.files")
 STOPPED = "the server is stopping; ask again in a moment"
@@ -42,22 +43,6 @@ class Parsing(Protocol):
     def parse(self, owner: str, task: Task, pieces: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
         """What it finds, as it finds it. Raises FileRefused for what cannot be read."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class DocumentSettings:
-    """How documents are read and for how long they are kept: `kept_days` after they were last used. 0: no limit.
-
-    A document that cannot be read is not tried again for `failures_seconds`. `ocr` are the languages of scans; none:
-    scans are not read.
-    """
-
-    limits: ParseLimits = ParseLimits()
-    ocr: str = ""
-    kept_bytes: int = 5 * 2**30
-    kept_days: float = 30
-    failures_seconds: float = 600
-    open_documents: int = 64
 
 
 @dataclass(kw_only=True)

@@ -13,12 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, Extent, Unit, text_of
+from recto.conversation.file_formats import format_of
 from recto.errors import FileRefused
 from recto.files.documents.cached_document import REST_UNREAD
 from recto.files.documents.document_cache import CUT_OFF, Parsing
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
-from recto.files.types.file_formats import format_of
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 from recto.files.types.file_type import HEAD_BYTES, type_of
 from recto.files.types.names import safe_name
 

@@ -19,13 +19,13 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from recto.config.file_settings import OutboundSettings
 from recto.errors import FileRefused, LimitReached, SettingsError
 from recto.files.fetch.addresses import WebUrl, check_url, follow, is_public
 from recto.files.fetch.lookup import Lookup, SystemResolver
 from recto.files.fetch.web_names import web_name
 
 LOGGER = logging.getLogger("recto.files")
-MEBIBYTE = 2**20
 # Never compressed: what comes is as long as it is, and no bomb.
 HEADERS = {"User-Agent": "recto (fetches files its users name)", "Accept": "*/*", "Accept-Encoding": "identity"}
 HEADER_BYTES, HEADER_LINES = 8_190, 100
@@ -34,22 +34,6 @@ RETRY_SECONDS = 1.0
 UPLOAD = "download it yourself and upload it"
 # Family, kind, protocol, name and address, as the system's resolver writes them.
 SocketAddress: TypeAlias = tuple[int, int, int, str, tuple[object, ...]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutboundSettings:
-    """What a fetch may cost: `seconds` in all, `connect_seconds` until connected, `idle_seconds` of silence.
-
-    `at_once` is how many there may be in this process, `of_user` how many of one user's.
-    """
-
-    seconds: float = 20.0
-    connect_seconds: float = 5.0
-    idle_seconds: float = 10.0
-    redirects: int = 5
-    at_once: int = 16
-    of_user: int = 4
-    file_bytes: int = 50 * MEBIBYTE
 
 
 @dataclass(frozen=True, kw_only=True)

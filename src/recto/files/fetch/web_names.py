@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from recto.conversation.input_files import ENDINGS
-from recto.files.types.file_formats import ending_for
-from recto.files.types.names import ending_of, safe_name
+from recto.conversation.file_formats import ending_for, ending_of, format_by_ending
+from recto.files.types.names import safe_name
 
-_KNOWN = frozenset(ending for endings in ENDINGS.values() for ending in endings)
 # The program that gives a file out, and seldom the file.
 _PROGRAM = "php"
 _PLAIN = ("", ".txt")
@@ -22,14 +20,14 @@ def web_name(disposition: str | None, urls: Sequence[str], mime_type: str | None
     """What a file is called: by its `Content-Disposition`, else by the first of its urls that names it well."""
     declared = _declared_name(disposition) if disposition else ""
     named = [name for url in urls for name in _names_in(url)]
-    known = [name for name in named if ending_of(name) in _KNOWN]
+    known = [name for name in named if format_by_ending(ending_of(name))]
     return with_ending(declared or next(iter([*known, *named]), ""), mime_type)
 
 
 def with_ending(name: str, mime_type: str | None) -> str:
     """A name that can be kept. One that says nothing of what the file is gets the ending of its type."""
     kept, ending, usual = safe_name(name), ending_of(name), ending_for(mime_type)
-    is_known = ending in _KNOWN and (ending != _PROGRAM or usual in _PLAIN)
+    is_known = format_by_ending(ending) and (ending != _PROGRAM or usual in _PLAIN)
     return kept if is_known else safe_name(f"{kept}{usual}")
 
 

@@ -5,28 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, Unit
 
 # Raised whenever the same bytes would give another text: those of an older version are not used any more (D3).
 PARSER_VERSION = 4
-MEBIBYTE = 2**20
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParseLimits:
-    """What one document may cost: seconds, bytes of memory of the child, bytes of the file, pages and characters read.
-
-    `seconds` count while the child works, not while it waits for its turn. `ocr_seconds` are more of them, once a scan
-    of it is being read.
-    """
-
-    seconds: float = 60
-    memory_bytes: int = 512 * MEBIBYTE
-    file_bytes: int = 100 * MEBIBYTE
-    pages: int = 5_000
-    characters: int = 100_000_000
-    ocr_pages: int = 50
-    ocr_seconds: float = 240
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from recto.conversation.file_formats import FORMATS
 from recto.files.parsing.ports import Failed
+
+_READ = [row.ending for row in FORMATS if row.parser not in (None, "text")]
 
 ENCRYPTED = Failed(
     code="encrypted",
@@ -15,8 +18,8 @@ DAMAGED = Failed(
 NOT_TEXT = Failed(
     code="not_text",
     reason=(
-        "it has no text that can be read. What can be: pdf, docx, doc, odt, rtf, xlsx, xls, ods, pptx, ppt, odp, odg, "
-        "epub, html, eml, msg, csv, tsv, and texts of every kind. Ask the user for one of these."
+        f"it has no text that can be read. What can be: {', '.join(_READ)}, and texts of every kind. "
+        "Ask the user for one of these."
     ),
 )
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from recto.conversation.input_files import ENDINGS
-from recto.conversation.messages import FileKind
-from recto.errors import FileRefused
-from recto.files.types.file_formats import (
+from recto.conversation.file_formats import (
     ONLY_TEXT,
     PLAIN,
     UNKNOWN,
+    FileFormat,
     bare_type,
+    ending_of,
     format_by_ending,
     format_by_type,
-    type_for,
 )
-from recto.files.types.names import ending_of
+from recto.conversation.messages import FileKind
+from recto.errors import FileRefused
 from recto.files.types.signatures import PDF_WITHIN, RTF, SVG, Signature, is_svg, is_text, look
 
 HEAD_BYTES = 2**16
@@ -48,10 +47,10 @@ def type_of(head: bytes, name: str, declared: str | None) -> FileType:
     ending, seen = ending_of(name), look(head)
     if seen and seen.family == "program":
         raise FileRefused("it is a program, and those are never taken; send a document", code="mismatch")
-    kind: FileKind | None = next((kind for kind, endings in ENDINGS.items() if ending in endings), None)
-    if kind is None:
+    known = format_by_ending(ending)
+    if known is None:
         return _by_bytes(head, seen, declared)
-    return _document(head, seen, ending) if kind == "document" else _media(head, seen, kind, ending)
+    return _document(head, seen, known, ending) if known.kind == "document" else _media(head, seen, known.kind, ending)
 
 
 def _by_bytes(head: bytes, seen: Signature | None, declared: str | None) -> FileType:
@@ -66,18 +65,17 @@ def _by_bytes(head: bytes, seen: Signature | None, declared: str | None) -> File
     return FileType(kind="document", mime_type=named if is_known else PLAIN)
 
 
-def _document(head: bytes, seen: Signature | None, ending: str) -> FileType:
-    known = format_by_ending(ending)
-    containers = known.containers if known else ONLY_TEXT
+def _document(head: bytes, seen: Signature | None, known: FileFormat, ending: str) -> FileType:
+    containers = known.containers
     if containers == ONLY_TEXT or ("text" in containers and seen is None):
         fits = seen in (None, RTF) and is_text(head)
-    elif ending == "pdf":
+    elif containers == ("pdf",):
         fits = b"%PDF" in head[:PDF_WITHIN]
     else:
         fits = seen is not None and seen.family in containers
     if not fits:
         raise _mismatch(head, seen, ending)
-    return FileType(kind="document", mime_type=type_for(ending))
+    return FileType(kind="document", mime_type=known.mime_type)
 
 
 def _media(head: bytes, seen: Signature | None, kind: FileKind, ending: str) -> FileType:

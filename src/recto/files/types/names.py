@@ -47,12 +47,6 @@ def shorten(name: str, characters: int) -> str:
     return f"{stem[: characters - len(ending) - 1]}.{ending}"
 
 
-def ending_of(name: str) -> str:
-    """The ending of a name in lower case, without its dot; nothing where it has none. `.env` has none."""
-    stem, _, ending = name.rpartition(".")
-    return ending.lower() if stem else ""
-
-
 def content_disposition(name: str, inline: bool) -> str:
     """The header that names a file (RFC 6266). Whatever the name is, it stays one value of one header."""
     safe = safe_name(name)

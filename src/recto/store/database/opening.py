@@ -8,11 +8,12 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError
 
+from recto.config.run_settings import PostgresSettings, SqliteSettings
 from recto.errors import SettingsError, StoreDown
 from recto.store.database.database import Database
 from recto.store.database.folder import make_private
-from recto.store.database.postgres import PostgresDatabase, PostgresSettings
-from recto.store.database.sqlite import SqliteDatabase, SqliteSettings
+from recto.store.database.postgres import PostgresDatabase
+from recto.store.database.sqlite import SqliteDatabase
 from recto.store.schema import METADATA
 
 SQLITE, POSTGRES = "sqlite:///", "postgresql://"

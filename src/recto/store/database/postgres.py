@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, TimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from recto.config.run_settings import PostgresSettings
 from recto.errors import Conflict, StoreBusy, StoreDown
 from recto.store.database.database import Result, Transaction
 
@@ -17,14 +17,6 @@ BROKEN = ("08", "25006", "53", "57", "58", "XX")
 # Two transactions met, and one had to go: deadlock, serialization. It may simply be done again.
 MET = ("40001", "40P01", "55P03")
 TRIES = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class PostgresSettings:
-    """How many connections to hold at most, beside one for leases, and how long to wait for one."""
-
-    connections: int = 10
-    wait_seconds: float = 30
 
 
 class PostgresDatabase:

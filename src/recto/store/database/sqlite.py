@@ -14,32 +14,21 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, TypeAlias, cast
+from typing import Generic, cast
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
+from recto.config.run_settings import SqliteSettings
 from recto.errors import Conflict, RectoError, SettingsError, StoreBusy, StoreDown
 from recto.store.database.database import Result, Transaction
 
 LOGGER = logging.getLogger("recto.store")
-Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
 CLOSED, BACKUP = "it is closed", "backup"
 # Errors of a statement or its values. They say nothing of the database.
 ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SqliteSettings:
-    """`synchronous` NORMAL survives the death of the process, FULL a power cut too. `waiting` bounds the queue."""
-
-    synchronous: Synchronous = "NORMAL"
-    waiting: int = 10_000
-    group: int = 500
-    readers: int = 4
 
 
 class _Item(Generic[Result]):

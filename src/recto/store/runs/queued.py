@@ -20,7 +20,6 @@ from recto.store.runs.run_queue import COLUMNS, run_of_row
 from recto.store.schema import LOG, RUNS
 from recto.store.statement import Statement
 
-QUEUED_BYTES = 2**20
 # Claimed but not entered counts too: its words are not in the log yet.
 _waits = and_(RUNS.c.thread == bindparam("this"), RUNS.c.status != "ended", RUNS.c.entered == false())
 WAITING = Statement(select(RUNS.c.id, func.length(RUNS.c.input), RUNS.c.number).where(_waits).order_by(RUNS.c.number))

@@ -9,11 +9,12 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, select, tuple_
 
+from recto.config.access_settings import BodyLimits
 from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
 from recto.conversation.log import Entry, Seen
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
 from recto.store.log.visible import seen_in
-from recto.store.runs.queued import QUEUED_BYTES, Queued, Sent, Unread, queued_in
+from recto.store.runs.queued import Queued, Sent, Unread, queued_in
 from recto.store.schema import LOG, THREADS, micros
 from recto.store.statement import Statement, param
 from recto.store.threads.thread_rows import check_owner
@@ -50,7 +51,7 @@ class HistoryQuery:
     thread: str | None = None
     before: date | None = None
     zone: tzinfo = UTC
-    queued_bytes: int = QUEUED_BYTES
+    queued_bytes: int = BodyLimits.queued_bytes
 
 
 @dataclass(frozen=True, kw_only=True)

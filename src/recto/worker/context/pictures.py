@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from recto.config.file_settings import PictureSettings
 from recto.conversation.attachment import FileRef
 from recto.conversation.input_files import clean_files
 from recto.conversation.log import View
@@ -19,20 +20,6 @@ from recto.page.steps.compact import compact
 from recto.page.steps.remind import SEEN_TYPES
 
 LOGGER = logging.getLogger("recto.worker")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PictureSettings:
-    """How many pictures a page shows; and of those that go as bytes, how long one is and all are, in base64.
-
-    `kept` is how much of them stays in memory between runs. `by_url`: providers can reach our urls, so none is read.
-    """
-
-    count: int = 20
-    each: int = 5_000_000
-    page: int = 20_000_000
-    kept: int = 64_000_000
-    by_url: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from recto.conversation.file_formats import type_for
 from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, UnreadableDocument
-from recto.files.types.file_formats import type_for
 
 if TYPE_CHECKING:
     from xberg import ConversionOptions, ExtractInput, ExtractionConfig

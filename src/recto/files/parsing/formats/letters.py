@@ -34,10 +34,18 @@ def flowing(data: bytes, form: str) -> Iterator[Frame]:
     data = _READY[form](data) if form in _READY else data
     found = extract(data, form)
     nodes = found.document.nodes if found.document else []
-    elements = elements_of(nodes, _LABELS[form](data)) if nodes or not found.content.strip() else blocks(found.content)
+    elements = (
+        elements_of(nodes, _LABELS.get(form, _no_labels)(data))
+        if nodes or not found.content.strip()
+        else blocks(found.content)
+    )
     if form in _MENDED:
         elements = chain.from_iterable(map(_MENDED[form], elements))
     return unpaged_frames(docx.with_formulas(elements) if form == "docx" else elements)
+
+
+def _no_labels(_: bytes) -> Labels:
+    return Labels(())
 
 
 def separated(element: Element) -> Iterator[Element]:
@@ -73,11 +81,6 @@ def _plain(found: re.Match[str]) -> str:
 
 
 _MENDED: Mapping[str, Callable[[Element], Iterator[Element]]] = {"doc": separated, "docx": _led}
-# How items are numbered is not to be found in the old ones.
-_LABELS: Mapping[str, Callable[[bytes], Labels]] = {
-    "docx": docx.docx_labels,
-    "odt": odt.odt_labels,
-    "rtf": lambda _: Labels(()),
-    "doc": lambda _: Labels(()),
-}
+# How items are numbered is not to be found in others.
+_LABELS: Mapping[str, Callable[[bytes], Labels]] = {"docx": docx.docx_labels, "odt": odt.odt_labels}
 _READY: Mapping[str, Callable[[bytes], bytes]] = {"docx": docx.ready, "odt": odt.ready, "rtf": rtf.ready}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from recto.conversation.document import Element
+from recto.conversation.file_formats import FORMATS, ParserName, format_by_ending
 from recto.files.encoding.decode import UNREADABLE, declared_encoding, decode, decode_long
 from recto.files.parsing.formats.archive import is_locked, is_sealed
 from recto.files.parsing.formats.letters import flowing
@@ -16,11 +17,11 @@ from recto.files.parsing.formats.sheets.spreadsheet import sheets
 from recto.files.parsing.formats.slides.presentation import slides
 from recto.files.parsing.formats.text.delimited import delimited
 from recto.files.parsing.formats.text.mail import mail
+from recto.files.parsing.formats.text.notebook import notebook
 from recto.files.parsing.formats.text.plain import pieces
 from recto.files.parsing.formats.text.web import html
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
 from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, NOT_TEXT, UnreadableDocument
-from recto.files.types.file_formats import FORMATS, ParserName, format_by_ending
 from recto.files.types.signatures import OLE, PDF, RTF, ZIP, look
 
 # What no text has: databases refuse the one, and the others are halves of characters.
@@ -56,7 +57,9 @@ def parse(data: bytes, task: Task) -> Iterator[Frame]:
 
 
 def _frames(data: bytes, task: Task) -> Iterator[Frame]:
-    form = _form_of(data, task.format.lower().removeprefix("."))
+    ending = task.format.lower().removeprefix(".")
+    named = format_by_ending(ending)
+    form = _form_of(data, named.ending if named else ending)
     known = format_by_ending(form)
     return _PARSERS[(known and known.parser) or "text"](data, form, task)
 
@@ -140,6 +143,7 @@ _PARSERS: Mapping[ParserName, Parser] = {
     "slides": lambda data, form, _: slides(data, form),
     "mail": _mail,
     "table": lambda data, form, _: _opened(delimited(_decoded(data), form)),
+    "notebook": lambda data, _form, _task: _opened(notebook(_decoded(data))),
     "html": lambda data, _form, _task: html(_decoded(data, declared_encoding(data))),
     "text": lambda data, form, _: _text(data, form),
 }

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 import orjson
 
+from recto.config.file_settings import ParseLimits
 from recto.files.parsing.pool.frames import (
     LENGTH_BYTES,
     MEMORY_CODE,
@@ -30,7 +31,7 @@ from recto.files.parsing.pool.frames import (
     seconds_for,
 )
 from recto.files.parsing.pool.memory import private_bytes
-from recto.files.parsing.ports import Failed, FoundElements, Frame, ParseLimits, Task
+from recto.files.parsing.ports import Failed, FoundElements, Frame, Task
 from recto.files.parsing.refusal import DAMAGED
 
 # The number of PR_SET_PDEATHSIG in Linux.

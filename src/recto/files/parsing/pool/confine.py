@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-BUBBLEWRAP = "bwrap"
+from recto.config.file_settings import BUBBLEWRAP
+
 TRIAL_SECONDS = 10
 # Where the child is: a folder of its own, in which nothing is. Python itself may be in the system's temporary one.
 SCRATCH = "/scratch"

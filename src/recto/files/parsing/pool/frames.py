@@ -9,10 +9,11 @@ from typing import TypeAlias, cast, get_args
 
 import orjson
 
+from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, Unit, element_from, element_row
 from recto.conversation.json import Json
 from recto.errors import WireError
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, ParseLimits, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 LENGTH_BYTES = 4
 # A frame is written with about a quarter of a mebibyte, and never more than the bound: a character may take six bytes.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from recto.config.file_settings import MEBIBYTE
 from recto.conversation.document import Element
 from recto.errors import FileRefused, WireError
 from recto.files.parsing.pool.frames import CHILD, MEMORY_CODE, Ready, seconds_for
-from recto.files.parsing.ports import MEBIBYTE, DocumentEnd, Failed, FoundElements, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 # Characters take up to six bytes each, and those of tables are there twice.
 BYTES_PER_CHARACTER = 16

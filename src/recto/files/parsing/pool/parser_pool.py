@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import TypeVar
 
+from recto.config.file_settings import PoolSettings
 from recto.errors import FileRefused, WireError
 from recto.files.parsing.pool.child import MEMORY
 from recto.files.parsing.pool.child_process import ChildGone, ChildProcess
-from recto.files.parsing.pool.confine import BUBBLEWRAP, confinement, in_words
+from recto.files.parsing.pool.confine import confinement, in_words
 from recto.files.parsing.pool.fair_queue import BUSY, CLOSED, FairQueue
 from recto.files.parsing.pool.frames import ParseOrder, Ready
 from recto.files.parsing.pool.parsed_frames import ParsedFrames
 from recto.files.parsing.pool.scratch import ScratchFolder, Spool, sweep
-from recto.files.parsing.ports import MEBIBYTE, Frame, Task
+from recto.files.parsing.ports import Frame, Task
 
 LOGGER = logging.getLogger("recto.files")
 COMMAND = (sys.executable, "-P", "-m", "recto.files.parsing.pool.child")
-# More children than this do not read faster: documents are read one page at a time as they are asked for.
-MOST_CHILDREN = 4
 
 CRASHED = "the program that reads such files broke down on it. Ask the user to save it anew, or for another format."
 NOT_STARTED = "the program that reads files could not be started. Tell the user that the server has to be looked at."
@@ -36,38 +32,6 @@ TOO_LARGE = "it has more than {size:,} bytes, and larger files are not read. {in
 INSTEAD = "Ask the user for a part of it, or for another format."
 
 Work = TypeVar("Work")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolSettings:
-    """How many children there are, and for how long. With 0 it is by the number of processors.
-
-    `of_user` are the most that one user's documents have at a time, `waiting` the most documents that wait, with up to
-    `waiting_bytes` of them in `folder`; without one, in that for temporary files. Documents that take more than
-    `slow_seconds` are read in children beside, up to as many again. A child is replaced after some `documents`; of
-    those idle for long only one stays.
-    """
-
-    children: int = 0
-    of_user: int = 0
-    waiting: int = 100
-    waiting_bytes: int = 1_024 * MEBIBYTE
-    slow_seconds: float = 5.0
-    documents: int = 200
-    idle_seconds: float = 300
-    start_seconds: float = 60
-    sandbox: str = BUBBLEWRAP
-    folder: Path | None = None
-
-    @property
-    def places(self) -> int:
-        """How many documents are parsed at a time."""
-        return self.children or min(MOST_CHILDREN, max(2, os.cpu_count() or 1))
-
-    @property
-    def places_of_user(self) -> int:
-        """How many of them may be one user's."""
-        return self.of_user or max(1, self.places - 1)
 
 
 class Parsers:

@@ -16,7 +16,7 @@ from email.message import Message
 from typing import TypeAlias, cast
 
 from recto.conversation.document import Element
-from recto.conversation.input_files import ENDINGS
+from recto.conversation.file_formats import ending_for, ending_of, format_by_ending
 from recto.files.encoding.decode import decode, known_encoding
 from recto.files.parsing.formats.extraction import extract
 from recto.files.parsing.formats.text.web import page_elements
@@ -24,8 +24,6 @@ from recto.files.parsing.formats.unpaged import unpaged_frames
 from recto.files.parsing.formats.xberg_nodes import elements_of
 from recto.files.parsing.ports import FoundElements, Frame
 from recto.files.parsing.refusal import DAMAGED, UnreadableDocument
-from recto.files.types.file_formats import ending_for
-from recto.files.types.names import ending_of
 
 # How bytes of a format are read.
 AttachedReader: TypeAlias = Callable[[bytes, str], Iterator[Frame]]
@@ -182,7 +180,8 @@ def _named(part: Message) -> _Attached:
         message = cast("list[Message]", part.get_payload())[0]
         return _Attached(name=name or _header(message, "Subject") or "message", message=message)
     ending = ending_of(name) or ending_for(part.get_content_type()).removeprefix(".")
-    form = ending if ending in ENDINGS["document"] else ""
+    known = format_by_ending(ending)
+    form = known.ending if known and known.kind == "document" else ""
     return _Attached(name=name or "unnamed", data=_bytes(part), form=form)
 
 

@@ -1,21 +1,21 @@
-"""Formats of files, one row each: ending, type, container, parser, how it is served. Reads no bytes.
+"""Formats of files, one row each: endings, type, kind, what the bytes are, parser, how it is served. Reads no bytes.
 
-A new format is a row here and its ending in `ENDINGS` of `recto.conversation.input_files`, which says the kind. One
-that needs a parser of its own names it here and has it in `recto.files.parsing.formats.parse`.
+A new format is a row here. One that needs a parser of its own names it here and has it in
+`recto.files.parsing.formats.parse`. What is text needs no row: it is taken, and read as it is, under any name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from recto.files.types.names import ending_of
-from recto.files.types.signatures import Family
+from recto.conversation.messages import FileKind
 
 # What reads the bytes of a document, by its name in `recto.files.parsing.formats.parse`.
-ParserName: TypeAlias = Literal["pdf", "flowing", "sheets", "slides", "mail", "table", "html", "text"]
+ParserName: TypeAlias = Literal["pdf", "flowing", "sheets", "slides", "mail", "table", "html", "notebook", "text"]
 # What the bytes of a document may be.
-ByteContainer: TypeAlias = Family | Literal["text"]
+ByteContainer: TypeAlias = Literal["pdf", "zip", "ole", "rtf", "text"]
 # Whether a browser shows it where it stands, or only saves it. Anything else might be run by one, so it is bytes to it.
 Served: TypeAlias = Literal["shown", "saved", "bytes"]
 
@@ -29,6 +29,14 @@ _ZIP: tuple[ByteContainer, ...] = ("zip",)
 _ZIP_OR_OLE: tuple[ByteContainer, ...] = ("zip", "ole")
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
+# Texts that are plain whatever they are for: people say what they are by their names.
+_PLAIN_ENDINGS = (
+    *("text", "log", "ini", "cfg", "conf", "env", "properties", "diff", "patch", "rst", "adoc", "tex", "bib", "srt"),
+    *("vtt", "ics", "vcf", "css", "scss", "sass", "less", "ts", "tsx", "jsx", "mjs", "cjs", "vue", "svelte", "java"),
+    *("kt", "kts", "scala", "groovy", "gradle", "c", "h", "cpp", "cc", "hpp", "cs", "go", "rs", "swift", "dart", "rb"),
+    *("php", "pl", "lua", "r", "jl", "ex", "exs", "erl", "hs", "clj", "sh", "bash", "zsh", "ps1", "bat", "sql"),
+    *("graphql", "proto", "tf", "cmake", "mk"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +48,7 @@ class FileFormat:
 
     ending: str
     mime_type: str
+    kind: FileKind = "document"
     containers: tuple[ByteContainer, ...] = ONLY_TEXT
     parser: ParserName | None = None
     served: Served = "bytes"
@@ -57,32 +66,53 @@ def _text(ending: str, mime_type: str, parser: ParserName | None = None, served:
     return FileFormat(ending=ending, mime_type=mime_type, parser=parser, served=served)
 
 
-def _media(ending: str, mime_type: str, served: Served = "bytes", *mime_types: str) -> FileFormat:
-    return FileFormat(ending=ending, mime_type=mime_type, served=served, mime_types=mime_types)
+def _media(
+    ending: str,
+    mime_type: str,
+    served: Served = "bytes",
+    endings: tuple[str, ...] = (),
+    mime_types: tuple[str, ...] = (),
+) -> FileFormat:
+    """A picture, a sound or a film: its type says which."""
+    kinds: Mapping[str, FileKind] = {"image": "image", "audio": "audio", "video": "video"}
+    kind = kinds[mime_type.partition("/")[0]]
+    return FileFormat(
+        ending=ending, mime_type=mime_type, kind=kind, served=served, endings=endings, mime_types=mime_types
+    )
 
 
 FORMATS: tuple[FileFormat, ...] = (
     _document("pdf", "application/pdf", ("pdf",), "pdf", "shown"),
-    # Many programs write a page of HTML, or plain text, under these.
-    _document("doc", "application/msword", ("ole", "rtf", "text"), "flowing"),
-    _document("xls", "application/vnd.ms-excel", ("ole", "text"), "sheets"),
     _document("docx", f"{_OPEN_XML}.wordprocessingml.document", _ZIP_OR_OLE, "flowing"),
-    _document("xlsx", f"{_OPEN_XML}.spreadsheetml.sheet", _ZIP_OR_OLE, "sheets"),
-    _document("ppt", "application/vnd.ms-powerpoint", ("ole",), "slides"),
-    _document("pptx", f"{_OPEN_XML}.presentationml.presentation", _ZIP_OR_OLE, "slides"),
+    # Many programs write a page of HTML, or plain text, under the names of the old ones.
+    _document("doc", "application/msword", ("ole", "rtf", "text"), "flowing"),
     _document("odt", f"{_OPEN_DOCUMENT}.text", _ZIP, "flowing"),
+    _document("rtf", "application/rtf", ("rtf",), "flowing"),
+    FileFormat(
+        ending="xlsx",
+        mime_type=f"{_OPEN_XML}.spreadsheetml.sheet",
+        containers=_ZIP_OR_OLE,
+        parser="sheets",
+        served="saved",
+        # Its macros are bytes to us: none is read or run.
+        endings=("xlsm",),
+        mime_types=("application/vnd.ms-excel.sheet.macroenabled.12",),
+    ),
+    _document("xls", "application/vnd.ms-excel", ("ole", "text"), "sheets"),
     _document("ods", f"{_OPEN_DOCUMENT}.spreadsheet", _ZIP, "sheets"),
+    _document("pptx", f"{_OPEN_XML}.presentationml.presentation", _ZIP_OR_OLE, "slides"),
+    _document("ppt", "application/vnd.ms-powerpoint", ("ole",), "slides"),
     _document("odp", f"{_OPEN_DOCUMENT}.presentation", _ZIP, "slides"),
     _document("odg", f"{_OPEN_DOCUMENT}.graphics", _ZIP, "slides"),
-    _document("rtf", "application/rtf", ("rtf",), "flowing"),
     _document("epub", "application/epub+zip", _ZIP, "flowing"),
-    _document("msg", "application/vnd.ms-outlook", ("ole",), "mail"),
+    FileFormat(ending="html", mime_type="text/html", parser="html", endings=("htm",)),
     _text("eml", "message/rfc822", "mail"),
-    _text(TEXT, PLAIN, "text", "shown"),
+    _document("msg", "application/vnd.ms-outlook", ("ole",), "mail"),
     _text("csv", "text/csv", "table", "saved"),
     _text("tsv", "text/tab-separated-values", "table", "saved"),
-    _text("md", "text/markdown", "text", "saved"),
-    FileFormat(ending="html", mime_type="text/html", parser="html", endings=("htm",)),
+    _text("ipynb", "application/x-ipynb+json", "notebook"),
+    FileFormat(ending=TEXT, mime_type=PLAIN, parser="text", served="shown", endings=_PLAIN_ENDINGS),
+    FileFormat(ending="md", mime_type="text/markdown", parser="text", served="saved", endings=("markdown", "mdx")),
     _text("json", "application/json", "text", "saved"),
     _text("jsonl", "application/jsonl", "text"),
     FileFormat(ending="xml", mime_type="application/xml", parser="text", mime_types=("text/xml",)),
@@ -91,30 +121,30 @@ FORMATS: tuple[FileFormat, ...] = (
     _text("py", "text/x-python"),
     _text("js", "text/javascript"),
     _media("png", "image/png", "shown"),
-    _media("jpg", "image/jpeg", "shown", "image/jpg"),
+    _media("jpg", "image/jpeg", "shown", ("jpeg",), ("image/jpg",)),
     _media("gif", "image/gif", "shown"),
     _media("webp", "image/webp", "shown"),
     _media("bmp", "image/bmp", "shown"),
     _media("svg", "image/svg+xml"),
-    _media("tiff", "image/tiff", "saved"),
+    _media("tiff", "image/tiff", "saved", ("tif",)),
     _media("ico", "image/x-icon"),
     _media("heic", "image/heic", "saved"),
     _media("heif", "image/heif", "saved"),
     _media("avif", "image/avif", "shown"),
-    _media("mp3", "audio/mpeg", "shown", "audio/mp3"),
-    _media("wav", "audio/wav", "shown", "audio/x-wav"),
-    _media("m4a", "audio/mp4", "shown", "audio/x-m4a"),
+    _media("mp3", "audio/mpeg", "shown", (), ("audio/mp3",)),
+    _media("wav", "audio/wav", "shown", (), ("audio/x-wav",)),
+    _media("m4a", "audio/mp4", "shown", (), ("audio/x-m4a",)),
     _media("aac", "audio/aac", "saved"),
     _media("flac", "audio/flac", "saved"),
-    _media("ogg", "audio/ogg", "shown"),
+    _media("ogg", "audio/ogg", "shown", ("oga", "opus")),
     _media("wma", "audio/x-ms-wma"),
     _media("amr", "audio/amr"),
-    _media("mp4", "video/mp4", "shown"),
+    _media("mp4", "video/mp4", "shown", ("m4v",)),
     _media("mov", "video/quicktime", "saved"),
     _media("webm", "video/webm", "shown"),
     _media("mkv", "video/x-matroska", "saved"),
     _media("avi", "video/x-msvideo", "saved"),
-    _media("mpeg", "video/mpeg"),
+    _media("mpeg", "video/mpeg", "bytes", ("mpg",)),
     _media("wmv", "video/x-ms-wmv"),
     _media("flv", "video/x-flv"),
     _media("3gp", "video/3gpp"),
@@ -132,8 +162,14 @@ _BY_TYPE = {mime_type: row for row in FORMATS for mime_type in (row.mime_type, *
 
 
 def format_by_ending(ending: str) -> FileFormat | None:
-    """The format of an ending without its dot; None for what is plain text, or nobody knows."""
+    """The format of an ending without its dot; None for one nobody knows."""
     return _BY_ENDING.get(ending)
+
+
+def ending_of(name: str) -> str:
+    """The ending of a name in lower case, without its dot; nothing where it has none. `.env` has none."""
+    stem, _, ending = name.rpartition(".")
+    return ending.lower() if stem else ""
 
 
 def format_by_type(mime_type: str | None) -> FileFormat | None:

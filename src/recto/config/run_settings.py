@@ -1,0 +1,210 @@
+"""Settings of runs: how models are called, how runs are worked on, what of them waits, is kept and is cleaned away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from recto.config.setting import COUNT, COUNT_OR_ZERO, DAYS, SECONDS, SECONDS_OR_ZERO, Range, setting
+from recto.errors import SettingsError
+
+Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeouts:
+    """How long a model may take."""
+
+    connect: float = setting(10.0, "Seconds until a model is connected.", SECONDS, name="model_connect_seconds")
+    first_byte: float = setting(
+        120.0, "Seconds beside that until a model's reply begins.", SECONDS, name="model_first_byte_seconds"
+    )
+    between_bytes: float = setting(
+        60.0, "Seconds between two pieces of a model's reply.", SECONDS, name="model_between_seconds"
+    )
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0 < value < float("inf"):
+                raise SettingsError(name=f"timeouts.{name}", value=value, allowed="it is a number of seconds above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackoffSettings:
+    """How long to wait before a failed model call is made again. `cap` is the longest wait of our own."""
+
+    base: float = setting(
+        0.5, "The first pause before a failed model call is made again.", SECONDS_OR_ZERO, name="retry_seconds"
+    )
+    cap: float = 20.0
+    retry_after_cap: float = setting(
+        60.0, "The longest pause a model may ask for.", SECONDS_OR_ZERO, name="retry_after_seconds"
+    )
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0 <= value < float("inf"):
+                raise SettingsError(name=f"backoff.{name}", value=value, allowed="it is a number of seconds, 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkSettings:
+    """What models take, and what is kept for runs."""
+
+    window: int = setting(128_000, "Tokens the model can take.", COUNT)
+    vision: bool | None = setting(
+        None,
+        "Whether the models see pictures; by default those of OpenAI, Anthropic and Google do and others do not. "
+        "An agent's own `vision` wins.",
+    )
+    quotes_at_once: int = setting(2, "How many quotes of documents (mode `always`) are put together at a time.", COUNT)
+    workspace_bytes: int = setting(2**30, "Bytes the workspace of one thread may hold; 0 is no limit.", COUNT_OR_ZERO)
+    profile_bytes: int = setting(
+        262_144,
+        "Bytes of all that is kept of one user in their [profile](profiles.md), what skills keep included.",
+        Range(least=1_000),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DispatchSettings:
+    """How many runs are worked on at once, and how long stopping may take.
+
+    `grace` is for running steps to finish; what is left after it is broken off and handed back. `look` is how often the
+    queue is looked at unasked, `pause` how long a run rests that the store could not be written for, and the longest
+    between two tries to hand one back or to renew. `share` and `lease` are what a server claims runs with.
+    """
+
+    slots: int = setting(200, "Runs worked on at once; others wait.", COUNT_OR_ZERO, name="runs")
+    share: int = setting(
+        0,
+        "Runs of one user worked on at once (0: a quarter of `runs`); next is the oldest of whoever has the fewest at "
+        "work.",
+        COUNT_OR_ZERO,
+        name="user_slots",
+    )
+    lease: float = setting(
+        10.0,
+        "How long a worker that gives no sign of life keeps its runs; it gives one three times in it. Another server "
+        "goes on with the runs of one that was killed after that time.",
+        SECONDS,
+        name="lease_seconds",
+    )
+    grace: float = setting(
+        7.0, "How long running steps may take to finish when the server stops.", SECONDS_OR_ZERO, name="grace_seconds"
+    )
+    look: float = 1.0
+    pause: float = 1.0
+
+    @property
+    def slots_of_user(self) -> int:
+        """How many runs of one user are worked on at once."""
+        return self.share or max(1, self.slots // 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What may wait and what one user may have. 0 sets no limit."""
+
+    thread_queue: int = setting(50, "Runs that may wait for one thread; 0 is no limit.", COUNT_OR_ZERO)
+    queue: int = setting(10_000, "Runs that may wait in the whole server; 0 is no limit.", COUNT_OR_ZERO)
+    user_runs: int = setting(200, "Runs of one user at work or waiting; beyond it 429; 0 is no limit.", COUNT_OR_ZERO)
+    user_tokens: int = setting(0, "Tokens of one user a day (UTC); beyond it 429; 0 is no limit.", COUNT_OR_ZERO)
+
+
+# For whoever admits runs without a server.
+UNBOUNDED = Bounds(thread_queue=0, queue=0, user_runs=0, user_tokens=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecorderSettings:
+    """How deltas are committed. A model that says more than `most` characters meanwhile has to wait for it."""
+
+    interval: float = setting(
+        0.04,
+        "How long deltas are gathered before they are committed; the first goes at once.",
+        SECONDS_OR_ZERO,
+        name="event_seconds",
+    )
+    characters: int = setting(
+        8_192, "How many characters of deltas are gathered before they are committed.", COUNT, name="event_characters"
+    )
+    most: int = 262_144
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubSettings:
+    """How readers get events.
+
+    `tail` is how many of a run's newest events stay in memory, `page` how many are read at once; `look` is how often
+    the store is asked for runs that another process works on.
+    """
+
+    heartbeat: float = setting(
+        15.0, "After how much silence a stream gets a comment.", SECONDS, name="heartbeat_seconds"
+    )
+    bytes: int = setting(
+        65_536,
+        "How much of a run's events is read at once for a reader, and waits for a slow one.",
+        COUNT,
+        name="stream_bytes",
+    )
+    tail: int = 64
+    page: int = 256
+    look: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogCacheSettings:
+    """Threads kept in memory for their next run."""
+
+    threads: int = setting(256, "Threads kept in memory for their next run.", COUNT, name="log_cache_threads")
+    entries: int = setting(100_000, "Entries of those threads all together.", COUNT, name="log_cache_entries")
+    bytes: int = setting(64 * 2**20, "Bytes of those threads all together.", COUNT, name="log_cache_bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaLimits:
+    """What the [tools a client brings](clients.md#tools-of-the-client) with one run may be. Beyond it 422."""
+
+    client_tools: int = setting(
+        128, "[Tools a client brings](clients.md#tools-of-the-client) with one run; beyond it 422.", COUNT_OR_ZERO
+    )
+    schema_bytes: int = setting(262_144, "Bytes of the schemas of a client's tools together.", COUNT)
+    schema_depth: int = setting(64, "Levels of each schema of a client's tools.", Range(least=1, most=128))
+    pattern_bytes: int = setting(4 * 2**20, "Bytes all patterns of a client's tools compile to.", COUNT_OR_ZERO)
+    schema_cache_bytes: int = setting(64 * 2**20, "Memory for compiled schemas of clients' tools.", COUNT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqliteSettings:
+    """How SQLite is used: `group` writes are committed at once, `readers` read at a time."""
+
+    synchronous: Synchronous = setting(
+        "NORMAL", "Of database and files: `NORMAL` survives the death of the process, `FULL` a power cut too."
+    )
+    waiting: int = setting(
+        10_000, "Writes that may wait for SQLite; more are refused with 503.", COUNT, name="waiting_writes"
+    )
+    group: int = 500
+    readers: int = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresSettings:
+    """How PostgreSQL is used: how many connections, and how long to wait for one."""
+
+    connections: int = setting(
+        10, "Connections to PostgreSQL at most, beside one for leases.", COUNT, name="database_connections"
+    )
+    wait_seconds: float = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleaningSettings:
+    """What is cleaned away, and when."""
+
+    event_days: float = setting(30.0, "How long events of ended runs are kept; 0 is for ever.", DAYS)
+    call_days: float = setting(0.0, "How long model calls are kept; 0 is for ever.", DAYS)
+    thread_days: float = setting(0.0, "How long untouched threads are kept; 0 is for ever.", DAYS)
+    cleaning_seconds: float = setting(3_600.0, "How often it is looked what is too old.", SECONDS)

@@ -1,0 +1,127 @@
+"""What a setting is: one field of a dataclass, with its default, a sentence about it and what it may be.
+
+Dataclasses of settings are the branches of one tree; what is nested in a branch belongs to it. What a setting is called
+in the environment, in `recto.toml` and on the command line is its name: the field's, unless it gives another, for a
+name has to be one in the whole tree. A field that is no `setting` is for programs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from types import NoneType
+from typing import Literal, TypeAlias, TypeVar, cast, get_args, get_type_hints
+
+# What of it nobody may read: all of it; what stands after a colon, in each of several; and the password in a url too.
+Secrecy: TypeAlias = Literal["whole", "pairs", "url"]
+TreeT = TypeVar("TreeT")
+ValueT = TypeVar("ValueT")
+_KEY = "setting"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """What a value may be: a number from `least`, or `above`, to `most`; text of so many characters at least.
+
+    `check` returns the text it is given, or raises ValueError with what is allowed.
+    """
+
+    least: int | None = None
+    above: int | None = None
+    most: int | None = None
+    characters: int | None = None
+    check: Callable[[str], str] | None = None
+
+    def __str__(self) -> str:
+        if self.characters:
+            return f"{self.characters} characters or more" if self.characters > 1 else ""
+        low = f"above {self.above:,}" if self.above is not None else f"{self.least or 0:,}"
+        if self.most is not None:
+            return f"{low}{',' if self.above is not None else ''} to {self.most:,}"
+        return "" if self.check else low if self.above is not None else f"{low} or more"
+
+
+COUNT = Range(least=1)
+COUNT_OR_ZERO = Range(least=0)
+# A year: more is a mistake, and a time beyond the calendar.
+SECONDS = Range(above=0, most=31_536_000)
+SECONDS_OR_ZERO = Range(least=0)
+# A century, for the same reason.
+DAYS = Range(least=0, most=36_500)
+NAME = Range(characters=1)
+SECRET = Range(characters=16)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting of a tree: its name, its type without None, its default, a sentence about it, what it may be."""
+
+    name: str
+    kind: object
+    default: object
+    doc: str
+    range: Range | None
+    secrecy: Secrecy | None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it has to have bounds."""
+        return self.kind is int or self.kind is float
+
+
+def setting(
+    default: ValueT, doc: str, range: Range | None = None, *, name: str = "", secrecy: Secrecy | None = None
+) -> ValueT:
+    """A field that is a setting. A secret is not in the text of its branch."""
+    about = (name, doc, range, secrecy)
+    return field(default=default, metadata={_KEY: about}, repr=secrecy is None)
+
+
+def settings_of(tree: type) -> Iterator[Setting]:
+    """Every setting of a tree, in its order; those of a branch where it stands."""
+    hints = get_type_hints(tree)
+    for one in fields(tree):
+        kind = hints[one.name]
+        if is_dataclass(kind):
+            yield from settings_of(cast("type", kind))
+        elif _KEY in one.metadata:
+            name, doc, range, secrecy = one.metadata[_KEY]
+            yield Setting(
+                name=name or one.name,
+                kind=_without_none(kind),
+                default=one.default,
+                doc=doc,
+                range=range,
+                secrecy=secrecy,
+            )
+
+
+def _without_none(kind: object) -> object:
+    """The type of a value that was given: nobody can give None."""
+    given = [part for part in get_args(kind) if part is not NoneType]
+    return given[0] if NoneType in get_args(kind) else kind
+
+
+def values_of(tree: object) -> dict[str, object]:
+    """The value of each setting in a tree, by its name."""
+    found: dict[str, object] = {}
+    for one in fields(cast("type", tree)):
+        value: object = getattr(tree, one.name)
+        if is_dataclass(value):
+            found |= values_of(value)
+        elif _KEY in one.metadata:
+            found[one.metadata[_KEY][0] or one.name] = value
+    return found
+
+
+def make_tree(tree: type[TreeT], values: Mapping[str, object], **others: object) -> TreeT:
+    """A tree of the values given by name, the defaults of the rest, and what `others` gives for its fields."""
+    hints = get_type_hints(tree)
+    made: dict[str, object] = dict(others)
+    for one in fields(cast("type", tree)):
+        kind = hints[one.name]
+        if is_dataclass(kind):
+            made[one.name] = make_tree(cast("type[object]", kind), values)
+        elif _KEY in one.metadata and (name := one.metadata[_KEY][0] or one.name) in values:
+            made[one.name] = values[name]
+    return tree(**made)

@@ -1,0 +1,165 @@
+"""C2: settings are one tree; what each is called in the environment, in `recto.toml` and on the command line."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recto.cli.server_settings import load_settings
+from recto.config.setting import Setting, make_tree, settings_of, values_of
+from recto.config.settings import Limits, ServerSettings
+from recto.errors import SettingsError
+from scripts.settings_table import with_tables
+from tests.test_docs import read
+
+# People have these in files and in the environment: none may go or change, more may come.
+NAMES = tuple(
+    re.findall(
+        r"\w+",
+        """
+        host port data agents agent model timezone database_url synchronous runs waiting_writes lease_seconds
+        grace_seconds event_seconds heartbeat_seconds streams stream_bytes event_characters retry_seconds
+        retry_after_seconds model_connect_seconds model_first_byte_seconds model_between_seconds log_cache_threads
+        log_cache_entries log_cache_bytes quotes_at_once database_connections window token api_keys jwt_secret
+        jwt_public_key jwt_jwks_url jwt_audience jwt_issuer jwt_cache_seconds public_url proxies header_bytes
+        header_fields header_seconds body_seconds chat_bytes queued_bytes keep_alive_seconds unread_seconds
+        address_connections connections cors_origins operators user_runs user_slots user_streams user_requests
+        user_tokens thread_queue queue client_tools schema_bytes schema_depth pattern_bytes schema_cache_bytes
+        event_days call_days thread_days cleaning_seconds storage_url signing_keys url_seconds redirects uploads
+        user_uploads upload_files upload_bytes upload_seconds unused_hours user_bytes vision image_urls image_bytes
+        page_image_bytes page_images workspace_bytes user_files profile_bytes parse_children parse_waiting
+        parse_slow_seconds parse_seconds parse_memory_bytes parse_bytes parse_pages parse_characters ocr ocr_pages
+        ocr_seconds parsed_bytes parsed_days fetches user_fetches fetch_seconds fetch_bytes fetch_redirects
+        fetch_networks prices log_level log_format
+        """,
+    )
+)
+# Values that are right for those whose default means that there is none, or has another form.
+GIVEN = {
+    "timezone": "Asia/Shanghai",
+    "database_url": "sqlite:///a.db",
+    "token": "a token of 16 letters",
+    "jwt_secret": "a secret of 16 letters",
+    "vision": "true",
+    "image_urls": "false",
+}
+
+
+def a_value(name: str, default: object) -> object:
+    if name in GIVEN:
+        return GIVEN[name]
+    return default if isinstance(default, (bool, int, float)) else str(default) if default is not None else "x"
+
+
+def defaults() -> dict[str, object]:
+    known = values_of(ServerSettings())
+    return {name: known[name] for name in NAMES}
+
+
+def test_C2_names_people_use_are_taken_from_the_environment():
+    for name, default in defaults().items():
+        value = a_value(name, default)
+        found = values_of(load_settings({}, {f"RECTO_{name.upper()}": str(value)}, None))
+        assert str(found[name]).lower() == str(value).lower()
+
+
+def test_C2_names_people_use_are_taken_from_a_file(tmp_path: Path):
+    file = tmp_path / "recto.toml"
+    for name, default in defaults().items():
+        value = a_value(name, default)
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        file.write_text(f"[server]\n{name} = {shown}\n", encoding="utf-8")
+        assert str(values_of(load_settings({}, {}, file))[name]).lower() == str(value).lower()
+
+
+def test_C1_flags_people_use_are_taken(tmp_path: Path):
+    flags = ["--host", "::1", "--port", "1", "--data", "d", "--agents", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "recto", "serve", "--check", *flags],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if not name.startswith("RECTO_")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = [f"host = {'::1'!r}", "port = 1", "data = 'd'", f"agents = {str(tmp_path)!r}"]
+    assert [line for line in shown if line not in done.stdout.splitlines()] == []
+
+
+# One tree
+
+
+TREE = tuple(settings_of(ServerSettings))
+
+
+@pytest.mark.parametrize("one", TREE, ids=lambda one: one.name)
+def test_C2_a_setting_is_one_field_with_a_sentence_and_bounds(one: Setting):
+    assert re.fullmatch(r"[`\[A-Z].*\.", one.doc), "Say in whole sentences what it is."
+    if one.is_number:
+        assert one.range is not None
+        assert (one.range.least, one.range.above) != (None, None), "Say what the least is."
+    if one.default is not None and one.kind is not Path:
+        assert load_settings({}, {f"RECTO_{one.name.upper()}": str(one.default)}, None) == ServerSettings()
+
+
+def test_C2_no_two_settings_have_one_name():
+    names = [one.name for one in TREE]
+    assert len(names) == len(set(names))
+    assert names == list(values_of(ServerSettings()))
+    assert set(NAMES) <= set(names)
+
+
+def test_C2_what_is_for_programs_alone_has_no_name():
+    assert ServerSettings().uploads.form_seconds == 3_600
+    with pytest.raises(SettingsError, match=r"^Setting RECTO_FORM_SECONDS is .* there is no such setting"):
+        load_settings({}, {"RECTO_FORM_SECONDS": "1"}, None)
+
+
+def test_C2_a_tree_has_what_was_given_and_the_rest_by_default():
+    given = {"parse_seconds": 3.0, "port": 1, "user_bytes": 7}
+    tree = make_tree(ServerSettings, given)
+    assert (tree.documents.limits.seconds, tree.port, tree.uploads.user_bytes) == (3.0, 1, 7)
+    assert values_of(tree) == values_of(ServerSettings()) | given
+    assert make_tree(ServerSettings, {}) == ServerSettings()
+
+
+def test_C2_the_page_of_the_server_has_every_setting_with_its_default_and_its_sentence():
+    page = read("docs/server.md")
+    assert with_tables(page) == page, "The table of settings differs: make settings"
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*) \|$", page, re.MULTILINE)
+    shown = {name: (default, doc) for name, default, _, doc in rows}
+    for one in TREE:
+        assert shown[one.name][1] == one.doc
+        assert (shown[one.name][0] == "") == (one.default is None)
+    assert [name for name, *_ in rows] == [*[one.name for one in TREE], *Limits.model_fields]
+    assert all(field.description for field in Limits.model_fields.values())
+
+
+@pytest.mark.parametrize("one", [one for one in TREE if one.secrecy], ids=lambda one: one.name)
+def test_C2_no_value_of_a_secret_is_ever_told(one: Setting, tmp_path: Path):
+    value = {"whole": "kept-secret-of-16", "pairs": "a:kept-secret-of-16", "url": "x://a:kept-secret@host"}[
+        str(one.secrecy)
+    ]
+    assert "kept-secret" not in repr(make_tree(ServerSettings, {one.name: value}))
+    file = tmp_path / "recto.toml"
+    file.write_text(f"[server]\n{one.name} = ['kept-secret']\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=rf"Setting server\.{one.name} is '\(not shown\)'") as refused:
+        load_settings({}, {}, file)
+    assert "kept-secret" not in str(refused.value)
+
+
+def test_C2_what_is_a_secret_may_not_become_none():
+    secrets = {"database_url", "storage_url", "signing_keys", "token", "api_keys"}
+    assert {one.name for one in TREE if one.secrecy} >= secrets | {"jwt_secret", "jwt_public_key", "jwt_jwks_url"}
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "", "x", "1e400"])
+@pytest.mark.parametrize("one", [one for one in TREE if one.is_number], ids=lambda one: one.name)
+def test_C2_a_number_that_is_none_is_refused_by_its_name(one: Setting, value: str):
+    with pytest.raises(SettingsError, match=f"^Setting RECTO_{one.name.upper()} is {value!r}; "):
+        load_settings({}, {f"RECTO_{one.name.upper()}": value}, None)
