@@ -77,7 +77,7 @@ class _To(NamedTuple):
 class _Named(NamedTuple):
     """How many messages were looked at, the names of the newest calls by id, and results with theirs by place."""
 
-    count: int
+    seen: int
     names: dict[str, str]
     results: tuple[tuple[int, ToolMessage], ...]
 
@@ -140,12 +140,12 @@ def _with_names(messages: Sequence[Message]) -> Sequence[Message]:
 def _name_results(known: _Named | None, messages: Sequence[Message]) -> _Named:
     named = known or _Named(0, {}, ())
     names, results = named.names, list(named.results)
-    for place, message in enumerate(messages, start=named.count):
+    for place, message in enumerate(messages, start=named.seen):
         if isinstance(message, AssistantMessage) and message.tool_calls:
             names = {call.id: _good_tool_name(call.name) for call in message.tool_calls}
         elif isinstance(message, ToolMessage) and (name := names.get(message.tool_call_id)):
             results.append((place, remember_last(message, _with_name, name)))
-    return _Named(named.count + len(messages), names, tuple(results))
+    return _Named(named.seen + len(messages), names, tuple(results))
 
 
 def _with_name(message: ToolMessage, name: str) -> ToolMessage:
