@@ -251,7 +251,10 @@ def create_with_gemini(url: str, body: dict[str, object]) -> str | None:
     config = types.GenerateContentConfig.model_validate_json(asked)
     options = types.HttpOptions(base_url=url, api_version="v1beta")
     with genai.Client(api_key="k", http_options=options) as provider:
-        return provider.models.generate_content(model="model-x", contents=contents, config=config).text
+        answer = provider.models.generate_content(  # pyright: ignore[reportUnknownMemberType] - it takes pictures of a package that is not here
+            model="model-x", contents=contents, config=config
+        )
+    return answer.text
 
 
 SPELLED = {

@@ -275,17 +275,17 @@ def test_what_has_no_place_is_refused_by_name(message: Message, what: str):
         gemini.encode(message)
 
 
-@pytest.mark.parametrize(
-    ("body", "where"),
-    [
-        ([{"role": "assistant", "parts": []}], r"contents\[0\]\.role"),
-        ([{"role": "model", "parts": [{"functionCall": {"args": {}}}]}], "name"),
-        ([{"role": "model", "parts": [{"functionCall": {"name": "n", "args": []}}]}], "args"),
-        ([{"role": "user", "parts": [{"functionResponse": {"name": "n", "response": 1}}]}], "response"),
-        ({"systemInstruction": "words", "contents": []}, "systemInstruction"),
-        ("words", "contents"),
-    ],
-)
+NO_CONVERSATIONS: list[tuple[Json, str]] = [
+    ([{"role": "assistant", "parts": []}], r"contents\[0\]\.role"),
+    ([{"role": "model", "parts": [{"functionCall": {"args": {}}}]}], "name"),
+    ([{"role": "model", "parts": [{"functionCall": {"name": "n", "args": []}}]}], "args"),
+    ([{"role": "user", "parts": [{"functionResponse": {"name": "n", "response": 1}}]}], "response"),
+    ({"systemInstruction": "words", "contents": []}, "systemInstruction"),
+    ("words", "contents"),
+]
+
+
+@pytest.mark.parametrize(("body", "where"), NO_CONVERSATIONS)
 def test_what_is_no_conversation_is_refused_by_its_place(body: Json, where: str):
     with pytest.raises(WireError, match=where):
         decode(body, "gemini")

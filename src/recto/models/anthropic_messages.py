@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json, dump
@@ -28,10 +27,8 @@ from recto.models.ports import (
     parts_in_unusual_order,
 )
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
-from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
+from recto.models.wire_protocol import ModelVersion, Options, WireProtocol, output_schema, present, version_in
 from recto.page.wire.anthropic import WIRE
-
-ModelVersion: TypeAlias = tuple[int, int]
 
 # A paused turn is one that we cannot go on with: like one that ran into its limit, it is not finished.
 FINISHES: Mapping[str, FinishReason] = {
@@ -44,8 +41,6 @@ FINISHES: Mapping[str, FinishReason] = {
 MAX_TOKENS = 32_000
 FORCED = {"required": "any"}
 CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
-# Newer than any model: a name that tells no version is taken for one of today's.
-NEWEST: ModelVersion = (99, 0)
 # From here on a model decides itself how long it thinks; those before are given tokens for it.
 ADAPTIVE: ModelVersion = (4, 6)
 # From here on a temperature is refused.
@@ -252,7 +247,7 @@ def _say(block: _Block, delta: str, words: str) -> Iterator[Delta]:
 
 
 def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
-    version, choice = _version(model), _choice(sampling, has_tools=has_tools)
+    version, choice = version_in(model, CLAUDE), _choice(sampling, has_tools=has_tools)
     is_forced = choice is not None and choice["type"] in ("any", "tool")
     # A model may not think and be made to call a tool at once.
     thinking = None if is_forced else _thinking(version, sampling)
@@ -290,11 +285,6 @@ def _thinking(version: ModelVersion, sampling: Sampling) -> Options | None:
     # What it thinks counts in what it may write: half of that is for the answer.
     budget = min(BUDGETS[effort], (sampling.max_tokens or MAX_TOKENS) // 2)
     return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else None
-
-
-def _version(model: str) -> ModelVersion:
-    found = CLAUDE.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else NEWEST
 
 
 ANTHROPIC_MESSAGES = WireProtocol(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
 from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json, dump, load_object
@@ -28,10 +27,8 @@ from recto.models.ports import (
     parts_in_unusual_order,
 )
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
-from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
+from recto.models.wire_protocol import ModelVersion, Options, WireProtocol, output_schema, present, version_in
 from recto.page.wire.gemini import SIGNATURE, WIRE, part_state, signature_state
-
-ModelVersion: TypeAlias = tuple[int, int]
 
 FINISHES: Mapping[str, FinishReason] = {
     "MAX_TOKENS": "length",
@@ -42,8 +39,6 @@ FINISHES: Mapping[str, FinishReason] = {
 BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 NAME = re.compile(r"gemini-(\d{1,2})(?:\.(\d{1,2}))?(?!\d)")
-# Newer than any model: a name that tells no version is taken for one of today's.
-NEWEST: ModelVersion = (99, 0)
 # From here on a model is told how hard to think; those before are given tokens for it, and earlier ones do not think.
 LEVELS: ModelVersion = (3, 0)
 BUDGETS_SINCE: ModelVersion = (2, 5)
@@ -183,7 +178,7 @@ def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
     config = present(
         temperature=sampling.temperature,
         maxOutputTokens=sampling.max_tokens,
-        thinkingConfig=_thinking(_version(model), sampling.reasoning_effort),
+        thinkingConfig=_thinking(version_in(model, NAME), sampling.reasoning_effort),
         responseMimeType="application/json" if output else None,
         responseJsonSchema=output,
     )
@@ -203,11 +198,6 @@ def _tool_config(choice: str) -> Options:
     mode = MODES.get(choice)
     calling: Options = {"mode": mode} if mode else {"mode": "ANY", "allowedFunctionNames": [choice]}
     return {"functionCallingConfig": calling}
-
-
-def _version(model: str) -> ModelVersion:
-    found = NAME.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else NEWEST
 
 
 GEMINI_CONTENT = WireProtocol(

@@ -6,6 +6,7 @@ everything else is sent as asked, and the provider's refusal says what is wrong 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -18,6 +19,9 @@ from recto.models.ports import Delta, ReplyEnd
 from recto.page.wire.base import WireName
 
 Options: TypeAlias = Mapping[str, Json]
+ModelVersion: TypeAlias = tuple[int, int]
+# Newer than any model: a name that tells no version is taken for one of today's.
+NEWEST: ModelVersion = (99, 0)
 
 
 class ReplyReader(Protocol):
@@ -62,6 +66,12 @@ class WireProtocol:
     reader: MakeReader
     headers: tuple[tuple[str, str], ...] = ()
     retry_after: Callable[[bytes], float | None] = _not_said
+
+
+def version_in(model: str, pattern: re.Pattern[str]) -> ModelVersion:
+    """The version that a model's name tells: the two numbers of the pattern, the second 0 where it has none."""
+    found = pattern.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else NEWEST
 
 
 def output_schema(sampling: Sampling) -> Options | None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from recto.conversation.json import Json, dump, load_object
 from recto.models.ports import Usage
-from recto.testing.model_answers import PIECES, Answer, Call, argument_pieces
+from recto.testing.model_answers import PIECES, Answer, Call, Fields, argument_pieces
 
 # What the provider calls the endings that a script names in the words of OpenAI, and its errors by their status.
 FINISHES = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -21,7 +21,6 @@ ERRORS = {
     529: "overloaded_error",
 }
 OTHER_ERROR = "api_error"
-Fields = Mapping[str, object]
 
 
 @lru_cache(maxsize=64)

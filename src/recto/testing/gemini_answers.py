@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from recto.conversation.json import Json, dump, load_object, verbatim
 from recto.models.ports import Usage
-from recto.testing.model_answers import PIECES, Answer
+from recto.testing.model_answers import PIECES, Answer, Fields
 
 # What the provider calls the endings that a script names in the words of OpenAI, and its errors by their status.
 FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP", "content_filter": "SAFETY"}
@@ -22,7 +22,6 @@ STATUSES = {
     503: "UNAVAILABLE",
 }
 OTHER_STATUS = "UNKNOWN"
-Fields = Mapping[str, object]
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -12,6 +13,7 @@ from recto.models.ports import Usage
 PIECES = re.compile(r"\s*\S+\s*|\s+")
 ARGUMENT_PIECE = 8
 
+Fields: TypeAlias = Mapping[str, object]
 Framing: TypeAlias = Literal["chunked", "length", "close"]
 
 

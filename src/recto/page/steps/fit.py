@@ -74,6 +74,14 @@ class _To(NamedTuple):
     sees_images: bool
 
 
+class _Named(NamedTuple):
+    """How many messages were looked at, the names of the newest calls by id, and results with theirs by place."""
+
+    seen: int
+    names: dict[str, str]
+    results: tuple[tuple[int, ToolMessage], ...]
+
+
 class _Fitted(NamedTuple):
     """A message as the target can take it and why it changed. None with a reason is left out, without one it fits."""
 
@@ -97,6 +105,8 @@ class _Order:
 def fit(messages: Sequence[Message], target: Target) -> Draft:
     """The conversation as the target can take it, each change noted."""
     to = _to(target)
+    if to.wire.results_name_tools:
+        messages = _with_names(messages)
     if grow(messages, _all_fit, to) and grow(messages, _check_order, to.wire).good:
         return unchanged(messages)
     fitted = _fit_each(messages, to)
@@ -117,6 +127,29 @@ def file_mark(file: File) -> str:
 
 def _to(target: Target) -> _To:
     return _To(wire_named(target.wire), target.model, target.sees_images)
+
+
+def _with_names(messages: Sequence[Message]) -> Sequence[Message]:
+    """The conversation with the name of its tool on each result. It says what its call says, so nothing is noted."""
+    shown = list(messages)
+    for place, named in grow(messages, _name_results).results:
+        shown[place] = named
+    return tuple(shown)
+
+
+def _name_results(known: _Named | None, messages: Sequence[Message]) -> _Named:
+    named = known or _Named(0, {}, ())
+    names, results = named.names, list(named.results)
+    for place, message in enumerate(messages, start=named.seen):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            names = {call.id: _good_tool_name(call.name) for call in message.tool_calls}
+        elif isinstance(message, ToolMessage) and (name := names.get(message.tool_call_id)):
+            results.append((place, remember_last(message, _with_name, name)))
+    return _Named(named.seen + len(messages), names, tuple(results))
+
+
+def _with_name(message: ToolMessage, name: str) -> ToolMessage:
+    return replace(message, tool_name=name)
 
 
 def _all_fit(known: bool | None, messages: Sequence[Message], to: _To) -> bool:
@@ -264,8 +297,7 @@ def _fit_call(call: ToolCall, wire: Wire, model: str) -> tuple[ToolCall, str]:
         return fitted, "; ".join(filter(None, (reason, second)))
     if not _is_tool_name(call.name):
         # Models make names up, too; one that is sent back as it is would have the thread refused for ever.
-        good = NOT_IN_NAME.sub("_", call.name)[:LONGEST_NAME] or "_"
-        fitted, second = _fit_call(replace(call, name=good), wire, model)
+        fitted, second = _fit_call(replace(call, name=_good_tool_name(call.name)), wire, model)
         return fitted, "; ".join(filter(None, (NEW_TOOL_NAME, second)))
     if not wire.takes_any_arguments and load_object(call.arguments) is None:
         arguments = dump({"arguments": call.arguments}).decode()
@@ -275,6 +307,10 @@ def _fit_call(call: ToolCall, wire: Wire, model: str) -> tuple[ToolCall, str]:
 
 def _is_tool_name(name: str) -> bool:
     return 0 < len(name) <= LONGEST_NAME and NOT_IN_NAME.search(name) is None
+
+
+def _good_tool_name(name: str) -> str:
+    return name if _is_tool_name(name) else NOT_IN_NAME.sub("_", name)[:LONGEST_NAME] or "_"
 
 
 def _is_blank(text: str) -> bool:
@@ -296,8 +332,6 @@ def _check_order(known: _Order | None, messages: Sequence[Message], wire: Wire) 
         if message.role in ("system", "developer"):
             good = good and not (wire.begins_with_user and has_talk)
             continue
-        if message.role == "tool":
-            good = good and (bool(message.tool_name) or not wire.results_name_tools)
         has_user, has_talk = has_user or message.role == "user", True
         good = good and (has_user or not wire.begins_with_user)
         if message.role == "assistant":
@@ -325,24 +359,16 @@ def _begin_with_user(messages: Sequence[Message]) -> Draft:
 def _fit_ids(messages: Sequence[Message], wire: Wire) -> Draft:
     used: set[str] = set()
     renamed: dict[str, str] = {}
-    names: dict[str, str] = {}
     shown = list(messages)
     notes: dict[int, Note] = {}
     for place, message in enumerate(messages):
         if isinstance(message, AssistantMessage) and message.tool_calls:
             ids = tuple(_new_ids(message, used, wire))
             renamed = {call.id: new for call, new in zip(message.tool_calls, ids, strict=True)}
-            names = {call.id: call.name for call in message.tool_calls} if wire.results_name_tools else names
-            changed = remember_last(message, _with_call_ids, ids)
-            is_new = changed is not message
+            shown[place] = remember_last(message, _with_call_ids, ids)
         elif isinstance(message, ToolMessage):
-            id = message.tool_call_id
-            changed = remember_last(message, _with_result_id, renamed.get(id, id), names.get(id, ""))
-            is_new = changed.tool_call_id != id
-        else:
-            continue
-        shown[place] = changed
-        if is_new:
+            shown[place] = remember_last(message, _with_result_id, renamed.get(message.tool_call_id, ""))
+        if shown[place] is not message:
             notes[place] = Note(decision="repaired", rule=RULE, reason=NEW_IDS)
     return Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
 
@@ -381,6 +407,5 @@ def _with_call_ids(message: AssistantMessage, ids: tuple[str, ...]) -> Assistant
     return replace(message, parts=parts)
 
 
-def _with_result_id(message: ToolMessage, id: str, name: str) -> ToolMessage:
-    is_same = (id, name) == (message.tool_call_id, message.tool_name)
-    return message if is_same else replace(message, tool_call_id=id, tool_name=name)
+def _with_result_id(message: ToolMessage, id: str) -> ToolMessage:
+    return message if id in ("", message.tool_call_id) else replace(message, tool_call_id=id)
