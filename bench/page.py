@@ -19,10 +19,10 @@ from full import full_facts, with_files
 from peer import Peer, PeerMissing, PeerRun, start_langchain
 
 from recto.conversation.json import as_object, dump, load
+from recto.conversation.memo import forget_recent
 from recto.conversation.messages import Message, texts_of
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.page.fold.paths import cached_name
 from recto.page.manifest import Manifest
 from recto.page.text.tokens import OFFLINE
 from recto.page.text.tokens import (
@@ -157,7 +157,7 @@ def cold_run(rows: Sequence[Row]) -> float:
     """Seconds of the first page of messages nobody has seen, with no table that remembers their words."""
     log = openai.decode(rows)
     tokenizer(OFFLINE.name).clear_cache()
-    cached_name.cache_clear()
+    forget_recent()
     gc.collect()
     return _seconds(log)
 

@@ -81,7 +81,7 @@ class Runtime:
         forget_recent()
         self.store.forget()
         await self.schemas.forget()
-        if self.file_services:
+        if self.file_services and self.file_services.pictures:
             self.file_services.pictures.forget()
         return await self.log_cache.drop_gone()
 
