@@ -20,10 +20,10 @@ from peer import Peer, PeerMissing, PeerRun, start_langchain
 
 from recto.conversation.json import as_object, dump, load
 from recto.conversation.log import Compacted, Entry
+from recto.conversation.memo import forget_recent
 from recto.conversation.messages import texts_of
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.page.fold.paths import cached_name
 from recto.page.manifest import Manifest
 from recto.page.text.tokens import OFFLINE
 from recto.page.text.tokens import (
@@ -161,7 +161,7 @@ def cold_run(rows: Sequence[Row]) -> float:
     """Seconds of the first page of messages nobody has seen, with no table that remembers their words."""
     log = openai.decode(rows)
     tokenizer(OFFLINE.name).clear_cache()
-    cached_name.cache_clear()
+    forget_recent()
     gc.collect()
     return _seconds(log)
 

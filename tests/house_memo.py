@@ -68,19 +68,20 @@ def wrong_memos(modules: Sequence[Module]) -> Iterator[str]:
 
 def _handed_on(modules: Sequence[Module], uses: Sequence[Use]) -> Iterator[Use]:
     """Calls that give a function to one that has it kept by in turn."""
-    waiting = {(use.within.name, place) for use in uses if use.within and (place := _parameter_of(use)) is not None}
-    done = set[tuple[str, int]]()
+    waiting, done = list(uses), set[tuple[str, int]]()
     while waiting:
-        name, place = waiting.pop()
-        done.add((name, place))
-        for module, call, within in _calls(modules):
-            given = _given(call, name, place)
-            if given is not None:
-                use = Use(module=module, call=call, keeper="remember", function=given, within=within)
-                yield use
-                further = _parameter_of(use)
-                if within and further is not None and (within.name, further) not in done:
-                    waiting.add((within.name, further))
+        use = waiting.pop()
+        place = _parameter_of(use)
+        if use.within is None or place is None or (use.within.name, place) in done:
+            continue
+        done.add((use.within.name, place))
+        found = [
+            Use(module=module, call=call, keeper="remember", function=given, within=within)
+            for module, call, within in _calls(modules)
+            if (given := _given(call, use.within.name, place)) is not None
+        ]
+        yield from found
+        waiting += found
 
 
 def _given(call: ast.Call, name: str, place: int) -> ast.expr | None:
@@ -155,13 +156,11 @@ def _found(
         return None
     if name.id in known[module.name]:
         return module, known[module.name][name.id]
-    for node in module.tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module in known:
-            for alias in node.names:
-                if (alias.asname or alias.name) == name.id and alias.name in known[node.module]:
-                    path = module.path
-                    home = Module(name=node.module, path=path, where=node.module, text="")
-                    return home, known[node.module][alias.name]
+    imports = [node for node in module.tree.body if isinstance(node, ast.ImportFrom)]
+    found = [(node.module or "", alias) for node in imports for alias in node.names]
+    for home, alias in found:
+        if (alias.asname or alias.name) == name.id and alias.name in known.get(home, {}):
+            return Module(name=home, path=module.path, where=home, text=""), known[home][alias.name]
     return None
 
 

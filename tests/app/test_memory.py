@@ -37,6 +37,7 @@ async def test_nothing_is_in_memory_of_who_was_deleted(server: InProcess):
     assert list(found_in_memory(marker)) == []
 
 
+@pytest.mark.full
 async def test_nothing_is_in_memory_once_it_is_cleaned_of_whom_another_process_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -181,13 +181,13 @@ class Store:
         """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""
         return await self._with_sent(partial(queued.queued_in, thread=thread, most_bytes=most_bytes))
 
-    async def _with_sent(self, ask: Callable[..., Result | queued.Unread]) -> Result:
+    async def _with_sent(self, ask: Callable[..., Result | queued.InputsNeeded]) -> Result:
         """Ask again where inputs have to be read first: what is answered is all of one transaction.
 
         Inputs are read one by one, off the event loop: everybody else has their turn in between.
         """
         sent: queued.Sent = {}
-        while isinstance(found := await self._database.read(partial(ask, sent=sent)), queued.Unread):
+        while isinstance(found := await self._database.read(partial(ask, sent=sent)), queued.InputsNeeded):
             async with self._reading:
                 sent = {**sent, **await asyncio.to_thread(queued.read_sent, found.runs)}
         return found

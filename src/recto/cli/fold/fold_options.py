@@ -56,7 +56,7 @@ def _name(option: RuleOption) -> str:
 
 def fold_settings(session: Session, asked: FoldOptions) -> FoldSettings:
     """Defaults, with the names this session's agent has for its tools, a file over them, the command line over all."""
-    rules = tuple([_of_session(rule, session.tools) for rule in FoldSettings().rules])
+    rules = tuple([_of_session(rule, session.tools) for rule in asked.rules if rule.on])
     settings = FoldSettings(rules=rules, project=Project(root=session.root))
     if asked.config is not None:
         settings = with_table(settings, load_config(asked.config, asked.rules), asked.rules)

@@ -47,7 +47,7 @@ Sent: TypeAlias = Mapping[str, QueuedRun]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unread:
+class InputsNeeded:
     """In the place of an answer: runs that wait, whose inputs have to be read before there is one."""
 
     runs: tuple[StoredRun, ...]
@@ -58,14 +58,14 @@ def read_sent(runs: Sequence[StoredRun]) -> Sent:
     return {run.id: QueuedRun(run=run, messages=_messages(run)) for run in runs}
 
 
-def queued_in(connection: Connection, thread: str, most_bytes: int, sent: Sent) -> tuple[Queued, ...] | Unread:
+def queued_in(connection: Connection, thread: str, most_bytes: int, sent: Sent) -> tuple[Queued, ...] | InputsNeeded:
     """The messages that wait, in the order of their runs: the first whose inputs have no more bytes together."""
     sizes = cast("Sequence[tuple[str, int, int]]", WAITING.rows(connection, {"this": thread}))
     sums = accumulate(size for _, size, _ in sizes)
     waiting = [(id, number) for (id, _, number), total in zip(sizes, sums, strict=True) if total <= most_bytes]
     if any(id not in sent for id, _ in waiting):
         rows = ASKED.rows(connection, {"this": thread, "last": waiting[-1][1]})
-        return Unread(runs=tuple([run for run in map(run_of_row, rows) if run.id not in sent]))
+        return InputsNeeded(runs=tuple([run for run in map(run_of_row, rows) if run.id not in sent]))
     return _queued(connection, thread, [sent[id] for id, _ in waiting]) if waiting else ()
 
 

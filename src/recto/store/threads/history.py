@@ -14,7 +14,7 @@ from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_i
 from recto.conversation.log import Entry, Seen
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
 from recto.store.log.visible import seen_in
-from recto.store.runs.queued import Queued, Sent, Unread, queued_in
+from recto.store.runs.queued import InputsNeeded, Queued, Sent, queued_in
 from recto.store.schema import LOG, THREADS, micros
 from recto.store.statement import Statement, param
 from recto.store.threads.thread_rows import check_owner
@@ -69,7 +69,7 @@ class HistoryDay:
     statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def history_day(connection: Connection, owner: str, query: HistoryQuery, sent: Sent) -> HistoryDay | Unread:
+def history_day(connection: Connection, owner: str, query: HistoryQuery, sent: Sent) -> HistoryDay | InputsNeeded:
     """The newest day of a thread that has something to show, with what was `sent` and waits. Another's: NotFound."""
     if query.thread is not None:
         check_owner(connection, owner, query.thread)
@@ -77,7 +77,7 @@ def history_day(connection: Connection, owner: str, query: HistoryQuery, sent: S
     if thread is None:
         return HistoryDay()
     queued = queued_in(connection, thread, query.queued_bytes, sent)
-    return queued if isinstance(queued, Unread) else _day(connection, thread, query, queued)
+    return queued if isinstance(queued, InputsNeeded) else _day(connection, thread, query, queued)
 
 
 def _day(connection: Connection, thread: str, query: HistoryQuery, queued: Sequence[Queued]) -> HistoryDay:
