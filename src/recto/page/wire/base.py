@@ -57,7 +57,7 @@ class Wire:
 
     A file or provider state is carried in a message of a role; the role `error` is that of a failed tool, where
     `errors_are_words` sets that apart. `begins_with_user` is said of providers that want instructions before all else
-    and a user's message first behind them.
+    and a user's message first behind them, `thoughts_lead` of those that refuse a thought behind which nothing stands.
     """
 
     name: WireName
@@ -83,3 +83,4 @@ class Wire:
     takes_blank_end: bool
     errors_are_words: bool
     begins_with_user: bool
+    thoughts_lead: bool = False
