@@ -68,6 +68,8 @@ def lies(manifest: Manifest, log: Sequence[Message]) -> Iterator[str]:
 
 def orphans(body: Parsed, wire: WireName) -> list[str]:
     """Breaches of what the provider demands of calls, results and turns."""
+    if wire == "openai-responses":
+        return list(_responses_breaches(cast("Sequence[Parsed]", body["input"])))
     messages = cast("Sequence[Parsed]", body["messages"])
     return list(_openai_breaches(messages) if wire == "openai" else _anthropic_breaches(messages))
 
@@ -95,6 +97,29 @@ def _openai_breaches(messages: Sequence[Parsed]) -> Iterator[str]:
 
 def _says_something(message: Parsed) -> bool:
     return any(value for name, value in message.items() if name != "role")
+
+
+def _responses_breaches(items: Sequence[Parsed]) -> Iterator[str]:
+    asked: list[object] = []
+    answered: list[object] = []
+    for place, (item, following) in enumerate(pairwise((*items, {}))):
+        match item.get("type"):
+            case "function_call":
+                asked.append(item["call_id"])
+            case "function_call_output":
+                answered.append(item["call_id"])
+                if item["call_id"] not in asked:
+                    yield f"input[{place}] answers {item['call_id']}, nobody asked"
+            case "reasoning" if not _is_led_to(following):
+                yield f"input[{place}] is a thought without what it led to"
+            case _:
+                pass
+    if sorted(map(str, asked)) != sorted(map(str, answered)) or len(set(asked)) != len(asked):
+        yield f"asked was {asked}, answered {answered}"
+
+
+def _is_led_to(item: Parsed) -> bool:
+    return item.get("role") == "assistant" or item.get("type") in ("reasoning", "function_call")
 
 
 def _anthropic_breaches(turns: Sequence[Parsed]) -> Iterator[str]:

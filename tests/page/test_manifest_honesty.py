@@ -20,7 +20,7 @@ from recto.page.prompt.system_prompt import Case, Prompt
 from recto.page.wire.base import Target, WireName
 from tests.page.entry_strategies import entry_logs
 
-WIRES: tuple[WireName, ...] = ("openai", "anthropic")
+WIRES: tuple[WireName, ...] = ("openai", "openai-responses", "anthropic")
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 TOOL = ToolOffer(name="look", description="Looks.", parameters='{"type":"object"}')
 PROMPT = Prompt(identity="You are X.", cases=(Case(id="1", name="one", content="word " * 30),))

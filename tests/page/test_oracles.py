@@ -13,6 +13,7 @@ from anthropic.types import Message as Answer
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 
 from recto.conversation.json import Json
 from recto.conversation.messages import (
@@ -38,13 +39,15 @@ from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.oracles import breaches, recording
 from tests.page.page_rules import parse
 
-WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
+WIRES = pytest.mark.parametrize("wire", ["openai", "openai-responses", "anthropic"])
 OPTIONS: dict[WireName, dict[str, Json]] = {
     "openai": {"temperature": 0.5, "max_completion_tokens": 64, "parallel_tool_calls": True},
+    "openai-responses": {"temperature": 0.5, "store": False, "include": ["reasoning.encrypted_content"]},
     "anthropic": {"stop_sequences": ["."], "max_tokens": 64, "tool_choice": {"type": "auto"}},
 }
 HELLO = Text(text="hello 北京")
 THINKING = '{"type":"thinking","thinking":"so","signature":"EqQB"}'
+THOUGHT = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}'
 CALLS = (
     ToolCall(id="c1", name="read", arguments='{ "path": "a.py", "n": 1.0e3 }'),
     ToolCall(id="c2", name="read", arguments="{broken"),
@@ -106,8 +109,10 @@ RICH: dict[str, tuple[Message, ...]] = {
                 state("openai", "field", "refusal", '"no"'),
                 state("openai", "field", "audio", '{"id":"audio_1"}'),
                 state("openai", "block", "refusal", '{"type":"refusal","refusal":"no"}'),
+                state("openai-responses", "block", "reasoning", THOUGHT),
+                state("openai-responses", "field", "phase", '"commentary"'),
                 HELLO,
-                CALLS[0],
+                replace(CALLS[0], state=state("openai-responses", "block", "reasoning", THOUGHT)),
             )
         ),
         ToolMessage(tool_call_id="c1", parts=(HELLO,)),
@@ -147,7 +152,7 @@ def without_state(message: Message) -> Message:
 
 
 # State that strategies make up is in no provider's types; what providers really make is in RICH.
-@given(logs().map(lambda log: tuple(map(without_state, log))), st.sampled_from(("openai", "anthropic")))
+@given(logs().map(lambda log: tuple(map(without_state, log))), st.sampled_from([*OPTIONS]))
 def test_the_providers_types_accept_the_body_of_any_log(log: tuple[Message, ...], wire: WireName):
     assert breaches(parse(set_page(log, wire)), wire) == []
 
@@ -183,7 +188,11 @@ def test_the_judge_sees_a_wrong_type():
     assert len(breaches({"model": 1, "messages": "x"}, "openai")) > 0
 
 
-PATHS: dict[WireName, str] = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+PATHS: dict[WireName, str] = {
+    "openai": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+}
 
 
 @WIRES
@@ -206,6 +215,13 @@ def create_with_openai(url: str, body: dict[str, object]) -> str | None:
     return answer.choices[0].message.content
 
 
+def create_with_responses(url: str, body: dict[str, object]) -> str | None:
+    client = openai.DefaultHttpxClient(trust_env=False)
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client) as provider:
+        create = cast("type[object]", provider.responses.create)
+        return cast("Response", create(**body)).output_text
+
+
 def create_with_anthropic(url: str, body: dict[str, object]) -> str | None:
     client = anthropic.DefaultHttpxClient(trust_env=False)
     with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, http_client=client) as provider:
@@ -215,7 +231,7 @@ def create_with_anthropic(url: str, body: dict[str, object]) -> str | None:
     return block.text if block.type == "text" else None
 
 
-CREATE = {"openai": create_with_openai, "anthropic": create_with_anthropic}
+CREATE = {"openai": create_with_openai, "openai-responses": create_with_responses, "anthropic": create_with_anthropic}
 
 
 @WIRES

@@ -1,4 +1,4 @@
-"""Pages, for any log and both wires: nothing raises, nothing lies, nothing is lost, and memory changes nothing."""
+"""Pages, for any log and every wire: nothing raises, nothing lies, nothing is lost, and memory changes nothing."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -19,11 +19,12 @@ from recto.page.wire.base import Target, WireName
 from tests.page.log_strategies import FOLD, OFFERS, logs, newest_user
 from tests.page.page_rules import fresh, gaps, lies, orphans, parse
 
-WIRES: tuple[WireName, ...] = ("openai", "anthropic")
+WIRES: tuple[WireName, ...] = ("openai", "openai-responses", "anthropic")
 TARGETS = (
     Target(wire="openai", model="gpt-x"),
     Target(wire="anthropic", model="claude-x"),
     Target(wire="openai", model="gpt-y"),
+    Target(wire="openai-responses", model="gpt-x"),
 )
 wires = st.sampled_from(WIRES)
 offers = st.sampled_from(((), OFFERS))
@@ -42,7 +43,8 @@ def test_R10_no_orphan_reaches_a_page_and_the_body_has_exactly_its_fields(
     assert orphans(body, wire) == []
     roles = {part.role for part, span in zip(manifest.parts, manifest.spans, strict=True) if span}
     instructed = wire == "anthropic" and bool(roles & {"system", "developer"})
-    expected = ["model", "stream", *(["tools"] if tools else []), *(["system"] if instructed else []), "messages"]
+    talk = "input" if wire == "openai-responses" else "messages"
+    expected = ["model", "stream", *(["tools"] if tools else []), *(["system"] if instructed else []), talk]
     assert list(body) == expected
     assert len(cast("Sequence[object]", body.get("tools", ()))) == len(tools)
 

@@ -17,7 +17,7 @@ from recto.page.prompt.system_prompt import Prompt
 from recto.page.wire.base import Target, WireName
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
-WIRES: tuple[WireName, ...] = ("openai", "anthropic")
+WIRES: tuple[WireName, ...] = ("openai", "openai-responses", "anthropic")
 
 
 def user(id: str) -> UserMessage:

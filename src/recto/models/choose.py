@@ -13,7 +13,7 @@ from recto.models.demo import NAME as DEMO
 from recto.models.demo import DemoModel
 from recto.models.endpoint import WINDOW, Endpoint, EndpointModel, Timeouts
 from recto.models.openai_chat import COMPATIBLE_CHAT, OPENAI_CHAT
-from recto.models.openai_responses import OPENAI_RESPONSES
+from recto.models.openai_responses_api import OPENAI_RESPONSES
 from recto.models.wire_protocol import WireProtocol
 
 SETTING = "RECTO_MODEL"

@@ -11,7 +11,7 @@ from recto.testing.model_answers import PIECES, Answer, Call, argument_pieces
 
 # Why a reply is incomplete, by the endings that a script names in the words of chat completions.
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-Fields = Mapping[str, object]
+_Fields = Mapping[str, object]
 
 
 @lru_cache(maxsize=64)
@@ -25,7 +25,7 @@ def response_events(answer: Answer) -> tuple[bytes, ...]:
     )
 
 
-def _events(answer: Answer) -> Iterator[Fields]:
+def _events(answer: Answer) -> Iterator[_Fields]:
     begun = _response("in_progress", ())
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
@@ -45,14 +45,14 @@ def _events(answer: Answer) -> Iterator[Fields]:
         yield {"type": f"response.{status}", "response": {**ended, "incomplete_details": details, "usage": usage}}
 
 
-def _thoughts(answer: Answer) -> Iterator[tuple[Fields, Sequence[Fields], Fields]]:
+def _thoughts(answer: Answer) -> Iterator[tuple[_Fields, Sequence[_Fields], _Fields]]:
     """What is thought as it begins, as it is told and as it is whole. What is redacted tells nothing."""
     thoughts = [(answer.reasoning, answer.signature)] if answer.reasoning else []
     thoughts += [("", answer.redacted)] if answer.redacted else []
     for number, (words, encrypted) in enumerate(thoughts):
-        start: Fields = {"type": "reasoning", "id": f"rs_{number}", "summary": []}
+        start: _Fields = {"type": "reasoning", "id": f"rs_{number}", "summary": []}
         summary = {"type": "summary_text", "text": words}
-        inner: list[Fields] = [
+        inner: list[_Fields] = [
             {"type": "response.reasoning_summary_part.added", "part": {**summary, "text": ""}},
             *({"type": "response.reasoning_summary_text.delta", "delta": piece} for piece in PIECES.findall(words)),
             {"type": "response.reasoning_summary_text.done", "text": words},
@@ -62,29 +62,24 @@ def _thoughts(answer: Answer) -> Iterator[tuple[Fields, Sequence[Fields], Fields
         yield start, told, {**start, "summary": [summary] if words else [], "encrypted_content": encrypted}
 
 
-def _messages(answer: Answer) -> Iterator[tuple[Fields, Sequence[Fields], Fields]]:
+def _messages(answer: Answer) -> Iterator[tuple[_Fields, Sequence[_Fields], _Fields]]:
     if not answer.text:
         return
-    start: Fields = {"type": "message", "id": "msg_0", "role": "assistant", "status": "in_progress", "content": []}
-    words: Fields = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
-    deltas = [
-        {"type": "response.output_text.delta", "delta": piece, "logprobs": []} for piece in PIECES.findall(answer.text)
-    ]
-    inner: list[Fields] = [
+    start: _Fields = {"type": "message", "id": "msg_0", "role": "assistant", "status": "in_progress", "content": []}
+    words: _Fields = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+    delta: _Fields = {"type": "response.output_text.delta", "logprobs": []}
+    inner: list[_Fields] = [
         {"type": "response.content_part.added", "part": {**words, "text": ""}},
-        *deltas,
+        *({**delta, "delta": piece} for piece in PIECES.findall(answer.text)),
         {"type": "response.output_text.done", "text": answer.text, "logprobs": []},
         {"type": "response.content_part.done", "part": words},
     ]
-    yield (
-        start,
-        [{**event, "content_index": 0} for event in inner],
-        {**start, "status": "completed", "content": [words]},
-    )
+    said = [{**event, "content_index": 0} for event in inner]
+    yield start, said, {**start, "status": "completed", "content": [words]}
 
 
-def _call(call: Call) -> tuple[Fields, Sequence[Fields], Fields]:
-    start: Fields = {
+def _call(call: Call) -> tuple[_Fields, Sequence[_Fields], _Fields]:
+    start: _Fields = {
         "type": "function_call",
         "id": f"fc_{call.id}",
         "call_id": call.id,
@@ -98,7 +93,7 @@ def _call(call: Call) -> tuple[Fields, Sequence[Fields], Fields]:
     return start, [*inner, done], {**start, "arguments": call.arguments, "status": "completed"}
 
 
-def _response(status: str, output: Sequence[Fields]) -> Fields:
+def _response(status: str, output: Sequence[_Fields]) -> _Fields:
     return {
         "id": "resp_1",
         "object": "response",
@@ -115,7 +110,7 @@ def _response(status: str, output: Sequence[Fields]) -> Fields:
     }
 
 
-def _usage(usage: Usage) -> Fields:
+def _usage(usage: Usage) -> _Fields:
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},

@@ -101,7 +101,8 @@ def _decode_words(item: Object, where: str, model: str | None) -> Iterator[Assis
     phase = optional_text(item, PHASE, where)
     if phase is not None:
         yield Opaque(provider=WIRE, model=model, place="field", name=PHASE, data=dump(phase).decode())
-    for part in _decode_content(item.get("content"), where, model):
+    parts = tuple(_decode_content(item.get("content"), where, model))
+    for part in parts or (Text(text=""),):
         if not isinstance(part, Text):
             raise WireError(where=f"{where}.content", problem="an assistant says words; other blocks have no place")
         yield part

@@ -23,8 +23,6 @@ from recto.page.wire.openai_responses import PHASE, WIRE, decode
 FINISHES: Mapping[str, FinishReason] = {"content_filter": "filtered"}
 # Codes of failures that are the request's fault and do not say so.
 OF_REQUEST = re.compile("image|policy|residency")
-# Thoughts that come back with more than this are refused.
-THOUGHT_FIELDS = ("type", "id", "summary", "encrypted_content")
 BETWEEN_THOUGHTS = "\n\n"
 ANSWER = "answer"
 
@@ -211,12 +209,14 @@ def _whole_words(item: _Item) -> str:
         case "function_call":
             return text_of(fields.get("arguments"))
         case "message":
-            return "".join(
-                text_of(one.get("text")) or text_of(one.get("refusal")) for one in _listed(fields.get("content"))
-            )
-        case _:
+            blocks = _listed(fields.get("content"))
+            return "".join(text_of(block.get("text")) or text_of(block.get("refusal")) for block in blocks)
+        case "reasoning":
             thoughts = _listed(fields.get("summary")) or _listed(fields.get("content"))
-            return BETWEEN_THOUGHTS.join(text_of(one.get("text")) for one in thoughts)
+            return BETWEEN_THOUGHTS.join(text_of(thought.get("text")) for thought in thoughts)
+        case _:
+            # Of what the provider's own tools do nobody is told.
+            return ""
 
 
 def _sent_back(item: _Item) -> Mapping[str, Json] | None:
@@ -224,13 +224,16 @@ def _sent_back(item: _Item) -> Mapping[str, Json] | None:
     fields, words = item.fields, item.words()
     match item.kind:
         case "message" if words:
-            return present(type="message", role="assistant", content=words, phase=fields.get(PHASE))
+            return present(type="message", role="assistant", content=words, phase=text_of(fields.get(PHASE)) or None)
         case "function_call":
-            return {**fields, "arguments": words}
-        case "reasoning" if item.is_whole and fields.get("encrypted_content"):
-            return {"summary": [], **{name: fields[name] for name in THOUGHT_FIELDS if name in fields}}
+            id, name = text_of(fields.get("call_id")), text_of(fields.get("name"))
+            return {"type": "function_call", "call_id": id, "name": name, "arguments": words}
+        case "reasoning" if item.is_whole and (sealed := fields.get("encrypted_content")):
+            # With more than this it is refused when it comes back.
+            summary: Json = [*_listed(fields.get("summary"))]
+            return {"type": item.kind, "id": fields.get("id"), "summary": summary, "encrypted_content": sealed}
         case _:
-            # Without what was encrypted nobody knows what a thought was: it is refused when it comes back.
+            # So is a thought without what was encrypted: the provider keeps nothing to know it by.
             return None
 
 
