@@ -147,6 +147,7 @@ async def in_process(
 
     with ModelServer(script) as model:
         patch.setenv("RECTO_MODEL_URL", model.url)
+        patch.setenv("OPENAI_BASE_URL", model.url)
         known = {"model": "compatible:scripted", "agent": "helper", "token": TOKEN}
         given = {**known, "agents": folder / "agents", "data": folder / "data", **environment}
         loaded = load_settings({}, {f"RECTO_{name.upper()}": str(value) for name, value in given.items()}, None)
