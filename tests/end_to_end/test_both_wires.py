@@ -200,7 +200,7 @@ def test_P8_a_turn_goes_on_after_a_cancel_on_every_wire(harness: Harness, provid
 
 
 def cancel_in_the_middle(harness: Harness, provider: Provider, body: Row) -> None:
-    provider.answers[:] = [Answer(text="一 二 三 四 五 六", hold=provider.go, hold_after=4)]
+    provider.answers[:] = [Answer(text="一 二 三 四 五 六", hold=provider.go, hold_after=6)]
     id = start(harness.url, body)
     Reader(lambda: harness.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
     request(harness.url, "POST", f"{RUNS}/{id}/cancel")

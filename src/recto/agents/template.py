@@ -11,7 +11,7 @@ description: What this agent is for, in one line.
 # name: {name}                 # the folder's name, or nothing
 
 # The model
-# model: openai:NAME           # default: the server's. Also openai-responses:NAME, anthropic:NAME, compatible:NAME, demo
+# model: openai:NAME           # default: the server's. Also anthropic:NAME, compatible:NAME, demo
 # window: 128000               # tokens it can take; default: the server's
 # vision: true                 # whether it sees pictures; default: known of openai and anthropic, else the server's
 # temperature: 0.7             # default: the model's own; so for the next three
