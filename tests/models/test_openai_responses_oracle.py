@@ -8,8 +8,10 @@ import openai
 import pytest
 from openai.types.responses import (
     Response,
+    ResponseCompletedEvent,
     ResponseErrorEvent,
     ResponseFunctionToolCall,
+    ResponseIncompleteEvent,
     ResponseReasoningItem,
     ResponseStreamEvent,
 )
@@ -51,7 +53,7 @@ async def read(server: ModelServer) -> list[Delta]:
 
 def last_response(events: list[ResponseStreamEvent]) -> Response:
     last = events[-1]
-    assert last.type in ("response.completed", "response.incomplete")
+    assert isinstance(last, (ResponseCompletedEvent, ResponseIncompleteEvent))
     return last.response
 
 

@@ -117,7 +117,7 @@ def _is_a(value: object, hint: object) -> bool:
     return isinstance(allowed, (type, tuple)) and isinstance(value, cast("type", allowed))
 
 
-ANSWERS = {
+ANSWERS: dict[str, dict[str, object]] = {
     "/v1/chat/completions": {
         "id": "r1",
         "object": "chat.completion",

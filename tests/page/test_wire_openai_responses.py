@@ -1,7 +1,8 @@
 """OpenAI Responses, both ways: items of each message, thoughts in their place and never alone, refusals by name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 import orjson
 import pytest
@@ -261,8 +262,7 @@ def page_of(*said: Message, model: str = MODEL) -> tuple[list[str], Manifest]:
     body = parse(page)
     assert orphans(body, WIRE) == []
     assert breaches(body, WIRE) == []
-    items = body["input"]
-    assert isinstance(items, list)
+    items = cast("Sequence[Mapping[str, str]]", body["input"])
     return [one.get("role") or f"{one['type']} {one.get('id', '')}".strip() for one in items], manifest
 
 
