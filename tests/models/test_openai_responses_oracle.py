@@ -68,8 +68,9 @@ def calls_of(deltas: list[Delta]) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_every_event_of_our_fake_is_one_of_the_providers(answer: Answer):
-    for data in EventReader().feed(render(answer, "openai-responses")):
-        EVENTS.validate_json(data)
+    events = [EVENTS.validate_json(data) for data in EventReader().feed(render(answer, "openai-responses"))]
+    assert [event.sequence_number for event in events] == [*range(len(events))]
+    assert (events[0].type, last_response(events).output_text) == ("response.created", answer.text)
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
