@@ -235,7 +235,11 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
         ("limits:\n  stepz: 1", 3, "there is no setting stepz in limits; did you mean steps? Known: bad_arguments, "),
         ("fold: {reads: {\n kep: 1}}", 3, "there is no setting kep in fold.reads; did you mean keep? Known: keep, "),
         ("name: other", 2, "name is \"other\"; the folder's name decides, and it is 'it'. Take the line out or "),
-        ("model: gpt", 2, 'model is "gpt"; it is demo, openai:NAME, anthropic:NAME, gemini:NAME or compatible:NAME.'),
+        (
+            "model: gpt",
+            2,
+            'model is "gpt"; it is demo, openai:NAME, openai-responses:NAME, anthropic:NAME, gemini:NAME or ',
+        ),
         ("model: 'openai: x'", 2, 'model is "openai: x"; it is demo, '),
         ("model: true", 2, "model is true; it is text; put it in quotes."),
         ("description: 12", 2, "description is 12; it is text; put it in quotes."),

@@ -16,13 +16,16 @@ from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
 from tests.end_to_end.harness import Harness
+from tests.page.page_rules import orphans
 
 pytestmark = pytest.mark.full
 
 AGENTS = {
     "openai": "",
     "anthropic": "model: anthropic:claude-opus-5",
+    "responses": "model: openai-responses:gpt-x",
     "openai-prompt": "tool_calling: prompt",
+    "responses-prompt": "model: openai-responses:gpt-x\ntool_calling: prompt",
     "anthropic-prompt": "model: anthropic:claude-opus-5\ntool_calling: prompt",
 }
 WEATHER: dict[str, Json] = {
@@ -35,7 +38,7 @@ ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def rows(asked: Request) -> list[Row]:
-    return cast("list[Row]", asked.page["messages"])
+    return cast("list[Row]", asked.page["input" if asked.path.endswith("/responses") else "messages"])
 
 
 def blocks(row: Row) -> list[Row]:
@@ -45,6 +48,9 @@ def blocks(row: Row) -> list[Row]:
 
 def why_refused(asked: Request) -> str | None:
     """What a strict provider finds wrong with a page."""
+    if asked.path.endswith("/responses"):
+        breaches = orphans(asked.page, "openai-responses")
+        return breaches[0] if breaches else _why_refused_for_its_ends(asked)
     said = [row for row in rows(asked) if row["role"] != "system"]
     if said[0]["role"] == "assistant" or said[-1]["role"] == "assistant":
         return "the conversation must begin and end with a user message"
@@ -53,6 +59,14 @@ def why_refused(asked: Request) -> str | None:
     calls = [call for row in said for call in cast("list[Row]", row.get("tool_calls") or [])]
     results = [row["tool_call_id"] for row in said if row["role"] == "tool"]
     return None if [call["id"] for call in calls] == results else f"{calls} have {results}"
+
+
+def _why_refused_for_its_ends(asked: Request) -> str | None:
+    said = [row for row in rows(asked) if row.get("role") != "system"]
+    is_good = said[0]["role"] == "user" and (
+        said[-1].get("role") == "user" or said[-1]["type"] == "function_call_output"
+    )
+    return None if is_good else "the conversation must begin and end with a user message"
 
 
 def _why_refused_by_anthropic(said: list[Row]) -> str | None:
@@ -89,6 +103,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Ite
         for name, settings in AGENTS.items():
             write_agent(harness.agents / name, settings)
         keys = {"ANTHROPIC_BASE_URL": harness.model.root, "ANTHROPIC_API_KEY": "key"}
+        keys |= {"OPENAI_BASE_URL": harness.model.url, "OPENAI_API_KEY": "key"}
         command = ["recto", "serve", "--port", str(harness.port), "--data", str(harness.data)]
         with ServerProcess(command, harness.environment() | keys):
             yield harness
@@ -105,7 +120,8 @@ def calling(agent: str, city: str) -> Answer:
     if agent.endswith("prompt"):
         call = f'{{"name": "get_weather", "arguments": {{"city": "{city}"}}}}'
         return Answer(text=f"我看看。\n<tool_call>{call}</tool_call>")
-    return Answer(text="我看看。", calls=(Call(name="get_weather", arguments=f'{{"city": "{city}"}}', id="call_0"),))
+    call = Call(name="get_weather", arguments=f'{{"city": "{city}"}}', id="call_0")
+    return Answer(text="我看看。", reasoning="想想。", calls=(call,))
 
 
 def said(body: Row, number: int, words: str, *results: tuple[str, str]) -> dict[str, Json]:
@@ -184,7 +200,7 @@ def test_P8_a_turn_goes_on_after_a_cancel_on_every_wire(harness: Harness, provid
 
 
 def cancel_in_the_middle(harness: Harness, provider: Provider, body: Row) -> None:
-    provider.answers[:] = [Answer(text="一 二 三 四 五 六", hold=provider.go, hold_after=4)]
+    provider.answers[:] = [Answer(text="一 二 三 四 五 六", hold=provider.go, hold_after=6)]
     id = start(harness.url, body)
     Reader(lambda: harness.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
     request(harness.url, "POST", f"{RUNS}/{id}/cancel")

@@ -149,6 +149,7 @@ async def in_process(
         patch.setenv("RECTO_MODEL_URL", model.url)
         patch.setenv("GEMINI_BASE_URL", f"{model.root}/v1beta")
         patch.setenv("GEMINI_API_KEY", "k-1")
+        patch.setenv("OPENAI_BASE_URL", model.url)
         known = {"model": "compatible:scripted", "agent": "helper", "token": TOKEN}
         given = {**known, "agents": folder / "agents", "data": folder / "data", **environment}
         loaded = load_settings({}, {f"RECTO_{name.upper()}": str(value) for name, value in given.items()}, None)

@@ -91,7 +91,7 @@ def test_the_list_of_the_package_says_when_it_was_made_and_lists_each_model_once
     assert prices.source
     names = [(name, price.up_to) for price in prices.prices for name in price.models]
     assert len(set(names)) == len(names)
-    assert all(name.startswith(("openai:", "anthropic:", "gemini:")) for name, _ in names)
+    assert all(name.startswith(("openai*:", "anthropic:", "gemini:")) for name, _ in names)
     assert all(price.input < price.output for price in prices.prices)
     assert all((price.cached or price.input) <= price.input for price in prices.prices)
 
@@ -100,6 +100,13 @@ def test_the_list_of_the_package_knows_a_model_by_its_dated_name():
     usage = Usage(input=300_000, cached=200_000, output=1_000)
     found = price_of("anthropic:claude-haiku-4-5-20251001", usage, load_prices())
     assert found == Decimal("0.1") + Decimal("0.02") + Decimal("0.005")
+
+
+def test_a_model_costs_the_same_over_chat_and_over_responses():
+    usage, prices = Usage(input=1_000, cached=200, output=100), load_prices()
+    costs = {price_of(f"{provider}:gpt-5-mini", usage, prices) for provider in ("openai", "openai-responses")}
+    assert len(costs) == 1
+    assert None not in costs
 
 
 def test_a_file_of_ones_own_stands_for_all_of_the_list(tmp_path: Path):

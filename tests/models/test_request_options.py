@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 
 from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json
+from recto.conversation.messages import Text, UserMessage
 from recto.errors import SettingsError
 from recto.models.anthropic_messages import MAX_TOKENS
 from recto.models.choose import BY_NAME
+from recto.page.assemble import Facts, assemble
+from recto.page.wire.base import Target
 from tests.page.oracles import breaches
+from tests.page.page_rules import parse
 
 SCHEMA = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
 PARSED: Json = {
@@ -22,6 +26,7 @@ PARSED: Json = {
     "additionalProperties": False,
 }
 NEW, MIDDLE, OLD = "claude-opus-5-5", "claude-sonnet-4-6", "claude-haiku-4-5-20251001"
+TALK = (UserMessage(parts=(Text(text="hi"),)),)
 EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
 MESSAGES: Json = [{"role": "user", "content": "hi"}]
 CONVERSATIONS: Mapping[str, Mapping[str, Json]] = {
@@ -44,6 +49,10 @@ def request_options(provider: str, model: str, sampling: Sampling, *, has_tools:
 
 def openai(asked: Sampling, provider: str = "openai") -> Mapping[str, Json]:
     return request_options(provider, "gpt-5", asked, has_tools=True)
+
+
+def responses(asked: Sampling) -> Mapping[str, Json]:
+    return request_options("openai-responses", "gpt-5", asked, has_tools=True)
 
 
 def anthropic(asked: Sampling, model: str = NEW) -> Mapping[str, Json]:
@@ -83,6 +92,19 @@ def test_openai_is_told_which_tool(choice: str, wanted: Json):
 def test_an_answer_of_openai_follows_the_schema_strictly():
     schema: Json = {"name": "answer", "strict": True, "schema": PARSED}
     assert openai(Sampling(output=SCHEMA)) == {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def test_responses_have_their_own_words_for_the_same():
+    asked = Sampling(temperature=0.0, max_tokens=9, reasoning_effort="low", tool_choice="look", output=SCHEMA)
+    answer: Json = {"type": "json_schema", "name": "answer", "strict": True, "schema": PARSED}
+    assert responses(asked) == {
+        "temperature": 0.0,
+        "max_output_tokens": 9,
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "tool_choice": {"type": "function", "name": "look"},
+        "text": {"format": answer},
+    }
+    assert responses(Sampling(tool_choice="required")) == {"tool_choice": "required"}
 
 
 @pytest.mark.parametrize("provider", BY_NAME)
@@ -221,5 +243,7 @@ def test_an_output_that_is_no_schema_is_refused(provider: str, output: str):
 def test_the_providers_own_types_accept_the_fields(sampling: Sampling, has_tools: bool, model: str):
     for provider, known in BY_NAME.items():
         options = request_options(provider, model, sampling, has_tools=has_tools)
-        body = {**CONVERSATIONS[known.protocol.wire], **known.protocol.options, **options}
+        asked = {**known.protocol.options, **options}
+        page, _ = assemble(Facts(log=TALK, target=Target(wire=known.protocol.wire, model=model), options=asked))
+        body = parse(page)
         assert breaches(body, known.protocol.wire) == []

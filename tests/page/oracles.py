@@ -17,16 +17,19 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 import typing_extensions
 from anthropic.types import message_create_params
 from openai.types.chat import completion_create_params
+from openai.types.responses import response_create_params
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from recto.page.wire.base import WireName
 
 TYPES: dict[WireName, object] = {
     "openai": completion_create_params.CompletionCreateParamsNonStreaming,
+    "openai-responses": response_create_params.ResponseCreateParamsNonStreaming,
     "anthropic": message_create_params.MessageCreateParamsNonStreaming,
 }
 STREAMED: dict[WireName, object] = {
     "openai": completion_create_params.CompletionCreateParamsStreaming,
+    "openai-responses": response_create_params.ResponseCreateParamsStreaming,
     "anthropic": message_create_params.MessageCreateParamsStreaming,
 }
 UNIONS = (Union, types.UnionType)
@@ -143,13 +146,32 @@ def _is_a(value: object, hint: object) -> bool:
     return isinstance(allowed, (type, tuple)) and isinstance(value, cast("type", allowed))
 
 
-ANSWERS = {
+ANSWERS: dict[str, dict[str, object]] = {
     "/v1/chat/completions": {
         "id": "r1",
         "object": "chat.completion",
         "created": 1,
         "model": "m",
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}],
+    },
+    "/v1/responses": {
+        "id": "r1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": "m",
+        "output": [
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": "ok", "annotations": []}],
+            }
+        ],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
     },
     "/v1/messages": {
         "id": "r1",

@@ -98,6 +98,29 @@ def _says_something(message: Parsed) -> bool:
     return any(value for name, value in message.items() if name != "role")
 
 
+def _responses_breaches(items: Sequence[Parsed]) -> Iterator[str]:
+    asked: list[object] = []
+    answered: list[object] = []
+    for place, (item, following) in enumerate(pairwise((*items, {}))):
+        match item.get("type"):
+            case "function_call":
+                asked.append(item["call_id"])
+            case "function_call_output":
+                answered.append(item["call_id"])
+                if item["call_id"] not in asked:
+                    yield f"input[{place}] answers {item['call_id']}, nobody asked"
+            case "reasoning" if not _is_led_to(following):
+                yield f"input[{place}] is a thought without what it led to"
+            case _:
+                pass
+    if sorted(map(str, asked)) != sorted(map(str, answered)) or len(set(asked)) != len(asked):
+        yield f"asked was {asked}, answered {answered}"
+
+
+def _is_led_to(item: Parsed) -> bool:
+    return item.get("role") == "assistant" or item.get("type") in ("reasoning", "function_call")
+
+
 def _anthropic_breaches(turns: Sequence[Parsed]) -> Iterator[str]:
     seen: list[object] = []
     before: Parsed = {"role": "assistant", "content": []}
@@ -158,6 +181,7 @@ def _called(turn: Parsed, kind: str) -> list[tuple[object, object]]:
 
 JUDGES: dict[WireName, tuple[str, Callable[[Sequence[Parsed]], Iterator[str]]]] = {
     "openai": ("messages", _openai_breaches),
+    "openai-responses": ("input", _responses_breaches),
     "anthropic": ("messages", _anthropic_breaches),
     "gemini": ("contents", _gemini_breaches),
 }

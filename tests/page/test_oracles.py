@@ -14,6 +14,7 @@ from anthropic.types import Message as Answer
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 from pydantic import TypeAdapter
 
 from recto.conversation.json import Json
@@ -44,6 +45,7 @@ from tests.page.page_rules import parse
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 OPTIONS: dict[WireName, dict[str, Json]] = {
     "openai": {"temperature": 0.5, "max_completion_tokens": 64, "parallel_tool_calls": True},
+    "openai-responses": {"temperature": 0.5, "store": False, "include": ["reasoning.encrypted_content"]},
     "anthropic": {"stop_sequences": ["."], "max_tokens": 64, "tool_choice": {"type": "auto"}},
     "gemini": {
         "generationConfig": {"temperature": 0.5, "maxOutputTokens": 64, "stopSequences": ["."]},
@@ -51,9 +53,10 @@ OPTIONS: dict[WireName, dict[str, Json]] = {
     },
 }
 # That of Gemini stands in the address.
-STREAM: dict[WireName, dict[str, Json]] = {"openai": {"stream": True}, "anthropic": {"stream": True}, "gemini": {}}
+STREAM: dict[WireName, dict[str, Json]] = {wire: {} if wire == "gemini" else {"stream": True} for wire in WIRES}
 HELLO = Text(text="hello 北京")
 THINKING = '{"type":"thinking","thinking":"so","signature":"EqQB"}'
+THOUGHT = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}'
 CALLS = (
     ToolCall(id="c1", name="read", arguments='{ "path": "a.py", "n": 1.0e3 }'),
     ToolCall(id="c2", name="read", arguments="{broken"),
@@ -116,9 +119,11 @@ RICH: dict[str, tuple[Message, ...]] = {
                 state("openai", "field", "audio", '{"id":"audio_1"}'),
                 state("openai", "block", "refusal", '{"type":"refusal","refusal":"no"}'),
                 state("gemini", "block", "executableCode", '{"executableCode":{"language":"PYTHON","code":"1"}}'),
+                state("openai-responses", "block", "reasoning", THOUGHT),
+                state("openai-responses", "field", "phase", '"commentary"'),
                 HELLO,
                 state("gemini", "field", "thinking", '"c2lnbmVk"'),
-                CALLS[0],
+                replace(CALLS[0], state=state("openai-responses", "block", "reasoning", THOUGHT)),
                 state("gemini", "block", "thinking", '{"text":"","thoughtSignature":"c28="}'),
             )
         ),
@@ -207,6 +212,7 @@ def test_the_judge_sees_a_wrong_type():
 
 PATHS: dict[WireName, str] = {
     "openai": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
     "anthropic": "/v1/messages",
     "gemini": "/v1beta/models/model-x:generateContent",
 }
@@ -230,6 +236,13 @@ def create_with_openai(url: str, body: dict[str, object]) -> str | None:
         create = cast("type[object]", provider.chat.completions.create)
         answer = cast("ChatCompletion", create(**body))
     return answer.choices[0].message.content
+
+
+def create_with_responses(url: str, body: dict[str, object]) -> str | None:
+    client = openai.DefaultHttpxClient(trust_env=False)
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client) as provider:
+        create = cast("type[object]", provider.responses.create)
+        return cast("Response", create(**body)).output_text
 
 
 def create_with_anthropic(url: str, body: dict[str, object]) -> str | None:
@@ -262,7 +275,12 @@ SPELLED = {
     b"mime_type": b'"mimeType"',
     b"file_uri": b'"fileUri"',
 }
-CREATE = {"openai": create_with_openai, "anthropic": create_with_anthropic, "gemini": create_with_gemini}
+CREATE = {
+    "openai": create_with_openai,
+    "openai-responses": create_with_responses,
+    "anthropic": create_with_anthropic,
+    "gemini": create_with_gemini,
+}
 
 
 @EACH_WIRE

@@ -22,6 +22,7 @@ from tests.page.page_rules import fresh, gaps, lies, orphans, parse
 # What a body begins with, and where instructions and conversation stand in it.
 FIELDS: dict[WireName, tuple[tuple[str, ...], str, str]] = {
     "openai": (("model", "stream"), "", "messages"),
+    "openai-responses": (("model", "stream"), "", "input"),
     "anthropic": (("model", "stream"), "system", "messages"),
     "gemini": (("stream",), "systemInstruction", "contents"),
 }
@@ -30,6 +31,7 @@ TARGETS = (
     Target(wire="anthropic", model="claude-x"),
     Target(wire="openai", model="gpt-y"),
     Target(wire="gemini", model="gemini-3-x"),
+    Target(wire="openai-responses", model="gpt-x"),
 )
 wires = st.sampled_from(tuple(WIRES))
 offers = st.sampled_from(((), OFFERS))

@@ -23,6 +23,7 @@ from tests.page.wire_strategies import (
     gemini_messages,
     gemini_turn,
     openai_messages,
+    responses_messages,
 )
 
 THEIRS: TypeAdapter[Theirs] = TypeAdapter(Theirs)
@@ -35,6 +36,14 @@ def test_openai_reads_back_what_it_wrote(message: Message):
     written = openai.encode(message)
     assert openai.decode([orjson.loads(written)], model=MODEL) == (message,)
     assert openai.encode(message) == written
+
+
+@given(responses_messages)
+def test_responses_read_back_what_they_wrote(message: Message):
+    written = encode((message,), "openai-responses")
+    assert decode(written, "openai-responses", model=MODEL) == (message,)
+    assert decode({"input": written}, "openai-responses", model=MODEL) == (message,)
+    assert encode((message,), "openai-responses") == written
 
 
 @given(anthropic_messages)

@@ -33,6 +33,7 @@ from recto.conversation.messages import (
     UserPart,
 )
 from recto.page.wire import anthropic, gemini, openai
+from recto.page.wire.formats import encode
 
 MODEL = "model-x"
 
@@ -57,6 +58,9 @@ KEYS = (
         "file",
         "file_id",
         "encryptedValue",
+        "call_id",
+        "output",
+        "phase",
     ),
 )
 VALUES = (
@@ -74,6 +78,7 @@ VALUES = (
         "document",
     ),
     *("binary", "image_url", "file", "input_audio", "tool_use", "tool_result", "thinking", "url", "data", "base64"),
+    *("message", "function_call", "function_call_output", "input_file", "output_text"),
 )
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(VALUES),
@@ -294,6 +299,59 @@ def gemini_turn(message: Message) -> Json:
     return {"role": role, "parts": load(b"[" + gemini.encode(message) + b"]")}
 
 
+# OpenAI Responses
+
+responses_files = st.one_of(
+    st.builds(File, kind=st.sampled_from(("image", "document")), source=st.builds(Url, url=urls)),
+    st.builds(File, kind=st.just("image"), source=st.builds(Data, base64=base64s), mime_type=st.just("image/png")),
+    st.builds(
+        File,
+        kind=st.just("document"),
+        source=st.builds(Data, base64=base64s),
+        mime_type=st.just("application/pdf"),
+        name=texts,
+    ),
+    st.builds(
+        File,
+        kind=st.sampled_from(("image", "document")),
+        source=st.builds(ProviderFile, provider=st.just("openai"), handle=texts),
+    ),
+)
+
+
+@st.composite
+def responses_states(draw: st.DrawFn, name: str) -> Opaque:
+    """An item or a block: a thought, or one that nobody knows."""
+    data = draw(objects(without=("role",), type=name))
+    return Opaque(provider="openai-responses", model=MODEL, place="block", name=name, data=data)
+
+
+@st.composite
+def responses_said(draw: st.DrawFn) -> tuple[AssistantPart, ...]:
+    """Words, with what led to them and what they are for; a call with what led to it; an item nobody knows."""
+    thoughts = draw(st.lists(responses_states("reasoning"), max_size=2))
+    if draw(st.booleans()):
+        state = thoughts[-1] if thoughts else None
+        call = ToolCall(id=draw(texts), name=draw(texts), arguments=draw(texts), state=state)
+        return (*thoughts[:-1], call)
+    label = Opaque(
+        provider="openai-responses", model=MODEL, place="field", name="phase", data=dump(draw(texts)).decode()
+    )
+    labels = draw(st.lists(st.just(label), max_size=1))
+    return (*thoughts, *labels, Text(text=draw(texts)), *draw(st.lists(responses_states("hologram"), max_size=1)))
+
+
+responses_shown = listed(openai_texts | responses_files | responses_states("hologram"))
+responses_messages: st.SearchStrategy[Message] = st.one_of(
+    st.builds(UserMessage, parts=responses_shown),
+    st.lists(responses_said(), min_size=1, max_size=3).map(
+        lambda said: AssistantMessage(parts=tuple(part for parts in said for part in parts))
+    ),
+    st.builds(ToolMessage, tool_call_id=texts, parts=responses_shown),
+    st.builds(SystemMessage, text=texts),
+    st.builds(DeveloperMessage, text=texts),
+)
+
 # AG-UI
 
 agui_sources = st.one_of(
@@ -332,6 +390,9 @@ def anthropic_turn(message: Message) -> Json:
 
 WRITTEN: dict[str, st.SearchStrategy[Json]] = {
     "openai": openai_messages.map(lambda message: load(openai.encode(message))),
+    "openai-responses": responses_messages.flatmap(
+        lambda message: st.sampled_from(encode((message,), "openai-responses"))
+    ),
     "anthropic": anthropic_messages.map(anthropic_turn),
     "gemini": gemini_messages.map(gemini_turn),
     "ag-ui": agui_messages.map(lambda message: load(agui.encode(message))),

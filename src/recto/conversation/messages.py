@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 
 from recto.conversation.memo import Remembering
 
-# What providers call the blocks and fields that hold a model's thinking.
-THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details"})
+# What providers call the blocks and fields that hold a model's thinking, or say what its words are for.
+THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details", "phase"})
 # What a failure is called where the words of its result are our own; what others call it is never one of these.
 STATUSES = frozenset(
     {

@@ -4,6 +4,7 @@
 - `choose`: providers, and a model by its name in the settings
 - `wire_protocol`: what talking to a provider takes
 - `openai_chat`: OpenAI chat completions: the address, what an agent asks for, and the reply as it streams
+- `openai_responses_api`: OpenAI Responses: the address, what an agent asks for, and the reply as it streams
 - `anthropic_messages`: Anthropic messages: the address, what an agent asks for, and the reply as it streams
 - `gemini_content`: Gemini's generateContent: the address, what an agent asks for, and the reply as it streams
 - `endpoint`: a model behind an endpoint over HTTP

@@ -15,6 +15,7 @@ from recto.models.demo import DemoModel
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.gemini_content import GEMINI_CONTENT
 from recto.models.openai_chat import COMPATIBLE_CHAT, OPENAI_CHAT
+from recto.models.openai_responses_api import OPENAI_RESPONSES
 from recto.models.wire_protocol import WireProtocol
 
 SETTING = "RECTO_MODEL"
@@ -53,6 +54,14 @@ PROVIDERS = (
         url_setting="OPENAI_BASE_URL",
         url="https://api.openai.com/v1",
         url_form=CHAT_FORM,
+    ),
+    Provider(
+        name="openai-responses",
+        protocol=OPENAI_RESPONSES,
+        key_setting="OPENAI_API_KEY",
+        url_setting="OPENAI_BASE_URL",
+        url="https://api.openai.com/v1",
+        url_form="it is the address before /responses, such as https://api.openai.com/v1",
     ),
     Provider(
         name="anthropic",

@@ -2,6 +2,7 @@
 
 - `model_answers`: answers of a scripted model, as values
 - `openai_answers`: as OpenAI chat completions stream them
+- `responses_answers`: as OpenAI Responses stream them
 - `anthropic_answers`: as Anthropic messages stream them
 - `gemini_answers`: as Gemini's generateContent streams them
 - `answer_bytes`: their bytes on each wire

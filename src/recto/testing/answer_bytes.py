@@ -11,10 +11,12 @@ from recto.page.wire.anthropic import ANTHROPIC
 from recto.page.wire.base import WireName
 from recto.page.wire.gemini import GEMINI
 from recto.page.wire.openai import OPENAI
+from recto.page.wire.openai_responses import OPENAI_RESPONSES
 from recto.testing.anthropic_answers import message_events
 from recto.testing.gemini_answers import content_events
 from recto.testing.model_answers import Answer, Framing
 from recto.testing.openai_answers import chat_events
+from recto.testing.responses_answers import response_events
 
 OK = 200
 
@@ -29,6 +31,7 @@ class FakeWire(NamedTuple):
 # In a path {model} stands for any name.
 FAKES: Mapping[WireName, FakeWire] = {
     OPENAI.name: FakeWire("/v1/chat/completions", chat_events),
+    OPENAI_RESPONSES.name: FakeWire("/v1/responses", response_events),
     ANTHROPIC.name: FakeWire("/v1/messages", message_events),
     GEMINI.name: FakeWire("/v1beta/models/{model}:streamGenerateContent?alt=sse", content_events),
 }

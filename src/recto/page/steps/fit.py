@@ -53,6 +53,7 @@ EMPTY_TEXT = "an empty text is not allowed here"
 EMPTY_MARK = "(empty)"
 EMPTY_SAID = "an empty message is not allowed here, so it says that it is empty"
 NOTHING_CARRIED = "nothing in it that the {wire} format can carry"
+LED_NOWHERE = "thinking left out, since nothing follows it"
 NO_NAME = "the {wire} format carries no name"
 NEW_NAME = "the name written as the {wire} format takes it"
 NAME_LEFT_OUT = "nothing in the name that the {wire} format takes"
@@ -220,9 +221,16 @@ def _fit_assistant(message: AssistantMessage, to: _To) -> _Fitted:
         signed = to.wire.sign_calls(parts, to.model)
         reasons = (*reasons, SIGNED) if signed != parts else reasons
         parts = signed
-    if all(isinstance(part, Opaque) and part.is_thought for part in parts):
+    said = next((n for n in range(len(parts), 0, -1) if not _is_thought(parts[n - 1])), 0)
+    if not said:
         return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire.name)))
+    if to.wire.thoughts_lead and said < len(parts):
+        parts, reasons = parts[:said], (*reasons, LED_NOWHERE)
     return _with_good_name(replace(message, parts=parts) if reasons else message, to.wire, reasons)
+
+
+def _is_thought(part: AssistantPart) -> bool:
+    return isinstance(part, Opaque) and part.is_thought
 
 
 def _with_good_name(message: Named, wire: Wire, reasons: tuple[str, ...]) -> _Fitted:

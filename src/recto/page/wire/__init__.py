@@ -2,6 +2,7 @@
 
 - `base`: what the page has to know of a format, and where a page goes
 - `openai`: OpenAI chat completions
+- `openai_responses`: OpenAI Responses
 - `anthropic`: Anthropic messages
 - `gemini`: Gemini's generateContent
 - `formats`: the formats by their names, and conversations in and out of them

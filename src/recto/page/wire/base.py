@@ -57,8 +57,9 @@ class Wire:
 
     A file or provider state is carried in a message of a role; the role `error` is that of a failed tool, where
     `errors_are_words` sets that apart. `begins_with_user` is said of providers that want instructions before all else
-    and a user's message first behind them. `results_name_tools`: a result says the name of the tool it is of.
-    `sign_calls` gives the parts of an assistant's message what the model (by its name) wants of calls it did not make.
+    and a user's message first behind them, `thoughts_lead` of those that refuse a thought behind which nothing stands.
+    `results_name_tools`: a result says the name of the tool it is of. `sign_calls` gives the parts of an assistant's
+    message what the model (by its name) wants of calls it did not make.
     """
 
     name: WireName
@@ -86,3 +87,4 @@ class Wire:
     begins_with_user: bool
     results_name_tools: bool = False
     sign_calls: Callable[[Sequence[AssistantPart], str], tuple[AssistantPart, ...]] | None = None
+    thoughts_lead: bool = False

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from recto.conversation.input import agui
-from recto.conversation.json import Json, load
+from recto.conversation.json import Json, as_list, load
 from recto.conversation.messages import Message
 from recto.errors import CannotCarry, WireError
 from recto.page.wire.anthropic import ANTHROPIC
 from recto.page.wire.base import Target, Wire, WireName
 from recto.page.wire.gemini import GEMINI
 from recto.page.wire.openai import OPENAI
+from recto.page.wire.openai_responses import OPENAI_RESPONSES
 
-WIRES: Mapping[WireName, Wire] = {wire.name: wire for wire in (OPENAI, ANTHROPIC, GEMINI)}
+WIRES: Mapping[WireName, Wire] = {wire.name: wire for wire in (OPENAI, OPENAI_RESPONSES, ANTHROPIC, GEMINI)}
 # Providers and the wire each of them speaks: those that have one of their own name first.
 SPEAKERS: Mapping[str, WireName] = {name: name for name in WIRES} | {
     other: wire.name for wire in WIRES.values() for other in wire.also_spoken_by
@@ -45,7 +46,7 @@ def decode(conversation: object, wire: WireName = DEFAULT, *, model: str | None 
 
 
 def encode(messages: Sequence[Message], wire: WireName = DEFAULT) -> list[Json]:
-    """Messages as parsed JSON, one object each. What the format has no place for raises CannotCarry.
+    """Messages as parsed JSON, in objects of the format. What it has no place for raises CannotCarry.
 
     A format that groups by role has no message of its own for each of ours; a page in it is made by `assemble`.
     """
@@ -54,4 +55,4 @@ def encode(messages: Sequence[Message], wire: WireName = DEFAULT) -> list[Json]:
     known = WIRES.get(wire)
     if known is None or any(slot.opens_turn for slot in known.slots.values()):
         raise CannotCarry(wire=wire, what="messages one by one; set a page with assemble")
-    return [load(known.encode(message)) for message in messages]
+    return list(as_list(load(b"[" + b",".join(map(known.encode, messages)) + b"]"), "messages"))
