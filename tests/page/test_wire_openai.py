@@ -470,6 +470,6 @@ def test_a_format_nobody_knows_is_named():
     with pytest.raises(
         WireError, match=r"^wire: 'morse' is unknown; known: openai, openai-responses, anthropic, ag-ui$"
     ):
-        decode([], "morse")  # pyright: ignore[reportArgumentType] - what a caller without types can do
+        decode([], "morse")
     with pytest.raises(CannotCarry, match=r"^The morse format cannot carry messages one by one; set a page"):
-        encode([], "morse")  # pyright: ignore[reportArgumentType] - what a caller without types can do
+        encode([], "morse")
