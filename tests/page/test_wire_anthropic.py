@@ -292,7 +292,7 @@ def test_what_the_format_cannot_carry_is_refused_by_name(message: Message, what:
 
 def test_messages_one_by_one_are_refused_with_what_to_do():
     with pytest.raises(CannotCarry) as refused:
-        encode([], "anthropic")  # pyright: ignore[reportArgumentType] - what a caller without types can do
+        encode([], "anthropic")
     assert str(refused.value) == "The anthropic format cannot carry messages one by one; set a page with assemble."
 
 

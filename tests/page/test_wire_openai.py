@@ -467,7 +467,7 @@ def test_many_messages_are_written_as_values():
 
 
 def test_a_format_nobody_knows_is_named():
-    with pytest.raises(WireError, match=r"^wire: 'morse' is unknown; known: openai, anthropic, ag-ui$"):
-        decode([], "morse")  # pyright: ignore[reportArgumentType] - what a caller without types can do
+    with pytest.raises(WireError, match=r"^wire: 'morse' is unknown; known: openai, anthropic, gemini, ag-ui$"):
+        decode([], "morse")
     with pytest.raises(CannotCarry, match=r"^The morse format cannot carry messages one by one; set a page"):
-        encode([], "morse")  # pyright: ignore[reportArgumentType] - what a caller without types can do
+        encode([], "morse")
