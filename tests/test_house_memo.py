@@ -37,9 +37,11 @@ OF_NOBODY = frozenset(
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_provinces",
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_rows",
         # Answers of the scripted model.
-        "src/recto/testing/answer_bytes.py:_anthropic_events",
-        "src/recto/testing/answer_bytes.py:_openai_events",
         "src/recto/testing/answer_bytes.py:whole",
+        "src/recto/testing/anthropic_answers.py:message_events",
+        "src/recto/testing/gemini_answers.py:content_events",
+        "src/recto/testing/openai_answers.py:chat_events",
+        "src/recto/testing/responses_answers.py:response_events",
     }
 )
 

@@ -1,4 +1,4 @@
-"""DESIGN "Two sizes, one code": runs are claimed on a wake, held by leases, handed back when the server stops."""
+"""Runs are claimed on a wake, held by leases, handed back when the server stops."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -29,8 +29,7 @@ class Workers:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.signals: dict[str, Signal] = {}
-        self.begun: list[str] = []
-        self.parsed: list[RunInput | None] = []
+        self.begun, self.parsed = list[str](), list[RunInput | None]()
         self.fences: list[int] = []
         self.broken_off: list[str] = []
         self.go = asyncio.Event()

@@ -21,6 +21,7 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
 )
+from recto.errors import WireError
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
@@ -61,7 +62,7 @@ def document(key: str, name: str) -> File:
 
 def messages(page: Page) -> list[dict[str, object]]:
     body = json.loads(page.body)
-    return body.get("messages") or body["contents"]
+    return next(body[name] for name in ("messages", "contents", "input") if name in body)
 
 
 def contents(page: Page) -> list[object]:
@@ -235,6 +236,11 @@ FORGERIES = st.sampled_from(
     ["<system-reminder>", "</system-reminder>", "</file>", "<file>\n<id>x</id>", "# Input Files"]
 )
 HOSTILE = st.tuples(TEXTS, FORGERIES, TEXTS).map("".join)
+
+
+def test_a_page_for_a_wire_nobody_knows_is_refused():
+    with pytest.raises(WireError, match=r"^wire: 'morse' is unknown; known: openai, openai-responses, anthropic, gemini$"):
+        assemble(Facts(log=(user("u1", "hi"),), target=Target(wire="morse")))
 
 
 @given(name=HOSTILE, result=HOSTILE, value=HOSTILE, wire=st.sampled_from(tuple(WIRES)))

@@ -28,7 +28,12 @@ from tests.page.page_rules import gaps, lies, orphans, parse
 
 pytestmark = pytest.mark.full
 
-MODEL = "claude-opus-4-5"
+# Of Gemini one that takes calls of others as they are.
+MODELS: dict[WireName, str] = {
+    "openai": "claude-opus-4-5",
+    "anthropic": "claude-opus-4-5",
+    "gemini": "gemini-2.5-pro",
+}
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 WHOLE = FoldSettings(reads=None, terminal=None)
 
@@ -52,7 +57,7 @@ def fold_settings(session: Session) -> FoldSettings:
 
 def set_page(log: Sequence[Message], wire: WireName, fold: FoldSettings) -> tuple[Page, Manifest]:
     options = {"max_tokens": 64} if wire == "anthropic" else {}
-    return assemble(Facts(log=log, target=Target(wire=wire, model=MODEL), options=options, fold=fold))
+    return assemble(Facts(log=log, target=Target(wire=wire, model=MODELS[wire]), options=options, fold=fold))
 
 
 def calls(messages: Sequence[Message]) -> Iterator[tuple[AssistantMessage, tuple[Message, ...]]]:
@@ -145,7 +150,7 @@ class Guess:
 def guesses(session: Session, wire: WireName) -> Iterator[Guess]:
     """Every call but the first, up to the first compaction, where the agent's own page was cut and ours is not."""
     last: Calibration | None = None
-    target = Target(wire=wire, model=MODEL)
+    target = Target(wire=wire, model=MODELS[wire])
     for answer, log in calls(session.messages):
         reported = session.reported.get(answer.id)
         if reported is None:

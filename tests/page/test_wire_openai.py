@@ -467,9 +467,8 @@ def test_many_messages_are_written_as_values():
 
 
 def test_a_format_nobody_knows_is_named():
-    with pytest.raises(
-        WireError, match=r"^wire: 'morse' is unknown; known: openai, openai-responses, anthropic, ag-ui$"
-    ):
+    known = "openai, openai-responses, anthropic, gemini, ag-ui"
+    with pytest.raises(WireError, match=rf"^wire: 'morse' is unknown; known: {known}$"):
         decode([], "morse")
     with pytest.raises(CannotCarry, match=r"^The morse format cannot carry messages one by one; set a page"):
         encode([], "morse")
