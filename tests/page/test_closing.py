@@ -50,7 +50,7 @@ def test_P8_a_turn_that_goes_on_after_a_cancel_ends_with_a_users_word(wire: Wire
     page, manifest = assemble(facts_of((asked, partial, broken_off), wire))
     words: dict[str, Json] = {
         "openai": {"role": "user", "content": "Continue."},
-        "openai-responses": {"role": "user", "content": "Continue."},
+        "openai-responses": {"type": "message", "role": "user", "content": "Continue."},
         "anthropic": {"role": "user", "content": [{"type": "text", "text": "Continue."}]},
         "gemini": {"role": "user", "parts": [{"text": "Continue."}]},
     }
