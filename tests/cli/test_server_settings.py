@@ -2,8 +2,9 @@
 
 import pytest
 
-from recto.cli.server_settings import load_settings
+from recto.cli.server_settings import OTHERS, PREFIX, load_settings
 from recto.errors import SettingsError
+from recto.models.choose import PROVIDERS
 
 
 @pytest.mark.parametrize("languages", ["", "eng", "chi_sim+eng", "a+b+C_3"])
@@ -18,3 +19,8 @@ def test_C2_languages_that_are_none_are_told_in_words(languages: str):
     problem = "it is languages as tesseract names them, such as chi_sim+eng, or nothing."
     assert str(refused.value).startswith(f"Setting RECTO_OCR is {languages!r}; ")
     assert str(refused.value).endswith(problem)
+
+
+def test_C2_settings_of_providers_are_no_unknown_names():
+    named = {name for one in PROVIDERS for name in (one.key_setting, one.url_setting) if name.startswith(PREFIX)}
+    assert named | {"RECTO_URL"} == OTHERS

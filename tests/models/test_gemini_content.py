@@ -74,9 +74,9 @@ def test_calls_come_whole_with_the_id_they_were_given_or_none():
     assert found[-1] == ReplyEnd(finish="tool_calls", call_state={0: signature_state("c2ln", "m")})
 
 
-def test_what_signs_words_stands_behind_them():
+def test_what_signs_words_stands_behind_them_and_they_are_joined_to_no_others():
     end = ended(says({"text": "a"}), says({"text": "b", "thoughtSignature": "cw=="}), says({"text": "c"}), STOP)
-    assert end.parts == (Text(text="ab"), signature_state("cw==", "m"), Text(text="c"))
+    assert end.parts == (Text(text="a"), Text(text="b"), signature_state("cw==", "m"), Text(text="c"))
 
 
 def test_a_signature_without_words_and_a_part_nobody_knows_are_kept_as_they_came():

@@ -11,7 +11,7 @@ from google.genai import errors, types
 from recto.conversation.json import Json, dump, load
 from recto.errors import ModelBusy
 from recto.models.endpoint import Endpoint, EndpointModel
-from recto.models.gemini_content import GEMINI_CONTENT
+from recto.models.gemini_content import BROKEN, FINISHES, GEMINI_CONTENT
 from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.testing.model_server import Answer, Call, ModelServer, failure
 
@@ -115,3 +115,8 @@ async def test_the_details_of_a_refusal_say_how_long_to_wait(delay: Json, second
     with ModelServer([refused]) as server, pytest.raises(ModelBusy) as caught:
         await read(server)
     assert caught.value.retry_after == seconds
+
+
+def test_every_way_a_reply_may_end_is_known():
+    plain = {"STOP", "CONTINUATION", "FINISH_REASON_UNSPECIFIED"}
+    assert {reason.value for reason in types.FinishReason} == {*plain, *FINISHES, *BROKEN}

@@ -223,7 +223,9 @@ def test_gemini_thinks_by_level_or_by_tokens_and_shows_it(model: str, effort: Ef
     assert gemini(Sampling(reasoning_effort=effort), model) == {"generationConfig": config}
 
 
-@pytest.mark.parametrize("model", ["gemini-2.0-flash", "gemini-1.5-pro"])
+@pytest.mark.parametrize(
+    "model", ["gemini-2.0-flash", "gemini-1.5-pro", "gemini-robotics-er-1.5-preview", "gemma-3-27b-it", "learnlm-2.0"]
+)
 def test_a_gemini_that_does_not_think_is_not_asked_to(model: str):
     assert gemini(Sampling(reasoning_effort="high"), model) == {}
 

@@ -239,7 +239,8 @@ HOSTILE = st.tuples(TEXTS, FORGERIES, TEXTS).map("".join)
 
 
 def test_a_page_for_a_wire_nobody_knows_is_refused():
-    with pytest.raises(WireError, match=r"^wire: 'morse' is unknown; known: openai, openai-responses, anthropic, gemini$"):
+    known = "openai, openai-responses, anthropic, gemini"
+    with pytest.raises(WireError, match=rf"^wire: 'morse' is unknown; known: {known}$"):
         assemble(Facts(log=(user("u1", "hi"),), target=Target(wire="morse")))
 
 

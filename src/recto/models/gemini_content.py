@@ -27,18 +27,18 @@ from recto.models.ports import (
     parts_in_unusual_order,
 )
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
-from recto.models.wire_protocol import ModelVersion, Options, WireProtocol, output_schema, present, version_in
-from recto.page.wire.gemini import SIGNATURE, WIRE, part_state, signature_state
+from recto.models.wire_protocol import ModelVersion, Options, WireProtocol, output_schema, present
+from recto.page.wire.gemini import SIGNATURE, WIRE, part_state, signature_state, version_of
 
 FINISHES: Mapping[str, FinishReason] = {
     "MAX_TOKENS": "length",
     **dict.fromkeys(("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), "filtered"),
     **dict.fromkeys(("OTHER", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "filtered"),
+    **dict.fromkeys(("IMAGE_OTHER", "NO_IMAGE"), "filtered"),
 }
 # Reasons that say the reply came to nothing: asked again, most models do better.
 BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-NAME = re.compile(r"gemini-(\d{1,2})(?:\.(\d{1,2}))?(?!\d)")
 # From here on a model is told how hard to think; those before are given tokens for it, and earlier ones do not think.
 LEVELS: ModelVersion = (3, 0)
 BUDGETS_SINCE: ModelVersion = (2, 5)
@@ -112,7 +112,8 @@ class ContentReader:
     def _say(self, words: str, signature: str) -> Iterator[Delta]:
         if words:
             last = self._parts[-1] if self._parts else None
-            if isinstance(last, list):
+            # Signed words stay by themselves: the signature is of those alone.
+            if isinstance(last, list) and not signature:
                 last.append(words)
             else:
                 self._parts.append([words])
@@ -178,7 +179,7 @@ def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
     config = present(
         temperature=sampling.temperature,
         maxOutputTokens=sampling.max_tokens,
-        thinkingConfig=_thinking(version_in(model, NAME), sampling.reasoning_effort),
+        thinkingConfig=_thinking(version_of(model), sampling.reasoning_effort),
         responseMimeType="application/json" if output else None,
         responseJsonSchema=output,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
@@ -69,7 +70,9 @@ class LogWriter:
         try:
             return await asyncio.shield(writing)
         except asyncio.CancelledError:
-            await asyncio.wait((writing,))
+            while not writing.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait((writing,))
             if not writing.cancelled() and (error := writing.exception()):
                 raise error from None
             raise

@@ -84,6 +84,16 @@ class AttachmentSuite:
         )
 
     # P9
+    async def test_of_the_same_bytes_under_one_name_the_newest_is_found_whatever_its_id(self, store: Store):
+        ids = sorted(new_id() for _ in range(2))
+        newer, older = (replace(attachment(created=at(minute)), id=id) for minute, id in zip((2, 1), ids, strict=True))
+        for one in (newer, older):
+            await store.add_attachment(one, NO_LIMIT)
+        found = await store.same_attachment("ann", newer.sha256, newer.name)
+        assert found is not None
+        assert found.id == newer.id
+
+    # P9
     async def test_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store):
         both = [attachment("ann"), attachment("bob")]
         assert [await store.add_attachment(new, NO_LIMIT) for new in both] == both

@@ -60,9 +60,9 @@ async def delete_me(
     gone = await backend.store.delete_user(name, today=backend.clock().astimezone(UTC).date())
     stop(backend, gone.stopped)
     await backend.files.forget(gone.blobs)
-    await backend.forget_gone()
     if backend.workspaces:
         await sweep_workspaces(backend.workspaces, backend.store.known_threads)
+    await backend.forget_gone()
     answer: UserDeletedShape = {
         "threads": gone.threads,
         "profiles": gone.profiles,

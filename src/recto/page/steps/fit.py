@@ -1,7 +1,8 @@
 """A conversation as its target takes it: what the format cannot carry is changed or left out, with a reason; then order
 and call ids as the provider demands them.
 
-After this, encoding refuses nothing. Roles for people only (reasoning, activity) never reach a model.
+After this, of what `repair` left, encoding refuses nothing. Roles for people only (reasoning, activity) never reach a
+model.
 """
 
 from __future__ import annotations

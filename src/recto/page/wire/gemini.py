@@ -74,9 +74,11 @@ TOOLS = Slot(b'"tools":[{"functionDeclarations":[', b"]}]")
 SYSTEM = Slot(b'"systemInstruction":{"parts":[', b"]}")
 USER_TURN = Slot(b'"contents":[', b"]", b'{"role":"user","parts":[', b"]}")
 MODEL_TURN = USER_TURN._replace(opens_turn=b'{"role":"model","parts":[')
-VERSION = re.compile(r"gemini-(\d{1,2})(?!\d)")
+VERSION = re.compile(r"\Agemini-(?:[a-z-]+-)?(\d{1,2})(?:\.(\d{1,2}))?(?!\d)")
+# A name of Gemini's that tells none is one of today's; models of other names neither sign nor think.
+NEWEST, OTHER = (99, 0), (0, 0)
 # From here on the first call of a reply has to be signed; this stands for the signature of one that it did not make.
-SIGNED_SINCE = 3
+SIGNED_SINCE = (3, 0)
 NOT_ITS_OWN = '"skip_thought_signature_validator"'
 
 
@@ -315,11 +317,18 @@ def encode_tool(name: str, description: str, parameters: str) -> bytes:
     return dump({"name": name, "description": description, "parametersJsonSchema": verbatim(parameters)})
 
 
+def version_of(model: str) -> tuple[int, int]:
+    """The version that a model's name tells."""
+    found = VERSION.search(model)
+    if found:
+        return int(found[1]), int(found[2] or 0)
+    return NEWEST if model.startswith("gemini") or not model else OTHER
+
+
 def sign_calls(parts: Sequence[AssistantPart], model: str) -> tuple[AssistantPart, ...]:
     """The parts of a reply with its first call signed, where the model refuses it otherwise."""
-    version = VERSION.search(model)
     first = next((place for place, part in enumerate(parts) if isinstance(part, ToolCall)), None)
-    if first is None or (version and int(version[1]) < SIGNED_SINCE):
+    if first is None or version_of(model) < SIGNED_SINCE:
         return tuple(parts)
     call = parts[first]
     if not isinstance(call, ToolCall) or call.state is not None:

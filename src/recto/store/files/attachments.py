@@ -129,7 +129,9 @@ def find(connection: Connection, id: str, owner: str | None = None) -> Attachmen
 def same(connection: Connection, owner: str, sha256: str, name: str) -> Attachment | None:
     """The owner's newest attachment with these bytes under this name."""
     query = _found.where(BLOBS.c.owner == owner, BLOBS.c.sha256 == sha256, ATTACHMENTS.c.name == name)
-    row = connection.execute(query.order_by(ATTACHMENTS.c.id.desc()).limit(1)).one_or_none()
+    row = connection.execute(
+        query.order_by(ATTACHMENTS.c.created.desc(), ATTACHMENTS.c.id.desc()).limit(1)
+    ).one_or_none()
     return _attachment(tuple(row)) if row else None
 
 
