@@ -61,7 +61,7 @@ def results_in(turn: Turn) -> list[str]:
 
 def stored_arguments(world: FileWorld, turn: Turn) -> list[str]:
     """The same, as the events are stored."""
-    query = "SELECT body FROM events JOIN runs ON runs.id = events.run WHERE runs.name = ? ORDER BY number"
+    query = "SELECT body FROM events JOIN runs ON runs.id = events.run WHERE runs.name = ? ORDER BY events.number"
     events = [load_object(body) or {} for body in world.column(query, str(turn.body["runId"]))]
     return [str(event["delta"]) for event in events if event["type"] == "TOOL_CALL_ARGS"]
 
