@@ -31,6 +31,7 @@ pytestmark = pytest.mark.full
 # Of Gemini one that takes calls of others as they are.
 MODELS: dict[WireName, str] = {
     "openai": "claude-opus-4-5",
+    "openai-responses": "claude-opus-4-5",
     "anthropic": "claude-opus-4-5",
     "gemini": "gemini-2.5-pro",
 }
