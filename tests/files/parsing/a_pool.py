@@ -63,6 +63,15 @@ def children() -> set[int]:
     return {int(pid) for listed in lists for pid in listed.split()}
 
 
+def newest_child() -> int:
+    """The child that was started last. Its number may be lower than that of others: they begin again at the end."""
+    return max(children(), key=_started)
+
+
+def _started(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+
+
 def innermost(pid: int) -> int:
     """The parser itself, where a sandbox stands around it."""
     below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -26,6 +26,7 @@ from tests.files.parsing.a_pool import (
     in_pieces,
     innermost,
     lives,
+    newest_child,
     open_files,
     refusal_of,
     text_from,
@@ -74,7 +75,7 @@ async def test_D7_a_document_is_read_in_a_child(parsers: Parsers, started: Calla
 @pytest.mark.asyncio(loop_scope="module")
 async def test_D7_a_child_has_limits_of_its_own_and_nothing_of_our_environment(parsers: Parsers):
     await frames_of(parsers, "a.txt", b"hello", limits=ParseLimits(memory_bytes=1_024 * MEBIBYTE))
-    child = innermost(max(children()))
+    child = innermost(newest_child())
     limits = Path(f"/proc/{child}/limits").read_text()
     soft = {line[:25].strip(): line[25:].split()[0] for line in limits.splitlines()}
     assert soft["Max data size"] == str((1_024 - 64) * MEBIBYTE)
@@ -282,7 +283,7 @@ async def test_D7_a_temporary_folder_that_was_tidied_away_is_made_anew():
     pool = Parsers(PoolSettings(sandbox="", documents=1))
     for _ in range(2):
         assert await text_from(pool, "a.txt", b"hello") == "hello"
-        folder = Path(f"/proc/{max(children())}/cwd").readlink().parent
+        folder = Path(f"/proc/{newest_child()}/cwd").readlink().parent
         assert folder.name.startswith("recto-parsing-")
         shutil.rmtree(folder)
     await pool.close()
@@ -291,7 +292,7 @@ async def test_D7_a_temporary_folder_that_was_tidied_away_is_made_anew():
 async def test_D7_a_child_that_dies_while_it_is_idle_costs_no_document():
     pool = Parsers(PoolSettings(sandbox=""))
     assert await text_from(pool, "a.txt", b"hello") == "hello"
-    child = max(children())
+    child = newest_child()
     os.kill(child, signal.SIGKILL)
     await until(lambda: not lives(child))
     assert await text_from(pool, "a.txt", b"hello") == "hello"
