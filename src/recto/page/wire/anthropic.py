@@ -40,6 +40,7 @@ from recto.conversation.messages import (
 )
 from recto.errors import CannotCarry, WireError
 from recto.page.wire.base import Slot, Wire
+from recto.page.wire.content import carried, encode_content
 
 WIRE = "anthropic"
 Role: TypeAlias = Literal["system", "user", "assistant"]
@@ -170,7 +171,7 @@ def _encode_block(part: AssistantPart) -> object:
         case ToolCall():
             return _encode_call(part)
         case File():
-            return _encode_file(part)
+            return carried(_file_block(part), part, WIRE)
         case Opaque(provider="anthropic", place="block"):
             return verbatim(part.data)
         case Opaque():
@@ -195,13 +196,6 @@ def carries_state(part: Opaque, role: str) -> bool:
     return part.place == "block" and role != "error"
 
 
-def _encode_file(part: File) -> object:
-    block = _file_block(part)
-    if block is None:
-        raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} by {type(part.source).__name__}")
-    return block
-
-
 def _file_block(part: File) -> object | None:
     if part.kind not in BASE64_TYPES:
         return None
@@ -219,13 +213,7 @@ def _file_block(part: File) -> object | None:
 
 
 def _encode_result(message: ToolMessage) -> object:
-    match message.parts:
-        case ():
-            content: object = ""
-        case (Text(text=text),):
-            content = text
-        case parts:
-            content = [_encode_block(part) for part in parts]
+    content = encode_content(message.parts, _encode_block)
     flag = {"is_error": True} if message.error is not None else {}
     return {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content} | flag
 

@@ -43,6 +43,7 @@ from recto.conversation.messages import (
 )
 from recto.errors import CannotCarry, WireError
 from recto.page.wire.base import Slot, Wire
+from recto.page.wire.content import carried
 
 WIRE = "gemini"
 SIGNATURE = "thoughtSignature"
@@ -247,7 +248,7 @@ def _encode_part(part: AssistantPart) -> object:
         case ToolCall():
             return _encode_call(part)
         case File():
-            return _encode_file(part)
+            return carried(_file_part(part), part, WIRE)
         case Opaque(provider="gemini"):
             return verbatim(part.data)
         case Opaque():
@@ -275,13 +276,6 @@ def carries_file(part: File, role: str) -> bool:
 def carries_state(part: Opaque, role: str) -> bool:
     """Whether provider state has a place in a message of this role."""
     return role == "assistant" or (role == "user" and part.place == "block")
-
-
-def _encode_file(part: File) -> object:
-    shown = _file_part(part)
-    if shown is None:
-        raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} by {type(part.source).__name__}")
-    return shown
 
 
 def _file_part(part: File) -> object | None:

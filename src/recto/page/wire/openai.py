@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from recto.conversation.json import (
     Json,
@@ -45,6 +46,7 @@ from recto.conversation.messages import (
 )
 from recto.errors import CannotCarry, WireError
 from recto.page.wire.base import Slot, Wire
+from recto.page.wire.content import carried, decode_content, encode_content, instructions
 
 WIRE = "openai"
 # Fields beside an assistant's content that a provider wants back as they were.
@@ -86,24 +88,11 @@ def _decode_message(item: Object, where: str, model: str | None) -> Message:
 
 
 def _decode_text(item: Object, where: str) -> str:
-    texts: list[str] = []
-    for part in _decode_parts(item.get("content"), where, None):
-        if not isinstance(part, Text):
-            raise WireError(
-                where=f"{where}.content", problem="instructions are text; other blocks have no place in them"
-            )
-        texts.append(part.text)
-    return "\n".join(texts)
+    return instructions(_decode_parts(item.get("content"), where, None), where)
 
 
 def _decode_parts(content: Json, where: str, model: str | None) -> Iterator[UserPart]:
-    if content is None or content == "":
-        return
-    if isinstance(content, str):
-        yield Text(text=text_field({"content": content}, "content", where))
-        return
-    for place, block in objects(content, f"{where}.content"):
-        yield _decode_block(block, place, model)
+    return decode_content(content, where, partial(_decode_block, model=model))
 
 
 def _decode_block(block: Object, where: str, model: str | None) -> UserPart:
@@ -175,13 +164,7 @@ def _named(role: str, content: object, name: str | None) -> dict[str, object]:
 
 
 def _encode_content(parts: Sequence[AssistantPart], role: str) -> object:
-    match parts:
-        case ():
-            return ""
-        case (Text(text=text),):
-            return text
-        case _:
-            return [_encode_block(part, role) for part in parts]
+    return encode_content(parts, partial(_encode_block, role=role))
 
 
 def _encode_block(part: AssistantPart, role: str) -> object:
@@ -191,7 +174,7 @@ def _encode_block(part: AssistantPart, role: str) -> object:
         case Opaque(provider="openai", place="block"):
             return verbatim(part.data)
         case File() if role == "user":
-            return _encode_file(part)
+            return carried(_file_block(part), part, WIRE)
         case File():
             raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} in a message of role {role}")
         case Opaque():
@@ -208,13 +191,6 @@ def carries_file(part: File, role: str) -> bool:
 def carries_state(part: Opaque, role: str) -> bool:
     """Whether provider state has a place in a message of this role."""
     return part.place == "block" or role == "assistant"
-
-
-def _encode_file(part: File) -> object:
-    block = _file_block(part)
-    if block is None:
-        raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} by {type(part.source).__name__}")
-    return block
 
 
 def _file_block(part: File) -> object | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 from recto.conversation.json import Json, Object, dump, objects, optional_text, text_field, verbatim
@@ -33,6 +34,7 @@ from recto.conversation.messages import (
 )
 from recto.errors import CannotCarry, WireError
 from recto.page.wire.base import Slot, Wire
+from recto.page.wire.content import carried, decode_content, encode_content, instructions
 
 # Who holds files by their handles: they are the same for chat and for this.
 from recto.page.wire.openai import WIRE as HOLDER
@@ -118,28 +120,15 @@ def _decode_heard(item: Object, where: str, model: str | None) -> Message:
         case "user":
             return UserMessage(parts=parts)
         case "system":
-            return SystemMessage(text=_instructions(parts, where))
+            return SystemMessage(text=instructions(parts, where))
         case "developer":
-            return DeveloperMessage(text=_instructions(parts, where))
+            return DeveloperMessage(text=instructions(parts, where))
         case _:
             raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of OpenAI Responses")
 
 
-def _instructions(parts: Sequence[UserPart], where: str) -> str:
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    if len(texts) != len(parts):
-        raise WireError(where=f"{where}.content", problem="instructions are text; other blocks have no place in them")
-    return "\n".join(texts)
-
-
 def _decode_content(content: Json, where: str, model: str | None) -> Iterator[UserPart]:
-    if content is None or content == "":
-        return
-    if isinstance(content, str):
-        yield Text(text=text_field({"content": content}, "content", where))
-        return
-    for place, block in objects(content, f"{where}.content"):
-        yield _decode_block(block, place, model)
+    return decode_content(content, where, partial(_decode_block, model=model))
 
 
 def _decode_block(block: Object, where: str, model: str | None) -> UserPart:
@@ -186,13 +175,7 @@ def _message(role: str, content: object) -> dict[str, object]:
 
 
 def _encode_content(parts: Sequence[UserPart]) -> object:
-    match parts:
-        case ():
-            return ""
-        case (Text(text=text),):
-            return text
-        case _:
-            return [_encode_block(part) for part in parts]
+    return encode_content(parts, _encode_block)
 
 
 def _encode_block(part: UserPart) -> object:
@@ -202,10 +185,7 @@ def _encode_block(part: UserPart) -> object:
         case Opaque():
             return _encode_state(part)
         case File():
-            block = _file_block(part)
-            if block is None:
-                raise CannotCarry(wire=WIRE, what=f"a file of kind {part.kind} by {type(part.source).__name__}")
-            return block
+            return carried(_file_block(part), part, WIRE)
 
 
 def _encode_said(parts: Sequence[AssistantPart]) -> Iterator[object]:
