@@ -49,7 +49,7 @@ class Measured:
     def forget(self) -> None:
         self._database.forget()
 
-    async def write(self, work: Transaction[Result]) -> Result:
+    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
         def measured(connection: Connection) -> Result:
             driver = cast("sqlite3.Connection", connection.connection.driver_connection)
             before = driver.total_changes
@@ -57,12 +57,12 @@ class Measured:
             self.most, self.writes = max(self.most, driver.total_changes - before), self.writes + 1
             return result
 
-        return await self._database.write(measured)
+        return await self._database.write(measured, size=size)
 
     async def write_first(self, work: Transaction[Result]) -> Result:
         return await self.write(work)
 
-    async def read(self, work: Transaction[Result]) -> Result:
+    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
         return await self._database.read(work)
 
     async def close(self) -> None:

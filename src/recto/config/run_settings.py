@@ -186,6 +186,12 @@ class SqliteSettings:
     waiting: int = setting(
         10_000, "Writes that may wait for SQLite; more are refused with 503.", COUNT, name="waiting_writes"
     )
+    near_bytes: int = setting(
+        65_536,
+        "Writes to SQLite of fewer bytes are made on the event loop, larger ones by a thread; 0: all, for slow disks.",
+        COUNT_OR_ZERO,
+        name="near_write_bytes",
+    )
     group: int = 500
     readers: int = 4
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -107,4 +108,9 @@ def _read(path: Path) -> str:
 
 def _fits(price: Price, name: str, usage: Usage) -> bool:
     is_short = price.up_to is None or usage.input <= price.up_to
-    return is_short and any(fnmatchcase(name, pattern) for pattern in price.models)
+    return is_short and _is_named(name, price.models)
+
+
+@lru_cache(maxsize=1_024)
+def _is_named(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

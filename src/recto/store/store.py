@@ -93,7 +93,8 @@ class Store:
 
         The same request again finds the same run; another under its name: Conflict.
         """
-        return await self._database.write(partial(run_queue.admit, admission=admission, who=who))
+        work = partial(run_queue.admit, admission=admission, who=who)
+        return await self._database.write(work, size=len(admission.input))
 
     async def find_run(self, owner: str, id: str) -> StoredRun:
         """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
@@ -133,7 +134,8 @@ class Store:
 
     async def record(self, lease: Lease, change: RunChange, now: datetime) -> Recorded:
         """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
-        return await self._database.write(partial(record.record, lease=lease, change=change, now=now))
+        work = partial(record.record, lease=lease, change=change, now=now)
+        return await self._database.write(work, size=record.size_of(change))
 
     async def add_events(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
         """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""
@@ -297,7 +299,7 @@ class Store:
 
     async def file_refs(self, thread: str) -> Sequence[FileRef]:
         """What each file id ever shown in a thread stands for (F4)."""
-        return await self._database.read(partial(file_refs.refs_of, thread=thread))
+        return await self._database.read(partial(file_refs.refs_of, thread=thread), few=True)
 
     async def forget_refs(self, thread: str, response_id: str) -> None:
         """Take back the ids of a turn that never was: its message went on with an earlier one."""

@@ -27,13 +27,19 @@ class Database(Protocol):
         """Whether several servers may use it at once."""
         ...
 
-    async def write(self, work: Transaction[Result]) -> Result: ...
+    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
+        """Run work in a transaction. `size` is about how many bytes it writes: a small one may be made at once."""
+        ...
+
     async def write_first(self, work: Transaction[Result]) -> Result:
         """As `write`, for what must not wait for long: it does not stand behind others."""
         ...
 
-    async def read(self, work: Transaction[Result]) -> Result:
-        """One transaction that sees one moment, whatever is written meanwhile. What it writes is not kept."""
+    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
+        """One transaction that sees one moment, whatever is written meanwhile. What it writes is not kept.
+
+        One that finds a `few` rows by their key may be made at once.
+        """
         ...
 
     def forget(self) -> None:

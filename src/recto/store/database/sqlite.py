@@ -1,7 +1,9 @@
-"""SQLite: one writer thread that commits many writes at once, a few reader threads, one write-ahead log.
+"""SQLite: one writer at a time that commits many writes at once, a few reader threads, one write-ahead log.
 
-The queue of the writer is bounded: who comes when it is full is refused. Each write of a group has a savepoint and
-fails alone; a commit that fails, fails them all, and none of it is stored.
+Small writes are made on the event loop, all that come in one turn of it in one commit: to hand one to a thread and back
+costs more than to write it. Others, and all while the thread is at work, go to the writer's thread. Its queue is
+bounded: who comes when it is full is refused. Each write of a group has a savepoint and fails alone; a commit that
+fails, fails them all, and none of it is stored.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Generic, cast
 
@@ -24,9 +26,13 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from recto.config.run_settings import SqliteSettings
 from recto.errors import Conflict, RectoError, SettingsError, StoreBusy, StoreDown
 from recto.store.database.database import Result, Transaction
+from recto.store.statement import driver as driver_of
 
 LOGGER = logging.getLogger("recto.store")
 CLOSED, BACKUP = "it is closed", "backup"
+# Rows changed on the loop before the thread brings the write-ahead log into the database, which waits for the disk.
+# Many, because a page that was written many times meanwhile is brought over once.
+CHECKPOINT_ROWS = 5_000
 # Errors of a statement or its values. They say nothing of the database.
 ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 
@@ -42,7 +48,7 @@ class _Item(Generic[Result]):
 
     def do(self, connection: Connection) -> None:
         """Run in a savepoint: what fails leaves nothing behind and spoils no other write."""
-        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        driver = driver_of(connection)
         driver.execute("SAVEPOINT item")
         try:
             self.result = self.work(connection)
@@ -71,6 +77,12 @@ class SqliteDatabase:
         self._path = path
         self._settings = settings or SqliteSettings()
         self._engine = _engine(path, self._settings)
+        # The loop's own connection, once there was something to write.
+        self._here: Connection | None = None
+        self._near: list[_Item[object]] = []
+        # Writes that the thread has and has not answered: what comes later goes behind them.
+        self._at_thread = 0
+        self._changes = 0
         self._queue: queue.Queue[_Item[object] | None] = queue.Queue(self._settings.waiting)
         self._readers = ThreadPoolExecutor(self._settings.readers, thread_name_prefix="recto-read")
         self._loop = asyncio.get_running_loop()
@@ -93,40 +105,76 @@ class SqliteDatabase:
         """It is one process's own."""
         return False
 
-    async def write(self, work: Transaction[Result]) -> Result:
+    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
         """Run work in the next group. Returns once it is committed."""
         item = _Item(work, self._loop.create_future())
+        if size is None or size >= self._near_bytes or self._at_thread or self._stopped is not None:
+            self._hand_over(cast("_Item[object]", item))
+        else:
+            self._near.append(cast("_Item[object]", item))
+            if len(self._near) == 1:
+                # Whoever writes in the same turn of the loop comes along.
+                self._loop.call_soon(self._write_near)
+        return await item.future
+
+    @property
+    def _near_bytes(self) -> int:
+        # Where a commit waits for the disk, it is the thread that waits.
+        return self._settings.near_bytes if self._settings.synchronous == "NORMAL" else 0
+
+    def _hand_over(self, item: _Item[object]) -> None:
         try:
-            self._queue.put_nowait(cast("_Item[object]", item))
+            self._queue.put_nowait(item)
         except queue.Full:
             raise StoreBusy(waiting=self._queue.qsize()) from None
+        self._at_thread += 1
         if self._stopped is not None:
             self._refuse_waiting(self._stopped)
-        return await item.future
+
+    def _write_near(self) -> None:
+        items, self._near = self._near, []
+        try:
+            here = self._here = self._here or _connect_here(self._engine)
+            driver = driver_of(here)
+            driver.execute("BEGIN IMMEDIATE")
+        except (sqlite3.Error, DBAPIError):
+            # Another process writes, or something is wrong: the thread can wait for that, and says what it is.
+            self._hand_over_all(items)
+            return
+        try:
+            self._write_group(here, items)
+        except BaseException as error:
+            self._stop(items, error)
+        else:
+            _settle_all(items)
+        if driver.total_changes - self._changes >= CHECKPOINT_ROWS and not self._at_thread:
+            self._changes = driver.total_changes
+            self._hand_over_all([_Item(_write_something, self._loop.create_future())])
+
+    def _hand_over_all(self, items: Sequence[_Item[object]]) -> None:
+        for item in items:
+            try:
+                self._hand_over(item)
+            except StoreBusy as busy:
+                item.error = busy
+                item.settle()
 
     async def write_first(self, work: Transaction[Result]) -> Result:
         """Run work in the next group: so many go into each that nothing waits for long."""
         return await self.write(work)
 
-    async def read(self, work: Transaction[Result]) -> Result:
-        """Run work on a reader's connection: all it asks is answered as of one moment."""
+    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
+        """Run work on a reader's connection, or here: all it asks is answered as of one moment."""
         if self._is_closing:
             raise StoreDown(problem=CLOSED)
+        if few and self._here:
+            with _told_of_faults():
+                return _read(self._here, work)
         return await self._loop.run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Transaction[Result]) -> Result:
-        try:
-            with self._engine.connect() as connection:
-                driver = cast("sqlite3.Connection", connection.connection.driver_connection)
-                driver.execute("BEGIN")
-                try:
-                    return work(connection)
-                finally:
-                    driver.rollback()
-        except (sqlite3.Error, DBAPIError) as error:
-            if not _is_broken(error):
-                raise
-            raise StoreDown(problem=_text_of(error)) from error
+        with _told_of_faults(), self._engine.connect() as connection:
+            return _read(connection, work)
 
     def forget(self) -> None:
         """Keep no compiled statement."""
@@ -138,22 +186,29 @@ class SqliteDatabase:
         await asyncio.to_thread(self._writer.join)
         self._is_closing = True
         await asyncio.to_thread(self._readers.shutdown)
+        if self._here:
+            self._here.close()
         self._engine.dispose()
 
     def _write_groups(self) -> None:
-        stopped, items = CLOSED, list[_Item[object]]()
+        items = list[_Item[object]]()
         try:
             with self._engine.connect() as connection:
                 while items := self._next_group():
                     self._write_group(connection, items)
                     self._settle(items)
         except BaseException as error:
-            # Nobody else would hear of it, and whoever waits would wait for ever.
-            stopped = f"its writer has stopped: {_text_of(error)}"
-            LOGGER.critical("the database's writer has stopped", exc_info=error)
-        self._stopped = stopped
-        self._refuse(items, stopped)
-        self._refuse_waiting(stopped)
+            self._stop(items, error)
+        else:
+            self._stopped = CLOSED
+            self._refuse_waiting(CLOSED)
+
+    def _stop(self, items: Sequence[_Item[object]], error: BaseException) -> None:
+        """Nobody else would hear of it, and whoever waits would wait for ever."""
+        self._stopped = f"its writer has stopped: {_text_of(error)}"
+        LOGGER.critical("the database's writer has stopped", exc_info=error)
+        self._refuse(items, self._stopped)
+        self._refuse_waiting(self._stopped)
 
     def _next_group(self) -> list[_Item[object]]:
         items: list[_Item[object]] = []
@@ -169,10 +224,11 @@ class SqliteDatabase:
         return items
 
     def _write_group(self, connection: Connection, items: Sequence[_Item[object]]) -> None:
-        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        driver = driver_of(connection)
         problem: BaseException | None = None
         try:
-            driver.execute("BEGIN IMMEDIATE")
+            if not driver.in_transaction:
+                driver.execute("BEGIN IMMEDIATE")
             for item in items:
                 item.do(connection)
                 if item.error and not driver.in_transaction:
@@ -209,7 +265,31 @@ class SqliteDatabase:
     def _settle(self, items: Sequence[_Item[object]]) -> None:
         # A loop that is closed has nobody left who waits.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(_settle_all, items)
+            self._loop.call_soon_threadsafe(self._take_back, items)
+
+    def _take_back(self, items: Sequence[_Item[object]]) -> None:
+        self._at_thread -= len(items)
+        _settle_all(items)
+
+
+@contextmanager
+def _told_of_faults() -> Generator[None]:
+    """A database that fails is told in our words; what it was asked wrong, in its own."""
+    try:
+        yield
+    except (sqlite3.Error, DBAPIError) as error:
+        if not _is_broken(error):
+            raise
+        raise StoreDown(problem=_text_of(error)) from error
+
+
+def _read(connection: Connection, work: Transaction[Result]) -> Result:
+    driver = driver_of(connection)
+    driver.execute("BEGIN")
+    try:
+        return work(connection)
+    finally:
+        driver.rollback()
 
 
 def _settle_all(items: Sequence[_Item[object]]) -> None:
@@ -254,7 +334,7 @@ def _engine(path: Path, settings: SqliteSettings) -> Engine:
         # What people said does not belong into errors and logs.
         hide_parameters=True,
         poolclass=QueuePool,
-        pool_size=settings.readers + 1,
+        pool_size=settings.readers + 2,
         max_overflow=0,
         # Transactions are ours to begin: the driver's own habit of beginning late would let two writes meet.
         connect_args={"check_same_thread": False, "isolation_level": None, "timeout": 30},
@@ -275,6 +355,19 @@ def _pragmas(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProx
         driver.create_function("recto_fold", 1, _fold, deterministic=True)
 
     return set_pragmas
+
+
+def _connect_here(engine: Engine) -> Connection:
+    connection = engine.connect()
+    # The loop waits for nothing: neither for whoever locks the database nor for the disk.
+    driver_of(connection).execute("PRAGMA busy_timeout=0")
+    driver_of(connection).execute("PRAGMA wal_autocheckpoint=0")
+    return connection
+
+
+def _write_something(connection: Connection) -> None:
+    """Write what changes nothing: a commit of the thread's checkpoints, if there is enough for that."""
+    driver_of(connection).execute("PRAGMA user_version=0")
 
 
 def _fold(text: str | None) -> str | None:

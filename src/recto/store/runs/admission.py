@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 
-from sqlalchemy import Connection, Integer, bindparam, literal_column, select, text, update
+from sqlalchemy import Connection, Integer, and_, bindparam, case, func, literal_column, select, text, update
 
 from recto.errors import Conflict, LimitReached
 from recto.store.ports import Admission, Claimant
 from recto.store.schema import IS_OPEN, RUNS, SPENDING
-from recto.store.statement import Statement, StatementValues, param
+from recto.store.statement import Statement, param
 
 BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
 INTERRUPTED = "another run was started in its place"
@@ -24,14 +24,15 @@ CANCEL = Statement(
     .where(RUNS.c.id == bindparam("this"), RUNS.c.cancel.is_(None), RUNS.c.status == "running")
     .values(cancel=param("reason", RUNS.c.cancel))
 )
-_count_runs = select(literal_column("count(*)", Integer)).select_from(RUNS)
-OF_USER = Statement(_count_runs.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN)))
-AT_WORK = Statement(
-    _count_runs.where(
-        RUNS.c.owner == bindparam("of"), text(IS_OPEN), RUNS.c.status == "running", RUNS.c.node == bindparam("my_node")
-    )
+COUNT = literal_column("count(*)", Integer)
+_at_work_here = and_(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node"))
+# Asked together: by status alone, a database would look through everybody's runs.
+OF_USER = Statement(
+    select(COUNT, func.coalesce(func.sum(case((_at_work_here, 1), else_=0)), 0))
+    .select_from(RUNS)
+    .where(RUNS.c.owner == bindparam("of"), text(IS_OPEN))
 )
-WAITING = Statement(_count_runs.where(RUNS.c.status == "queued"))
+WAITING = Statement(select(COUNT).select_from(RUNS).where(RUNS.c.status == "queued"))
 SPENT = Statement(
     select(SPENDING.c.input + SPENDING.c.output).where(
         SPENDING.c.owner == bindparam("of"), SPENDING.c.day == bindparam("on")
@@ -54,20 +55,18 @@ def make_room(connection: Connection, admission: Admission, who: Claimant | None
         raise Conflict(BUSY)
     if bounds.user_tokens:
         _check_tokens(connection, admission)
-    if bounds.user_runs and _count(connection, OF_USER, {"of": admission.owner}) >= bounds.user_runs:
+    mine = OF_USER.rows(connection, {"of": admission.owner, "my_node": who.node if who else None})
+    has_open, has_at_work = cast("tuple[int, int]", tuple(mine[0]))
+    if bounds.user_runs and has_open >= bounds.user_runs:
         raise _too_many(f"You have {bounds.user_runs} runs at work or waiting, which is the limit")
     waiting = sum(1 for _, status in others if status == "queued")
     if bounds.thread_queue and waiting >= bounds.thread_queue:
         raise _too_many(f"{waiting} runs wait for this thread, which is the limit")
-    is_free = who is not None and not others and _has_share_left(connection, who, admission.owner)
-    if bounds.queue and not is_free and _count(connection, WAITING, {}) >= bounds.queue:
+    is_free = who is not None and not others and (not who.share or has_at_work < who.share)
+    if bounds.queue and not is_free and _waiting(connection) >= bounds.queue:
         raise _too_many(f"{bounds.queue} runs wait for this server, which is the limit")
     interrupted = _interrupt(connection, others) if admission.multitask == "interrupt" else None
     return Room(is_free=is_free, interrupted=interrupted)
-
-
-def _has_share_left(connection: Connection, who: Claimant, owner: str) -> bool:
-    return not who.share or _count(connection, AT_WORK, {"of": owner, "my_node": who.node}) < who.share
 
 
 def _interrupt(connection: Connection, others: list[tuple[str, str]]) -> str | None:
@@ -91,8 +90,8 @@ def _until_tomorrow(now: datetime) -> float:
     return (midnight - now).total_seconds()
 
 
-def _count(connection: Connection, statement: Statement, values: StatementValues) -> int:
-    return cast("int", statement.rows(connection, values)[0][0])
+def _waiting(connection: Connection) -> int:
+    return cast("int", WAITING.rows(connection, {})[0][0])
 
 
 def _too_many(problem: str) -> LimitReached:

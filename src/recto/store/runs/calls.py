@@ -16,6 +16,10 @@ from recto.store.schema import CALLS, RUNS, SEGMENTS, moment
 from recto.store.statement import in_pieces
 
 HASH_SIZE = 32
+# Stands before what is stored as it is. What is compressed begins otherwise.
+AS_IT_IS = b"\0"
+# Below so many bytes, starting the compressor costs more than the bytes it saves.
+WORTH_COMPRESSING = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +49,23 @@ class CallSeen:
     damaged: tuple[str, ...]
 
 
+def pack(data: bytes) -> bytes:
+    """Bytes of a page or a manifest, as they are stored."""
+    return zlib.compress(data, 1) if len(data) >= WORTH_COMPRESSING else AS_IT_IS + data
+
+
+def unpack(data: bytes) -> bytes:
+    """What was packed. Damage raises `zlib.error`."""
+    return data[1:] if data.startswith(AS_IT_IS) else zlib.decompress(data)
+
+
 def calls_of(connection: Connection, run: str) -> tuple[StoredCall, ...]:
     """The model calls of a run, in order, each with its whole body."""
     thread = _thread_of(connection, run)
     rows = connection.execute(select(CALLS).where(CALLS.c.run == run).order_by(CALLS.c.number)).all()
     pages = list(_hashes(rows))
     stored = _segments(connection, thread, {hash for page in pages for hash in page})
-    data = {hash: zlib.decompress(packed) for hash, packed in stored.items()}
+    data = {hash: unpack(packed) for hash, packed in stored.items()}
     return tuple(_call(row, b"".join([data[hash] for hash in page])) for row, page in zip(rows, pages, strict=True))
 
 
@@ -113,7 +127,7 @@ def _segments(connection: Connection, thread: str, hashes: set[bytes]) -> Mappin
 
 def _unpacked(data: bytes | None) -> bytes | None:
     try:
-        return zlib.decompress(data) if data is not None else None
+        return unpack(data) if data is not None else None
     except zlib.error:
         return None
 
@@ -142,7 +156,7 @@ def _call(row: Row[*tuple[object, ...]], body: bytes) -> StoredCall:
         model=row.model,
         digest=row.digest,
         body=body,
-        manifest=zlib.decompress(row.manifest),
+        manifest=unpack(row.manifest),
         started=moment(row.started),
         first_token=moment(row.first_token) if row.first_token is not None else None,
         ended=moment(row.ended) if row.ended is not None else None,

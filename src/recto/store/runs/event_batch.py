@@ -42,7 +42,9 @@ class EventBatch:
 
     async def _write(self, waiting: Sequence[tuple[progress.RunEvents, asyncio.Future[Recorded]]]) -> None:
         try:
-            outcomes = await self._database.write(partial(progress.add_events, batch=[added for added, _ in waiting]))
+            batch = [added for added, _ in waiting]
+            size = sum([len(body) for _, events in batch for body in events])
+            outcomes = await self._database.write(partial(progress.add_events, batch=batch), size=size)
         except Exception as error:  # whoever waits hears of it, whatever it was
             outcomes = [error] * len(waiting)
         for (_, future), outcome in zip(waiting, outcomes, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias, cast
@@ -10,14 +9,15 @@ from typing import TypeAlias, cast
 from sqlalchemy import Connection, bindparam, func, null, update
 
 from recto.conversation.json import scrub
-from recto.conversation.log import TURNS_BACK, Entry, SkillChanged
-from recto.conversation.messages import File, Text, UserMessage
+from recto.conversation.log import TURNS_BACK, Entry, SkillChanged, messages_of
+from recto.conversation.messages import File, Text, UserMessage, texts_of
 from recto.conversation.title import title_from
 from recto.errors import LeaseLost
 from recto.page.body import Segment
 from recto.store.log.entries import encode_entry, kind_of_entry
 from recto.store.log.visible import skill_in
 from recto.store.ports import CallBegun, CallEnded, Lease, Recorded, RunChange
+from recto.store.runs.calls import pack
 from recto.store.runs.run_queue import ADD_EVENT, HELD, mine
 from recto.store.runs.spending import spend
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
@@ -83,6 +83,14 @@ def record(connection: Connection, lease: Lease, change: RunChange, now: datetim
     if change.call_ended:
         _end_call(connection, lease.run, change.call_ended)
     return Recorded(last_event=last_event, last_seq=last_seq, cancel=cancel)
+
+
+def size_of(change: RunChange) -> int:
+    """About how many bytes a change writes."""
+    words = sum([len(text) for entry in messages_of(change.entries) for text in texts_of(entry)])
+    call = change.call
+    page = len(call.manifest) + sum([len(segment.data) for segment in call.segments]) if call else 0
+    return words + page + sum(map(len, change.events))
 
 
 def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[Recorded | LeaseLost]:
@@ -187,7 +195,7 @@ def _begin_call(connection: Connection, lease: Lease, call: CallBegun) -> None:
     values: StatementValues = {
         **{name: getattr(call, name) for name in CALL},
         "run": lease.run,
-        "manifest": zlib.compress(call.manifest, 1),
+        "manifest": pack(call.manifest),
         "started": micros(call.started),
     }
     ADD_CALL.many(connection, [values])
@@ -195,7 +203,7 @@ def _begin_call(connection: Connection, lease: Lease, call: CallBegun) -> None:
 
 def _store_segments(connection: Connection, thread: str, segments: Sequence[Segment]) -> None:
     new = {segment.sha256: segment.data for segment in segments}
-    rows = [{"thread": thread, "hash": hash, "data": zlib.compress(data, 1)} for hash, data in new.items()]
+    rows = [{"thread": thread, "hash": hash, "data": pack(data)} for hash, data in new.items()]
     ADD_SEGMENT.many(connection, rows)
 
 

@@ -43,6 +43,9 @@ FRESH: dict[str, str | int | None] = {
     "entered": False,
     "can_compact": True,
 }
+# What is other in the row of a run that somebody works on.
+TAKEN = ("started", "node", "boot", "lease_until")
+NOT_TAKEN: StatementValues = dict.fromkeys(TAKEN)
 DELETED = "Thread {thread!r} was deleted just now. Send the run again."
 ADMITTED = ("id", "name", "owner", "thread", "input", "response_id", "digest")
 
@@ -65,7 +68,7 @@ def _make_run() -> Statement:
             sqlite.insert(RUNS).values(number=next_number),
         )
     )
-    return Statement(on_postgres, columns=(*ADMITTED, "agent", "created", *FRESH), on_sqlite=on_sqlite)
+    return Statement(on_postgres, columns=(*ADMITTED, "agent", "created", *FRESH, *TAKEN), on_sqlite=on_sqlite)
 
 
 MAKE_RUN = _make_run()
@@ -155,18 +158,24 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
         "agent": agent,
         "created": created,
     }
-    values = {**values, **FRESH}
+    values = {**values, **FRESH, **(_taken_by(who, admission.created) if who and room.is_free else NOT_TAKEN)}
     if made := MAKE_RUN.rows(connection, {**values, "owner_is": admission.owner}):
         add_refs(connection, admission)
         row = {**dict.fromkeys(NAMES), **values, **of_thread, "tier": made[0][0]}
-        taken = _take(connection, who, admission.created, admission.id) if who and room.is_free else None
-        run = taken or run_of_row([row[name] for name in NAMES])
+        run = run_of_row([row[name] for name in NAMES])
         return Admitted(run=run, is_new=True, interrupted=room.interrupted)
     # Another process admitted the same name between our look and our insert.
     known = _same(connection, admission)
     if known is None:
         raise Conflict(f"Run {admission.name!r} could not be stored: its id {admission.id} is taken.")
     return known
+
+
+def _taken_by(who: Claimant, now: datetime) -> StatementValues:
+    """What stands in the row of a run that is claimed as it is made, as `TAKE` would write it."""
+    at = micros(now)
+    held = {"started": at, "node": who.node, "boot": who.boot, "lease_until": micros(now + who.lease)}
+    return {"status": "running", "fence": 1, **held}
 
 
 def _thread(connection: Connection, admission: Admission) -> tuple[str, StatementValues]:

@@ -16,6 +16,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, delete, select, t
 from recto.conversation.json import dump, load_object
 from recto.store.database.database import Database, lock_thread
 from recto.store.ports import CallEnded
+from recto.store.runs.calls import unpack
 from recto.store.runs.spending import spend
 from recto.store.schema import CALLS, EVENTS, FILE_REFS, IS_OPEN, LOG, NOBODY, RUNS, SEGMENTS, THREADS, moment
 from recto.store.threads.thread_rows import Stopped, check_owner
@@ -61,7 +62,7 @@ def _open_calls(connection: Connection, runs: Sequence[str]) -> Sequence[Row[*tu
 def _taken(call: Row[*tuple[object, ...]]) -> CallEnded:
     """A call whose end we will not hear of: as if it took what we counted of its page, on the day it began."""
     try:
-        manifest = load_object(zlib.decompress(call.manifest)) or {}
+        manifest = load_object(unpack(call.manifest)) or {}
     except (zlib.error, ValueError):
         manifest = {}
     usage = dump({"inputTokens": manifest.get("tokens"), "estimated": True})
