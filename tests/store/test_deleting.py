@@ -63,7 +63,7 @@ class Measured:
         return await self.write(work)
 
     async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
-        return await self._database.read(work)
+        return await self._database.read(work, few=few)
 
     async def close(self) -> None:
         await self._database.close()

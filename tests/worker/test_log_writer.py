@@ -39,11 +39,11 @@ class Gated(SqliteDatabase):
         self.gate.set()
         self.is_broken = False
 
-    async def write(self, work: Transaction[Result]) -> Result:
+    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
         await self.gate.wait()
         if self.is_broken:
             raise StoreDown(problem="the disk is full")
-        return await super().write(work)
+        return await super().write(work, size=size)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,19 +56,19 @@ class Failing:
     def forget(self) -> None:
         self._inner.forget()
 
-    async def write(self, work: Transaction[Result]) -> Result:
+    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
         self.writes += 1
         if self.writes == self.fail_at:
             raise StoreDown(problem="for a moment")
         if self.refused and self.refused in repr(getattr(work, "keywords", "")).encode():
             raise ValueError("no index can hold this")
-        return await self._inner.write(work)
+        return await self._inner.write(work, size=size)
 
     async def write_first(self, work: Transaction[Result]) -> Result:
         return await self.write(work)
 
-    async def read(self, work: Transaction[Result]) -> Result:
-        return await self._inner.read(work)
+    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
+        return await self._inner.read(work, few=few)
 
     async def close(self) -> None:
         await self._inner.close()

@@ -51,7 +51,7 @@ class Counting(SqliteDatabase):
         super().__init__(path)
         self.asked: list[str] = []
 
-    async def read(self, work: Transaction[Result]) -> Result:
+    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
         def traced(connection: Connection) -> Result:
             driver(connection).set_trace_callback(self._note)
             try:
@@ -59,7 +59,7 @@ class Counting(SqliteDatabase):
             finally:
                 driver(connection).set_trace_callback(None)
 
-        return await super().read(traced)
+        return await super().read(traced, few=few)
 
     def _note(self, statement: str) -> None:
         self.asked += [name for name in TABLES if f"FROM {name}" in _one_line(statement)]

@@ -137,9 +137,9 @@ class Store:
         work = partial(record.record, lease=lease, change=change, now=now)
         return await self._database.write(work, size=record.size_of(change))
 
-    async def add_events(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
+    def add_events(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[Recorded]:
         """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""
-        return await self._events.add(lease, events)
+        return self._events.add(lease, events)
 
     # What runs wrote
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from recto.config.run_settings import RecorderSettings
 from recto.conversation.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
@@ -13,7 +14,6 @@ from recto.engine.hub import Hub
 from recto.store.ports import Lease, Recorded, RunChange, StoredEvent
 from recto.store.store import Store
 
-NOTHING_ELSE = RunChange()
 # What counts for an event that has no words: thousands of them are work too.
 EVENT_CHARACTERS = 64
 
@@ -35,8 +35,9 @@ class Recorder:
         self._waiting = 0
         self._last = -1e9
         self._timer: asyncio.TimerHandle | None = None
-        self._flushing: asyncio.Task[None] | None = None
-        self._failure: Exception | None = None
+        # Words on their way into the store, without a task of their own: most of what a server writes are words.
+        self._flushing: asyncio.Future[Recorded] | None = None
+        self._failure: BaseException | None = None
         self.run = lease.run
         self.outcome: str | None = None
 
@@ -48,8 +49,8 @@ class Recorder:
         self._waiting += sum(map(_characters, events))
         self._plan()
         if self._waiting > self._settings.most and self._flushing:
-            # Whoever breaks this off must not break off the commit.
-            await asyncio.shield(self._flushing)
+            # Not awaited itself: whoever breaks this off must not break off the commit.
+            await asyncio.wait((self._flushing,))
 
     def mention(self, event: Event) -> None:
         """Say this when there is time. Where something stood in the way, whoever speaks next is told."""
@@ -59,65 +60,73 @@ class Recorder:
 
     async def write(self, change: RunChange, events: Sequence[Event] = ()) -> Recorded:
         """Commit a change, with all that was said before it and these events, as one. Then readers get them."""
-        async with self._turn:
-            return await self._commit(change, events)
+        try:
+            async with self._turn:
+                return await self._commit(change, events)
+        finally:
+            self._plan()
 
     async def _commit(self, change: RunChange, events: Sequence[Event]) -> Recorded:
+        if self._flushing:
+            await asyncio.wait((self._flushing,))
         if self._failure:
             raise self._failure
+        said, bodies = self._take(events)
+        written = await self._store.record(self._lease, replace(change, events=bodies), self._clock())
+        self.outcome = change.ending.outcome if change.ending else self.outcome
+        self._publish(said, bodies, written)
+        return written
+
+    def _take(self, events: Sequence[Event] = ()) -> tuple[list[Event], list[bytes]]:
+        """What is to be said now, and its bytes."""
         said = merge((*self._pending, *events))
         self._pending, self._waiting = [], 0
         self._stop_timer()
         # Copies: what the encoder returns keeps the page of memory it was written in, and readers' tails keep these.
-        bodies = [bytes(memoryview(body)) for event in said for body in encode_event(event)]
-        if change is NOTHING_ELSE:
-            written = await self._store.add_events(self._lease, bodies)
-        else:
-            written = await self._store.record(self._lease, replace(change, events=bodies), self._clock())
-        self.outcome = change.ending.outcome if change.ending else self.outcome
+        return said, [bytes(memoryview(body)) for event in said for body in encode_event(event)]
+
+    def _publish(self, said: Sequence[Event], bodies: Sequence[bytes], written: Recorded) -> None:
         if any(isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) for event in said):
             self._last = self._loop.time()
         first = written.last_event - len(bodies) + 1
         stored = [StoredEvent(number=first + place, body=body) for place, body in enumerate(bodies)]
         self._hub.publish(self._lease.run, stored)
-        return written
 
     async def close(self) -> None:
         """Say no more. What was not committed was never said."""
         self._stop_timer()
+        self._pending = []
         if self._flushing:
-            self._flushing.cancel()
-            await asyncio.gather(self._flushing, return_exceptions=True)
+            await asyncio.wait((self._flushing,))
 
     def _plan(self) -> None:
-        if self._flushing or (self._timer and self._waiting < self._settings.characters):
+        is_planned = self._timer and self._waiting < self._settings.characters
+        if not self._pending or self._failure or self._flushing or is_planned or self._turn.locked():
+            # Whoever writes takes along what is pending, and plans again when it is done.
             return
         self._stop_timer()
         due = self._last + self._settings.interval - self._loop.time()
         if due <= 0 or self._waiting >= self._settings.characters:
-            self._flush_now()
+            self._flush()
         else:
-            self._timer = self._loop.call_later(due, self._flush_now)
+            self._timer = self._loop.call_later(due, self._flush)
 
     def _stop_timer(self) -> None:
         if self._timer:
             self._timer.cancel()
             self._timer = None
 
-    def _flush_now(self) -> None:
-        self._timer = None
-        self._flushing = self._loop.create_task(self._flush())
+    def _flush(self) -> None:
+        said, bodies = self._take()
+        self._flushing = self._store.add_events(self._lease, bodies)
+        self._flushing.add_done_callback(partial(self._flushed, said, bodies))
 
-    async def _flush(self) -> None:
-        try:
-            async with self._turn:
-                if self._pending:
-                    await self._commit(NOTHING_ELSE, ())
-        except Exception as error:  # whoever says or writes next is told
-            self._failure = error
-        finally:
-            self._flushing = None
-        if self._pending and not self._failure:
+    def _flushed(self, said: Sequence[Event], bodies: Sequence[bytes], flushed: asyncio.Future[Recorded]) -> None:
+        self._flushing = None
+        # Whoever says or writes next is told.
+        self._failure = flushed.exception()
+        if not self._failure:
+            self._publish(said, bodies, flushed.result())
             self._plan()
 
 

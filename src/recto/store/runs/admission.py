@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 
-from sqlalchemy import Connection, Integer, and_, bindparam, case, func, literal_column, select, text, update
+from sqlalchemy import Connection, Integer, Select, and_, bindparam, case, func, literal_column, select, text, update
 
 from recto.errors import Conflict, LimitReached
 from recto.store.ports import Admission, Claimant
@@ -27,11 +27,10 @@ CANCEL = Statement(
 COUNT = literal_column("count(*)", Integer)
 _at_work_here = and_(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node"))
 # Asked together: by status alone, a database would look through everybody's runs.
-OF_USER = Statement(
-    select(COUNT, func.coalesce(func.sum(case((_at_work_here, 1), else_=0)), 0))
-    .select_from(RUNS)
-    .where(RUNS.c.owner == bindparam("of"), text(IS_OPEN))
+_counts: Select[*tuple[object, ...]] = select(
+    COUNT, func.coalesce(func.sum(case((_at_work_here, 1), else_=0)), 0, type_=Integer)
 )
+OF_USER = Statement(_counts.select_from(RUNS).where(RUNS.c.owner == bindparam("of"), text(IS_OPEN)))
 WAITING = Statement(select(COUNT).select_from(RUNS).where(RUNS.c.status == "queued"))
 SPENT = Statement(
     select(SPENDING.c.input + SPENDING.c.output).where(

@@ -19,13 +19,14 @@ class EventBatch:
         self._waiting: list[tuple[progress.RunEvents, asyncio.Future[Recorded]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def add(self, lease: Lease, events: Sequence[bytes]) -> Recorded:
-        """Add events of a run. Returns once they are committed; another worker has the run: LeaseLost."""
-        future: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
+    def add(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[Recorded]:
+        """Add events of a run. Done once they are committed; another worker has the run: LeaseLost."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Recorded] = loop.create_future()
         self._waiting.append(((lease, events), future))
         if self._writing is None:
-            self._writing = asyncio.get_running_loop().create_task(self._write_all())
-        return await future
+            self._writing = loop.create_task(self._write_all())
+        return future
 
     async def close(self) -> None:
         """Wait for what was added."""
