@@ -51,9 +51,9 @@ class Workers:
         return True
 
     async def until_signalled(self, signal: Signal) -> None:
-        waits = [asyncio.ensure_future(one.wait()) for one in (self.go, signal.cancelled, signal.leaving)]
+        waits = [asyncio.ensure_future(one.wait()) for one in (self.go, signal.leaving)]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((*waits, signal.cancelled.future), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for one in waits:
                 one.cancel()

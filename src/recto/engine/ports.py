@@ -10,11 +10,27 @@ from recto.conversation.input.run_input import RunInput
 from recto.store.ports import StoredRun
 
 
+class Once:
+    """Something that happens once. It can be waited for beside other things without a task of its own."""
+
+    def __init__(self) -> None:
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def set(self) -> None:
+        """It has happened; again changes nothing."""
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def is_set(self) -> bool:
+        """Whether it has happened."""
+        return self.future.done()
+
+
 class Signal:
     """What a run at work listens to. `cancelled` ends the run; `leaving` hands it back as it is."""
 
     def __init__(self) -> None:
-        self.cancelled = asyncio.Event()
+        self.cancelled = Once()
         self.leaving = asyncio.Event()
 
 

@@ -107,5 +107,6 @@ async def _unless_stopped(state: RunState, step: Coroutine[object, object, None]
         if not doing.cancelled():
             doing.result()
     finally:
-        doing.cancel()
-        await asyncio.gather(doing, return_exceptions=True)
+        if not doing.done():
+            doing.cancel()
+            await asyncio.gather(doing, return_exceptions=True)

@@ -119,13 +119,9 @@ class RunState:
 
 async def is_done_in_time(state: RunState, doing: asyncio.Task[object]) -> bool:
     """Wait for it. False: the run was cancelled, or its time is up, before it was done. It is left as it is."""
-    cancelled = asyncio.create_task(state.signal.cancelled.wait())
-    try:
-        await asyncio.wait((doing, cancelled), timeout=state.seconds_left, return_when=asyncio.FIRST_COMPLETED)
-        return doing.done()
-    finally:
-        cancelled.cancel()
-        await asyncio.gather(cancelled, return_exceptions=True)
+    cancelled = state.signal.cancelled.future
+    await asyncio.wait((doing, cancelled), timeout=state.seconds_left, return_when=asyncio.FIRST_COMPLETED)
+    return doing.done()
 
 
 @dataclass(frozen=True, kw_only=True)
