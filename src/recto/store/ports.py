@@ -209,7 +209,8 @@ class Recorded:
     cancel: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
+# Thousands are in memory while readers read.
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StoredEvent:
     """An event as every reader gets it."""
 

@@ -185,7 +185,8 @@ class ThreadSuite:
         writes = [store.record(lease, change, at(1)) for lease in leases]
         words = [store.add_events(lease, (b"x",)) for lease in leases]
         gone = [store.delete_thread("ann", lease.thread) for lease in leases]
-        found = await asyncio.gather(*writes, *words, *gone, return_exceptions=True)
+        doings: list[Awaitable[object]] = [*writes, *words, *gone]
+        found = await asyncio.gather(*doings, return_exceptions=True)
         assert {type(one).__name__ for one in found} - {"Recorded", "LeaseLost", "tuple"} == set[str]()
         assert await listed(store) == []
 

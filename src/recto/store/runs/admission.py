@@ -27,9 +27,8 @@ CANCEL = Statement(
 COUNT = literal_column("count(*)", Integer)
 _at_work_here = and_(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node"))
 # Asked together: by status alone, a database would look through everybody's runs.
-_counts: Select[*tuple[object, ...]] = select(
-    COUNT, func.coalesce(func.sum(case((_at_work_here, 1), else_=0)), 0, type_=Integer)
-)
+_at_work = func.coalesce(func.sum(case((_at_work_here, 1), else_=0)), 0)
+_counts = cast("Select[*tuple[object, ...]]", select(COUNT, _at_work))
 OF_USER = Statement(_counts.select_from(RUNS).where(RUNS.c.owner == bindparam("of"), text(IS_OPEN)))
 WAITING = Statement(select(COUNT).select_from(RUNS).where(RUNS.c.status == "queued"))
 SPENT = Statement(

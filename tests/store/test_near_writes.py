@@ -1,0 +1,117 @@
+"""Small writes to SQLite, which are made on the event loop: when, with what, and what stands in their way."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+
+from recto.config.run_settings import SqliteSettings
+from recto.errors import Conflict
+from recto.store.database.sqlite import CHECKPOINT_ROWS, SqliteDatabase
+from tests.store.test_sqlite import adding, commits, fail, numbers
+
+SMALL = 100
+PAGE_PART = 1_000
+
+
+@asynccontextmanager
+async def a_database(folder: Path, settings: SqliteSettings | None = None) -> AsyncGenerator[SqliteDatabase]:
+    database = SqliteDatabase(folder / "recto.db", settings)
+    await database.write(lambda connection: connection.execute(text("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")))
+    yield database
+    await database.close()
+
+
+def thread(_connection: Connection) -> str:
+    return threading.current_thread().name
+
+
+async def test_small_writes_of_one_turn_of_the_loop_are_one_commit(tmp_path: Path):
+    async with a_database(tmp_path) as database:
+        before = commits(tmp_path)
+        await asyncio.gather(*[database.write(adding(number), size=SMALL) for number in range(20)])
+        assert commits(tmp_path) - before == 1
+        assert await database.read(numbers) == [*range(20)]
+
+
+async def test_a_small_write_that_fails_fails_alone(tmp_path: Path):
+    async with a_database(tmp_path) as database:
+        works = [adding(1), adding(2, then=fail), adding(1), adding(3)]
+        found = await asyncio.gather(*[database.write(work, size=SMALL) for work in works], return_exceptions=True)
+        assert found[0] is None
+        assert isinstance(found[1], ZeroDivisionError)
+        assert isinstance(found[2], Conflict)
+        assert await database.read(numbers) == [1, 3]
+        assert database.problem is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "is_near"),
+    [
+        (SqliteSettings(), SMALL, True),
+        (SqliteSettings(), SqliteSettings().near_bytes, False),
+        (SqliteSettings(), None, False),
+        (SqliteSettings(near_bytes=0), 0, False),
+        # A commit that waits for the disk would have everybody wait.
+        (SqliteSettings(synchronous="FULL"), SMALL, False),
+    ],
+)
+async def test_only_small_writes_that_do_not_wait_for_the_disk_are_made_on_the_loop(
+    tmp_path: Path, settings: SqliteSettings, size: int | None, is_near: bool
+):
+    async with a_database(tmp_path, settings) as database:
+        made_by = await database.write(thread, size=size)
+        assert (made_by == threading.current_thread().name) is is_near
+
+
+async def test_a_small_write_goes_behind_what_the_thread_has_to_do(tmp_path: Path):
+    async with a_database(tmp_path) as database:
+        large = asyncio.create_task(database.write(adding(1)))
+        await asyncio.sleep(0)
+        assert await database.write(thread, size=SMALL) == "recto-write"
+        assert large.done()
+        assert await database.write(thread, size=SMALL) == threading.current_thread().name
+
+
+async def test_who_locks_the_database_does_not_stop_the_loop(tmp_path: Path):
+    async with a_database(tmp_path) as database:
+        await database.write(adding(1), size=SMALL)
+        with closing(sqlite3.connect(tmp_path / "recto.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waits = asyncio.create_task(database.write(adding(2), size=SMALL))
+            # The loop goes on, or this would not come to an end before the other does.
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+            assert not waits.done()
+            other.execute("COMMIT")
+        await waits
+        assert await database.read(numbers) == [1, 2]
+
+
+async def test_what_small_writes_wrote_is_brought_into_the_database_by_the_thread(tmp_path: Path):
+    async with a_database(tmp_path) as database:
+        await database.write(add_pages, size=SMALL)
+        # Behind the checkpoint, in the thread.
+        await database.write(adding(1))
+        assert (tmp_path / "recto.db").stat().st_size > CHECKPOINT_ROWS * PAGE_PART
+
+
+async def test_a_few_rows_are_read_on_the_loop_as_of_one_moment(tmp_path: Path):
+    async with a_database(tmp_path) as database:
+        await database.write(adding(1), size=SMALL)
+        assert await database.read(thread, few=True) == threading.current_thread().name
+        assert await database.read(numbers, few=True) == [1]
+        # What it writes is not kept.
+        await database.read(adding(2), few=True)
+        assert await database.read(numbers, few=True) == [1]
+
+
+def add_pages(connection: Connection) -> None:
+    """As many rows as are written before a checkpoint, and enough of them to be worth one."""
+    connection.execute(text("CREATE TABLE pages (data BLOB)"))
+    connection.execute(text("INSERT INTO pages VALUES (:data)"), [{"data": bytes(PAGE_PART)}] * CHECKPOINT_ROWS)
