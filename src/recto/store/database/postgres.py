@@ -40,7 +40,7 @@ class PostgresDatabase:
         """Several servers may use it."""
         return True
 
-    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:  # noqa: ARG002
+    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:  # noqa: ARG002 - so is each here
         """Run work in a transaction; again, where it met another's and had to go."""
         return await self._write(self._engine, work)
 
@@ -61,7 +61,7 @@ class PostgresDatabase:
             return result
         raise StoreBusy(waiting=self._connections)
 
-    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:  # noqa: ARG002
+    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:  # noqa: ARG002 - each is a transaction of its own
         """Run work on a connection: all it asks is answered as of one moment."""
         async with self._connected(self._reading) as connection:
             return await connection.run_sync(work)
