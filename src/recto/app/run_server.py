@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, generate_latest
 
 from recto.api.access.auth import Authenticator, check_binding, local_token
@@ -21,6 +20,7 @@ from recto.api.access.rate import is_loopback
 from recto.api.backend import Backend
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.listen import listen
+from recto.api.router import Api
 from recto.api.runs.chat import CHAT
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
@@ -90,7 +90,7 @@ def serve(
 class Application:
     """A server that does not listen yet: what answers, where it is, and the token of this machine's own user."""
 
-    api: FastAPI
+    api: Api
     address: Address
     token: str | None
 
@@ -155,7 +155,7 @@ class Plan:
 
 
 @asynccontextmanager
-async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
+async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
     """Everything that lives as long as the server does."""
     settings = plan.settings
     try:
