@@ -19,16 +19,16 @@ from recto.conversation.json import Json
 from recto.errors import NotFound, WireError, WrongParameters
 
 Handler: TypeAlias = Callable[..., Awaitable[Response]]
-Place: TypeAlias = Literal["path", "query", "header"]
+ParameterPlace: TypeAlias = Literal["path", "query", "header"]
 # In which order they are read, told and described.
-PLACES: tuple[Place, ...] = get_args(Place)
+PLACES: tuple[ParameterPlace, ...] = get_args(ParameterPlace)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """Where a parameter stands, what it is for, and its limits; `alias` is its name there, where it has another."""
 
-    place: Place
+    place: ParameterPlace
     description: str
     alias: str | None = None
     ge: int | None = None

@@ -25,7 +25,7 @@ NAME = re.compile(r"{(\w+)}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoint:
+class MethodHandler:
     """A handler, and what it takes beside the request."""
 
     handler: Handler
@@ -33,11 +33,11 @@ class Endpoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Address:
+class RoutedPath:
     """A path, with a pattern where parts of it may be anything, and who answers each of its methods."""
 
     pattern: re.Pattern[str]
-    endpoints: dict[str, Endpoint]
+    methods: dict[str, MethodHandler]
 
 
 class Api:
@@ -52,8 +52,8 @@ class Api:
     ) -> None:
         self.state = State()
         self.lifespan = lifespan
-        self._fixed = dict[str, Address]()
-        self._patterns = dict[str, Address]()
+        self._fixed = dict[str, RoutedPath]()
+        self._patterns = dict[str, RoutedPath]()
         for route in routes:
             self._add(route)
         self._entrance = gate(self._answer)
@@ -64,14 +64,14 @@ class Api:
         await (self._live(receive, send) if scope["type"] == "lifespan" else self._entrance(scope, receive, send))
 
     def _add(self, route: Route) -> None:
-        known = self._patterns if NAME.search(route.path) else self._fixed
         pattern = re.compile(NAME.sub(r"(?P<\1>[^/]+)", route.path))
-        address = known.setdefault(route.path, Address(pattern=pattern, endpoints={}))
-        endpoint = Endpoint(handler=route.handler, parameters=parameters_of(route.handler))
-        address.endpoints[route.method] = endpoint
+        paths = self._patterns if pattern.groups else self._fixed
+        methods = paths.setdefault(route.path, RoutedPath(pattern=pattern, methods={})).methods
+        answering = MethodHandler(handler=route.handler, parameters=parameters_of(route.handler))
+        methods[route.method] = answering
         if route.method == "GET" and (route.is_open or route.answer):
             # Whoever only looks whether something is there asks for no more than this.
-            address.endpoints["HEAD"] = endpoint
+            methods["HEAD"] = answering
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -88,23 +88,22 @@ class Api:
         found = self._find(path)
         if found is None:
             return self._elsewhere(request, path)
-        address, names = found
-        request.scope["path_params"] = names
-        endpoint = address.endpoints.get(request.method)
-        if endpoint is None:
-            return tell_methods(request.method, address.endpoints)
-        if not endpoint.parameters:
-            return await endpoint.handler(request)
-        return await endpoint.handler(request, **read_parameters(request, endpoint.parameters))
+        known, request.scope["path_params"] = found
+        answering = known.methods.get(request.method)
+        if answering is None:
+            return tell_methods(request.method, known.methods)
+        if not answering.parameters:
+            return await answering.handler(request)
+        return await answering.handler(request, **read_parameters(request, answering.parameters))
 
-    def _find(self, path: str) -> tuple[Address, Mapping[str, str]] | None:
-        """The address of a path, and what its parts are that may be anything."""
+    def _find(self, path: str) -> tuple[RoutedPath, Mapping[str, str]] | None:
+        """What is known by a path, and what those parts of it are that may be anything."""
         fixed = self._fixed.get(path)
         if fixed is not None:
             return fixed, {}
-        for address in self._patterns.values():
-            if found := address.pattern.fullmatch(path):
-                return address, {name: unquote(value) for name, value in found.groupdict().items()}
+        for known in self._patterns.values():
+            if found := known.pattern.fullmatch(path):
+                return known, {name: unquote(value) for name, value in found.groupdict().items()}
         return None
 
     def _elsewhere(self, request: Request, path: str) -> Response:

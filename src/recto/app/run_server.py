@@ -170,8 +170,6 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
     except Exception as error:
         api.state.failure = error
         raise
-    # The first count loads the vocabulary; better now than in somebody's first run.
-    warming = asyncio.create_task(asyncio.to_thread(runtime.counter.count, ("Recto",)))
     cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
     api.state.backend = _backend(settings, runtime, services, dispatcher)
 
@@ -186,7 +184,6 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        await warming
         cleaning.cancel()
         with suppress(asyncio.CancelledError):
             await cleaning
@@ -196,8 +193,9 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
 
 def _settle_memory() -> None:
     # What is here now stays: looking through it again and again would hold up every stream for a tenth of a second.
-    gc.collect()
+    # What little of it is garbage (some thousand objects of the modules' own making) is not worth that once either.
     gc.freeze()
+    gc.enable()
     # JSON has no cycles to look for: by default the objects of one body would be looked through again and again.
     gc.set_threshold(GARBAGE_OBJECTS)
 
