@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -56,6 +57,11 @@ class Process:
             self._process.kill()
             self._process.wait()
 
+    def cpu(self) -> float:
+        """The seconds of processor time it has taken so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> tuple[float, float]:
         """Resident megabytes: now, and the most there were."""
         lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
@@ -97,6 +103,20 @@ def _status(port: int, path: str) -> int:
         return 0
     finally:
         connection.close()
+
+
+def kept_bytecode(folder: Path) -> dict[str, str]:
+    """What has Python keep bytecode in a folder, as an installed package has it, whatever it is told elsewhere."""
+    return {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
+
+
+def cpu_of_command(arguments: Sequence[str], folder: Path) -> float:
+    """The seconds of processor time that a command of Recto takes, from its start to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "recto", *arguments]
+    subprocess.run(command, env=_environ() | kept_bytecode(folder), stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def scratch(where: Path | None) -> tempfile.TemporaryDirectory[str]:

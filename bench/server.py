@@ -9,6 +9,7 @@ import os
 import platform
 import signal
 import statistics
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -18,7 +19,18 @@ from typing import TypeVar
 import uvloop
 from goal import Goal
 from peer import PeerMissing
-from processes import TEXT, TOKENS, Process, scratch, start_model, start_peer, start_recto, start_stamped
+from processes import (
+    TEXT,
+    TOKENS,
+    Process,
+    cpu_of_command,
+    kept_bytecode,
+    scratch,
+    start_model,
+    start_peer,
+    start_recto,
+    start_stamped,
+)
 from streams import Plan, Streams, follow
 from traffic import Measured, Target, measure
 
@@ -34,8 +46,21 @@ direct       the model itself, asked over HTTP by the same client: it writes eac
 recto        POST /api/v1/agent/runs with its SQLite store: the run, its events and the reply are committed
 pydantic-ai  its AG-UI adapter; it stores nothing
 agno         its AG-UI interface with its SQLite database; it stores the session"""
-TIMES_PEER, OF_DIRECT, FIRST_MS = 5.0, 0.25, 6.0
-MEMORY_MB, LATE_MS, READY_SECONDS = 200.0, 150.0, 2.0
+TIMES_PEER, OF_DIRECT, FIRST_MS = 5.0, 0.35, 4.0
+MEMORY_MB, LATE_MS, READY_SECONDS = 200.0, 150.0, 1.0
+REST_MB, HELP_SECONDS, FOLD_SECONDS = 100.0, 0.3, 0.5
+# How long a server that is ready is left alone before its memory is read.
+REST_SECONDS = 3.0
+SMALL_SESSION = [
+    {"role": "user", "content": "What is in a.py?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "x = 1\n" * 100},
+    {"role": "assistant", "content": "A hundred lines."},
+]
 # More runs at once than Recto takes when it is not told.
 ROOM = 1.2
 WARM_UP = 32
@@ -73,7 +98,7 @@ def main() -> None:
         goals = _goals(results)
         if RECTO in options.only:
             goals += _streams(options, Path(folder))
-            goals.append(_start(options, Path(folder)))
+            goals += [*_start(options, Path(folder)), *_commands(options, Path(folder))]
     print("\n".join(map(str, goals)))
     missed = [goal.name for goal in goals if goal.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
@@ -200,7 +225,8 @@ def _goals(results: Results) -> list[Goal]:
 
 def _ratio(peer: str, many: int, ratio: float) -> Goal:
     if peer == DIRECT:
-        return Goal(name=f"recto of direct, {many} at once", value=100 * ratio, unit="%", least=100 * OF_DIRECT)
+        least = 100 * OF_DIRECT if many > 1 else None
+        return Goal(name=f"recto of direct, {many} at once", value=100 * ratio, unit="%", least=least)
     least = TIMES_PEER if peer == PYDANTIC and many > 1 else None
     return Goal(name=f"recto / {peer}, {many} at once", value=ratio, unit="x", least=least)
 
@@ -234,16 +260,40 @@ def _told(name: str, found: Streams) -> str:
     return f"{name}, {found.open} streams: {found.words} words of {found.expected}; {late}; {memory}"
 
 
-def _start(options: Options, folder: Path) -> Goal:
-    """Seconds from the start of the process until it is ready, each time with a new data folder."""
-    seconds: list[float] = []
+def _start(options: Options, folder: Path) -> list[Goal]:
+    """Seconds from the start of the process until it is ready, each time with a new data folder; then its memory."""
+    seconds, cpu, memory = list[float](), list[float](), list[float]()
+    bytecode = kept_bytecode(folder / "bytecode")
     with ExitStack() as running:
         model = _enter(running, start_model(folder / "model", 0.0))
-        for number in range(options.rounds):
-            process = start_recto(folder / f"start-{number}", model.port)
+        # The first compiles all modules, as an installation does, and is not counted.
+        for number in range(options.rounds + 1):
+            process = start_recto(folder / f"start-{number}", model.port, bytecode)
             seconds.append(process.ready)
+            cpu.append(process.cpu())
+            time.sleep(REST_SECONDS)
+            memory.append(process.memory()[0])
             process.stop()
-    return Goal(name="ready, new data folder", value=statistics.median(seconds), unit="s", most=READY_SECONDS)
+    ready, worked, rest = (statistics.median(found[1:]) for found in (seconds, cpu, memory))
+    return [
+        Goal(name="ready, new data folder", value=ready, unit="s", most=READY_SECONDS),
+        Goal(name="ready, CPU", value=worked, unit="s"),
+        Goal(name="memory at rest", value=rest, unit="MB", most=REST_MB),
+    ]
+
+
+def _commands(options: Options, folder: Path) -> list[Goal]:
+    """Seconds of processor time of commands that need no server."""
+    session = folder / "session.json"
+    session.write_text(json.dumps(SMALL_SESSION), encoding="utf-8")
+    goals = list[Goal]()
+    for name, arguments, most in (
+        ("recto --help", ["--help"], HELP_SECONDS),
+        ("recto fold of a small file", ["fold", str(session)], FOLD_SECONDS),
+    ):
+        found = [cpu_of_command(arguments, folder / "bytecode") for _ in range(options.rounds + 1)]
+        goals.append(Goal(name=f"{name}, CPU", value=statistics.median(found[1:]), unit="s", most=most))
+    return goals
 
 
 def _profile(options: Options, folder: Path) -> None:

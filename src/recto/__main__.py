@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 failed, 2 wrong use."""
     asked = command_in(sys.argv[1:])
-    make_app(asked)(obj=_entry() if asked == "serve" else None)
+    # While modules are loaded next to nothing is thrown away, so looking for it again and again is in vain.
+    gc.disable()
+    app = make_app(asked)
+    gc.enable()
+    app(obj=_entry() if asked == "serve" else None)
 
 
 def _entry() -> ServerEntry:
@@ -28,6 +33,8 @@ def _entry() -> ServerEntry:
 
 
 def _serve(settings: ServerSettings, announce: Announce) -> None:
+    # As above; it is on again once the server is ready.
+    gc.disable()
     from recto.app.run_server import serve
 
     serve(settings, announce)

@@ -2,6 +2,7 @@
 
 RectoError
 ├── WireError        text from outside is not the format it claims to be
+├── WrongParameters  parameters of a request are not what they may be
 ├── Refused          a request breaks a rule of the protocol, which has its own words for it
 ├── TooLarge         a body is larger than its limit
 ├── LimitReached     somebody asks for more than they may have at present
@@ -29,6 +30,8 @@ RectoError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class RectoError(Exception):
     """The root: catch it to catch everything Recto raises on purpose."""
@@ -41,6 +44,14 @@ class WireError(RectoError):
         super().__init__(f"{where}: {problem}")
         self.where = where
         self.problem = problem
+
+
+class WrongParameters(RectoError):
+    """Parameters of a request are not what they may be: the name of each that is wrong, and what is wrong with it."""
+
+    def __init__(self, *, wrong: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{name}: {problem}" for name, problem in wrong))
+        self.wrong = wrong
 
 
 class Refused(RectoError):

@@ -9,18 +9,14 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast
 from urllib.parse import quote, unquote
 
-from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
 from starlette.types import Message, Scope
 
 from recto.api.backend import Backend, User
-from recto.api.problems import refuse, refuse_fields, refuse_http
-from recto.api.route import Route, add
+from recto.api.route import Route
+from recto.api.router import Api
 from recto.config.file_settings import FileSettings
 from recto.conversation.json import Json, dump, load
 from recto.engine.hub import Hub
-from recto.errors import RectoError
 from recto.files.attachments import Attachments
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
@@ -54,7 +50,7 @@ class Answer:
 class LocalApi:
     """An application of some routes, its store and storage, and the runs it was told to cancel."""
 
-    app: FastAPI
+    app: Api
     store: Store
     hub: Hub
     storage: MemoryStorage
@@ -135,11 +131,7 @@ def _messages(pieces: Iterable[bytes], end: End) -> Iterator[Message]:
 async def local_api(folder: Path, routes: Sequence[Route]) -> AsyncGenerator[LocalApi]:
     """An application of these routes over a new store."""
     store = await open_store(f"sqlite:///{folder / 'recto.db'}")
-    app = FastAPI()
-    for kind, handler in ((RectoError, refuse), (RequestValidationError, refuse_fields), (HTTPException, refuse_http)):
-        app.add_exception_handler(kind, handler)
-    for route in routes:
-        add(app, route)
+    app = Api(routes)
     api = LocalApi(app=app, store=store, hub=Hub(store), storage=MemoryStorage())
     app.state.backend = Backend(
         store=store,

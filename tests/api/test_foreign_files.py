@@ -43,7 +43,7 @@ async def api(tmp_path: Path, web: Web) -> AsyncIterator[LocalApi]:
     async with local_api(tmp_path, ROUTES) as made:
         agents = {"vibe": replace(CHAT, file_input=allowing(web))}
         made.app.state.backend = replace(
-            made.backend, outbound=outbound(OutboundSettings()), agents=agents, admit=made.store.admit
+            made.backend, outbound=lambda: outbound(OutboundSettings()), agents=agents, admit=made.store.admit
         )
         yield made
 
@@ -144,7 +144,7 @@ def when_asked(web: Web, count: int) -> Answering:
 async def test_D7_more_files_than_may_be_fetched_at_once_take_turns(
     api: LocalApi, web: Web, settings: OutboundSettings
 ):
-    api.app.state.backend = replace(api.backend, outbound=outbound(settings))
+    api.app.state.backend = replace(api.backend, outbound=lambda: outbound(settings))
     assert len((await attached(api, allowing(web), at(web, "/a.txt"), at(web, "/b.txt"))).made) == 2
 
 
@@ -253,7 +253,7 @@ async def test_D7_one_that_cannot_be_had_takes_the_others_with_it_and_what_was_t
 
 async def test_D7_who_fetches_too_many_at_once_is_told_to_wait(api: LocalApi, web: Web):
     way = outbound(OutboundSettings(of_user=1))
-    api.app.state.backend = replace(api.backend, outbound=way)
+    api.app.state.backend = replace(api.backend, outbound=lambda: way)
     web.answers["/slow"] = stalling(b"HTTP/1.1 200 OK\r\n\r\n")
     slow = f"http://files.example:{web.port}/slow"
     async with way.fetch(slow, hosts=allowing(web).urls, owner="ann"):
@@ -264,7 +264,7 @@ async def test_D7_who_fetches_too_many_at_once_is_told_to_wait(api: LocalApi, we
 
 async def test_D7_a_file_that_holds_up_the_others_is_what_is_told(api: LocalApi, web: Web):
     way = Outbound(OutboundSettings(of_user=1, connect_seconds=0.05), resolver=HangingResolver())
-    api.app.state.backend = replace(api.backend, outbound=way)
+    api.app.state.backend = replace(api.backend, outbound=lambda: way)
     source: Json = {"type": "url", "value": f"http://hanging.example:{web.port}/"}
     error = await refused(api, allowing(web), at(web, "/a.txt"), {"type": "document", "source": source})
     assert ("hanging.example cannot be reached" in str(error), error.where) == (True, "messages[0].content[1]")

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Scope
 
 from recto.api.listen import configure, listen
+from recto.api.route import Route
+from recto.api.router import Api
 from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError, SettingsError
 from recto.testing.client import request
@@ -27,8 +28,7 @@ async def address(request: Request) -> Response:
 
 async def seen(proxies: str, peer: str) -> str:
     """The address of a client of ours that says it is 9.9.9.9."""
-    api, sent = FastAPI(), list[Message]()
-    api.add_route("/", address)
+    api, sent = Api([Route(method="GET", path="/", handler=address, tag="")]), list[Message]()
     config = configure(api, "127.0.0.1", 0, ConnectionLimits(proxies=proxies))
     config.load()
     scope: Scope = {
@@ -96,13 +96,13 @@ def test_C1_what_kept_the_server_from_starting_is_told_and_the_port_is_not_blame
     failure: Exception, kind: type[Exception], problem: str
 ):
     @asynccontextmanager
-    async def failing(api: FastAPI) -> AsyncGenerator[None]:
+    async def failing(api: Api) -> AsyncGenerator[None]:
         api.state.failure = failure
         raise failure
         yield
 
     with pytest.raises(kind, match=problem):
-        listen(FastAPI(lifespan=failing), "127.0.0.1", 0, print)
+        listen(Api([], lifespan=failing), "127.0.0.1", 0, print)
 
 
 def test_C3_a_proxy_that_is_named_is_believed(tmp_path: Path):

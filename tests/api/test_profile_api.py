@@ -259,7 +259,7 @@ async def test_S6_a_bad_wish_for_a_tier_is_refused(api: LocalApi):
 
 def test_S6_a_patch_is_described_with_the_nulls_that_forget_and_in_both_media_types():
     api = make_api(lambda _api: nullcontext(), Authenticator(AuthSettings(token="x" * 40)), GateRules())
-    description = load(dump(api.openapi()))
+    description = load(dump(api.state.describe()))
     content = at(description, "paths", PROFILE, "patch", "requestBody", "content")
     assert at(content, "application/json", "example") == PROFILE_BODY
     assert at(content, "application/merge-patch+json", "schema") == at(content, "application/json", "schema")

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from starlette.requests import ClientDisconnect
-from starlette.responses import StreamingResponse
 from starlette.types import Message
 
-from recto.api.runs.streams import stream_again, stream_new
+from recto.api.runs.streams import EventStream, stream_again, stream_new
 from recto.engine.hub import Hub
 from recto.store.ports import StoredRun
 from recto.store.store import Store, open_store
@@ -38,8 +37,15 @@ def channels() -> int:
 
 async def told_again(run: StoredRun, after: int) -> list[int]:
     """The numbers a reader is told who has everything up to `after`."""
-    response = stream_again(run, BODIES, after, bytes, ExitStack())
-    pieces = [bytes(piece) async for piece in response.body_iterator if piece != ":\n\n"]  # pyright: ignore[reportArgumentType] - ours are bytes
+    pieces = list[bytes]()
+
+    async def receive() -> Message:
+        return await asyncio.get_running_loop().create_future()
+
+    async def send(message: Message) -> None:
+        pieces.append(message.get("body", b""))
+
+    await stream_again(run, BODIES, after, bytes, ExitStack())({"type": "http"}, receive, send)
     return [int(number) for number in re.findall(rb"^id: (\d+)$", b"".join(pieces), re.MULTILINE)]
 
 
@@ -49,7 +55,7 @@ async def test_P7_what_is_told_again_after_retention_repeats_no_number(store: St
     assert await told_again(run, after) == numbers
 
 
-async def send_to_nobody(response: StreamingResponse, spec: str) -> None:
+async def send_to_nobody(response: EventStream, spec: str) -> None:
     """A client that is gone before anything was sent."""
 
     async def receive() -> Message:

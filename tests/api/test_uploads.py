@@ -477,6 +477,6 @@ async def test_P5_an_attachment_of_somebody_else_is_not_there(api: LocalApi):
 
 
 async def test_P9_a_file_that_refuses_a_whole_request_is_a_problem_with_its_code():
-    answer = await refuse(Request({"type": "http"}), FileRefused("it is empty", code="empty"))
+    answer = refuse(Request({"type": "http"}), FileRefused("it is empty", code="empty"))
     problem = load_object(bytes(answer.body)) or {}
     assert (answer.status_code, problem["code"], problem["detail"]) == (422, "empty", "it is empty")

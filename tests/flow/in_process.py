@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from fastapi import FastAPI
 from starlette.types import Message, Scope
 
 from recto.api.backend import Backend
+from recto.api.router import Api
 from recto.app.run_server import make_application
 from recto.cli.server_settings import load_settings
 from recto.conversation.json import Json, dump
@@ -45,7 +45,7 @@ def note(text: str) -> str:
 class InProcess:
     """The server, its model, what the model is to answer next, and the points its runs have reached."""
 
-    api: FastAPI
+    api: Api
     model: ModelServer
     answers: list[Answer]
     reached: list[Point]
@@ -101,7 +101,7 @@ class InProcess:
         return [made.page for made in self.model.requests]
 
 
-async def _call(api: FastAPI, scope: Scope, body: bytes) -> HttpReply:
+async def _call(api: Api, scope: Scope, body: bytes) -> HttpReply:
     sent: list[Message] = []
     waiting: list[Message] = [{"type": "http.request", "body": body}]
 
@@ -156,7 +156,7 @@ async def in_process(
         data = DataFolder(loaded.data)
         api = make_application(loaded, data, reached.append).api
         try:
-            async with api.router.lifespan_context(api):
+            async with api.lifespan(api):
                 yield InProcess(api=api, model=model, answers=answers, reached=reached)
         finally:
             data.close()

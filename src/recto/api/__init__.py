@@ -7,8 +7,9 @@ In the order a request meets them, and then what they share:
 - `server`: the application, with all its routes
 - `access`: who is let in
 - `codings`: content codings, of bodies that come packed and of answers
-- `route`: a route, and its description
-- `parameters`: parameters of paths and queries
+- `router`: who answers a request, by its path and its method
+- `route`: a route, with all that describes it
+- `parameters`: parameters of paths, queries and headers
 - `bodies`: request bodies
 - `backend`: who asks, and what the routes lead to
 - `runs`: routes of runs, and their admission
@@ -18,5 +19,6 @@ In the order a request meets them, and then what they share:
 - `ops`: routes of agents, and for whoever runs the server
 - `signed`: signed urls of files, for history and events
 - `problems`: refusals, as `application/problem+json`
-- `docs_page`: the description of the API, as OpenAPI and as a page
+- `description`: the description of the API, as OpenAPI
+- `docs_page`: the same as a page
 """

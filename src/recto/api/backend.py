@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,12 +23,14 @@ from recto.conversation.json import dump
 from recto.engine.hub import Hub
 from recto.errors import WireError
 from recto.files.attachments import Attachments
-from recto.files.fetch.outbound import Outbound
 from recto.files.urls.signing import Signer
 from recto.store.ports import Admission, Admitted
 from recto.store.store import Store
 from recto.tools.client_schema import Schemas
 from recto.tools.mark import ProfileCheck
+
+if TYPE_CHECKING:
+    from recto.files.fetch.outbound import Outbound
 
 # Whoever comes with the token of a server on this machine.
 LOCAL = "local"
@@ -71,6 +74,13 @@ async def forget_nothing() -> int:
     return 0
 
 
+def usual_outbound() -> Outbound:
+    """What fetches files from public addresses only."""
+    from recto.files.fetch.outbound import Outbound  # here: few servers ever fetch one, and its client is large
+
+    return Outbound()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
@@ -81,9 +91,9 @@ class Backend:
     each agent's own tools, `offered` those its models are offered, also where a client may answer for them,
     `profile_checks` what they have to say of a profile that a client changes. `operators`
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
-    `streams` the readers of events; `outbound` fetches what urls of others stand for; `schemas` judges the tools of
-    requests; `profile_bytes` is how much may be kept of a user. Large bodies that come at once wait for `body_turns`,
-    so that others get theirs in between.
+    `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
+    of requests; `profile_bytes` is how much may be kept of a user. Large bodies that come at once wait for
+    `body_turns`, so that others get theirs in between.
     """
 
     store: Store
@@ -111,7 +121,7 @@ class Backend:
     uploads: UploadRules = UploadRules()
     uploading: UnderWay = field(default_factory=UnderWay)
     streams: OpenStreams = field(default_factory=OpenStreams)
-    outbound: Outbound = field(default_factory=Outbound)
+    outbound: Callable[[], Outbound] = field(default_factory=lambda: cache(usual_outbound))
     schemas: Schemas = field(default_factory=Schemas)
     profile_bytes: int = WorkSettings.profile_bytes
 

@@ -7,7 +7,8 @@ import zlib
 
 from starlette.datastructures import Headers
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Scope
 
 from recto.errors import WireError
 from recto.files.urls.signing import FILES
@@ -69,16 +70,13 @@ class Unpacked:
             raise WireError(where="body", problem=self._problem)
 
 
-class Packing(GZipMiddleware):
-    """Packs answers. Not streams of events, which go out as they come, and not files, which have versions and parts."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app, minimum_size=SMALLEST_ANSWER, compresslevel=LEVEL)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, packed where that is wanted."""
-        is_plain = scope["type"] != "http" or scope["path"].startswith(FILES)
-        if is_plain or NO_GZIP.search(Headers(scope=scope).get("accept-encoding", "")):
-            await self.app(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
+def packed(scope: Scope, answer: Response) -> ASGIApp:
+    """An answer, packed where that is wanted. Not streams of events, which go out as they come, and not files, which
+    have versions and parts.
+    """
+    is_small = not isinstance(answer, StreamingResponse) and len(answer.body) < SMALLEST_ANSWER
+    if is_small or scope["path"].startswith(FILES):
+        return answer
+    if NO_GZIP.search(Headers(scope=scope).get("accept-encoding", "")):
+        return answer
+    return GZipMiddleware(answer, minimum_size=SMALLEST_ANSWER, compresslevel=LEVEL)

@@ -12,9 +12,9 @@ from dataclasses import replace
 from types import FrameType
 
 import uvicorn
-from fastapi import FastAPI
 
 from recto.api.connections import limited
+from recto.api.router import Api
 from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError
 
@@ -32,7 +32,7 @@ REPEATED = (
 )
 
 
-def configure(api: FastAPI, host: str, port: int, limits: ConnectionLimits) -> uvicorn.Config:
+def configure(api: Api, host: str, port: int, limits: ConnectionLimits) -> uvicorn.Config:
     """How uvicorn is to serve. Only proxies that are named may say whom a request came from."""
     return uvicorn.Config(
         api,
@@ -55,7 +55,7 @@ def configure(api: FastAPI, host: str, port: int, limits: ConnectionLimits) -> u
 
 
 def listen(
-    api: FastAPI, host: str, port: int, announce: Callable[[str], None], limits: ConnectionLimits | None = None
+    api: Api, host: str, port: int, announce: Callable[[str], None], limits: ConnectionLimits | None = None
 ) -> None:
     """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own."""
     config = configure(api, host, port, with_files_for(limits or ConnectionLimits()))
@@ -113,7 +113,7 @@ def _hold_little(listening: socket.socket) -> None:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, api: FastAPI, announce: Callable[[str], None]) -> None:
+    def __init__(self, config: uvicorn.Config, api: Api, announce: Callable[[str], None]) -> None:
         super().__init__(config)
         self._api = api
         self._announce = announce

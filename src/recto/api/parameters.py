@@ -1,18 +1,149 @@
-"""Parameters of paths and queries that several routes take: ids, pages of lists, time zones."""
+"""Parameters of paths, queries and headers: declared beside their handler, read once they are right, else refused."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, Literal, TypeAlias, cast, get_args, get_origin
 
-from fastapi import Query
+from pydantic import Field, TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
 
 from recto.config.zones import find_zone
 from recto.conversation.input.input_rules import UUID
-from recto.errors import NotFound, WireError
+from recto.conversation.json import Json
+from recto.errors import NotFound, WireError, WrongParameters
 
-Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
-PageLimit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
+Handler: TypeAlias = Callable[..., Awaitable[Response]]
+ParameterPlace: TypeAlias = Literal["path", "query", "header"]
+# In which order they are read, told and described.
+PLACES: tuple[ParameterPlace, ...] = get_args(ParameterPlace)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """Where a parameter stands, what it is for, and its limits; `alias` is its name there, where it has another."""
+
+    place: ParameterPlace
+    description: str
+    alias: str | None = None
+    ge: int | None = None
+    le: int | None = None
+    max_length: int | None = None
+
+
+def in_path(description: str, *, ge: int | None = None, le: int | None = None) -> Parameter:
+    """A part of the path."""
+    return Parameter(place="path", description=description, ge=ge, le=le)
+
+
+def in_query(
+    description: str,
+    *,
+    alias: str | None = None,
+    ge: int | None = None,
+    le: int | None = None,
+    max_length: int | None = None,
+) -> Parameter:
+    """A part of the query."""
+    return Parameter(place="query", description=description, alias=alias, ge=ge, le=le, max_length=max_length)
+
+
+def in_header(description: str) -> Parameter:
+    """A header, called as the parameter is."""
+    return Parameter(place="header", description=description)
+
+
+Cursor = Annotated[str | None, in_query("`next` of the page before.")]
+PageLimit = Annotated[int, in_query("How many at most.", ge=1, le=100)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandlerParameter:
+    """A parameter of a handler: its name there, the `name` clients know it by, its type and what it is without one."""
+
+    argument: str
+    name: str
+    type: object
+    default: object
+    declared: Parameter
+
+    @property
+    def is_required(self) -> bool:
+        """Whether there is no answer without it."""
+        return self.default is inspect.Parameter.empty
+
+    def text(self, request: Request) -> str | None:
+        """What was sent of it."""
+        match self.declared.place:
+            case "path":
+                return request.path_params[self.name]
+            case "query":
+                return request.query_params.get(self.name)
+            case "header":
+                return request.headers.get(self.name)
+
+    def value(self, text: str) -> object:
+        """What a text stands for. Raises pydantic's ValidationError."""
+        return text if self._is_any_text else self._adapter.validate_python(text)
+
+    def schema(self) -> Json:
+        """Its description as JSON Schema."""
+        return self._adapter.json_schema()
+
+    @cached_property
+    def _is_any_text(self) -> bool:
+        return self.declared.max_length is None and self.type in (str, str | None)
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[object]:
+        # Made when it is first asked for: most servers read and describe few of them.
+        declared = self.declared
+        field = Field(
+            default=... if self.is_required else self.default,
+            ge=declared.ge,
+            le=declared.le,
+            max_length=declared.max_length,
+            title=self.name.title(),
+            description=declared.description,
+        )
+        kind = Annotated[self.type, field]
+        return TypeAdapter(cast("type[object]", kind))
+
+
+def parameters_of(handler: Handler) -> tuple[HandlerParameter, ...]:
+    """What a handler takes beside the request."""
+    found = inspect.signature(handler, eval_str=True).parameters.values()
+    declared = [_declared(one) for one in found if get_origin(one.annotation) is Annotated]
+    return tuple(sorted(declared, key=lambda one: PLACES.index(one.declared.place)))
+
+
+def _declared(found: inspect.Parameter) -> HandlerParameter:
+    kind, declared = get_args(found.annotation)
+    name = found.name.replace("_", "-") if declared.place == "header" else found.name
+    return HandlerParameter(
+        argument=found.name, name=declared.alias or name, type=kind, default=found.default, declared=declared
+    )
+
+
+def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) -> Mapping[str, object]:
+    """What a request gives for them, by their names in the handler. All that are wrong are refused at once."""
+    values, wrong = dict[str, object](), list[tuple[str, str]]()
+    for one in parameters:
+        text = one.text(request)
+        if text is None:
+            continue
+        try:
+            values[one.argument] = one.value(text)
+        except ValidationError as error:
+            wrong += [(one.name, fault["msg"]) for fault in error.errors(include_url=False)]
+    if wrong:
+        raise WrongParameters(wrong=wrong)
+    return values
 
 
 def stored_id(id: str, what: str) -> str:

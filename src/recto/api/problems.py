@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import cast
 
-from fastapi.exceptions import RequestValidationError
-from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Route
 
 from recto.api.access.audit import audit
 from recto.api.route import PROBLEM_MEDIA, Problem
@@ -31,6 +27,7 @@ from recto.errors import (
     StoreDown,
     TooLarge,
     WireError,
+    WrongParameters,
 )
 
 STATUS: Mapping[type[RectoError], tuple[int, str]] = {
@@ -78,7 +75,7 @@ def refuse_user(request: Request, what: str) -> Response:
     return problem(403, "not_an_operator", detail)
 
 
-async def refuse(request: Request, error: Exception) -> Response:
+def refuse(request: Request, error: Exception) -> Response:
     """What an error of ours looks like to a client."""
     match error:
         case NotFound():
@@ -93,6 +90,9 @@ async def refuse(request: Request, error: Exception) -> Response:
             return problem(429, "limit_reached", str(error), retry=error.retry)
         case WireError():
             return problem(422, "invalid_input", str(error), errors=[{"field": error.where, "problem": error.problem}])
+        case WrongParameters():
+            errors = [{"field": name, "problem": problem} for name, problem in error.wrong]
+            return problem(422, "invalid_input", str(error), errors=errors)
         case StoreDown() | StorageDown():
             # Of a database the engine tells, whoever asks for what.
             level = logging.INFO if isinstance(error, StoreDown) else logging.WARNING
@@ -106,20 +106,10 @@ async def refuse(request: Request, error: Exception) -> Response:
             return problem(*known, str(error))
 
 
-async def refuse_fields(_request: Request, error: Exception) -> Response:
-    """What wrong parameters of a path or a query look like."""
-    found = cast("Sequence[ErrorDetails]", error.errors() if isinstance(error, RequestValidationError) else ())
-    errors = [{"field": ".".join(str(step) for step in one["loc"][1:]), "problem": str(one["msg"])} for one in found]
-    detail = "; ".join(f"{one['field']}: {one['problem']}" for one in errors)
-    return problem(422, "invalid_input", detail or "The request cannot be read.", errors=errors)
-
-
-async def refuse_http(request: Request, error: Exception) -> Response:
-    """What an address nobody answers looks like, or a method; or what a route says of the connection itself."""
-    status, said = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        return _which_methods(request)
-    detail = NO_ADDRESS if status == HTTPStatus.NOT_FOUND else said or HTTPStatus(status).phrase
+def refuse_http(error: HTTPException) -> Response:
+    """What an address nobody answers looks like; or what a route says of the connection itself."""
+    status = error.status_code
+    detail = NO_ADDRESS if status == HTTPStatus.NOT_FOUND else error.detail
     answer = problem(status, CODES.get(status, "http"), detail)
     if status == HTTPStatus.REQUEST_TIMEOUT:
         # What is left of the body is not read.
@@ -127,14 +117,10 @@ async def refuse_http(request: Request, error: Exception) -> Response:
     return answer
 
 
-def _which_methods(request: Request) -> Response:
+def tell_methods(method: str, methods: Iterable[str]) -> Response:
     """The methods an address has: told to who asks for them, and to who used another."""
-    routes: Sequence[BaseRoute] = request.app.routes
-    found = [
-        route for route in routes if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
-    ]
-    allowed = ", ".join(sorted({"OPTIONS", *[method for route in found for method in route.methods or ()]}))
-    if request.method == "OPTIONS":
+    allowed = ", ".join(sorted({"OPTIONS", *methods}))
+    if method == "OPTIONS":
         return Response(status_code=204, headers={"allow": allowed})
     answer = problem(405, "wrong_method", f"This address has no such method. It has: {allowed}.")
     answer.headers["allow"] = allowed

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from recto.api.access.rate import is_loopback
 from recto.config.settings import ServerSettings
 from recto.files.attachments import Attachments
 from recto.files.documents.document_cache import DocumentCache
-from recto.files.fetch.outbound import Outbound
 from recto.files.parsing.pool.parser_pool import Parsers
 from recto.files.ports import Storage
 from recto.files.storage.choose_storage import open_storage
@@ -23,6 +25,9 @@ from recto.ids import new_id
 from recto.store.store import Store
 from recto.worker.context.pictures import Pictures
 from recto.worker.context.thread_files import FileServices
+
+if TYPE_CHECKING:
+    from recto.files.fetch.outbound import Outbound
 
 # A storage that does not answer for so long when the server starts cannot be used.
 START_SECONDS = 60.0
@@ -101,10 +106,20 @@ def make_library(settings: ServerSettings) -> Library:
     return Library(parsers=parsers, documents=documents)
 
 
-def make_outbound(settings: ServerSettings) -> Outbound:
-    """The one way to fetch what a url of somebody else's stands for."""
+def make_outbound(settings: ServerSettings) -> Callable[[], Outbound]:
+    """The one way to fetch what a url of somebody else's stands for, made when there is one."""
     networks = [part.strip() for part in settings.outbound.networks.split(",") if part.strip()]
-    return Outbound(settings.outbound, allowance=networks)
+
+    @cache
+    def outbound() -> Outbound:
+        from recto.files.fetch.outbound import Outbound  # here: few servers ever fetch one, and its client is large
+
+        return Outbound(settings.outbound, allowance=networks)
+
+    if networks:
+        # One that is none is told at the start.
+        outbound()
+    return outbound
 
 
 def make_file_services(

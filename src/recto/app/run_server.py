@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, generate_latest
 
 from recto.api.access.auth import Authenticator, check_binding, local_token
@@ -21,6 +20,7 @@ from recto.api.access.rate import is_loopback
 from recto.api.backend import Backend
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.listen import listen
+from recto.api.router import Api
 from recto.api.runs.chat import CHAT
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
@@ -90,7 +90,7 @@ def serve(
 class Application:
     """A server that does not listen yet: what answers, where it is, and the token of this machine's own user."""
 
-    api: FastAPI
+    api: Api
     address: Address
     token: str | None
 
@@ -155,7 +155,7 @@ class Plan:
 
 
 @asynccontextmanager
-async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
+async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
     """Everything that lives as long as the server does."""
     settings = plan.settings
     try:
@@ -170,8 +170,6 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
     except Exception as error:
         api.state.failure = error
         raise
-    # The first count loads the vocabulary; better now than in somebody's first run.
-    warming = asyncio.create_task(asyncio.to_thread(runtime.counter.count, ("Recto",)))
     cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
     api.state.backend = _backend(settings, runtime, services, dispatcher)
 
@@ -186,7 +184,6 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        await warming
         cleaning.cancel()
         with suppress(asyncio.CancelledError):
             await cleaning
@@ -196,8 +193,9 @@ async def _living(plan: Plan, api: FastAPI) -> AsyncGenerator[None]:
 
 def _settle_memory() -> None:
     # What is here now stays: looking through it again and again would hold up every stream for a tenth of a second.
-    gc.collect()
+    # What little of it is garbage (some thousand objects of the modules' own making) is not worth that once either.
     gc.freeze()
+    gc.enable()
     # JSON has no cycles to look for: by default the objects of one body would be looked through again and again.
     gc.set_threshold(GARBAGE_OBJECTS)
 

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from rich.console import Console
-
 from recto.conversation.json import Json, dump, load_object
 from recto.ids import new_id
 
@@ -21,6 +19,8 @@ SHOWN, OK = 100, 200
 
 def say_hello(url: str, token: str | None, agent: str) -> None:
     """Ask one question and print the answer as it streams."""
+    from rich.console import Console  # here: only who is greeted waits for it
+
     # What a model or a tool writes is shown as it is: brackets are no markup, long lines are not broken.
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     question, asked = (OF_VIBE, IN_ENGLISH) if agent == VIBE else (QUESTION, agent)

@@ -1,4 +1,4 @@
-"""Options of the commands: what each is called, what it takes, and the line of help about it."""
+"""Options of the commands but `fold`: what each is called, what it takes, and the line of help about it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,6 @@ import typer
 
 from recto.config.setting import settings_of
 from recto.config.settings import ServerSettings
-
-SessionSource = Annotated[
-    str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print messages, manifest and tokens as JSON.")]
-Every = Annotated[bool, typer.Option("--all", help="List each fold, not each file.")]
-Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root; paths of reads are taken relative to it.")]
-Now = Annotated[
-    str | None, typer.Option(metavar="ISO", help="Time that ages are taken at.  [default: the newest timestamp]")
-]
-Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
-Verbose = Annotated[
-    int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
-]
 
 
 def _setting(name: str, metavar: str) -> object:

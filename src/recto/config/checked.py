@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Annotated, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from recto.config.problem import Fault
-from recto.config.yaml_values import Values, YamlPath
 from recto.config.zones import find_zone
 from recto.conversation.json import Json, dump
+
+if TYPE_CHECKING:
+    from recto.config.yaml_values import Values, YamlPath
 
 SHOWN = 100
 # Stands for every name that people may choose, at the end of a place.
@@ -77,7 +79,7 @@ class TableForm(Generic[Root]):
 
     root: type[Root]
     tables: Mapping[tuple[str, ...], type[Table]] = field(default_factory=dict[tuple[str, ...], type[Table]])
-    mixed: Mapping[YamlPath, str] = field(default_factory=dict[YamlPath, str])
+    mixed: Mapping[YamlPath, str] = field(default_factory=dict["YamlPath", str])
     free: tuple[str, ...] = ()
 
 

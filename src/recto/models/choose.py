@@ -10,15 +10,14 @@ from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
 from recto.errors import SettingsError
 from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
-from recto.models.demo import NAME as DEMO
-from recto.models.demo import DemoModel
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.gemini_content import GEMINI_CONTENT
 from recto.models.openai_chat import COMPATIBLE_CHAT, OPENAI_CHAT
 from recto.models.openai_responses_api import OPENAI_RESPONSES
+from recto.models.ports import Model
 from recto.models.wire_protocol import WireProtocol
 
-SETTING = "RECTO_MODEL"
+SETTING, DEMO = "RECTO_MODEL", "demo"
 HIDDEN = "(not shown)"
 CHAT_FORM = "it is the address before /chat/completions, such as http://127.0.0.1:8080/v1"
 
@@ -102,12 +101,14 @@ def choose_model(
     window: int = WorkSettings.window,
     timeouts: Timeouts | None = None,
     setting: str = SETTING,
-) -> DemoModel | EndpointModel:
+) -> Model:
     """The model of this name, the server's or an agent's own; what it needs beside comes from the environment.
 
     Nothing is connected yet. `setting` is where the name stands, for what is said of a bad one.
     """
     if name == DEMO:
+        from recto.models.demo import DemoModel  # here: who has a model does not wait for its words
+
         return DemoModel()
     known, _, model = name.partition(":")
     provider = BY_NAME.get(known)

@@ -30,6 +30,7 @@ from recto.tools.ports import Tool
 from recto.tools.workspace.sandbox_fetch_user_file import sandbox_fetch_user_file
 
 FILE = "tools.py"
+PACKAGE = Path(__file__).parents[1].resolve()
 GROUP = "recto.tools"
 BUILT_IN: tuple[Callable[..., object], ...] = (
     current_time,
@@ -91,7 +92,8 @@ class _Uncached(SourceFileLoader):
 
 def _imported(path: Path) -> ModuleType:
     name = f"recto_tools_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
-    loader = _Uncached(name, str(path))
+    # Those that come with this package have bytecode beside them, as all of it has.
+    loader = SourceFileLoader(name, str(path)) if path.is_relative_to(PACKAGE) else _Uncached(name, str(path))
     spec = spec_from_loader(name, loader)
     if spec is None:
         raise _broken(path, ImportError(name))

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from recto.api.access.jwks import JwksKeys
-from recto.api.access.jwt import ClaimRules, FixedKey, JwtReader, KeySource, public_key, secret_key
 from recto.api.access.rate import is_loopback
 from recto.api.backend import LOCAL, AuthResult, Denied, User, is_name
 from recto.config.access_settings import AuthSettings
 from recto.errors import NOT_SHOWN, SettingsError
+
+if TYPE_CHECKING:
+    from recto.api.access.jwt import JwtReader, KeySource
 
 LOGGER = logging.getLogger("recto.auth")
 MOST_CHARACTERS = 8_192
@@ -117,6 +119,8 @@ def _jwt(
     source = _source(settings, ticks)
     if source is None:
         return None
+    from recto.api.access.jwt import ClaimRules, JwtReader
+
     # Two credentials of one name would be one user, though nobody said that they are one person.
     reserved = frozenset({LOCAL, *[key.user.name for key in keys]})
     rules = ClaimRules(audience=settings.jwt_audience, issuer=settings.jwt_issuer, reserved=reserved)
@@ -128,15 +132,19 @@ def _source(settings: AuthSettings, ticks: Callable[[], float]) -> KeySource | N
     if sum(way is not None for way in ways) > 1:
         allowed = "only one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY and RECTO_JWT_JWKS_URL can be set"
         raise SettingsError(name="RECTO_JWT_SECRET", value=NOT_SHOWN, allowed=allowed)
+    if ways == (None, None, None):
+        return None
+    # Here: who takes no JWTs does not wait for cryptography, nor give it ten megabytes.
+    from recto.api.access.jwks import JwksKeys
+    from recto.api.access.jwt import FixedKey, public_key, secret_key
+
     match ways:
         case (str(secret), _, _):
             return FixedKey(secret_key(secret))
         case (_, str(key), _):
             return FixedKey(public_key(key))
-        case (_, _, str(url)):
-            return JwksKeys(url, cache_seconds=settings.jwt_cache_seconds, ticks=ticks)
-        case _:
-            return None
+        case (_, _, url):
+            return JwksKeys(url or "", cache_seconds=settings.jwt_cache_seconds, ticks=ticks)
 
 
 def _how(settings: AuthSettings) -> str:

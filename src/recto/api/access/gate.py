@@ -117,10 +117,9 @@ class Gate:
             # Nobody is there to be told.
             return
         except Exception as error:
-            reason = error.__cause__ or error
-            if send.has_begun and isinstance(reason, RectoError):
+            if send.has_begun and isinstance(error, RectoError):
                 # Too late to tell the client, which sees its answer break off. It may be that of every stream there is.
-                self._lines.log(f"answers broke off: {reason}")
+                self._lines.log(f"answers broke off: {error}")
                 return
             # Said here, so that this answer has all the headers too. The error goes on to whoever logs it.
             if not send.has_begun:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from fastapi import Path, Query
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,7 +17,7 @@ from recto.agents.file_input import FileInput
 from recto.api.backend import Backend, agent_named, backend_of, json_answer, user_of
 from recto.api.files.multipart import STOPPING, MultipartForm
 from recto.api.files.uploads import Intake, RefusedFile, Taken, UploadedFile, check_length, form_limits
-from recto.api.parameters import Cursor, PageLimit, stored_id
+from recto.api.parameters import Cursor, PageLimit, in_path, in_query, stored_id
 from recto.api.problems import refuse, refuse_http
 from recto.api.route import FORM_MEDIA, TIME, Route
 from recto.conversation.attachment import Attachment
@@ -27,8 +26,8 @@ from recto.errors import RectoError, WireError
 
 ATTACHMENTS = "/api/v1/agent/attachments"
 ONE = f"{ATTACHMENTS}/{{id}}"
-AttachmentId = Annotated[str, Path(description="The attachment's id, a UUID.")]
-UploadAgent = Annotated[str | None, Query(max_length=256, description="The agent the files are for; else the default.")]
+AttachmentId = Annotated[str, in_path("The attachment's id, a UUID.")]
+UploadAgent = Annotated[str | None, in_query("The agent the files are for; else the default.", max_length=256)]
 
 
 class AttachmentShape(TypedDict):
@@ -116,11 +115,11 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Res
         return Response(status_code=400)
     except asyncio.CancelledError:
         # Nobody cancels a request but a server that stops.
-        return _closing(await refuse_http(request, HTTPException(503, STOPPING)))
+        return _closing(refuse_http(HTTPException(503, STOPPING)))
     except HTTPException as error:
-        return _closing(await refuse_http(request, error))
+        return _closing(refuse_http(error))
     except RectoError as error:
-        return _closing(await refuse(request, error))
+        return _closing(refuse(request, error))
     uploaded: UploadedShape = {"attachments": [_entry(backend, entry) for entry in taken.entries]}
     return json_answer(uploaded) if taken.is_whole else _closing(json_answer(uploaded))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, NotRequired
 
-from fastapi import Path
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from typing_extensions import TypedDict
 from recto.api.backend import backend_of, json_answer, user_of
 from recto.api.bodies import NUL, read_object
 from recto.api.files.attachments import GoneShape
-from recto.api.parameters import Cursor, PageLimit, stored_id
+from recto.api.parameters import Cursor, PageLimit, in_path, stored_id
 from recto.api.route import TIME, Route
 from recto.conversation.history import time_text
 from recto.conversation.json import Json
@@ -28,7 +27,7 @@ NAME_CHARACTERS, DESCRIPTION_CHARACTERS = 200, 2_000
 USERS, USER_CHARACTERS = 1_000, 256
 # Of one user. Nobody finds their way in a list of more, and each may be shared with as many as above.
 MOST_DATASETS = 1_000
-DatasetId = Annotated[str, Path(description="The dataset's id, a UUID.")]
+DatasetId = Annotated[str, in_path("The dataset's id, a UUID.")]
 DatasetName = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
 Description = Annotated[str, Field(max_length=DESCRIPTION_CHARACTERS)]
 SharedWith = Annotated[

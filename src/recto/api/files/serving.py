@@ -8,13 +8,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from fastapi import Path
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from recto.api.access.audit import audit
 from recto.api.backend import Backend, backend_of
+from recto.api.parameters import in_path
 from recto.api.problems import problem
 from recto.api.route import Route
 from recto.conversation.attachment import Attachment
@@ -39,8 +39,8 @@ SAFE = {
     # Pages elsewhere may show a file they were given the url of.
     "cross-origin-resource-policy": "cross-origin",
 }
-FileId = Annotated[str, Path(description="The attachment's id.")]
-FileName = Annotated[str, Path(description="Its name, as it stands in the url.")]
+FileId = Annotated[str, in_path("The attachment's id.")]
+FileName = Annotated[str, in_path("Its name, as it stands in the url.")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ class HealthShape(TypedDict):
     status: str
 
 
-async def get_health() -> Response:
+async def get_health(_request: Request) -> Response:
     """The process answers."""
     return json_answer({"status": "ok"})
 

@@ -25,7 +25,7 @@ class VersionShape(TypedDict):
     protocols: list[str]
 
 
-async def get_version() -> Response:
+async def get_version(_request: Request) -> Response:
     """Which version of Recto this is, and the versions of AG-UI it speaks."""
     answer: VersionShape = {"name": NAME, "version": version(NAME), "protocols": list(PROTOCOLS)}
     return json_answer(answer)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from recto.agents.file_input import FileInput
 from recto.api.backend import Backend
@@ -21,10 +22,12 @@ from recto.conversation.json import dump
 from recto.conversation.messages import Data, File, Key, Source, ToolMessage, Url, UserMessage
 from recto.errors import FileRefused, LimitReached, NotFound, Refused
 from recto.files.fetch.addresses import check_url, is_same_server, read_url
-from recto.files.fetch.outbound import Fetched
 from recto.files.fetch.web_names import with_ending
 from recto.files.ports import Upload
 from recto.files.urls.signing import FILES
+
+if TYPE_CHECKING:
+    from recto.files.fetch.outbound import Fetched
 
 TOO_MANY = "the message has {count} files; this agent takes up to {most} in one"
 NOT_AN_IMAGE = "it was sent as an image, and what came is a file of another kind ({kind})"
@@ -175,7 +178,7 @@ async def _fetch_files(backend: Backend, owner: str, files: Sequence[tuple[str, 
     if not files:
         return Arrived(taken={})
     first = {file.source: (where, file) for where, file in reversed(files)}
-    settings = backend.outbound.settings
+    settings = backend.outbound().settings
     turn = asyncio.Semaphore(min(settings.of_user, settings.at_once))
 
     async def take(where: str, file: File) -> Attachment:
@@ -200,7 +203,7 @@ def _problem(where: str, file: File, came: Attachment | BaseException) -> BaseEx
 
 
 async def _fetch_one(backend: Backend, owner: str, file: File, where: str, allowed: FileInput) -> Attachment:
-    fetching = backend.outbound.fetch(
+    fetching = backend.outbound().fetch(
         _url(file), hosts=allowed.urls, owner=owner, most_bytes=allowed.max_bytes, own=_own_url(backend)
     )
     try:

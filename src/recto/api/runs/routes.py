@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 
-from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import NUL, parse_run, read_body
+from recto.api.parameters import in_header, in_path, in_query
 from recto.api.route import THREAD, TIME, Route
 from recto.api.runs.admit import ACCEPTED, TaskAccepted, admit_run, admitted_row
 from recto.api.runs.streams import event_renderer, stream, stream_again, wants_stream
@@ -29,7 +29,7 @@ from recto.store.ports import Cancel, StoredRun
 RUNS = "/api/v1/agent/runs"
 # Python refuses to read a number of thousands of digits; no event has one of more than a few.
 MAX_DIGITS = 18
-RunId = Annotated[str, Path(description="The run's id: `taskId`, or the `runId` it was started with.")]
+RunId = Annotated[str, in_path("The run's id: `taskId`, or the `runId` it was started with.")]
 RunStatus: TypeAlias = Literal["queued", "running", "finished", "waiting", "cancelled", "failed"]
 # How a run that has ended is shown to clients, by its outcome.
 STATUSES: Mapping[str, RunStatus] = {
@@ -134,9 +134,9 @@ async def get_run(request: Request, id: RunId) -> Response:
 async def get_events(
     request: Request,
     id: RunId,
-    after: Annotated[str | None, Query(description="The number of the last event you have.")] = None,
-    last_event_id: Annotated[str | None, Header(description="The same; it wins.")] = None,
-    protocol: Annotated[str | None, Query(alias="protocolVersion", description="`1.0`, or an older one.")] = None,
+    after: Annotated[str | None, in_query("The number of the last event you have.")] = None,
+    last_event_id: Annotated[str | None, in_header("The same; it wins.")] = None,
+    protocol: Annotated[str | None, in_query("`1.0`, or an older one.", alias="protocolVersion")] = None,
 ) -> Response:
     """A run's events from any number on, while it runs or later."""
     number = _parse_after(last_event_id or after or "0")

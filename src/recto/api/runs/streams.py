@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
+from typing import TypeAlias, cast
 
-from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from recto.api.route import JSON_MEDIA, STREAM_MEDIA
 from recto.conversation.attachment import UrlSigner, as_sent
@@ -19,12 +21,12 @@ from recto.errors import LimitReached, ServerFull
 from recto.store.ports import StoredEvent, StoredRun
 
 WEIGHT = re.compile(r"q\s*=\s*([01](?:\.\d{0,3})?)")
-HEADERS = {
+HEADERS = (
     # Exactly this: with a charset some clients do not take it for a stream.
-    "content-type": STREAM_MEDIA,
-    "cache-control": "no-cache",
-    "x-accel-buffering": "no",
-}
+    (b"content-type", STREAM_MEDIA.encode()),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
 HEARTBEAT = b":\n\n"
 NEWEST = "1.0"
 # The most that is handed over at once: what a reader does not take waits in the server.
@@ -74,22 +76,20 @@ class OpenStreams:
         self._users += Counter()
 
 
-def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, held: ExitStack) -> StreamingResponse:
+def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, held: ExitStack) -> EventStream:
     """The events of a run behind a number, as they come. `held` is closed at the end, as in all of these."""
     last = run.last_event if run.status == "ended" else None
-    return _response(_frames(hub.follow(run.id, after, last=last), render), run, held)
+    return EventStream(hub.follow(run.id, after, last=last), render, run, held)
 
 
-def stream_new(
-    hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, render: EventRenderer
-) -> StreamingResponse:
+def stream_new(hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, render: EventRenderer) -> EventStream:
     """The events of a run that was just admitted, to who listens since before that."""
-    return _response(_frames(hub.hear(listener, 0, is_new=True), render), run, held)
+    return EventStream(hub.hear(listener, 0, is_new=True), render, run, held)
 
 
 def stream_again(
     run: StoredRun, bodies: Sequence[bytes], after: int, render: EventRenderer, held: ExitStack
-) -> StreamingResponse:
+) -> EventStream:
     """A run whose own events are kept no longer, told by what the log has of it. The last has the number it had."""
 
     async def once() -> AsyncGenerator[Sequence[StoredEvent]]:
@@ -99,7 +99,7 @@ def stream_again(
         numbered = enumerate(kept, start=first)
         yield [StoredEvent(number=number, body=body) for number, body in numbered if number > after]
 
-    return _response(_frames(once(), render), run, held)
+    return EventStream(once(), render, run, held)
 
 
 def wants_stream(accept: str) -> bool:
@@ -118,27 +118,59 @@ def _weight(kind: str) -> tuple[str, float]:
     return media, next((float(one[1]) for one in found if one), 1.0)
 
 
-class _Stream(StreamingResponse):
-    """A response that gives up what is held for it, even if it never began."""
+class EventStream(Response):
+    """A response that sends events as they come, until the last or until the client is gone.
 
-    def __init__(self, frames: AsyncGenerator[bytes], headers: Mapping[str, str], held: ExitStack) -> None:
-        super().__init__(frames, headers=headers)
+    It gives up what is held for it, even if it never began.
+    """
+
+    def __init__(
+        self, events: AsyncGenerator[Sequence[StoredEvent]], render: EventRenderer, run: StoredRun, held: ExitStack
+    ) -> None:
+        # Not the way of all responses: its headers are bytes already, and it has no body to be measured.
+        self.status_code, self.body, self.background = 200, b"", None
+        self.raw_headers = [*HEADERS, (b"recto-task-id", run.id.encode())]
+        self._events = events
+        self._render = render
         self._held = held
+        self._is_left = False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._held:
-            await super().__call__(scope, receive, send)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as all responses
+        """Send them. One more task, in place of a group of tasks, looks out for a client that leaves."""
+        sending = cast("asyncio.Task[None]", asyncio.current_task())
+        leaving = asyncio.create_task(self._end_when_left(receive, sending))
+        try:
+            with self._held:
+                await self._send(send)
+        except asyncio.CancelledError:
+            if not self._is_left or sending.uncancel():
+                raise
+        finally:
+            leaving.cancel()
+
+    async def _end_when_left(self, receive: Receive, sending: asyncio.Task[None]) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._is_left = True
+        sending.cancel()
+
+    async def _send(self, send: Send) -> None:
+        await _write(send, {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        async with aclosing(self._events) as events:
+            async for some in events:
+                frame = _frame(some, self._render) or HEARTBEAT
+                for start in range(0, len(frame), PIECE_BYTES):
+                    piece = frame[start : start + PIECE_BYTES]
+                    await _write(send, {"type": "http.response.body", "body": piece, "more_body": True})
+        await _write(send, {"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _response(frames: AsyncGenerator[bytes], run: StoredRun, held: ExitStack) -> StreamingResponse:
-    return _Stream(frames, HEADERS | {"recto-task-id": run.id}, held)
-
-
-async def _frames(events: AsyncGenerator[Sequence[StoredEvent]], render: EventRenderer) -> AsyncGenerator[bytes]:
-    async for some in events:
-        frame = _frame(some, render) or HEARTBEAT
-        for start in range(0, len(frame), PIECE_BYTES):
-            yield frame[start : start + PIECE_BYTES]
+async def _write(send: Send, message: Message) -> None:
+    try:
+        await send(message)
+    except OSError as error:
+        # How newer servers say that nobody is there.
+        raise ClientDisconnect from error
 
 
 def _frame(events: Sequence[StoredEvent], render: EventRenderer) -> bytes:

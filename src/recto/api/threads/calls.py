@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Annotated, cast
 
-from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, RootModel
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, is_operator, json_answer
+from recto.api.parameters import in_path, in_query
 from recto.api.route import TIME, Route
 from recto.api.runs.routes import RUNS, RunId, find_run
 from recto.conversation.history import time_text
@@ -22,7 +22,7 @@ from recto.store.runs.calls import CallSeen, CallSummary
 
 CALLS = f"{RUNS}/{{id}}/calls"
 FAILED = "The call gave no whole reply. Operators of this server see why."
-CallNumber = Annotated[int, Path(ge=1, le=2**31 - 1, description="The number of the call in its run, from 1.")]
+CallNumber = Annotated[int, in_path("The number of the call in its run, from 1.", ge=1, le=2**31 - 1)]
 
 
 class CallRow(TypedDict):
@@ -113,7 +113,7 @@ async def get_call(
     request: Request,
     id: RunId,
     n: CallNumber,
-    raw: Annotated[bool, Query(description="The body alone, byte for byte as it was sent.")] = False,
+    raw: Annotated[bool, in_query("The body alone, byte for byte as it was sent.")] = False,
 ) -> Response:
     """A model call: the page as it was sent, its manifest, and whether both are still what was written."""
     run = await find_run(request, id)

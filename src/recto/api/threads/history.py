@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date
 from typing import Annotated, Literal, NotRequired, cast
 
-from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.parameters import zone_of
+from recto.api.parameters import in_query, zone_of
 from recto.api.route import THREAD, TIME, Route
 from recto.api.signed import urls_of
 from recto.conversation.history import QUEUED, FileUrlSigner, history_row
@@ -83,9 +82,9 @@ HISTORY_EXAMPLE: HistoryShape = {
 
 async def get_history(
     request: Request,
-    thread: Annotated[str | None, Query(alias="threadId", description="The thread; else your latest.")] = None,
-    before: Annotated[str | None, Query(description="Only days before this one, `YYYY-MM-DD`.")] = None,
-    tz: Annotated[str | None, Query(description="The zone whose days are meant, such as `Asia/Shanghai`.")] = None,
+    thread: Annotated[str | None, in_query("The thread; else your latest.", alias="threadId")] = None,
+    before: Annotated[str | None, in_query("Only days before this one, `YYYY-MM-DD`.")] = None,
+    tz: Annotated[str | None, in_query("The zone whose days are meant, such as `Asia/Shanghai`.")] = None,
 ) -> Response:
     """The newest day of a thread that has messages, and whether there are older ones."""
     if thread is not None and not UUID.fullmatch(thread):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from fastapi import Path, Query
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import NUL, read_object
-from recto.api.parameters import Cursor, PageLimit, stored_id
+from recto.api.parameters import Cursor, PageLimit, in_path, in_query, stored_id
 from recto.api.route import TASK, THREAD, TIME, Route
 from recto.api.runs.routes import RUN_EXAMPLE, RunShape, run_row
 from recto.api.signed import urls_of
@@ -36,9 +35,9 @@ from recto.tools.workspace.workspaces import drop_workspace
 THREADS = "/api/v1/agent/threads"
 ONE = f"{THREADS}/{{id}}"
 LONGEST_SEARCH = 200
-ThreadId = Annotated[str, Path(description="The thread's id, a UUID.")]
+ThreadId = Annotated[str, in_path("The thread's id, a UUID.")]
 TitleSearch = Annotated[
-    str | None, Query(max_length=LONGEST_SEARCH, description="Only threads with this in their title, in any case.")
+    str | None, in_query("Only threads with this in their title, in any case.", max_length=LONGEST_SEARCH)
 ]
 
 

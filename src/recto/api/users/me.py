@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import Annotated
 
-from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.parameters import in_query
 from recto.api.route import Route
 from recto.api.threads.routes import stop
 from recto.errors import WireError
@@ -51,7 +51,7 @@ async def export_me(request: Request) -> Response:
 
 async def delete_me(
     request: Request,
-    confirm: Annotated[str | None, Query(description="Your user name, to show that you mean it.")] = None,
+    confirm: Annotated[str | None, in_query("Your user name, to show that you mean it.")] = None,
 ) -> Response:
     """Delete all there is of you, for good."""
     backend, name = backend_of(request), user_of(request).name

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +14,7 @@ from typing_extensions import TypedDict
 from recto.agents.profile_schema import check_profile
 from recto.api.backend import Backend, agent_named, backend_of, is_operator, json_answer, user_of
 from recto.api.bodies import NUL, NUL_ESCAPE, read_body
+from recto.api.parameters import in_path, in_query
 from recto.api.problems import refuse_user
 from recto.api.route import MERGE_MEDIA, TIME, Route
 from recto.conversation.history import time_text
@@ -34,10 +34,8 @@ SHOWN = 64
 HAS_NUL = "{text!r} holds the character U+0000, which cannot be stored; take it out"
 TOO_BIG = "the whole number {number} has more than 64 bits and would be kept as another; send it as a string"
 SKILL_DATA = "skill_data"
-SchemaAgent = Annotated[
-    str | None, Query(description="Whose schema a change keeps; by default, of who answers on /chat.")
-]
-UserName = Annotated[str, Path(description="The user's name.")]
+SchemaAgent = Annotated[str | None, in_query("Whose schema a change keeps; by default, of who answers on /chat.")]
+UserName = Annotated[str, in_path("The user's name.")]
 
 
 class ProfileShape(TypedDict):

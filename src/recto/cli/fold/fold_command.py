@@ -10,11 +10,10 @@ from datetime import datetime
 from inspect import Signature, signature
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
 from rich.console import Console
 
-from recto.cli import options
 from recto.cli.command import WRONG_USE, stop
+from recto.cli.fold import fold_options
 from recto.cli.fold.fold_options import FoldOptions, fold_settings, parameters
 from recto.cli.fold.report import report, tokens_of_messages
 from recto.cli.fold.sessions.detect import read_session
@@ -26,7 +25,6 @@ from recto.page.body import Page
 from recto.page.facts import Facts
 from recto.page.fold.rules import RULES, FoldRule
 from recto.page.manifest import Manifest
-from recto.telemetry import PageTelemetry
 
 STDIN = "-"
 
@@ -35,14 +33,14 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
     """The command, with the options of these rules among its own."""
 
     def fold(
-        file: options.SessionSource,
+        file: fold_options.SessionSource,
         *,
-        as_json: options.AsJson = False,
-        every: options.Every = False,
-        root: options.Root = None,
-        now: options.Now = None,
-        config: options.Config = None,
-        verbose: options.Verbose = 0,
+        as_json: fold_options.AsJson = False,
+        every: fold_options.Every = False,
+        root: fold_options.Root = None,
+        now: fold_options.Now = None,
+        config: fold_options.Config = None,
+        verbose: fold_options.Verbose = 0,
         **given: object,
     ) -> None:
         """Show what folding saves in a conversation: OpenAI-style JSON, or a session of pi, Claude Code or Codex.
@@ -51,6 +49,8 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
         """
         _log_to_stderr(verbose)
         session, page, manifest = _assemble(file, now, FoldOptions(root=root, config=config, rules=rules, given=given))
+        if verbose:
+            _log_page(manifest)
         if as_json:
             _print_json(page, manifest)
         else:
@@ -72,7 +72,6 @@ def _assemble(file: str, now: str | None, asked: FoldOptions) -> tuple[Session, 
             page, manifest = assemble(facts)
     except RectoError as error:
         raise stop("fold", error, WRONG_USE) from error
-    PageTelemetry(CollectorRegistry()).record(manifest)
     return session, page, manifest
 
 
@@ -80,6 +79,15 @@ def _log_to_stderr(verbose: int) -> None:
     if verbose:
         logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")
         logging.getLogger("recto").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+
+
+def _log_page(manifest: Manifest) -> None:
+    # Here: only who wants its lines waits for what counts them, too.
+    from prometheus_client import CollectorRegistry
+
+    from recto.telemetry import PageTelemetry
+
+    PageTelemetry(CollectorRegistry()).record(manifest)
 
 
 def _read(file: str) -> Session:

@@ -19,6 +19,20 @@ from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES, FoldRule, RuleOption, Sets
 
+SessionSource = Annotated[
+    str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print messages, manifest and tokens as JSON.")]
+Every = Annotated[bool, typer.Option("--all", help="List each fold, not each file.")]
+Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root; paths of reads are taken relative to it.")]
+Now = Annotated[
+    str | None, typer.Option(metavar="ISO", help="Time that ages are taken at.  [default: the newest timestamp]")
+]
+Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
+]
+
 # What an option takes, by the setting that it gives: its type, its metavar, and what is added to its help.
 TYPES: Mapping[Sets, tuple[object, str | None, str]] = {
     "on": (bool, None, ""),

@@ -12,7 +12,6 @@ from recto.config.run_settings import PostgresSettings, SqliteSettings
 from recto.errors import SettingsError, StoreDown
 from recto.store.database.database import Database
 from recto.store.database.folder import make_private
-from recto.store.database.postgres import PostgresDatabase
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.schema import METADATA
 
@@ -59,6 +58,9 @@ async def open_database(
         make_private(file)
         database: Database = SqliteDatabase(file, sqlite)
     else:
+        # Here: its driver brings all of an object mapper along, which takes a quarter of a second to load.
+        from recto.store.database.postgres import PostgresDatabase
+
         try:
             database = PostgresDatabase(url.replace(POSTGRES, DRIVEN, 1), postgres)
         except ModuleNotFoundError as error:

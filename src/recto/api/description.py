@@ -1,0 +1,123 @@
+"""The API's description as OpenAPI, made of its routes when it is asked for. Tells nothing of anybody."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import cache
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import cast
+
+from pydantic import TypeAdapter
+
+from recto.api.parameters import HandlerParameter, parameters_of
+from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA, STREAM_MEDIA, Problem, Route
+from recto.conversation.json import Json
+
+ABOUT = """\
+Recto keeps the whole conversation in a log that is never edited, and for every model call sets a fresh page from it.
+
+Send `Authorization: Bearer` with the server's token, an API key or a JWT. Whatever is refused is
+`application/problem+json` with `type`, `title`, `status`, `detail`, `code` and `errors`. Streams are server-sent events
+of AG-UI, numbered 1, 2, 3 ...; `Last-Event-ID` goes on from any of them."""
+SCHEME = "bearer"
+STREAM_STATUS = 200
+# What a stream is made of, and what it may look like, for the description.
+STREAM_ITEM: dict[str, Json] = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "data": {"type": "string", "contentMediaType": JSON_MEDIA}},
+    "required": ["id", "data"],
+}
+STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"run-1"}\n\n'
+
+
+def describe(routes: Sequence[Route]) -> dict[str, Json]:
+    """What describes an application of these routes."""
+    paths: dict[str, dict[str, Json]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Recto", "description": ABOUT, "version": version("recto")},
+        "paths": cast("dict[str, Json]", paths),
+        "components": {"securitySchemes": {SCHEME: {"type": "http", "scheme": "bearer"}}},
+        "security": [{SCHEME: []}],
+    }
+
+
+def _operation(route: Route) -> dict[str, Json]:
+    name = route.handler.__name__
+    parameters: list[Json] = [_parameter(one) for one in parameters_of(route.handler)]
+    return {
+        "tags": [route.tag],
+        "summary": name.replace("_", " ").title(),
+        "description": inspect.cleandoc(route.handler.__doc__ or ""),
+        "operationId": name,
+        **({"parameters": parameters} if parameters else {}),
+        **_body(route),
+        "responses": _answers(route),
+    }
+
+
+def _parameter(one: HandlerParameter) -> Json:
+    return {
+        "name": one.name,
+        "in": one.declared.place,
+        "required": one.is_required,
+        "schema": _inlined(one.schema(), {}),
+        "description": one.declared.description,
+    }
+
+
+def _answers(route: Route) -> dict[str, Json]:
+    content: dict[str, Json] = {}
+    if route.answer:
+        content[JSON_MEDIA] = {"schema": _schema(route.answer), **_example(route, "answer")}
+    if route.text:
+        content[route.text] = {"schema": {"type": "string"}}
+    given = {route.status: content}
+    if route.streams:
+        stream: Json = {"itemSchema": STREAM_ITEM, "example": STREAM_EXAMPLE}
+        given[STREAM_STATUS] = {**given.get(STREAM_STATUS, {}), STREAM_MEDIA: stream}
+    common = {400, 408, 421, 429, 431, 503} | (set[int]() if route.is_open else {401, 403})
+    of_bodies = {415} if route.method != "GET" else set[int]()
+    for status in sorted({*route.refusals, *common, *of_bodies}):
+        given[status] = {PROBLEM_MEDIA: {"schema": _schema(Problem)}}
+    return {
+        str(status): {"description": HTTPStatus(status).phrase, "content": content} for status, content in given.items()
+    }
+
+
+def _body(route: Route) -> dict[str, Json]:
+    security: dict[str, Json] = {"security": []} if route.is_open else {}
+    if route.body is None:
+        return security
+    content: dict[str, Json] = {media: {"schema": _schema(route.body)} for media in (route.media, *route.more_media)}
+    content[route.media] = {"schema": _schema(route.body), **_example(route, "body")}
+    return {**security, "requestBody": {"required": route.needs_body, "content": content}}
+
+
+@cache
+def _schema(shape: type[object]) -> Json:
+    """The shape of a body, whole: in the description, references to its parts would lead nowhere."""
+    schema = cast("dict[str, Json]", TypeAdapter(shape).json_schema())
+    return _inlined(schema, cast("Mapping[str, Json]", schema.pop("$defs", {})))
+
+
+def _inlined(schema: Json, parts: Mapping[str, Json]) -> Json:
+    match schema:
+        case {"$ref": str(name)}:
+            return _inlined(parts[name.removeprefix("#/$defs/")], parts)
+        case dict():
+            # A field that is null where it is left out is described by its type alone.
+            named = {name: inner for name, inner in schema.items() if (name, inner) != ("default", None)}
+            return {name: _inlined(inner, parts) for name, inner in named.items()}
+        case list():
+            return [_inlined(inner, parts) for inner in schema]
+        case _:
+            return schema
+
+
+def _example(route: Route, what: str) -> dict[str, Json]:
+    return {"example": cast("Json", route.examples[what])} if what in route.examples else {}
