@@ -21,8 +21,9 @@ from recto.config.run_settings import Timeouts
 
 # Of bytes that bring nothing of a body: the head, answers before the answer, extensions of chunks, trailers.
 MOST_OVERHEAD = 64 * 1024
-# What waits to be read: with more than this no more is taken from the socket.
-MOST_WAITING = 128 * 1024
+# What waits to be read: with more than this no more is taken from the socket. More than any reader falls behind by:
+# uvloop drops what it has not decrypted yet when a server hangs up on a connection that is held up.
+MOST_WAITING = 1024 * 1024
 # A connection that nobody used for so long is closed, and so are the oldest of more than so many.
 IDLE_SECONDS, MOST_IDLE = 15.0, 100
 # How long an address is good for, and how long the next one of a host waits for the one before it.
@@ -50,12 +51,13 @@ class ClosedUnanswered(ConnectionError):
 class HttpClient:
     """Posts to one url. How many calls run at once is decided elsewhere; idle connections are kept for a while."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], *, idle_seconds: float = IDLE_SECONDS) -> None:
         parts = urlsplit(url)
         self._host = parts.hostname or ""
         self._port = parts.port or DEFAULT_PORTS[parts.scheme]
         self._is_secure = parts.scheme == "https"
         self._head = _head(parts, headers)
+        self._idle_seconds = idle_seconds
         self._tls: ssl.SSLContext | None = None
         self._addresses: Sequence[SocketAddress] = ()
         self._addresses_until = 0.0
@@ -95,11 +97,11 @@ class HttpClient:
     def keep(self, connection: HttpConnection) -> None:
         """Take back a connection that can be used again."""
         loop = asyncio.get_running_loop()
-        self._idle[connection] = loop.time() + IDLE_SECONDS
+        self._idle[connection] = loop.time() + self._idle_seconds
         if len(self._idle) > MOST_IDLE:
             next(iter(self._idle)).abort()
         if self._cleaner is None:
-            self._cleaner = loop.call_later(IDLE_SECONDS, self._clean, loop)
+            self._cleaner = loop.call_later(self._idle_seconds, self._clean, loop)
 
     def drop(self, connection: HttpConnection) -> None:
         """Forget a connection that is closed."""
@@ -275,7 +277,7 @@ class HttpConnection(asyncio.Protocol):
         had = self._waiting
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._break(BrokenAnswer(f"no HTTP: {type(error).__name__}"))
             return
         self._overhead = 0 if self._waiting > had else self._overhead + len(data)

@@ -35,6 +35,12 @@ class EventReader:
 
     def feed(self, fragment: bytes) -> list[bytes]:
         """The data of the events this fragment completes, in order."""
+        # Most fragments are whole events of one line each: one look at all of them is a third of the work.
+        if fragment.startswith(b"data: ") and fragment.endswith(b"\n\n") and self._is_between(fragment):
+            whole = fragment[6:-2].split(b"\n\ndata: ")
+            if fragment.count(b"\n") == 2 * len(whole):
+                self._first = False
+                return whole
         events: list[bytes] = []
         for line in self._lines(fragment):
             if line:
@@ -44,6 +50,11 @@ class EventReader:
                 events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
                 self._data, self._held = [], 0
         return events
+
+    def _is_between(self, fragment: bytes) -> bool:
+        """Whether nothing waits for this fragment, and nothing in it needs a closer look."""
+        waits = self._begun or self._data or self._after_return
+        return not waits and b"\r" not in fragment and len(fragment) <= self._most
 
     def _lines(self, fragment: bytes) -> list[bytes]:
         if self._after_return and fragment:
