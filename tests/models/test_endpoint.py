@@ -4,7 +4,6 @@ import asyncio
 import threading
 from datetime import UTC, datetime
 
-import aiohttp
 import pytest
 
 from recto.agents.agent import Sampling
@@ -92,14 +91,6 @@ async def test_calls_that_follow_one_another_share_a_connection():
             assert [delta async for delta in model.stream(BODY)]
         await model.aclose()
     assert {request.connection for request in server.requests} == {0}
-
-
-@pytest.mark.asyncio
-async def test_a_session_that_was_given_stays_open():
-    async with aiohttp.ClientSession() as session:
-        with ModelServer() as server:
-            await deltas_of(EndpointModel("m", Endpoint(base_url=server.url), session=session))
-        assert not session.closed
 
 
 @pytest.mark.asyncio

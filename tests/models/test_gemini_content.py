@@ -42,7 +42,7 @@ def calls(name: str = "look", **fields: Json) -> Json:
 
 def read(*events: Mapping[str, Json]) -> list[Delta]:
     reader = ContentReader(model="m")
-    found = [delta for event in events for delta in reader.read(dump(event).decode())]
+    found = [delta for event in events for delta in reader.read(dump(event))]
     return [*[delta for delta in found if not isinstance(delta, Used)], reader.end()]
 
 
@@ -125,7 +125,7 @@ def test_thoughts_are_beside_the_answer_and_the_last_count_stands():
     }
     reader = ContentReader(model="m")
     events = [{**says({"text": "a"}), "usageMetadata": first}, {**STOP, "usageMetadata": last}]
-    found = [delta for event in events for delta in reader.read(dump(event).decode())]
+    found = [delta for event in events for delta in reader.read(dump(event))]
     assert found == [Used(usage=Usage(input=10)), TextDelta(text="a")]
     assert reader.end().usage == Usage(input=11, output=7, cached=8, reasoning=4)
     assert read_usage({}) is None
@@ -196,7 +196,7 @@ def test_a_reply_is_the_same_in_any_fragmentation(words: str, sizes: list[int]):
 def test_any_json_is_read_or_refused_with_words(event: Json):
     reader = ContentReader(model="m")
     try:
-        list(reader.read(dump(event).decode()))
+        list(reader.read(dump(event)))
         reader.end()
     except ModelError as refused:
         assert str(refused)

@@ -28,10 +28,11 @@ def call(**fragment: Json) -> Chunk:
     return chunk(tool_calls=[fragment])
 
 
-def read(*chunks: Chunk | str) -> list[Delta]:
+def read(*chunks: Chunk | bytes) -> list[Delta]:
     """The deltas of a stream that ends well."""
     reader = ChatReader(model="m")
-    deltas = [delta for one in chunks for delta in reader.read(one if isinstance(one, str) else json.dumps(one))]
+    events = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in chunks]
+    deltas = [delta for event in events for delta in reader.read(event)]
     return [*deltas, reader.end()]
 
 
@@ -66,7 +67,7 @@ def test_any_fragmentation_of_a_stream_gives_the_same_deltas(places: list[int]):
     assert read(*events([whole])) == read(*events(pieces))
 
 
-def events(pieces: list[bytes]) -> list[str]:
+def events(pieces: list[bytes]) -> list[bytes]:
     reader = EventReader()
     return [data for piece in pieces for data in reader.feed(piece)]
 
@@ -240,7 +241,7 @@ def test_usage_comes_in_a_last_chunk_without_choices():
         "prompt_tokens_details": {"cached_tokens": 64},
         "completion_tokens_details": {"reasoning_tokens": 7},
     }
-    deltas = read(chunk(content="x"), chunk("stop"), {"choices": [], "usage": usage}, "[DONE]")
+    deltas = read(chunk(content="x"), chunk("stop"), {"choices": [], "usage": usage}, b"[DONE]")
     assert end_of(deltas).usage == Usage(input=100, output=20, cached=64, reasoning=7)
 
 
@@ -251,8 +252,8 @@ def test_usage_may_stand_beside_the_last_choice():
 
 @pytest.mark.parametrize("count", ["9223372036854775808", "123456789012345678901234567890", "1e308", "1e999"])
 def test_X4_a_count_that_no_call_can_have_is_no_usage_and_the_reply_stands(count: str):
-    broken = f'{{"choices": [], "usage": {{"prompt_tokens": {count}, "completion_tokens": 4}}}}'
-    deltas = read(chunk(content="x"), chunk("stop"), broken, "[DONE]")
+    written = f'{{"choices": [], "usage": {{"prompt_tokens": {count}, "completion_tokens": 4}}}}'
+    deltas = read(chunk(content="x"), chunk("stop"), written.encode(), b"[DONE]")
     assert (deltas[0], end_of(deltas).usage) == (TextDelta(text="x"), Usage(output=4) if count == "1e999" else None)
 
 
@@ -284,14 +285,14 @@ def test_a_refusal_is_shown_as_words_and_ends_refused():
     ]
 
 
-@pytest.mark.parametrize("chunks", [[], [chunk(content="x")], [chunk(content="x"), "[DONE]"], [chunk("")]])
-def test_without_a_finish_reason_there_is_no_end(chunks: list[Chunk | str]):
+@pytest.mark.parametrize("chunks", [[], [chunk(content="x")], [chunk(content="x"), b"[DONE]"], [chunk("")]])
+def test_without_a_finish_reason_there_is_no_end(chunks: list[Chunk | bytes]):
     with pytest.raises(ModelCutOff):
         read(*chunks)
 
 
 def test_nothing_is_read_after_the_stream_said_it_is_done():
-    assert read(chunk(content="x"), chunk("stop"), "[DONE]", chunk(content="y")) == [
+    assert read(chunk(content="x"), chunk("stop"), b"[DONE]", chunk(content="y")) == [
         TextDelta(text="x"),
         ReplyEnd(finish="stop"),
     ]
@@ -321,14 +322,14 @@ def test_a_server_that_gave_up_gave_no_reply():
         read(chunk(content="x"), chunk("error"))
 
 
-@pytest.mark.parametrize("data", ["{oops", "[1]", "null", "7"])
-def test_an_event_that_is_no_json_object_is_no_stream_of_the_protocol(data: str):
+@pytest.mark.parametrize("data", [b"{oops", b"[1]", b"null", b"7"])
+def test_an_event_that_is_no_json_object_is_no_stream_of_the_protocol(data: bytes):
     with pytest.raises(ModelCutOff):
         read(data)
 
 
 def test_half_of_a_surrogate_pair_is_replaced():
-    assert read('{"choices":[{"delta":{"content":"a\\ud83d"}}]}', chunk("stop"))[0] == TextDelta(text="a\ufffd")
+    assert read(b'{"choices":[{"delta":{"content":"a\\ud83d"}}]}', chunk("stop"))[0] == TextDelta(text="a\ufffd")
 
 
 def test_content_in_blocks_is_read_as_words():

@@ -66,7 +66,7 @@ def thought(place: int, *parts: str) -> Opaque:
 
 def read(*events: Event) -> list[Delta]:
     reader = ResponsesReader(model="m")
-    found = [delta for event in events for delta in reader.read(dump(event).decode())]
+    found = [delta for event in events for delta in reader.read(dump(event))]
     return [*found, reader.end()]
 
 
@@ -244,8 +244,8 @@ def test_a_reply_that_is_not_whole_is_cut_off(events: list[Event], problem: str)
         read(*events)
 
 
-@pytest.mark.parametrize("data", ["[DONE]", "[]", "{oops"])
-def test_an_event_that_is_no_object_is_cut_off(data: str):
+@pytest.mark.parametrize("data", [b"[DONE]", b"[]", b"{oops"])
+def test_an_event_that_is_no_object_is_cut_off(data: bytes):
     with pytest.raises(ModelCutOff):
         list(ResponsesReader(model="m").read(data))
 
@@ -253,10 +253,10 @@ def test_an_event_that_is_no_object_is_cut_off(data: str):
 def test_nothing_is_read_after_the_end():
     reader = ResponsesReader(model="m")
     assert not reader.done
-    assert list(reader.read(dump(ends()).decode())) == []
+    assert list(reader.read(dump(ends()))) == []
     assert reader.done
-    assert list(reader.read("[DONE]")) == []
-    assert list(ResponsesReader(model="m").read(" ")) == []
+    assert list(reader.read(b"[DONE]")) == []
+    assert list(ResponsesReader(model="m").read(b" ")) == []
 
 
 def test_tokens_are_counted_as_they_are_reported():

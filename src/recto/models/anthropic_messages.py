@@ -89,7 +89,7 @@ class MessagesReader:
         """Whether a reason to stop was seen: no more of the reply may follow."""
         return bool(self._reason)
 
-    def read(self, data: str) -> Iterator[Delta]:
+    def read(self, data: bytes) -> Iterator[Delta]:
         """What the data of one event adds to the reply. Nothing is read after the stream said it is done."""
         if self.done or not data.strip():
             return

@@ -13,6 +13,10 @@ def join_deltas(deltas: Iterable[Delta]) -> Iterator[Delta]:
     kept: Delta | None = None
     pieces: list[str] = []
     for delta in deltas:
+        if type(delta) is TextDelta and type(kept) is TextDelta:
+            # Most deltas are more words.
+            pieces.append(delta.text)
+            continue
         words = _words(delta)
         if kept is not None and words is not None and _is_more_of(kept, delta):
             pieces.append(words)

@@ -5,15 +5,11 @@ A reply is whole when the stream says so, or when the model said it is done and 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from urllib.parse import quote, urlsplit
-
-import aiohttp
 
 from recto.agents.agent import Sampling
 from recto.config.run_settings import Timeouts, WorkSettings
@@ -21,6 +17,7 @@ from recto.conversation.json import Json
 from recto.errors import ModelCutOff, ModelError, ModelUnreachable, WireError
 from recto.models.deltas import join_deltas
 from recto.models.faults import Blame, fault, parse_retry_after
+from recto.models.http_client import HttpClient, HttpConnection
 from recto.models.openai_chat import COMPATIBLE_CHAT
 from recto.models.ports import Delta
 from recto.models.sse import EventReader
@@ -32,8 +29,6 @@ ERROR_BYTES = 64 * 1024
 JSON_BYTES = 16 * 1024 * 1024
 # A connection whose body ends right after the reply is used again; one that lingers is closed.
 LINGER = 0.1
-# How soon a deadline is looked at again that passed while nobody was reading.
-LOOK = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +42,6 @@ class Endpoint:
     key_setting: str = "the key"
     url_setting: str = "the base url"
     timeouts: Timeouts = Timeouts()
-    trust_env: bool = False
     sees_images: bool = True
 
 
@@ -57,7 +51,7 @@ def utc_now() -> datetime:
 
 
 class EndpointModel:
-    """A model behind an endpoint. Without a session it makes its own, which `aclose` closes."""
+    """A model behind an endpoint. Its connections are its own, and `aclose` closes them."""
 
     def __init__(
         self,
@@ -66,7 +60,6 @@ class EndpointModel:
         *,
         options: Mapping[str, Json] | None = None,
         window: int = WorkSettings.window,
-        session: aiohttp.ClientSession | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.name = f"{endpoint.provider}:{model}" if endpoint.provider else model
@@ -77,8 +70,7 @@ class EndpointModel:
         self._given = options or {}
         path = endpoint.protocol.path.format(model=quote(model, safe=""))
         self._url = f"{endpoint.base_url.rstrip('/')}{path}"
-        self._own = session is None
-        self._session = session
+        self._client: HttpClient | None = None
         self._clock = clock
         self._blame = Blame(
             model=self.name,
@@ -94,79 +86,54 @@ class EndpointModel:
         return {**protocol.options, **asked, **self._given}
 
     async def aclose(self) -> None:
-        """Close the session this model made. A session given to it stays open."""
-        if self._own and self._session is not None:
-            await self._session.close()
-            self._session = None
+        """Close every connection to the endpoint."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
     async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
         """Send the bytes, give the deltas as they come. Closing it closes the connection at once."""
-        async with self._answer(body) as answer:
+        answer: HttpConnection | None = None
+        try:
+            answer = await self._post(body)
             reader = self._endpoint.protocol.reader(model=self.target.model, blame=self._blame)
-            while not reader.done and (events := await answer.events()) is not None:
-                for delta in join_deltas(chain.from_iterable(map(reader.read, events))):
+            read, events_in = _ways_to_read(answer)
+            while not reader.done and (fragment := await read()):
+                for delta in join_deltas(chain.from_iterable(map(reader.read, events_in(fragment)))):
                     yield delta
             if not reader.done and not answer.is_framed:
                 raise ModelCutOff(model=self.name, problem="the stream ended without saying that it is done.")
             yield reader.end()
-            await answer.linger()
-
-    @asynccontextmanager
-    async def _answer(self, body: bytes) -> AsyncGenerator[_Answer, None]:
-        """The answer to a post, closed in any case. What goes wrong on the way is told in our words."""
-        answer: _Answer | None = None
-        try:
-            answer = await self._post(body)
-            yield answer
+            await answer.finish(LINGER)
         except WireError as error:
             raise ModelCutOff(model=self.name, problem=f"its stream cannot be read: {error}.") from error
         except TimeoutError as error:
             raise ModelUnreachable(model=self.name, problem="no sign of life in time. Try again.") from error
-        except aiohttp.ClientError as error:
+        except OSError as error:
             raise self._broken(error, answered=answer is not None) from error
         finally:
             if answer is not None:
                 answer.close()
 
-    async def _post(self, body: bytes) -> _Answer:
-        timeouts = self._endpoint.timeouts
-        deadline = asyncio.get_running_loop().time() + timeouts.connect + timeouts.first_byte
-        async with asyncio.timeout_at(deadline):
-            response = await self._opened().post(
-                self._url,
-                data=body,
-                headers=self._headers(),
-                # An address that sends us elsewhere gets neither the page nor the key carried over.
-                allow_redirects=False,
-                auto_decompress=False,
-                timeout=aiohttp.ClientTimeout(total=None, connect=timeouts.connect),
-            )
-        answer = _Answer(response, deadline, timeouts.between_bytes)
-        if response.status != OK:
-            raise await self._refusal(response, answer)
+    async def _post(self, body: bytes) -> HttpConnection:
+        if self._client is None:
+            self._client = HttpClient(self._url, self._headers())
+        answer = await self._client.post(body, self._endpoint.timeouts)
+        if answer.status != OK:
+            raise await self._refusal(answer)
         return answer
 
-    async def _refusal(self, response: aiohttp.ClientResponse, answer: _Answer) -> ModelError:
+    async def _refusal(self, answer: HttpConnection) -> ModelError:
         try:
-            said = await answer.beginning(ERROR_BYTES)
-        except (TimeoutError, aiohttp.ClientError):
+            said = await _beginning(answer, ERROR_BYTES)
+        except OSError:
             # The status says enough.
             said = b""
         finally:
             answer.close()
-        wait = parse_retry_after(response.headers.get("Retry-After"), self._clock())
+        wait = parse_retry_after(answer.header(b"retry-after") or None, self._clock())
         wait = self._endpoint.protocol.retry_after(said) if wait is None else wait
-        return fault(response.status, said, self._blame, wait)
-
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                # How many calls run at once is decided elsewhere.
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=self._endpoint.trust_env,
-            )
-        return self._session
+        return fault(answer.status, said, self._blame, wait)
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
@@ -174,7 +141,7 @@ class EndpointModel:
         shown = {protocol.key_header: protocol.key_form.format(key=key)} if key else {}
         return {**headers, **dict(protocol.headers), **shown}
 
-    def _broken(self, error: aiohttp.ClientError, *, answered: bool) -> ModelCutOff | ModelUnreachable:
+    def _broken(self, error: OSError, *, answered: bool) -> ModelCutOff | ModelUnreachable:
         if answered:
             return ModelCutOff(model=self.name, problem="the connection broke before the reply was whole.")
         # Clients read this: nothing of the address but its host.
@@ -183,83 +150,18 @@ class EndpointModel:
         return ModelUnreachable(model=self.name, problem=where)
 
 
-class _Answer:
-    """One HTTP answer, read in time."""
+def _ways_to_read(answer: HttpConnection) -> tuple[Callable[[], Awaitable[bytes]], Callable[[bytes], Iterable[bytes]]]:
+    """How to read an answer on, and the events in what was read. A body that is plain JSON counts as one event."""
+    if answer.header(b"content-encoding").lower() not in ("", "identity"):
+        raise WireError(where="Content-Encoding", problem="the answer is compressed, which was not asked for")
+    if answer.header(b"content-type").partition(";")[0].strip().lower() == "application/json":
+        return lambda: _beginning(answer, JSON_BYTES), lambda whole: (whole,)
+    return answer.read, EventReader().feed
 
-    def __init__(self, response: aiohttp.ClientResponse, deadline: float, between_bytes: float) -> None:
-        self._response = response
-        self._content = response.content
-        self._loop = asyncio.get_running_loop()
-        self._deadline = deadline
-        self._between = between_bytes
-        self._is_reading = False
-        self._reader = EventReader()
-        # One timer for all reads: it looks at the deadline when it goes off, and most often goes on.
-        self._timer = self._loop.call_at(deadline, self._look)
 
-    @property
-    def is_framed(self) -> bool:
-        """Whether the end of the body can be told from a broken connection."""
-        headers = self._response.headers
-        return "Content-Length" in headers or headers.get("Transfer-Encoding", "").lower() == "chunked"
-
-    async def events(self) -> Sequence[str] | None:
-        """The data of the events that came next; None at the end. A body that is plain JSON counts as one event."""
-        if self._response.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise WireError(where="Content-Encoding", problem="the answer is compressed, which was not asked for")
-        if self._response.content_type == "application/json":
-            whole = await self.beginning(JSON_BYTES)
-            return (whole.decode("utf-8", "replace"),) if whole else None
-        fragment = await self._read()
-        return tuple(self._reader.feed(fragment)) if fragment else None
-
-    async def beginning(self, most: int) -> bytes:
-        """As much of the body as may be shown; what comes after that is never read."""
-        body = b""
-        while len(body) < most and (fragment := await self._read()):
-            body += fragment
-        return body[:most]
-
-    async def linger(self) -> None:
-        """Wait a moment for the body's end, so that the connection can be used again."""
-        try:
-            async with asyncio.timeout(LINGER):
-                while await self._content.readany():
-                    pass
-        except (TimeoutError, aiohttp.ClientError):
-            return
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        if self._deadline <= now and self._is_reading:
-            self._content.set_exception(TimeoutError())
-        else:
-            self._timer = self._loop.call_at(max(self._deadline, now + LOOK), self._look)
-
-    def close(self) -> None:
-        """Give the connection back where the body has ended; close it at once where it has not."""
-        self._timer.cancel()
-        if self._content.at_eof():
-            self._response.release()
-        else:
-            self._response.close()
-
-    async def _read(self) -> bytes:
-        """What came next; nothing at the end."""
-        self._is_reading = True
-        try:
-            return await self._content.readany()
-        except aiohttp.ClientError:
-            # What came before the connection broke may say that the reply was whole. The next read raises again.
-            rest = self._content._read_nowait(-1)  # pyright: ignore[reportPrivateUsage] - kept, but no way to ask
-            if rest:
-                return rest
-            raise
-        finally:
-            # Whoever takes long over what they got is not the server's fault.
-            self._is_reading = False
-            self._deadline = self._loop.time() + self._between
-            if self._deadline < self._timer.when():
-                # The first byte had longer than the next one has.
-                self._timer.cancel()
-                self._timer = self._loop.call_at(self._deadline, self._look)
+async def _beginning(answer: HttpConnection, most: int) -> bytes:
+    """As much of the body as may be shown; what comes after that is never read."""
+    body = b""
+    while len(body) < most and (fragment := await answer.read()):
+        body += fragment
+    return body[:most]

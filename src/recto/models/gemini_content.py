@@ -64,7 +64,7 @@ class ContentReader:
         """Whether a reason to stop was seen."""
         return bool(self._reason)
 
-    def read(self, data: str) -> Iterator[Delta]:
+    def read(self, data: bytes) -> Iterator[Delta]:
         """What the data of one event adds to the reply."""
         if not data.strip():
             return

@@ -5,7 +5,7 @@ Refuses to guess that a reply is whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from recto.page.wire.openai import WIRE
 
 Fragment: TypeAlias = Mapping[str, Json]
 
-DONE = "[DONE]"
+DONE = b"[DONE]"
 FINISHES: Mapping[str, FinishReason] = {"length": "length", "max_tokens": "length", "content_filter": "filtered"}
 # Reasons that say the server gave up, not the model.
 GIVEN_UP = ("error", "abort", "insufficient_system_resource")
@@ -57,18 +57,19 @@ class ChatReader:
         """Whether a finish reason was seen: nothing but usage may follow."""
         return bool(self._reason)
 
-    def read(self, data: str) -> Iterator[Delta]:
+    def read(self, data: bytes) -> Iterable[Delta]:
         """What the data of one event adds to the reply. Nothing is read after the stream said it is done."""
-        if self.done or not data.strip():
-            return
-        if data.strip() == DONE:
+        word = data.strip()
+        if self.done or not word:
+            return ()
+        if word == DONE:
             self.done = True
-            return
+            return ()
         chunk = parse_event(data, self._blame.model)
         words = _nothing_but_words(chunk)
-        if words:
-            yield TextDelta(text=words)
-            return
+        return (TextDelta(text=words),) if words else self._read(chunk)
+
+    def _read(self, chunk: Mapping[str, Json]) -> Iterator[Delta]:
         if chunk.get("error"):
             raise stream_fault(chunk["error"], self._blame)
         self._usage = read_usage(chunk.get("usage")) or self._usage

@@ -62,7 +62,7 @@ class ResponsesReader:
         self._finish: FinishReason | None = None
         self.done = False
 
-    def read(self, data: str) -> Iterator[Delta]:
+    def read(self, data: bytes) -> Iterator[Delta]:
         """What the data of one event adds to the reply. Nothing is read after the provider said it is done."""
         if self.done or not data.strip():
             return

@@ -7,7 +7,7 @@ everything else is sent as asked, and the provider's refusal says what is wrong 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -29,7 +29,7 @@ class ReplyReader(Protocol):
 
     done: bool
 
-    def read(self, data: str) -> Iterator[Delta]: ...
+    def read(self, data: bytes) -> Iterable[Delta]: ...
     def end(self) -> ReplyEnd: ...
 
 

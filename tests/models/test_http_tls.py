@@ -1,0 +1,174 @@
+"""The client of models over TLS: whom it trusts, what it says first, and that everything holds there as well."""
+
+import asyncio
+import socket
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from recto.config.run_settings import Timeouts
+from recto.errors import ModelCutOff, ModelUnreachable
+from recto.models.endpoint import Endpoint, EndpointModel
+from recto.models.ports import TextDelta
+from recto.testing.model_server import Answer, render
+from tests.models.raw_server import RawServer, Talk
+from tests.models.test_http_client import (
+    BODY,
+    CHUNKED,
+    FRAMED,
+    LAST,
+    SAID,
+    WHOLE,
+    Run,
+    answers,
+    chunk,
+    problem_of,
+    replies,
+    run,
+)
+
+__all__ = ["run"]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for localhost that vouches for itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
+    path.write_bytes(pem + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.fixture
+def tls(certificate: Path) -> ssl.SSLContext:
+    """What a server with this certificate speaks."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+@pytest.fixture
+def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system trusts it."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+
+
+def model_at(server: RawServer, *, host: str = "localhost", timeouts: Timeouts | None = None) -> EndpointModel:
+    url = f"https://{host}:{server.port}/v1"
+    return EndpointModel("m", Endpoint(base_url=url, timeouts=timeouts or Timeouts()))
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_server_that_the_system_trusts_is_told_the_name_and_the_protocol(run: Run, tls: ssl.SSLContext):
+    names: list[str | None] = []
+    spoken: list[str | None] = []
+    tls.sni_callback = lambda _socket, name, _context: names.append(name)
+    tls.set_alpn_protocols(["h2", "http/1.1"])
+
+    def play(talk: Talk) -> None:
+        assert isinstance(talk.socket, ssl.SSLSocket)
+        spoken.append(talk.socket.selected_alpn_protocol())
+        talk.answer(FRAMED)
+        talk.answer(FRAMED)
+
+    with RawServer(play, tls=tls) as server:
+        assert run(replies(model_at(server), 2)) == [WHOLE, WHOLE]
+    assert (names, spoken) == (["localhost"], ["http/1.1"])
+
+
+def test_a_server_that_nobody_vouches_for_gets_nothing(run: Run, tls: ssl.SSLContext):
+    with RawServer(answers(FRAMED), tls=tls) as server:
+        told = problem_of(run, ModelUnreachable, model_at(server))
+    assert told.endswith("localhost cannot be reached (SSLCertVerificationError). Check the base url.")
+    assert server.requests == []
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_certificate_of_another_name_is_none(run: Run, tls: ssl.SSLContext):
+    with RawServer(answers(FRAMED), tls=tls) as server:
+        assert "SSLCertVerificationError" in problem_of(run, ModelUnreachable, model_at(server, host="127.0.0.1"))
+    assert server.requests == []
+
+
+def listens(talk: Talk) -> None:
+    while talk.socket.recv(1000):
+        pass
+
+
+def test_a_server_that_never_speaks_TLS_is_unreachable_in_time(run: Run):
+    impatient = Timeouts(connect=0.2, first_byte=60, between_bytes=60)
+    with RawServer(listens) as server:
+        assert "no sign of life" in problem_of(run, ModelUnreachable, model_at(server, timeouts=impatient))
+
+
+def test_a_server_that_speaks_no_TLS_is_unreachable(run: Run):
+    with RawServer(lambda talk: talk.send(FRAMED)) as server:
+        assert "cannot be reached" in problem_of(run, ModelUnreachable, model_at(server))
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_reply_whose_connection_just_ends_is_cut_off(run: Run, tls: ssl.SSLContext):
+    def play(talk: Talk) -> None:
+        talk.answer(CHUNKED + chunk(SAID[:20]))
+        # Without a word of farewell, as TLS wants one.
+        talk.socket.shutdown(socket.SHUT_RDWR)
+
+    with RawServer(play, tls=tls) as server:
+        assert "broke before the reply was whole" in problem_of(run, ModelCutOff, model_at(server))
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_reader_that_comes_back_gets_all_that_was_held_up(run: Run, tls: ssl.SSLContext):
+    text = "word " * 40_000
+
+    async def slowly(model: EndpointModel) -> str:
+        words: list[str] = []
+        async for delta in model.stream(BODY):
+            words += [delta.text] if isinstance(delta, TextDelta) else []
+            await asyncio.sleep(0.01 if len(words) < 5 else 0)
+        await model.aclose()
+        return "".join(words)
+
+    with RawServer(answers(CHUNKED + chunk(render(Answer(text=text))) + LAST, stays=True), tls=tls) as server:
+        assert run(slowly(model_at(server))) == text
+
+
+@pytest.mark.usefixtures("trusted")
+def test_closing_the_stream_closes_the_connection_at_once(run: Run, tls: ssl.SSLContext):
+    gone: list[bool] = []
+
+    def play(talk: Talk) -> None:
+        talk.answer(CHUNKED + chunk(SAID.rpartition(b"data: ")[0]))
+        talk.socket.settimeout(5)
+        try:
+            gone.append(talk.socket.recv(1) == b"")
+        except ssl.SSLEOFError:
+            gone.append(True)
+
+    async def once(model: EndpointModel) -> None:
+        stream = model.stream(BODY)
+        assert isinstance(await anext(stream), TextDelta)
+        await stream.aclose()
+
+    with RawServer(play, tls=tls) as server:
+        run(once(model_at(server)))
+    assert gone == [True]
