@@ -9,12 +9,16 @@ from recto.conversation.log import Entry
 from recto.page.text.tokens import Calibration
 from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
-from recto.worker.log_cache import CachedLog, LogCache
+from recto.worker.log_cache import CachedLog, LogCache, LogQuery
 from tests.page.talk import says, user
 from tests.stored_runs import a_lease, a_store, now
 
 # More entries than any thread here has: there may be newer ones.
 MANY = 1_000
+
+
+def up_to(thread: str, last_seq: int = MANY) -> LogQuery:
+    return LogQuery(thread=thread, last_seq=last_seq)
 
 
 async def append(store: Store, lease: Lease, *entries: Entry) -> None:
@@ -31,13 +35,13 @@ async def threads(store: Store, count: int) -> list[Lease]:
 
 async def kept(cache: LogCache, leases: Sequence[Lease], known: Sequence[CachedLog]) -> list[bool]:
     """Which of these threads were in the cache: their entries are the very objects put there."""
-    taken = [await cache.take(lease.thread, MANY) for lease in leases]
+    taken = [await cache.take(up_to(lease.thread)) for lease in leases]
     return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(taken, known, strict=True)]
 
 
 async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
     """Take each thread and put it back."""
-    logs = [await cache.take(lease.thread, MANY) for lease in leases]
+    logs = [await cache.take(up_to(lease.thread)) for lease in leases]
     for lease, log in zip(leases, logs, strict=True):
         cache.put(lease.thread, log)
     return logs
@@ -45,7 +49,7 @@ async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
 
 async def test_a_thread_nobody_knows_is_empty(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        assert await LogCache(store).take("nothing", MANY) == CachedLog()
+        assert await LogCache(store).take(up_to("nothing")) == CachedLog()
 
 
 async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
@@ -54,7 +58,7 @@ async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
         cache = LogCache(store)
         (first,) = await read_all(cache, [lease])
         await append(store, lease, user("u2"), says("a2"))
-        second = await cache.take(lease.thread, MANY)
+        second = await cache.take(up_to(lease.thread))
         assert [entry.id for entry in second.entries] == ["u1", "a1", "u2", "a2"]
         assert [entry.seq for entry in second.entries] == [1, 2, 3, 4]
         assert all(old is new for old, new in zip(first.entries, second.entries, strict=False))
@@ -64,7 +68,7 @@ async def test_a_log_that_is_not_in_the_cache_is_read_whole(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
         cache = LogCache(store)
-        first, second = await cache.take(lease.thread, MANY), await cache.take(lease.thread, MANY)
+        first, second = await cache.take(up_to(lease.thread)), await cache.take(up_to(lease.thread))
         assert first == second
         assert first.entries[0] is not second.entries[0]
 
@@ -73,8 +77,8 @@ async def test_what_the_provider_said_of_its_tokens_is_kept_with_the_log(tmp_pat
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
         cache, last = LogCache(store), Calibration(digest="d", counted=10, reported=12)
-        cache.put(lease.thread, CachedLog(entries=(await cache.take(lease.thread, MANY)).entries, last=last))
-        assert (await cache.take(lease.thread, MANY)).last == last
+        cache.put(lease.thread, CachedLog(entries=(await cache.take(up_to(lease.thread))).entries, last=last))
+        assert (await cache.take(up_to(lease.thread))).last == last
 
 
 async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
@@ -136,7 +140,7 @@ async def test_a_log_larger_than_the_whole_cache_is_not_kept(tmp_path: Path):
         cache = LogCache(store, LogCacheSettings(entries=1))
         logs = await read_all(cache, leases)
         assert await kept(cache, leases, logs) == [False]
-        assert len((await cache.take(leases[0].thread, MANY)).entries) == 2
+        assert len((await cache.take(up_to(leases[0].thread))).entries) == 2
 
 
 async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
@@ -145,8 +149,8 @@ async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
         cache = LogCache(store)
         (log,) = await read_all(cache, [lease])
         await append(store, lease, user("u2"))
-        assert (await cache.take(lease.thread, 2)).entries == log.entries
-        assert len((await cache.take(lease.thread, 3)).entries) == 3
+        assert (await cache.take(up_to(lease.thread, 2))).entries == log.entries
+        assert len((await cache.take(up_to(lease.thread, 3))).entries) == 3
 
 
 async def test_threads_that_another_process_deleted_are_dropped(tmp_path: Path):

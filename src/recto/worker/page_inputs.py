@@ -44,7 +44,8 @@ class PageInputs:
     """What one run's pages are made of. `asked` is the request, with what it has of its turn.
 
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them. `last`
-    is what the provider last said of a page's tokens. `files` are those of the thread, `datasets` those the user may
+    is what the provider last said of a page's tokens; `shown_history` how much of the log can be shown, where it was
+    not read whole. `files` are those of the thread, `datasets` those the user may
     use in this turn, `quote` is what pages carry before the history, once that was read. `unpictured`: the provider
     would not take a page with pictures, so the rest of the run goes without.
     """
@@ -57,6 +58,7 @@ class PageInputs:
     tools: Registry
     awaited: frozenset[str] = frozenset()
     last: Calibration | None = None
+    shown_history: int | None = None
     files: ThreadFiles = field(default=NO_FILES, init=False)
     datasets: tuple[Dataset, ...] = field(default=(), init=False)
     quote: Quote | None = field(default=None, init=False)
@@ -196,8 +198,14 @@ class PageInputs:
         """The log as it is kept for the next run; None where its messages remember pages with bytes in them."""
         if self.files.has_bytes:
             return None
-        quote, born = self.quote.text if self.quote else "", self.row.thread_created
-        return CachedLog(entries=log, last=self.last, model=self.model.name, born=born, quote=quote)
+        return CachedLog(
+            entries=log,
+            last=self.last,
+            model=self.model.name,
+            born=self.row.thread_created,
+            quote=self.quote.text if self.quote else "",
+            history=self.shown_history,
+        )
 
     # Whose tools there are, and the files they get
 

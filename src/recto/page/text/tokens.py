@@ -118,7 +118,7 @@ def tokens_of(message: Message, counter: TokenCounter) -> int:
     return cast("int", known)
 
 
-def known_tokens(message: Message, counter: str) -> int | None:
+def known_tokens(message: Remembering, counter: str) -> int | None:
     """The tokens of a message, where the counter of this name has counted it."""
     return cast("int | None", message.memo.get(("tokens", counter)))
 

@@ -17,7 +17,7 @@ from recto.conversation.ui.compile_ui import ui_events
 from recto.errors import ModelError, ModelRefused, PageTooLong
 from recto.models.backoff import delay
 from recto.models.deltas import cut_short
-from recto.models.ports import Delta, ReplyEnd, TextDelta, Usage, Used
+from recto.models.ports import CallStarted, Delta, ReplyEnd, TextDelta, Usage, Used
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts
@@ -143,6 +143,8 @@ async def _listen(run: LoadedRun, call: _Call) -> None:
         async for delta in stream:
             # A count of tokens is not one.
             call.first_token = call.first_token or (None if isinstance(delta, Used) else run.runtime.clock())
+            if isinstance(delta, CallStarted):
+                await run.writer.know_call(delta.id)
             events = call.reply.take(delta)
             if events:
                 # From now on readers know the id: another try goes by another.
