@@ -1,16 +1,22 @@
 """Logs read lately: they are kept up to a bound, and only what came since is read again."""
 
-from collections.abc import Sequence
+import gc
+import tracemalloc
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from recto.config.run_settings import LogCacheSettings
 from recto.conversation.log import Entry
+from recto.page.assemble import assemble
+from recto.page.facts import Facts, Turn
 from recto.page.text.tokens import Calibration
 from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
 from recto.worker.log_cache import CachedLog, LogCache, LogQuery
-from tests.page.talk import says, user
+from tests.page.talk import asks, call, result, says, user
 from tests.stored_runs import a_lease, a_store, now
 
 # More entries than any thread here has: there may be newer ones.
@@ -111,7 +117,7 @@ async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
         await append(store, leases[1], user("u2", "long " * 20_000))
-        cache = LogCache(store, LogCacheSettings(bytes=247_000))
+        cache = LogCache(store, LogCacheSettings(bytes=249_000))
         logs = await read_all(cache, leases)
         assert await kept(cache, leases, logs) == [True, True, True]
         cache.put(leases[2].thread, replace(logs[2], quote="long " * 4_000))
@@ -162,3 +168,46 @@ async def test_threads_that_another_process_deleted_are_dropped(tmp_path: Path):
         await store.delete_thread("ann", leases[1].thread)
         assert await cache.drop_gone() == 1
         assert await kept(cache, leases, known) == [True, False, True]
+
+
+def a_chat(number: int) -> tuple[Entry, ...]:
+    return user(f"u{number}", f"How is it today, for the {number}th time?"), says(
+        f"a{number}", f"{number} is fine. " * 5
+    )
+
+
+def in_chinese(number: int) -> tuple[Entry, ...]:
+    return user(f"u{number}", f"今天天气怎么样? {number}" * 4), says(
+        f"a{number}", f"今天天气很好,适合出去走走 {number}。" * 20
+    )
+
+
+def at_work(number: int) -> tuple[Entry, ...]:
+    listing = "\n".join(f"{line}→    total_{number} += prices[{line}].amount * rates[{number}]" for line in range(40))
+    caller = asks(f"a{number}", call(f"c{number}", "filesystem-read"))
+    return (
+        user(f"u{number}", f"What does {number} do?"),
+        caller,
+        result(f"r{number}", f"c{number}", f"📄 a.py\n{listing}"),
+    )
+
+
+@pytest.mark.parametrize("turn", [a_chat, in_chinese, at_work])
+async def test_what_a_log_is_said_to_weigh_is_what_it_takes_with_what_its_pages_remember(
+    tmp_path: Path, turn: Callable[[int], tuple[Entry, ...]]
+):
+    async with a_store(tmp_path) as store:
+        lease = await a_lease(store)
+        await append(store, lease, *[entry for number in range(150) for entry in turn(number)])
+        assemble(Facts(log=await store.log_after(lease.thread), turn=Turn()))
+        gc.collect()
+        tracemalloc.start()
+        cache = LogCache(store)
+        log = await cache.take(up_to(lease.thread))
+        assemble(Facts(log=log.entries, turn=Turn()))
+        cache.put(lease.thread, log)
+        del log
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert taken / 1.3 < cache.bytes < taken * 1.3

@@ -35,6 +35,8 @@ from recto.worker.tools.tool_context import act
 
 TAKEN_OVER = "The server stopped while this was being said; it is said again."
 PAGE = 1_000
+# From so many entries on, a page of which nothing is remembered takes longer than anybody else should wait.
+COLD = 100
 # What events name messages and calls by.
 IDS = ("messageId", "parentMessageId", "toolCallId")
 # What of `forwardedProps` belongs to a turn, not to each of its runs.
@@ -63,6 +65,8 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
         awaited=frozenset(call.name for call in pending_calls(seen, entering.own_tools)),
         # Models count differently: what one said of a page says nothing of another's.
         last=cached.last if cached.model == model.name else None,
+        # Nor do its messages remember what the other was sent.
+        is_cold=cached.model != model.name and len(cached.entries) >= COLD,
         shown_history=cached.history,
     )
     writer = LogWriter(recorder, inputs, cached.entries, signal)

@@ -20,8 +20,8 @@ from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter, count_new
 from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
 from recto.store.store import Store
 
-# What an entry takes besides its texts, which are there a second time as bytes of a page.
-ENTRY_BYTES = 1_024
+# What an entry takes besides its texts, which are there a second time as bytes of a page. A test holds it to the truth.
+ENTRY_BYTES = 1_536
 MESSAGES: tuple[type[Message], ...] = get_args(Message)
 
 
@@ -63,28 +63,33 @@ class LogCache:
         self._count = 0
         self._bytes = 0
 
+    @property
+    def bytes(self) -> int:
+        """What all that is kept weighs, with what pages remember of it."""
+        return self._bytes
+
     async def take(self, query: LogQuery) -> CachedLog:
         """A log up to a number: what is here, and from the store what came since. Of a long one, what can be shown."""
         kept = self._kept.get(query.thread)
         known = kept.log if kept and kept.log.born == query.born else CachedLog(born=query.born)
         if not _can_show(known, query.history):
-            known = replace(known, entries=(), history=None)
+            return await self._read(query)
         if _last_seq(known.entries) >= query.last_seq:
             return known
         if not known.entries:
-            return await self._read(query, known)
+            return await self._read(query)
         newer = await self._store.log_after(query.thread, _last_seq(known.entries))
         if is_unread(known.entries) and not TURNS_BACK.isdisjoint(map(type, newer)):
             # It may be turned back to what was not read.
-            return await self._read(query, known)
+            return await self._read(query)
         return replace(known, entries=(*known.entries, *newer), quote="")
 
-    async def _read(self, query: LogQuery, known: CachedLog) -> CachedLog:
+    async def _read(self, query: LogQuery) -> CachedLog:
         end = await self._read_end(query) if query.last_seq >= self._settings.long else None
         if end is not None:
-            return replace(known, entries=end.entries, quote="", history=query.history if end.is_windowed else None)
-        entries = await self._store.log_after(query.thread, 0)
-        return replace(known, entries=tuple(entries), quote="", history=None)
+            history = query.history if end.is_windowed else None
+            return CachedLog(entries=end.entries, born=query.born, history=history)
+        return CachedLog(entries=tuple(await self._store.log_after(query.thread, 0)), born=query.born)
 
     async def _read_end(self, query: LogQuery) -> LogEnd | None:
         counter, least = query.counter, self._settings.long // 2
@@ -137,7 +142,7 @@ class _Kept:
 
     @property
     def bytes(self) -> int:
-        return self.entry_bytes + 2 * getsizeof(self.log.quote)
+        return self.entry_bytes + _text_size(self.log.quote)
 
 
 def _weighed(log: CachedLog, before: _Kept | None) -> _Kept:
@@ -150,7 +155,12 @@ def _weighed(log: CachedLog, before: _Kept | None) -> _Kept:
 
 def _size(entry: Entry) -> int:
     texts = texts_of(entry) if isinstance(entry, MESSAGES) else ()
-    return ENTRY_BYTES + 2 * sum(map(getsizeof, texts))
+    return ENTRY_BYTES + sum(map(_text_size, texts))
+
+
+def _text_size(text: str) -> int:
+    """As text, of which each character takes as much as the widest, and as bytes of a page."""
+    return getsizeof(text) + (len(text) if text.isascii() else len(text.encode(errors="replace")))
 
 
 def is_unread(log: Sequence[Entry]) -> bool:

@@ -48,7 +48,7 @@ async def call_model(run: LoadedRun) -> None:
         inputs.take_quote(await _quoted(runtime, inputs, run.writer))
     context = await inputs.prompt_context(run.writer.log)
     facts = inputs.facts(run.writer.log, context)
-    page, manifest = assemble(facts)
+    page, manifest = await inputs.set_page(facts)
     # A skill that the agent has no more is in the log, but not in the page.
     manifest = replace(manifest, skill=context.skill.name if context.skill else None)
     room = replace(inputs.agent.compact, window=inputs.agent.window or inputs.model.window)
