@@ -13,7 +13,7 @@ from sqlalchemy import Connection, create_engine
 
 from recto.conversation.input.take_input import pending_calls
 from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, Undone, view
-from recto.conversation.messages import File, Message, SystemMessage, ToolMessage, Unread, Url, UserMessage
+from recto.conversation.messages import File, Message, SystemMessage, ToolMessage, UnreadMessages, Url, UserMessage
 from recto.conversation.next_step import Run, next_step
 from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
@@ -115,7 +115,7 @@ def what_comes_of(log: Sequence[Entry], facts: Facts) -> object:
         (manifest.tokens, manifest.skill, manifest.left_alone),
         (seen.skill, seen.compaction, seen.messages[seen.turn_start :], pending_calls(seen)),
         next_step(log, Run()),
-        [entry for entry in seen.entries[-1:] if not isinstance(entry, Unread)],
+        [entry for entry in seen.entries[-1:] if not isinstance(entry, UnreadMessages)],
     )
 
 
@@ -165,7 +165,7 @@ def test_R13_what_a_summary_stands_for_is_one_entry_that_was_not_read(connection
     end = end_of(connection, stored(connection, log))
     assert end
     unread = end[0]
-    assert isinstance(unread, Unread)
+    assert isinstance(unread, UnreadMessages)
     assert (unread.first, unread.id, unread.count) == ("u0", "s48", 196)
     assert unread.tokens == sum(tokens_of(message, OFFLINE) for message in view(log).messages[:196])
     assert [entry.id for entry in end[1:]] == ["u49", "a49", "r49", "s49", "sum", "new"]
@@ -186,7 +186,7 @@ def test_R13_a_window_behind_a_summary_leaves_two_things_unread(connection: Conn
     assert [entry.id for entry in end[:3]] == ["s9", "s28", "u29"]
     both = end_of(connection, stored(connection, (*log, *long_log(40)[120:])), 4)
     assert both
-    assert [(one.first, one.id) for one in both if isinstance(one, Unread)] == [("u0", "s9"), ("u10", "s37")]
+    assert [(one.first, one.id) for one in both if isinstance(one, UnreadMessages)] == [("u0", "s9"), ("u10", "s37")]
     assert [one.id for one in both if isinstance(one, Compacted)] == ["sum"]
 
 
@@ -226,7 +226,7 @@ def test_what_another_counter_counted_is_counted_first(connection: Connection):
         set_tokens(connection, thread, "mine", {entry.seq or 0: 2 for entry in some})
     end = read_end(connection, replace(query, thread=thread))
     assert isinstance(end, LogEnd)
-    assert [(one.count, one.tokens) for one in end.entries if isinstance(one, Unread)] == [(192, 384)]
+    assert [(one.count, one.tokens) for one in end.entries if isinstance(one, UnreadMessages)] == [(192, 384)]
 
 
 def test_few_messages_are_read_rather_than_summed_up(connection: Connection):

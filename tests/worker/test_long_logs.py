@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from recto.agents.agent import CHAT
 from recto.conversation.json import Json, Object, load_object
 from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, messages_of
-from recto.conversation.messages import AssistantMessage, Text, ToolCall, Unread, UserMessage
+from recto.conversation.messages import AssistantMessage, Text, ToolCall, UnreadMessages, UserMessage
 from recto.page.text.tokens import OFFLINE, tokens_of
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import RunChange, RunEnding
@@ -93,7 +93,7 @@ async def test_R13_of_a_long_log_a_run_reads_what_its_summary_does_not_stand_for
     summary = Compacted(id="sum", upto="s197", summary="So far.")
     async with a_long_play(tmp_path, [*turns(200), summary], None) as play:
         log = await reading(play, None)
-        assert [type(entry) for entry in log[:1]] == [Unread]
+        assert [type(entry) for entry in log[:1]] == [UnreadMessages]
         assert [entry.id for entry in log[1:]] == [*[entry.id for entry in turns(2, 198)], "sum"]
         await play.run("doer")
         assert said_in(play)[-4:] == [None, "out", "Answer 199.", "Go."]
@@ -104,7 +104,7 @@ async def test_old_entries_are_counted_once_and_the_counts_are_kept(tmp_path: Pa
         before = await counted(tmp_path)
         log = await reading(play)
         assert (before, await counted(tmp_path)) == (0, 792)
-        assert isinstance(log[0], Unread)
+        assert isinstance(log[0], UnreadMessages)
         assert log[0].tokens == sum(tokens_of(message, OFFLINE) for message in messages_of(turns(198)))
 
 

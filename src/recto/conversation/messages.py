@@ -253,7 +253,7 @@ class ActivityMessage(Logged):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unread(Logged):
+class UnreadMessages(Logged):
     """Messages in view that follow each other and were left in the store: no page shows them, it only says how many.
 
     It goes by the id of the last of them; `first` is that of the first. `time` is the newest of theirs, `tokens` what
@@ -274,7 +274,7 @@ Message: TypeAlias = (
     | DeveloperMessage
     | ReasoningMessage
     | ActivityMessage
-    | Unread
+    | UnreadMessages
 )
 
 
@@ -290,7 +290,7 @@ def texts_of(message: Message) -> tuple[str, ...]:
             return tuple([text for part in message.parts for text in _texts_of_part(part)])
         case ActivityMessage():
             return (message.content,)
-        case Unread():
+        case UnreadMessages():
             return ()
         case _:
             return (message.text,)

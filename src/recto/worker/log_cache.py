@@ -15,7 +15,7 @@ from typing import get_args
 
 from recto.config.run_settings import LogCacheSettings
 from recto.conversation.log import TURNS_BACK, Entry, messages_of
-from recto.conversation.messages import Message, Unread, texts_of
+from recto.conversation.messages import Message, UnreadMessages, texts_of
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter, count_new, tokens_of
 from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
 from recto.store.store import Store
@@ -165,7 +165,7 @@ def _text_size(text: str) -> int:
 
 def is_unread(log: Sequence[Entry]) -> bool:
     """Whether some of a log was left in the store. It stands before all else."""
-    return bool(log) and isinstance(log[0], Unread)
+    return bool(log) and isinstance(log[0], UnreadMessages)
 
 
 def _can_show(log: CachedLog, history: int | None) -> bool:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from recto.conversation.events import Event
 from recto.conversation.log import Entry, messages_of, view
-from recto.conversation.messages import AssistantMessage, Unread, UserMessage, texts_of
+from recto.conversation.messages import AssistantMessage, UnreadMessages, UserMessage, texts_of
 from recto.engine.ports import Signal
 from recto.page.text.tokens import count_new, known_tokens, note_tokens
 from recto.store.ports import EntryCounts, Recorded, RunChange
@@ -57,7 +57,7 @@ class LogWriter:
             unread = _last_unread(self._log)
             before = await self._store.log_up_to(self._row.thread, unread)
             self._log = (*before, *[entry for entry in self._log if (entry.seq or 0) > unread])
-            self._inputs.shown_history = None
+            self._inputs.note_whole()
 
     @property
     def outcome(self) -> str | None:
@@ -173,7 +173,7 @@ class LogWriter:
 
 
 def _last_unread(log: Sequence[Entry]) -> int:
-    return max(entry.seq or 0 for entry in log if isinstance(entry, Unread))
+    return max(entry.seq or 0 for entry in log if isinstance(entry, UnreadMessages))
 
 
 def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:

@@ -205,6 +205,10 @@ class PageInputs:
         """What the provider said of the last page's tokens; None where the next page is another one."""
         self.last = last
 
+    def note_whole(self) -> None:
+        """The log was read whole: any page of it can be set."""
+        self.shown_history = None
+
     def leave_pictures_out(self) -> None:
         """The provider would not take a page with them."""
         self.unpictured = True

@@ -28,7 +28,7 @@ from recto.conversation.messages import (
     Text,
     ToolCall,
     ToolMessage,
-    Unread,
+    UnreadMessages,
     Url,
     UserMessage,
     UserPart,
@@ -166,7 +166,7 @@ def encode(message: Message) -> bytes:
             body["content"] = _encode_content(message.parts)
         case AssistantMessage():
             body |= _encode_assistant(message)
-        case Unread():
+        case UnreadMessages():
             raise CannotCarry(wire=WIRE, what=f"a message of role {message.role}")
         case ActivityMessage():
             return dump(body | {"activityType": message.activity_type, "content": load(message.content)})

@@ -21,7 +21,7 @@ from recto.conversation.messages import (
     Text,
     ToolCall,
     ToolMessage,
-    Unread,
+    UnreadMessages,
     UserMessage,
     error_text,
 )
@@ -166,7 +166,7 @@ def _lines(message: Message) -> Iterator[str]:
             yield from (line for part in message.parts for line in _part_lines(part))
         case ActivityMessage():
             yield message.content
-        case Unread():
+        case UnreadMessages():
             return
         case _:
             yield message.text

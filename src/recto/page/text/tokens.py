@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
 
 from recto.conversation.json import scrub
 from recto.conversation.memo import Remembering, keep_recent
-from recto.conversation.messages import AssistantMessage, File, Message, ToolMessage, Unread, UserMessage, texts_of
+from recto.conversation.messages import (
+    AssistantMessage,
+    File,
+    Message,
+    ToolMessage,
+    UnreadMessages,
+    UserMessage,
+    texts_of,
+)
 from recto.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -145,7 +153,7 @@ def _key(counter: TokenCounter) -> tuple[str, str]:
 
 def _tokens_beside_texts(message: Message) -> int:
     match message:
-        case Unread():
+        case UnreadMessages():
             return message.tokens
         case UserMessage() | AssistantMessage() | ToolMessage():
             return TOKENS_PER_MESSAGE + TOKENS_PER_FILE * sum(1 for part in message.parts if isinstance(part, File))

@@ -13,7 +13,7 @@ from typing import cast
 from sqlalchemy import Connection, bindparam, func, select, text, update
 
 from recto.conversation.log import TURNS_BACK, Compacted, Entry, Seen, SkillChanged, view
-from recto.conversation.messages import AssistantMessage, File, ToolMessage, Unread, UserMessage
+from recto.conversation.messages import AssistantMessage, File, ToolMessage, UnreadMessages, UserMessage
 from recto.store.log.read_log import ENTRY_COLUMNS, LOG_AFTER, entry_of
 from recto.store.log.visible import seen_in
 from recto.store.schema import FILE_REFS, LOG, STANDS_OUT, moment
@@ -196,12 +196,12 @@ class _StoredLog:
                 total = _added(total, self._rows(SUM_UP, first=first, upto=last, counter_is=self.query.counter)[0])
         return total
 
-    def stand_for(self, some: _Sum) -> Iterator[Unread]:
+    def stand_for(self, some: _Sum) -> Iterator[UnreadMessages]:
         """What stands for some messages that are not read."""
         if some.count:
             first, last = (cast("str", self._rows(ID_OF, number=number)[0][0]) for number in (some.first, some.last))
             newest = moment(some.newest)
-            yield Unread(id=last, seq=some.upto, time=newest, first=first, count=some.count, tokens=some.tokens)
+            yield UnreadMessages(id=last, seq=some.upto, time=newest, first=first, count=some.count, tokens=some.tokens)
 
     def _rows(self, statement: Statement, **values: Value) -> Sequence[Sequence[object]]:
         return statement.rows(self.connection, {"this": self.query.thread, **values})
