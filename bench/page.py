@@ -11,11 +11,12 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from conversation import Row, Step, converse, more_commands, more_questions, more_reads
 from full import full_facts, with_files
+from long_logs import cold_pages, standstills
 from peer import Peer, PeerMissing, PeerRun, start_langchain
 
 from recto.conversation.json import as_object, dump, load
@@ -37,7 +38,7 @@ MESSAGES, TIMES = 1_640, 10
 LONG, SHOWN = 4_000, 20
 TARGET = Target(wire="openai", model="bench")
 WARM_MS, FULL_MS, GROWTH, MEMORY = 4.0, 5.0, 12.0, 2.0
-LONG_COLD_MS, LONG_WARM_MS, LONG_MANIFEST = 20.0, 3.0, 3.0
+LONG_COLD_MS, LONG_WARM_MS, LONG_MANIFEST, STANDSTILL_MS = 20.0, 3.0, 3.0, 20.0
 # How many steps a warm conversation goes on before it begins again, so that it stays as long as it is said to be.
 STEPS_ON = 10
 # Waiting processes for each core from which on times mean little.
@@ -96,7 +97,7 @@ def main() -> None:
     rows = converse(MESSAGES)
     cold_run(converse(MESSAGES, seed=8))  # loads the vocabulary and the code
     figures = [*measure_times(rows, rounds, with_peer=not options.no_peer), *measure_memory(rows)]
-    figures += [*measure_full(rows, rounds), *measure_long(rounds)]
+    figures += [*measure_full(rows, rounds), *measure_long(rounds), *measure_standstill(rows, rounds)]
     print("\n".join(_line(figure) for figure in figures))
     missed = [figure.name for figure in figures if figure.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
@@ -202,14 +203,14 @@ def measure_full(rows: Sequence[Row], rounds: Rounds) -> list[Figure]:
 
 
 def measure_long(rounds: Rounds) -> list[Figure]:
-    """A long log of which little is shown: a page should cost what it shows."""
+    """A long log of which little is shown: a page should cost what it shows. Cold, it is read from a store too."""
     rows = converse(LONG)
-    cold, log = list[float](), _summarised(rows)
-    for _ in range(rounds.cold_long):
-        tokenizer(OFFLINE.name).clear_cache()
-        log = _summarised(rows)
-        gc.collect()
-        cold.append(_seconds(log))
+    log = _summarised(rows)
+    pages = cold_pages(log, TARGET, rounds.cold)
+    read = 1000 * statistics.median([page.read for page in pages])
+    cold = _figure(f"{LONG:,} messages, {SHOWN} shown, cold", [page.whole for page in pages], goal=LONG_COLD_MS)
+    cold = replace(cold, note=f"{cold.note}; {read:.2f} to read {pages[0].entries} entries")
+    assemble(Facts(log=log, target=TARGET))
     warm: list[float] = []
     for step in more_questions(rows, rounds.warm):
         log = (*log, *openai.decode(step))
@@ -219,10 +220,20 @@ def measure_long(rounds: Rounds) -> list[Figure]:
     ratio = len(dump(listed)) / len(dump([row for row in listed if row["span"]]))
     name, note = f"{LONG:,} messages, {SHOWN} shown", f"{len(dump(listed)) / 1e3:.1f} kB in {len(listed)} parts"
     return [
-        _figure(f"{name}, cold", cold, goal=LONG_COLD_MS),
+        cold,
         _figure(f"{name}, warm", warm, goal=LONG_WARM_MS),
         Figure(name="its manifest, beside what is shown", value=ratio, unit="x", goal=LONG_MANIFEST, note=note),
     ]
+
+
+def measure_standstill(rows: Sequence[Row], rounds: Rounds) -> list[Figure]:
+    """How long everybody else waits while the server sets the first page of a long log. The least: others work too."""
+    waits = standstills(openai.decode(rows), rounds.cold_long)
+    name, note = (
+        f"standstill, cold page of {MESSAGES:,}",
+        f"median {1000 * statistics.median(waits):.2f}, of {len(waits)}",
+    )
+    return [Figure(name=name, value=1000 * min(waits), unit="ms", goal=STANDSTILL_MS, note=note)]
 
 
 def _summarised(rows: Sequence[Row]) -> tuple[Entry, ...]:

@@ -1,20 +1,30 @@
 """Logs read lately: they are kept up to a bound, and only what came since is read again."""
 
-from collections.abc import Sequence
+import gc
+import tracemalloc
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from recto.config.run_settings import LogCacheSettings
 from recto.conversation.log import Entry
+from recto.page.assemble import assemble
+from recto.page.facts import Facts, Turn
 from recto.page.text.tokens import Calibration
 from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
-from recto.worker.log_cache import CachedLog, LogCache
-from tests.page.talk import says, user
+from recto.worker.log_cache import CachedLog, LogCache, LogQuery
+from tests.page.talk import asks, call, result, says, user
 from tests.stored_runs import a_lease, a_store, now
 
 # More entries than any thread here has: there may be newer ones.
 MANY = 1_000
+
+
+def up_to(thread: str, last_seq: int = MANY) -> LogQuery:
+    return LogQuery(thread=thread, last_seq=last_seq)
 
 
 async def append(store: Store, lease: Lease, *entries: Entry) -> None:
@@ -31,13 +41,13 @@ async def threads(store: Store, count: int) -> list[Lease]:
 
 async def kept(cache: LogCache, leases: Sequence[Lease], known: Sequence[CachedLog]) -> list[bool]:
     """Which of these threads were in the cache: their entries are the very objects put there."""
-    taken = [await cache.take(lease.thread, MANY) for lease in leases]
+    taken = [await cache.take(up_to(lease.thread)) for lease in leases]
     return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(taken, known, strict=True)]
 
 
 async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
     """Take each thread and put it back."""
-    logs = [await cache.take(lease.thread, MANY) for lease in leases]
+    logs = [await cache.take(up_to(lease.thread)) for lease in leases]
     for lease, log in zip(leases, logs, strict=True):
         cache.put(lease.thread, log)
     return logs
@@ -45,7 +55,7 @@ async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
 
 async def test_a_thread_nobody_knows_is_empty(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        assert await LogCache(store).take("nothing", MANY) == CachedLog()
+        assert await LogCache(store).take(up_to("nothing")) == CachedLog()
 
 
 async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
@@ -54,7 +64,7 @@ async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
         cache = LogCache(store)
         (first,) = await read_all(cache, [lease])
         await append(store, lease, user("u2"), says("a2"))
-        second = await cache.take(lease.thread, MANY)
+        second = await cache.take(up_to(lease.thread))
         assert [entry.id for entry in second.entries] == ["u1", "a1", "u2", "a2"]
         assert [entry.seq for entry in second.entries] == [1, 2, 3, 4]
         assert all(old is new for old, new in zip(first.entries, second.entries, strict=False))
@@ -64,7 +74,7 @@ async def test_a_log_that_is_not_in_the_cache_is_read_whole(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
         cache = LogCache(store)
-        first, second = await cache.take(lease.thread, MANY), await cache.take(lease.thread, MANY)
+        first, second = await cache.take(up_to(lease.thread)), await cache.take(up_to(lease.thread))
         assert first == second
         assert first.entries[0] is not second.entries[0]
 
@@ -73,8 +83,8 @@ async def test_what_the_provider_said_of_its_tokens_is_kept_with_the_log(tmp_pat
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
         cache, last = LogCache(store), Calibration(digest="d", counted=10, reported=12)
-        cache.put(lease.thread, CachedLog(entries=(await cache.take(lease.thread, MANY)).entries, last=last))
-        assert (await cache.take(lease.thread, MANY)).last == last
+        cache.put(lease.thread, CachedLog(entries=(await cache.take(up_to(lease.thread))).entries, last=last))
+        assert (await cache.take(up_to(lease.thread))).last == last
 
 
 async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
@@ -107,7 +117,7 @@ async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
         await append(store, leases[1], user("u2", "long " * 20_000))
-        cache = LogCache(store, LogCacheSettings(bytes=247_000))
+        cache = LogCache(store, LogCacheSettings(bytes=249_000))
         logs = await read_all(cache, leases)
         assert await kept(cache, leases, logs) == [True, True, True]
         cache.put(leases[2].thread, replace(logs[2], quote="long " * 4_000))
@@ -136,7 +146,7 @@ async def test_a_log_larger_than_the_whole_cache_is_not_kept(tmp_path: Path):
         cache = LogCache(store, LogCacheSettings(entries=1))
         logs = await read_all(cache, leases)
         assert await kept(cache, leases, logs) == [False]
-        assert len((await cache.take(leases[0].thread, MANY)).entries) == 2
+        assert len((await cache.take(up_to(leases[0].thread))).entries) == 2
 
 
 async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
@@ -145,8 +155,8 @@ async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
         cache = LogCache(store)
         (log,) = await read_all(cache, [lease])
         await append(store, lease, user("u2"))
-        assert (await cache.take(lease.thread, 2)).entries == log.entries
-        assert len((await cache.take(lease.thread, 3)).entries) == 3
+        assert (await cache.take(up_to(lease.thread, 2))).entries == log.entries
+        assert len((await cache.take(up_to(lease.thread, 3))).entries) == 3
 
 
 async def test_threads_that_another_process_deleted_are_dropped(tmp_path: Path):
@@ -158,3 +168,46 @@ async def test_threads_that_another_process_deleted_are_dropped(tmp_path: Path):
         await store.delete_thread("ann", leases[1].thread)
         assert await cache.drop_gone() == 1
         assert await kept(cache, leases, known) == [True, False, True]
+
+
+def a_chat(number: int) -> tuple[Entry, ...]:
+    return user(f"u{number}", f"How is it today, for the {number}th time?"), says(
+        f"a{number}", f"{number} is fine. " * 5
+    )
+
+
+def in_chinese(number: int) -> tuple[Entry, ...]:
+    return user(f"u{number}", f"今天天气怎么样? {number}" * 4), says(
+        f"a{number}", f"今天天气很好,适合出去走走 {number}。" * 20
+    )
+
+
+def at_work(number: int) -> tuple[Entry, ...]:
+    listing = "\n".join(f"{line}→    total_{number} += prices[{line}].amount * rates[{number}]" for line in range(40))
+    caller = asks(f"a{number}", call(f"c{number}", "filesystem-read"))
+    return (
+        user(f"u{number}", f"What does {number} do?"),
+        caller,
+        result(f"r{number}", f"c{number}", f"📄 a.py\n{listing}"),
+    )
+
+
+@pytest.mark.parametrize("turn", [a_chat, in_chinese, at_work])
+async def test_what_a_log_is_said_to_weigh_is_what_it_takes_with_what_its_pages_remember(
+    tmp_path: Path, turn: Callable[[int], tuple[Entry, ...]]
+):
+    async with a_store(tmp_path) as store:
+        lease = await a_lease(store)
+        await append(store, lease, *[entry for number in range(150) for entry in turn(number)])
+        assemble(Facts(log=await store.log_after(lease.thread), turn=Turn()))
+        gc.collect()
+        tracemalloc.start()
+        cache = LogCache(store)
+        log = await cache.take(up_to(lease.thread))
+        assemble(Facts(log=log.entries, turn=Turn()))
+        cache.put(lease.thread, log)
+        del log
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert taken / 1.3 < cache.bytes < taken * 1.3

@@ -156,11 +156,19 @@ class HubSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LogCacheSettings:
-    """Threads kept in memory for their next run."""
+    """Threads kept in memory for their next run. Logs of fewer than `long` entries are always read whole."""
 
     threads: int = setting(256, "Threads kept in memory for their next run.", COUNT, name="log_cache_threads")
-    entries: int = setting(100_000, "Entries of those threads all together.", COUNT, name="log_cache_entries")
-    bytes: int = setting(64 * 2**20, "Bytes of those threads all together.", COUNT, name="log_cache_bytes")
+    entries: int = setting(
+        1_000_000,
+        "Entries of those threads all together; their bytes are what bounds them.",
+        COUNT,
+        name="log_cache_entries",
+    )
+    bytes: int = setting(
+        128 * 2**20, "Bytes of those threads all together, with what pages remember.", COUNT, name="log_cache_bytes"
+    )
+    long: int = 256
 
 
 @dataclass(frozen=True, kw_only=True)

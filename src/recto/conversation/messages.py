@@ -252,8 +252,29 @@ class ActivityMessage(Logged):
     role: Literal["activity"] = "activity"
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnreadMessages(Logged):
+    """Messages in view that follow each other and were left in the store: no page shows them, it only says how many.
+
+    It goes by the id of the last of them; `first` is that of the first. `time` is the newest of theirs, `tokens` what
+    they count together. It is never stored and never sent.
+    """
+
+    first: str
+    count: int
+    tokens: int
+    role: Literal["unread"] = "unread"
+
+
 Message: TypeAlias = (
-    UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage | ReasoningMessage | ActivityMessage
+    UserMessage
+    | AssistantMessage
+    | ToolMessage
+    | SystemMessage
+    | DeveloperMessage
+    | ReasoningMessage
+    | ActivityMessage
+    | UnreadMessages
 )
 
 
@@ -269,6 +290,8 @@ def texts_of(message: Message) -> tuple[str, ...]:
             return tuple([text for part in message.parts for text in _texts_of_part(part)])
         case ActivityMessage():
             return (message.content,)
+        case UnreadMessages():
+            return ()
         case _:
             return (message.text,)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from recto.conversation.log import View, view
 from recto.conversation.memo import grow, remember, remember_last
-from recto.conversation.messages import Message
+from recto.conversation.messages import Message, UnreadMessages
 from recto.page.body import (
     EncodedPart,
     EncodedParts,
@@ -221,8 +221,10 @@ def _gaps(left_out: Sequence[int], notes: Mapping[int, Note]) -> Iterator[range]
 
 def _left_out(facts: Facts, base: _Base, gap: range, note: Note) -> Part:
     message = base.messages[gap.start]
-    name = message.id or f"messages[{gap.start - base.first}]"
-    if len(gap) == 1:
+    # What was left unread stands before all others, so it is the first of its gap.
+    name, count = (message.first, message.count) if isinstance(message, UnreadMessages) else (message.id, 1)
+    name = name or f"messages[{gap.start - base.first}]"
+    if len(gap) == count == 1:
         return _changed(note, kept_part("message", name, message.role, 0), tokens_of(message, facts.counter), 0)
     sums, last = grow(base.messages[base.first :], _token_sums, facts.counter), gap.stop - 1 - base.first
     before = sums[last] - (sums[gap.start - base.first - 1] if gap.start > base.first else 0)
@@ -236,7 +238,7 @@ def _left_out(facts: Facts, base: _Base, gap: range, note: Note) -> Part:
         rule=note.rule,
         reason=note.reason,
         upto=base.messages[gap.stop - 1].id or f"messages[{last}]",
-        count=len(gap),
+        count=count + len(gap) - 1,
     )
 
 

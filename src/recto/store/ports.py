@@ -181,10 +181,22 @@ class CallEnded:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EntryCounts:
+    """What entries count, in their order, by the counter of this name. None: that is counted when it is needed."""
+
+    counter: str = ""
+    tokens: Sequence[int | None] = ()
+
+
+NOT_COUNTED = EntryCounts()
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunChange:
     """All that a worker writes at once: it happens whole or not at all. None leaves a field of the run as it is."""
 
     entries: Sequence[Entry] = ()
+    counts: EntryCounts = NOT_COUNTED
     events: Sequence[bytes] = ()
     call: CallBegun | None = None
     call_ended: CallEnded | None = None

@@ -65,6 +65,7 @@ THREADS = Table(
 
 # Written out, as it stands in the index: a database takes an index only for the words it was made with.
 TURNED_BACK = "kind IN ('rolled_back', 'undone')"
+STANDS_OUT = "kind IN ('skill_changed', 'compacted')"
 
 LOG = Table(
     "log",
@@ -76,10 +77,15 @@ LOG = Table(
     Column("run", String(36)),
     Column("time", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
+    # What a message counts, and the name of the counter that counted it. None: nobody has yet.
+    Column("tokens", Integer),
+    Column("counter", String(32)),
     Index("uq_log_thread_id", "thread", "id", unique=True),
     Index("ix_log_thread_time_seq", "thread", "time", "seq"),
     # What is in view is told from these few.
     Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(TURNED_BACK), postgresql_where=text(TURNED_BACK)),
+    # And what holds from far back: a summary, a skill.
+    Index("ix_log_stands_out", "thread", "seq", sqlite_where=text(STANDS_OUT), postgresql_where=text(STANDS_OUT)),
 )
 
 IS_OPEN, HAS_ENDED = "status <> 'ended'", "ended IS NOT NULL"

@@ -27,7 +27,7 @@ class Statement:
     """A statement with named parameters. `columns` are those an insert fills."""
 
     def __init__(
-        self, clause: Clause, *, columns: Sequence[str] | None = None, on_sqlite: Insert | None = None
+        self, clause: Clause, *, columns: Sequence[str] | None = None, on_sqlite: Clause | None = None
     ) -> None:
         self._clause = clause
         self._columns = columns

@@ -20,7 +20,7 @@ from recto.store.database.database import Database, Result
 from recto.store.database.opening import check_url, open_database
 from recto.store.files import attachments, datasets, file_refs
 from recto.store.files.datasets import DatasetChange, DatasetList, StoredDataset
-from recto.store.log import read_log, visible
+from recto.store.log import read_end, read_log, visible
 from recto.store.ports import (
     Admission,
     Admitted,
@@ -146,6 +146,30 @@ class Store:
     async def log_after(self, thread: str, seq: int = 0) -> Sequence[Entry]:
         """The entries of a log behind a number, in order."""
         return await self._database.read(partial(read_log.log_after, thread=thread, seq=seq))
+
+    async def log_up_to(self, thread: str, seq: int) -> Sequence[Entry]:
+        """The entries of a log up to a number, in order."""
+        return await self._database.read(partial(read_log.log_up_to, thread=thread, seq=seq))
+
+    async def log_end(self, query: read_end.EndQuery) -> read_end.LogEnd | read_end.Uncounted | None:
+        """Of a long log what its pages can show; None where it has to be read whole."""
+        return await self._database.read(partial(read_end.read_end, query=query))
+
+    async def uncounted(self, thread: str, upto: int, counter: str) -> Sequence[Entry]:
+        """Some messages up to a number that this counter has not counted, oldest first."""
+        return await self._database.read(partial(read_end.uncounted, thread=thread, upto=upto, counter=counter))
+
+    async def set_tokens(self, thread: str, counter: str, tokens: Mapping[int, int]) -> None:
+        """Keep what entries count, by their numbers."""
+        await self._database.write(partial(read_end.set_tokens, thread=thread, counter=counter, tokens=tokens))
+
+    async def taken_ids(self, thread: str, ids: Sequence[str]) -> frozenset[str]:
+        """Those of these ids that entries of a log go by."""
+        return await self._database.read(partial(read_log.taken_ids, thread=thread, ids=ids))
+
+    async def has_had_call(self, thread: str, upto: int, call: str) -> bool:
+        """Whether a reply up to a number has a call of this id."""
+        return await self._database.read(partial(read_log.has_had_call, thread=thread, upto=upto, call=call))
 
     async def events(self, run: str, after: int, limit: int, size: int = EVENTS_BYTES) -> Sequence[StoredEvent]:
         """Events of a run behind a number, in order; no more once they have `size` bytes."""

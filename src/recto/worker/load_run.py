@@ -23,7 +23,9 @@ from recto.store.ports import RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
+from recto.worker.context.prompt_context import most_history
 from recto.worker.context.thread_files import has_files
+from recto.worker.log_cache import CachedLog, LogQuery, is_unread
 from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
 from recto.worker.recorder import Recorder
@@ -33,6 +35,8 @@ from recto.worker.tools.tool_context import act
 
 TAKEN_OVER = "The server stopped while this was being said; it is said again."
 PAGE = 1_000
+# From so many entries on, a page of which nothing is remembered takes longer than anybody else should wait.
+COLD = 100
 # What events name messages and calls by.
 IDS = ("messageId", "parentMessageId", "toolCallId")
 # What of `forwardedProps` belongs to a turn, not to each of its runs.
@@ -45,9 +49,9 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
     # An agent that is gone answers no more, but what it was asked is kept.
     agent = _for_tier(runtime.agents.get(row.agent) or Agent(name=row.agent, prompt=CHAT.prompt), row.tier)
     model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
-    cached = await runtime.log_cache.take(row.thread, row.last_seq, row.thread_created)
+    cached = await runtime.log_cache.take(_wanted(runtime, row, agent))
     said = await _said(runtime.store, row) if row.last_event else ()
-    entering = _entering(runtime, row, agent, tools)
+    entering = replace(_entering(runtime, row, agent, tools), taken=await _taken(runtime.store, row, asked, cached))
     entries = () if row.entered else take_input(cached.entries, asked.messages, entering)
     seen = view((*cached.entries, *entries))
     inputs = PageInputs(
@@ -61,6 +65,9 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
         awaited=frozenset(call.name for call in pending_calls(seen, entering.own_tools)),
         # Models count differently: what one said of a page says nothing of another's.
         last=cached.last if cached.model == model.name else None,
+        # Nor do its messages remember what the other was sent.
+        is_cold=cached.model != model.name and len(cached.entries) >= COLD,
+        shown_history=cached.history,
     )
     writer = LogWriter(recorder, inputs, cached.entries, signal)
     state = RunState.of(row, agent.limits, signal, runtime.clock)
@@ -73,6 +80,23 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
 
 def _for_tier(agent: Agent, tier: str) -> Agent:
     return replace(agent, limits=agent.tiers[tier]) if tier in agent.tiers else agent
+
+
+def _wanted(runtime: Runtime, row: StoredRun, agent: Agent) -> LogQuery:
+    return LogQuery(
+        thread=row.thread,
+        last_seq=row.last_seq,
+        born=row.thread_created,
+        history=most_history(agent),
+        counter=runtime.counter,
+    )
+
+
+async def _taken(store: Store, row: StoredRun, asked: RunInput, cached: CachedLog) -> frozenset[str]:
+    """Of the ids that may be given to what enters the log, those taken by what was not read of it."""
+    if row.entered or not is_unread(cached.entries):
+        return frozenset()
+    return await store.taken_ids(row.thread, [row.id, *[message.id for message in asked.messages]])
 
 
 async def _said(store: Store, row: StoredRun) -> Sequence[bytes]:

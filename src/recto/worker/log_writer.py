@@ -9,15 +9,19 @@ from dataclasses import replace
 from functools import cached_property
 
 from recto.conversation.events import Event
-from recto.conversation.log import Entry, view
-from recto.conversation.messages import AssistantMessage, UserMessage
+from recto.conversation.log import Entry, messages_of, view
+from recto.conversation.messages import AssistantMessage, UnreadMessages, UserMessage, texts_of
 from recto.engine.ports import Signal
-from recto.store.ports import Recorded, RunChange
+from recto.page.text.tokens import count_new, known_tokens, note_tokens
+from recto.store.ports import EntryCounts, Recorded, RunChange
+from recto.worker.log_cache import is_unread
 from recto.worker.page_inputs import PageInputs
 from recto.worker.recorder import Recorder
 
 HELD_TWICE = "The input of a run is held once: it enters the log once."
 WRITTEN_TWICE = "What is held is being written; another write would write it again. Wait for the first one."
+# Characters that are counted at once: it takes less time than getting a thread to do it.
+SHORT_TEXTS = 16_384
 
 
 class LogWriter:
@@ -31,7 +35,8 @@ class LogWriter:
         self._recorder = recorder
         self._inputs = inputs
         self._row = inputs.row
-        self._cache = inputs.runtime.log_cache
+        self._cache, self._store = inputs.runtime.log_cache, inputs.runtime.store
+        self._counter = inputs.runtime.counter
         self._new_id = inputs.runtime.new_id
         self._log = tuple(log)
         self._signal = signal
@@ -45,6 +50,14 @@ class LogWriter:
     def log(self) -> tuple[Entry, ...]:
         """The log as the run sees it now."""
         return self._log
+
+    async def read_whole(self) -> None:
+        """Have all of the log here, where only its end was read."""
+        if is_unread(self._log):
+            unread = _last_unread(self._log)
+            before = await self._store.log_up_to(self._row.thread, unread)
+            self._log = (*before, *[entry for entry in self._log if (entry.seq or 0) > unread])
+            self._inputs.note_whole()
 
     @property
     def outcome(self) -> str | None:
@@ -82,16 +95,29 @@ class LogWriter:
             # Its messages remember pages with the bytes in them, those that were kept before the run too.
             self._cache.drop(self._row.thread)
         held = self._held or RunChange()
-        whole = replace(change, entries=(*held.entries, *change.entries), entered=held.entered or change.entered)
+        # Of what was held, pages may have counted what stands in the log here.
+        counts = await self._count((*self._log[len(self._log) - len(held.entries) :], *change.entries))
+        entries = (*held.entries, *change.entries)
+        whole = replace(change, entries=entries, counts=counts, entered=held.entered or change.entered)
         written = await self._commit(whole, (*self._held_events, *events))
         self._held, self._held_events = None, ()
-        self._take(whole.entries, written, held=len(held.entries))
+        self._take(whole, written, held=len(held.entries))
         # Only what is committed is kept for the next run.
         if kept := self._inputs.to_cache(self._log):
             self._cache.put(self._row.thread, kept)
         if written.cancel:
             self._signal.cancelled.set()
         return written
+
+    async def _count(self, entries: Sequence[Entry]) -> EntryCounts:
+        """What entries count. That of long ones is found in a thread: the next page needs it, and may need it soon."""
+        new = [message for message in messages_of(entries) if known_tokens(message, self._counter.name) is None]
+        if sum(len(text) for message in new for text in texts_of(message)) > SHORT_TEXTS:
+            await asyncio.to_thread(count_new, new, self._counter)
+        else:
+            count_new(new, self._counter)
+        tokens = [known_tokens(entry, self._counter.name) for entry in entries]
+        return EntryCounts(counter=self._counter.name, tokens=tokens)
 
     async def _commit(self, change: RunChange, events: Sequence[Event]) -> Recorded:
         """Write, alone where something is held: that is in one write only. What could not be written stays held."""
@@ -103,10 +129,13 @@ class LogWriter:
         finally:
             self._is_writing_held = False
 
-    def _take(self, entries: Sequence[Entry], written: Recorded, *, held: int) -> None:
+    def _take(self, change: RunChange, written: Recorded, *, held: int) -> None:
         """Have what was committed in the log here, the first of it in the place of what was held."""
         known = self._log[: len(self._log) - held]
-        numbered = _numbered(entries, written.last_seq - len(entries) + 1)
+        numbered = _numbered(change.entries, written.last_seq - len(change.entries) + 1)
+        for entry, tokens in zip(numbered, change.counts.tokens, strict=True):
+            if tokens is not None:
+                note_tokens(entry, change.counts.counter, tokens)
         # Entries that were held keep what pages remember of them, if their numbers are what they were taken to be.
         as_held = self._log[len(known) :] == numbered[:held]
         self._log = (*self._log, *numbered[held:]) if as_held else (*known, *numbered)
@@ -130,10 +159,21 @@ class LogWriter:
         self._said.add(id)
         return id
 
+    async def know_call(self, given: str) -> None:
+        """Find out whether a call of this id is in what was not read of the log, so that none is made by it again."""
+        if not given or not is_unread(self._log):
+            return
+        if await self._store.has_had_call(self._row.thread, _last_unread(self._log), given):
+            self._said.add(given)
+
     @cached_property
     def _logged_calls(self) -> frozenset[str]:
         replies = [entry for entry in self._log if isinstance(entry, AssistantMessage)]
         return frozenset(call.id for reply in replies for call in reply.tool_calls)
+
+
+def _last_unread(log: Sequence[Entry]) -> int:
+    return max(entry.seq or 0 for entry in log if isinstance(entry, UnreadMessages))
 
 
 def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:

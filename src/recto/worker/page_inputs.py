@@ -5,6 +5,7 @@ Each is looked up once in a run. Together with the log they are the facts that a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
@@ -16,7 +17,10 @@ from recto.conversation.input.run_input import RunInput
 from recto.conversation.log import Entry, view
 from recto.conversation.messages import Runner, UserMessage
 from recto.models.ports import Model
+from recto.page.assemble import assemble
+from recto.page.body import Page
 from recto.page.facts import Facts, Turn
+from recto.page.manifest import Manifest
 from recto.page.prompt.quote import Quote
 from recto.page.prompt.reminder import Dataset
 from recto.page.text.tokens import Calibration
@@ -44,9 +48,10 @@ class PageInputs:
     """What one run's pages are made of. `asked` is the request, with what it has of its turn.
 
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them. `last`
-    is what the provider last said of a page's tokens. `files` are those of the thread, `datasets` those the user may
-    use in this turn, `quote` is what pages carry before the history, once that was read. `unpictured`: the provider
-    would not take a page with pictures, so the rest of the run goes without.
+    is what the provider last said of a page's tokens; `shown_history` how much of the log can be shown, where it was
+    not read whole; `is_cold` says that it is long and remembers no page. `files` are those of the thread, `datasets`
+    those the user may use in this turn, `quote` is what pages carry before the history, once that was read.
+    `unpictured`: the provider would not take a page with pictures, so the rest of the run goes without.
     """
 
     runtime: Runtime
@@ -57,6 +62,8 @@ class PageInputs:
     tools: Registry
     awaited: frozenset[str] = frozenset()
     last: Calibration | None = None
+    shown_history: int | None = None
+    is_cold: bool = False
     files: ThreadFiles = field(default=NO_FILES, init=False)
     datasets: tuple[Dataset, ...] = field(default=(), init=False)
     quote: Quote | None = field(default=None, init=False)
@@ -84,6 +91,16 @@ class PageInputs:
             return ThreadFiles(services=services)
         seen = services if self.target.sees_images else replace(services, pictures=None)
         return await load_thread_files(seen, refs, log, self.runtime.clock())
+
+    async def set_page(self, facts: Facts) -> tuple[Page, Manifest]:
+        """The next page. A long log that remembers nothing is set in a thread, so that all others go on meanwhile."""
+        if not self.is_cold:
+            return assemble(facts)
+        # One at a time: with each more the loop would wait for another one's turn.
+        async with self.runtime.setting:
+            made = await asyncio.to_thread(assemble, facts)
+        self.is_cold = False
+        return made
 
     def facts(self, log: tuple[Entry, ...], context: PromptContext) -> Facts:
         """All that shapes the next page."""
@@ -188,6 +205,10 @@ class PageInputs:
         """What the provider said of the last page's tokens; None where the next page is another one."""
         self.last = last
 
+    def note_whole(self) -> None:
+        """The log was read whole: any page of it can be set."""
+        self.shown_history = None
+
     def leave_pictures_out(self) -> None:
         """The provider would not take a page with them."""
         self.unpictured = True
@@ -196,8 +217,14 @@ class PageInputs:
         """The log as it is kept for the next run; None where its messages remember pages with bytes in them."""
         if self.files.has_bytes:
             return None
-        quote, born = self.quote.text if self.quote else "", self.row.thread_created
-        return CachedLog(entries=log, last=self.last, model=self.model.name, born=born, quote=quote)
+        return CachedLog(
+            entries=log,
+            last=self.last,
+            model=self.model.name,
+            born=self.row.thread_created,
+            quote=self.quote.text if self.quote else "",
+            history=self.shown_history,
+        )
 
     # Whose tools there are, and the files they get
 

@@ -41,7 +41,7 @@ class Runtime:
     that name no other. `workspaces` is the folder in which each thread has one, of `workspace_bytes` at most; a server
     may keep neither these nor files. `vision` says whether models see pictures, where it is not left to what is known
     of each; `profile_bytes` how much is kept of a user. `quoting` lets through as many as may make the quote of a page
-    at a time; `schemas` checks the arguments of clients' tools.
+    at a time, `setting` one page that takes long; `schemas` checks the arguments of clients' tools.
     """
 
     store: Store
@@ -67,6 +67,7 @@ class Runtime:
     vision: bool | None = None
     profile_bytes: int = WorkSettings.profile_bytes
     quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
+    setting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     schemas: Schemas = field(default_factory=Schemas)
 
     async def forget_gone(self) -> int:

@@ -28,6 +28,7 @@ from recto.conversation.messages import (
     Text,
     ToolCall,
     ToolMessage,
+    UnreadMessages,
     Url,
     UserMessage,
     UserPart,
@@ -165,6 +166,8 @@ def encode(message: Message) -> bytes:
             body["content"] = _encode_content(message.parts)
         case AssistantMessage():
             body |= _encode_assistant(message)
+        case UnreadMessages():
+            raise CannotCarry(wire=WIRE, what=f"a message of role {message.role}")
         case ActivityMessage():
             return dump(body | {"activityType": message.activity_type, "content": load(message.content)})
         case _:

@@ -31,8 +31,8 @@ TOO_LATE = "The client did not answer the call of {name} in time, so there is no
 class AdmittedRun:
     """When the run was admitted, the id its answer and its files go by, and the tools no client may answer for.
 
-    `turn_id` is the user message's where its own is taken. `patience` is how long a call waits for the client; without
-    it, for ever.
+    `turn_id` is the user message's where its own is taken; `taken` are ids that are, beside those of the log at hand.
+    `patience` is how long a call waits for the client; without it, for ever.
     """
 
     admitted: datetime
@@ -40,6 +40,7 @@ class AdmittedRun:
     turn_id: str = ""
     new_id: Callable[[], str]
     own_tools: Collection[str] = ()
+    taken: Collection[str] = ()
     patience: timedelta | None = None
 
 
@@ -53,7 +54,7 @@ def take_input(log: Sequence[Entry], messages: Sequence[Message], run: AdmittedR
     seen = view(log)
     waiting = {call.id for call in pending_calls(seen, run.own_tools)}
     late = waiting and _is_late(seen, run)
-    taken = {entry.id for entry in log}
+    taken = {*run.taken, *[entry.id for entry in log]}
     entries: list[Entry] = []
     for message in messages:
         if isinstance(message, ToolMessage) and message.tool_call_id in waiting and not late:

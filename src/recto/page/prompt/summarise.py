@@ -21,6 +21,7 @@ from recto.conversation.messages import (
     Text,
     ToolCall,
     ToolMessage,
+    UnreadMessages,
     UserMessage,
     error_text,
 )
@@ -165,6 +166,8 @@ def _lines(message: Message) -> Iterator[str]:
             yield from (line for part in message.parts for line in _part_lines(part))
         case ActivityMessage():
             yield message.content
+        case UnreadMessages():
+            return
         case _:
             yield message.text
 

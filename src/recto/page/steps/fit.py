@@ -30,6 +30,7 @@ from recto.conversation.messages import (
     Text,
     ToolCall,
     ToolMessage,
+    UnreadMessages,
     UserMessage,
 )
 from recto.page.draft import Draft, then, unchanged
@@ -195,7 +196,7 @@ def _fit_each(messages: Sequence[Message], to: _To) -> Draft:
 def _fit_message(message: Message, to: _To) -> _Fitted:
     wire = to.wire
     match message:
-        case ReasoningMessage() | ActivityMessage():
+        case ReasoningMessage() | ActivityMessage() | UnreadMessages():
             return _Fitted(None, (NOT_FOR_MODELS,))
         case SystemMessage() | DeveloperMessage() if not wire.takes_empty_text and _is_blank(message.text):
             return _Fitted(None, (EMPTY_TEXT,))

@@ -8,7 +8,8 @@ from recto.conversation.messages import AssistantMessage, Message, ToolMessage
 from recto.page.draft import Draft, unchanged
 from recto.page.manifest import Note
 
-COUNTED = ("user", "assistant", "tool")
+# What was left unread is never within it: where it is left out, as many stand behind it as any page shows.
+COUNTED = ("user", "assistant", "tool", "unread")
 # What the agent is told to be is no history: it holds however long ago it was said.
 KEPT = ("system", "developer")
 OUTSIDE = "outside the newest {limit} messages of history"

@@ -12,8 +12,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
 
 from recto.conversation.json import scrub
-from recto.conversation.memo import keep_recent
-from recto.conversation.messages import AssistantMessage, File, Message, ToolMessage, UserMessage, texts_of
+from recto.conversation.memo import Remembering, keep_recent
+from recto.conversation.messages import (
+    AssistantMessage,
+    File,
+    Message,
+    ToolMessage,
+    UnreadMessages,
+    UserMessage,
+    texts_of,
+)
 from recto.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -23,7 +31,8 @@ Vocabulary: TypeAlias = Literal["o200k_base", "cl100k_base"]
 VOCABULARIES: tuple[str, ...] = get_args(Vocabulary)
 # How every control token of these vocabularies begins.
 CONTROL_MARK = "<|"
-# Role, separators and ids of one message, as chat formats frame it.
+# Role, separators and ids of one message, as chat formats frame it. What messages count is stored with them: whoever
+# changes this or the next has older counts forgotten by a step of the migrations.
 TOKENS_PER_MESSAGE = 4
 # A picture's price differs by provider and size; this is the usual one for about a megapixel.
 TOKENS_PER_FILE = 1_300
@@ -100,7 +109,7 @@ def count_new(messages: Sequence[Message], counter: TokenCounter) -> None:
     if not new:
         return
     texts = [(index, text) for index, message in enumerate(new) for text in texts_of(message) if text]
-    sums = [TOKENS_PER_MESSAGE + TOKENS_PER_FILE * _files_in(message) for message in new]
+    sums = [_tokens_beside_texts(message) for message in new]
     for (index, _), count in zip(texts, counter.count([text for _, text in texts]), strict=True):
         sums[index] += count
     for message, total in zip(new, sums, strict=True):
@@ -112,9 +121,19 @@ def tokens_of(message: Message, counter: TokenCounter) -> int:
     known = message.memo.get(_key(counter))
     if known is None:
         tokens = sum([count_text(text, counter) for text in texts_of(message) if text])
-        known = TOKENS_PER_MESSAGE + TOKENS_PER_FILE * _files_in(message) + tokens
+        known = _tokens_beside_texts(message) + tokens
         message.memo[_key(counter)] = known
     return cast("int", known)
+
+
+def known_tokens(message: Remembering, counter: str) -> int | None:
+    """The tokens of a message, where the counter of this name has counted it."""
+    return cast("int | None", message.memo.get(("tokens", counter)))
+
+
+def note_tokens(message: Remembering, counter: str, tokens: int) -> None:
+    """Have a message remember what the counter of this name once counted."""
+    message.memo["tokens", counter] = tokens
 
 
 def count_text(text: str, counter: TokenCounter) -> int:
@@ -132,12 +151,14 @@ def _key(counter: TokenCounter) -> tuple[str, str]:
     return ("tokens", counter.name)
 
 
-def _files_in(message: Message) -> int:
+def _tokens_beside_texts(message: Message) -> int:
     match message:
+        case UnreadMessages():
+            return message.tokens
         case UserMessage() | AssistantMessage() | ToolMessage():
-            return sum(1 for part in message.parts if isinstance(part, File))
+            return TOKENS_PER_MESSAGE + TOKENS_PER_FILE * sum(1 for part in message.parts if isinstance(part, File))
         case _:
-            return 0
+            return TOKENS_PER_MESSAGE
 
 
 @dataclass(frozen=True, kw_only=True)

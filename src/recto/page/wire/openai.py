@@ -38,6 +38,7 @@ from recto.conversation.messages import (
     Text,
     ToolCall,
     ToolMessage,
+    UnreadMessages,
     Url,
     UserMessage,
     UserPart,
@@ -155,7 +156,7 @@ def encode(message: Message) -> bytes:
             return dump({"role": "tool", "tool_call_id": message.tool_call_id, "content": content})
         case SystemMessage() | DeveloperMessage():
             return dump(_named(message.role, message.text, message.name))
-        case ReasoningMessage() | ActivityMessage():
+        case ReasoningMessage() | ActivityMessage() | UnreadMessages():
             raise CannotCarry(wire=WIRE, what=f"a message of role {message.role}")
 
 

@@ -3,4 +3,5 @@
 - `entries`: entries as bytes and back
 - `read_log`: reading logs and events
 - `visible`: what of a log is in view
+- `read_end`: of a long log, what pages can show
 """

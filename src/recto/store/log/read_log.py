@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from sqlalchemy import Connection, Integer, and_, bindparam, func, select
+from sqlalchemy import Connection, Integer, LargeBinary, and_, bindparam, func, select
 
+from recto.conversation.json import dump
 from recto.conversation.log import Entry
+from recto.page.text.tokens import note_tokens
 from recto.store.log.entries import decode_entry
 from recto.store.ports import StoredEvent, StoredRun
 from recto.store.schema import EVENTS, LOG, RUNS, micros, moment
-from recto.store.statement import Statement
+from recto.store.statement import Statement, in_pieces
 
-ENTRY_COLUMNS = (LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time)
+ENTRY_COLUMNS = (LOG.c.kind, LOG.c.body, LOG.c.id, LOG.c.seq, LOG.c.time, LOG.c.tokens, LOG.c.counter)
 _behind = (
     select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
 )
 LOG_AFTER = Statement(_behind)
 LOG_UP_TO = Statement(_behind.where(LOG.c.seq <= bindparam("last")))
+_replies = select(LOG.c.seq).where(
+    LOG.c.thread == bindparam("this"), LOG.c.seq <= bindparam("last"), LOG.c.kind == "assistant"
+)
+_bytes = bindparam("bytes", type_=LargeBinary())
+REPLY_WITH = Statement(
+    _replies.where(func.position(_bytes.op("IN")(LOG.c.body)) > 0).limit(1),
+    on_sqlite=_replies.where(func.instr(LOG.c.body, _bytes) > 0).limit(1),
+)
 _is_after = and_(EVENTS.c.run == bindparam("this"), EVENTS.c.number > bindparam("after"))
 
 
@@ -42,10 +52,32 @@ def log_after(connection: Connection, thread: str, seq: int) -> tuple[Entry, ...
     return tuple(map(entry_of, LOG_AFTER.rows(connection, {"this": thread, "after": seq})))
 
 
+def log_up_to(connection: Connection, thread: str, seq: int) -> tuple[Entry, ...]:
+    """The entries of a log up to a number, in order."""
+    return tuple(map(entry_of, LOG_UP_TO.rows(connection, {"this": thread, "after": 0, "last": seq})))
+
+
+def taken_ids(connection: Connection, thread: str, ids: Sequence[str]) -> frozenset[str]:
+    """Those of these ids that entries of a log go by."""
+    found: set[str] = set()
+    for some in in_pieces(ids):
+        found.update(connection.execute(select(LOG.c.id).where(LOG.c.thread == thread, LOG.c.id.in_(some))).scalars())
+    return frozenset(found)
+
+
+def has_had_call(connection: Connection, thread: str, upto: int, call: str) -> bool:
+    """Whether a reply up to a number has a call of this id: told from its stored bytes, none of which is decoded."""
+    spelled = b'"id":' + dump(call)
+    return bool(REPLY_WITH.rows(connection, {"this": thread, "last": upto, "bytes": spelled}))
+
+
 def entry_of(row: Sequence[object]) -> Entry:
-    """An entry from its columns, as `ENTRY_COLUMNS` has them."""
-    kind, body, id, seq, at = cast("tuple[str, bytes, str, int, int]", tuple(row))
-    return decode_entry(kind, body, id=id, seq=seq, time=moment(at))
+    """An entry from its columns, as `ENTRY_COLUMNS` has them. It remembers what it once counted."""
+    kind, body, id, seq, at, tokens, counter = cast("tuple[str, bytes, str, int, int, int | None, str]", tuple(row))
+    entry = decode_entry(kind, body, id=id, seq=seq, time=moment(at))
+    if tokens is not None:
+        note_tokens(entry, counter, tokens)
+    return entry
 
 
 def events_after(connection: Connection, run: str, number: int, limit: int, size: int) -> tuple[StoredEvent, ...]:

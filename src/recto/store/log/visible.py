@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, select, text
 from recto.conversation.log import Entry, RolledBack, Seen, SkillChanged, TurnBack, seen_of
 from recto.conversation.messages import UserMessage
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
-from recto.store.schema import LOG, TURNED_BACK
+from recto.store.schema import LOG, STANDS_OUT, TURNED_BACK
 from recto.store.statement import Statement, in_pieces
 
 BATCH = 64
@@ -19,9 +19,7 @@ TURNS = Statement(
     select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(TURNED_BACK)).order_by(LOG.c.seq)
 )
 SKILLS = Statement(
-    select(*ENTRY_COLUMNS)
-    .where(LOG.c.thread == bindparam("this"), LOG.c.kind == "skill_changed")
-    .order_by(LOG.c.seq.desc())
+    select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(STANDS_OUT)).order_by(LOG.c.seq.desc())
 )
 BACKWARDS = Statement(
     select(*ENTRY_COLUMNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import zip_longest
 from typing import TypeAlias, cast
 
 from sqlalchemy import Connection, bindparam, func, null, update
@@ -63,7 +64,7 @@ SET_SKILL = Statement(
     .where(THREADS.c.id == bindparam("this"))
     .values(skill=param("new_skill", THREADS.c.skill), scenario=param("new_scenario", THREADS.c.scenario))
 )
-ADD_ENTRY = insert_into(LOG, ("thread", "seq", "id", "kind", "run", "time", "body"))
+ADD_ENTRY = insert_into(LOG, ("thread", "seq", "id", "kind", "run", "time", "body", "tokens", "counter"))
 ADD_SEGMENT = insert_missing(SEGMENTS, ("thread", "hash", "data"))
 ADD_CALL = insert_into(CALLS, ("run", *CALL, "manifest", "started"))
 END_CALL = Statement(
@@ -77,7 +78,7 @@ def record(connection: Connection, lease: Lease, change: RunChange, now: datetim
     """Write a change under its fence, or raise LeaseLost and write nothing."""
     last_event, cancel = _pass_fence(connection, lease, change, now)
     ADD_EVENT.many(connection, _event_rows(lease, change.events, last_event))
-    last_seq = append(connection, lease.thread, change.entries, run=lease.run, now=now) if change.entries else 0
+    last_seq = append(connection, lease, change, now) if change.entries else 0
     if change.call:
         _begin_call(connection, lease, change.call)
     if change.call_ended:
@@ -146,8 +147,9 @@ def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | 
     return cast("tuple[int, str | None]", tuple(rows[0]))
 
 
-def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run: str | None, now: datetime) -> int:
+def append(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> int:
     """Add entries to a log, in order. Returns the number of the last."""
+    thread, entries, counts = lease.thread, change.entries, change.counts
     grown = _grow(connection, entries, {"this": thread, "more": len(entries), "now": micros(now)})
     last = grown[0][0] if grown and isinstance(grown[0][0], int) else 0
     first = last - len(entries) + 1
@@ -157,11 +159,13 @@ def append(connection: Connection, thread: str, entries: Sequence[Entry], *, run
             "seq": first + place,
             "id": entry.id,
             "kind": kind_of_entry(entry),
-            "run": run,
+            "run": lease.run,
             "time": micros(entry.time or now),
             "body": encode_entry(entry),
+            "tokens": tokens,
+            "counter": None if tokens is None else counts.counter,
         }
-        for place, entry in enumerate(entries)
+        for place, (entry, tokens) in enumerate(zip_longest(entries, counts.tokens))
     ]
     ADD_ENTRY.many(connection, rows)
     _set_skill(connection, thread, entries)

@@ -75,12 +75,12 @@ def _copy_log(connection: Connection, seen: Seen, options: ForkOptions) -> int:
     copied = 0
     for stretch in seen.stretches:
         number = (LOG.c.seq + (copied + 1 - stretch.first)).label("number")
-        rows = select(literal(options.id), number, LOG.c.id, LOG.c.kind, null(), LOG.c.time, LOG.c.body).where(
+        names = ["id", "kind", "time", "body", "tokens", "counter"]
+        rows = select(literal(options.id), number, null(), *[LOG.c[name] for name in names]).where(
             LOG.c.thread == options.thread, LOG.c.seq >= stretch.first
         )
         rows = rows.where(LOG.c.seq <= stretch.last) if stretch.last is not None else rows
-        names = ["thread", "seq", "id", "kind", "run", "time", "body"]
-        copied += connection.execute(LOG.insert().from_select(names, rows)).rowcount
+        copied += connection.execute(LOG.insert().from_select(["thread", "seq", "run", *names], rows)).rowcount
     return copied
 
 

@@ -72,6 +72,12 @@ def _phase(agent: Agent, skill: Skill | None) -> Phase:
     return phase if agent.skills else replace(phase, history=agent.history, budget=agent.budget)
 
 
+def most_history(agent: Agent) -> int | None:
+    """How many messages of history any page of this agent's shows at most, in whatever skill; None: all."""
+    shown = [phase.history for phase in (agent.select, agent.execute)] if agent.skills else [agent.history]
+    return None if None in shown else max(history for history in shown if history is not None)
+
+
 def _prompt(agent: Agent, skill: Skill | None, known: KnownData, tone: str) -> Prompt:
     prompt = replace(agent.prompt, tone=tone) if tone != agent.prompt.tone else agent.prompt
     if not agent.skills:

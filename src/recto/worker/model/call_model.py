@@ -17,7 +17,7 @@ from recto.conversation.ui.compile_ui import ui_events
 from recto.errors import ModelError, ModelRefused, PageTooLong
 from recto.models.backoff import delay
 from recto.models.deltas import cut_short
-from recto.models.ports import Delta, ReplyEnd, TextDelta, Usage, Used
+from recto.models.ports import CallStarted, Delta, ReplyEnd, TextDelta, Usage, Used
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts
@@ -48,7 +48,7 @@ async def call_model(run: LoadedRun) -> None:
         inputs.take_quote(await _quoted(runtime, inputs, run.writer))
     context = await inputs.prompt_context(run.writer.log)
     facts = inputs.facts(run.writer.log, context)
-    page, manifest = assemble(facts)
+    page, manifest = await inputs.set_page(facts)
     # A skill that the agent has no more is in the log, but not in the page.
     manifest = replace(manifest, skill=context.skill.name if context.skill else None)
     room = replace(inputs.agent.compact, window=inputs.agent.window or inputs.model.window)
@@ -143,6 +143,8 @@ async def _listen(run: LoadedRun, call: _Call) -> None:
         async for delta in stream:
             # A count of tokens is not one.
             call.first_token = call.first_token or (None if isinstance(delta, Used) else run.runtime.clock())
+            if isinstance(delta, CallStarted):
+                await run.writer.know_call(delta.id)
             events = call.reply.take(delta)
             if events:
                 # From now on readers know the id: another try goes by another.

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from recto.conversation.locale import language
 from recto.conversation.log import Entry, view
-from recto.conversation.messages import AssistantMessage, Message, SystemMessage, Text, UserMessage, texts_of
+from recto.conversation.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    Text,
+    UnreadMessages,
+    UserMessage,
+    texts_of,
+)
 from recto.conversation.title import title_from
 from recto.worker.model.side_call import side_call
 from recto.worker.run_state import LoadedRun
@@ -23,7 +31,7 @@ SHOWN = 2_000
 
 def wants_name(run: LoadedRun) -> bool:
     """Whether the thread is to be named now: at the end of its first turn, by an agent that says so, once."""
-    users = sum(1 for message in view(run.writer.log).messages if isinstance(message, UserMessage))
+    users = sum(1 for message in view(run.writer.log).messages if isinstance(message, (UserMessage, UnreadMessages)))
     return run.inputs.agent.titles == "model" and users == 1 and not run.state.is_named
 
 

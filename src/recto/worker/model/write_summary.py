@@ -22,6 +22,9 @@ async def summarise(run: LoadedRun) -> None:
     """Summarise what the page no longer has room for. After `compactions` failed tries the run goes on without."""
     run.state.note_full(is_full=False)
     runtime, agent = run.runtime, run.inputs.agent
+    if run.inputs.shown_history is not None:
+        # What a window left in the store is to be summarised too.
+        await run.writer.read_whole()
     seen, settings = view(run.writer.log), agent.summary
     place = place_to_cut(seen, least=agent.compact.least, counter=runtime.counter)
     if place is None:

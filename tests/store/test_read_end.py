@@ -1,0 +1,234 @@
+"""The end of a log gives the page, the manifest and the next step of the whole one (R12, R13, S1, S2)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import cast
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, create_engine
+
+from recto.conversation.input.take_input import pending_calls
+from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, Undone, view
+from recto.conversation.messages import File, Message, SystemMessage, ToolMessage, UnreadMessages, Url, UserMessage
+from recto.conversation.next_step import Run, next_step
+from recto.page.assemble import assemble
+from recto.page.facts import Facts, Turn
+from recto.page.text.tokens import OFFLINE, tokens_of
+from recto.page.wire.base import Target
+from recto.store.log.entries import encode_entry, kind_of_entry
+from recto.store.log.read_end import MESSAGES, EndQuery, LogEnd, Uncounted, read_end, set_tokens, uncounted
+from recto.store.log.read_log import log_after
+from recto.store.runs.record import ADD_ENTRY
+from recto.store.schema import FILE_REFS, METADATA, THREADS, micros
+from tests.page.entry_strategies import askers, entry_logs, others, spoken, texts, users
+from tests.page.talk import asks, result, says, user
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+TARGETS = (Target(wire="openai", model="m"), Target(wire="anthropic", model="m"))
+NUMBERS = count(1)
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    engine = create_engine("sqlite://")
+    with engine.connect() as opened:
+        METADATA.create_all(opened)
+        yield opened
+    engine.dispose()
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[Entry]:
+    """A turn as runs write it, now and then with a summary, another skill, a rollback or an undo behind it."""
+    found: list[Entry] = [draw(users)]
+    for _ in range(draw(st.integers(0, 3))):
+        asked = draw(askers)
+        found += [asked, *[ToolMessage(tool_call_id=call.id, parts=(draw(spoken),)) for call in asked.tool_calls]]
+        found += draw(st.lists(others, max_size=1)) if draw(st.integers(0, 9)) == 0 else []
+    found.append(draw(texts))
+    more = st.one_of(
+        st.just(Compacted(upto="", summary="so far")),
+        st.builds(SkillChanged, skill=st.sampled_from((None, "bazi", "tarot"))),
+        st.just(RolledBack(to="")),
+        st.just(Undone()),
+    )
+    return [*found, *(draw(st.lists(more, max_size=2)) if draw(st.integers(0, 2)) == 0 else [])]
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> tuple[Entry, ...]:
+    """Turn upon turn; summaries and rollbacks go to messages of the log."""
+    log: list[Entry] = []
+    for entry in [entry for turn in draw(st.lists(turns(), min_size=4, max_size=12)) for entry in turn]:
+        named = replace(entry, id=f"m{len(log)}")
+        said = [one.id for one in log if kind_of_entry(one) in MESSAGES]
+        asked = [one.id for one in log if isinstance(one, UserMessage)]
+        if isinstance(named, Compacted):
+            named = replace(named, upto=draw(st.sampled_from(said)))
+        if isinstance(named, RolledBack):
+            named = replace(named, to=draw(st.sampled_from(asked)))
+        log.append(named)
+    return tuple(log)
+
+
+def stored(connection: Connection, log: Sequence[Entry], *, counted: bool = True) -> str:
+    """The id of a new thread with this log."""
+    thread = f"thread{next(NUMBERS)}"
+    connection.execute(THREADS.insert(), {"id": thread, "owner": "o", "last_seq": len(log), "created": 0, "updated": 0})
+    rows = [
+        {
+            "thread": thread,
+            "seq": place,
+            "id": entry.id,
+            "kind": kind_of_entry(entry),
+            "run": None,
+            "time": micros(START + timedelta(minutes=place)),
+            "body": encode_entry(entry),
+            "tokens": tokens_of(cast("Message", entry), OFFLINE)
+            if counted and kind_of_entry(entry) in MESSAGES
+            else None,
+            "counter": OFFLINE.name if counted else None,
+        }
+        for place, entry in enumerate(log, start=1)
+    ]
+    ADD_ENTRY.many(connection, rows)
+    return thread
+
+
+def end_of(connection: Connection, thread: str, history: int | None = None) -> tuple[Entry, ...] | None:
+    found = read_end(connection, EndQuery(thread=thread, counter=OFFLINE.name, history=history))
+    assert not isinstance(found, Uncounted)
+    return found.entries if found else None
+
+
+def what_comes_of(log: Sequence[Entry], facts: Facts) -> object:
+    """All that depends on a log: the page, what is said of it, and what happens next."""
+    page, manifest = assemble(replace(facts, log=log))
+    seen = view(log)
+    return (
+        page.body,
+        manifest.rows(),
+        (manifest.tokens, manifest.skill, manifest.left_alone),
+        (seen.skill, seen.compaction, seen.messages[seen.turn_start :], pending_calls(seen)),
+        next_step(log, Run()),
+        [entry for entry in seen.entries[-1:] if not isinstance(entry, UnreadMessages)],
+    )
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    log=talks() | talks() | entry_logs(40),
+    read_for=st.none() | st.integers(0, 6),
+    less=st.integers(0, 2),
+    facts=st.builds(Facts, log=st.just(()), target=st.sampled_from(TARGETS), turn=st.sampled_from((None, Turn()))),
+)
+def test_R13_the_end_of_a_log_gives_what_the_whole_log_gives(
+    connection: Connection, log: tuple[Entry, ...], read_for: int | None, less: int, facts: Facts
+):
+    thread = stored(connection, log)
+    whole, end = log_after(connection, thread, 0), end_of(connection, thread, read_for)
+    event(f"an end: {bool(end)}")
+    if end:
+        facts = replace(facts, history=None if read_for is None else max(0, read_for - less))
+        assert len(end) < len(whole)
+        assert what_comes_of(end, facts) == what_comes_of(whole, facts)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(log=talks(), more=turns(), read_for=st.none() | st.integers(0, 6))
+def test_R13_the_end_of_a_log_goes_on_as_the_whole_log_does(
+    connection: Connection, log: tuple[Entry, ...], more: Sequence[Entry], read_for: int | None
+):
+    thread = stored(connection, log)
+    whole, end = log_after(connection, thread, 0), end_of(connection, thread, read_for)
+    said = [replace(entry, id=f"n{place}") for place, entry in enumerate(more)]
+    said = [entry for entry in said if not isinstance(entry, (RolledBack, Undone, Compacted))]
+    for length in range(len(said) + 1) if end else ():
+        facts, grown = Facts(log=(), history=read_for), said[:length]
+        assert what_comes_of((*(end or ()), *grown), facts) == what_comes_of((*whole, *grown), facts)
+
+
+def long_log(turns: int = 50) -> tuple[Entry, ...]:
+    return tuple(
+        entry
+        for n in range(turns)
+        for entry in (user(f"u{n}"), asks(f"a{n}", f"c{n}"), result(f"r{n}", f"c{n}"), says(f"s{n}"))
+    )
+
+
+def test_R13_what_a_summary_stands_for_is_one_entry_that_was_not_read(connection: Connection):
+    log = (*long_log(), Compacted(id="sum", upto="s48", summary="so far"), user("new"))
+    end = end_of(connection, stored(connection, log))
+    assert end
+    unread = end[0]
+    assert isinstance(unread, UnreadMessages)
+    assert (unread.first, unread.id, unread.count) == ("u0", "s48", 196)
+    assert unread.tokens == sum(tokens_of(message, OFFLINE) for message in view(log).messages[:196])
+    assert [entry.id for entry in end[1:]] == ["u49", "a49", "r49", "s49", "sum", "new"]
+
+
+def test_S1_of_what_a_window_leaves_out_only_the_skill_is_read(connection: Connection):
+    log = (SkillChanged(id="skill", skill="bazi"), *long_log(), user("new"))
+    end = end_of(connection, stored(connection, log), 5)
+    assert end
+    assert [entry.id for entry in end[:3]] == ["s47", "skill", "u48"]
+    assert view(end).skill == view(log_after(connection, stored(connection, log), 0)).skill
+
+
+def test_R13_a_window_behind_a_summary_leaves_two_things_unread(connection: Connection):
+    log = (*long_log(30), Compacted(id="sum", upto="s9", summary="so far"), user("new"))
+    end = end_of(connection, stored(connection, log), 4)
+    assert end
+    assert [entry.id for entry in end[:3]] == ["s9", "s28", "u29"]
+    both = end_of(connection, stored(connection, (*log, *long_log(40)[120:])), 4)
+    assert both
+    assert [(one.first, one.id) for one in both if isinstance(one, UnreadMessages)] == [("u0", "s9"), ("u10", "s37")]
+    assert [one.id for one in both if isinstance(one, Compacted)] == ["sum"]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        (*long_log(), RolledBack(id="back", to="u2"), *long_log(60)[200:], Undone(id="undone"), user("new")),
+        (asks("a", "late"), *long_log(), result("r", "late"), user("new")),
+        (says("s0"), says("s1")),
+        (*long_log(), UserMessage(id="new", parts=(File(kind="image", source=Url(url="https://x.test/a")),))),
+        (SystemMessage(id="told", text="Be kind."), *long_log()),
+    ],
+    ids=[
+        "a rollback reaches before it",
+        "a result reaches before it",
+        "no user spoke",
+        "a file has no id of its own",
+        "it is shown however old it is",
+    ],
+)
+def test_a_log_whose_end_needs_what_is_before_it_is_read_whole(connection: Connection, log: tuple[Entry, ...]):
+    assert end_of(connection, stored(connection, log), 3) is None
+
+
+def test_F4_the_log_of_a_thread_with_files_is_read_whole(connection: Connection):
+    thread = stored(connection, long_log())
+    assert end_of(connection, thread, 3)
+    connection.execute(FILE_REFS.insert(), {"thread": thread, "id": "f", "body": b"{}", "created": 0})
+    assert end_of(connection, thread, 3) is None
+
+
+def test_what_another_counter_counted_is_counted_first(connection: Connection):
+    thread, query = stored(connection, long_log(), counted=False), EndQuery(thread="", counter="mine", history=3)
+    found = read_end(connection, replace(query, thread=thread))
+    assert isinstance(found, Uncounted)
+    while some := uncounted(connection, thread, found.upto, "mine"):
+        set_tokens(connection, thread, "mine", {entry.seq or 0: 2 for entry in some})
+    end = read_end(connection, replace(query, thread=thread))
+    assert isinstance(end, LogEnd)
+    assert [(one.count, one.tokens) for one in end.entries if isinstance(one, UnreadMessages)] == [(192, 384)]
+
+
+def test_few_messages_are_read_rather_than_summed_up(connection: Connection):
+    thread = stored(connection, long_log())
+    assert read_end(connection, EndQuery(thread=thread, counter=OFFLINE.name, history=3, least=197)) is None
