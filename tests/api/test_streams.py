@@ -81,3 +81,41 @@ async def test_P7_a_client_that_is_gone_before_its_stream_began_leaves_nobody_li
     with suppress(ClientDisconnect):
         await send_to_nobody(response, spec)
     assert channels() == before
+
+
+async def test_P7_a_client_that_leaves_in_the_middle_ends_its_stream_at_once(store: Store):
+    hub, before, left, begun = Hub(store), channels(), asyncio.Event(), asyncio.Event()
+    run, hearing = await admit(store, "r1"), ExitStack()
+    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, bytes)
+
+    async def receive() -> Message:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_message: Message) -> None:
+        begun.set()
+
+    sending = asyncio.create_task(response({"type": "http"}, receive, send))
+    await begun.wait()
+    left.set()
+    async with asyncio.timeout(5):
+        await sending
+    assert channels() == before
+
+
+async def test_P7_a_stream_that_is_cancelled_from_outside_stays_cancelled(store: Store):
+    hub, begun = Hub(store), asyncio.Event()
+    run, hearing = await admit(store, "r1"), ExitStack()
+    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, bytes)
+
+    async def receive() -> Message:
+        return await asyncio.get_running_loop().create_future()
+
+    async def send(_message: Message) -> None:
+        begun.set()
+
+    sending = asyncio.create_task(response({"type": "http"}, receive, send))
+    await begun.wait()
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
