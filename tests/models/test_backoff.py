@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from recto.config.run_settings import BackoffSettings
 from recto.errors import SettingsError
-from recto.models.backoff import delay
+from recto.models.faults import delay
 
 CHANCE = st.floats(0, 1, exclude_max=True)
 

@@ -8,10 +8,10 @@
 - `anthropic_messages`: Anthropic messages: the address, what an agent asks for, and the reply as it streams
 - `gemini_content`: Gemini's generateContent: the address, what an agent asks for, and the reply as it streams
 - `endpoint`: a model behind an endpoint over HTTP
+- `http_client`: requests to a model's address over kept connections, answers as they come
 - `sse`: server-sent events from bytes in any fragmentation
 - `deltas`: deltas that came together, joined into one
-- `faults`: what a provider's refusal means
-- `backoff`: how long to wait before a failed model call is made again
+- `faults`: what a provider's refusal means, and how long to wait before the call is made again
 - `prices`: what a model call cost, by a dated list of prices
 - `demo`: the built-in demo model
 - `demo_page`: the page as the demo model reads it

@@ -1,4 +1,7 @@
-"""What a provider's refusal means: a status and an error body become the ModelError that says what to do. Pure."""
+"""What a provider's refusal means: a status and an error body become the ModelError that says what to do. Pure.
+
+And how long to wait before the call is made again: chance comes in as a number.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from recto.config.run_settings import BackoffSettings
 from recto.conversation.json import Json, load, scrub
 from recto.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 
 MESSAGE_LENGTH = 500
+# More doublings than any cap needs, few enough to stay a number.
+DOUBLINGS = 60
+USUAL_BACKOFF = BackoffSettings()
 BUSY = 429
 OVERLOADED = 529
 UNAVAILABLE = 503
@@ -160,3 +167,17 @@ def _status_of(error: Json) -> int:
     if NO_QUOTA.search(names):
         return BUSY
     return next((status for pattern, status in NAMED if pattern.search(names)), UNAVAILABLE)
+
+
+def delay(
+    failures: int, retry_after: float | None = None, chance: float = 0.0, settings: BackoffSettings = USUAL_BACKOFF
+) -> float:
+    """Seconds to wait after this many failures (1 is the first), spread by `chance` in [0, 1).
+
+    Our own wait doubles, half of it left to chance. What the provider asks for is waited in full, up to its cap, and a
+    little longer by chance, so that not all who were told the same come back at once.
+    """
+    if retry_after is not None:
+        return min(max(retry_after, 0.0), settings.retry_after_cap) + chance * settings.base
+    longest = min(settings.base * 2 ** min(max(failures - 1, 0), DOUBLINGS), settings.cap)
+    return longest / 2 + chance * longest / 2

@@ -11,6 +11,7 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Self, TypeAlias, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
@@ -37,7 +38,7 @@ ENDS_LINE = re.compile(r"[\r\n\0]")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # Family, kind, protocol, name and address, as the system's resolver writes them.
-SocketAddress: TypeAlias = tuple[int, int, int, str, tuple[object, ...]]
+_Address: TypeAlias = tuple[int, int, int, str, tuple[object, ...]]
 
 
 class BrokenAnswer(ConnectionError):
@@ -59,7 +60,7 @@ class HttpClient:
         self._head = _head(parts, headers)
         self._idle_seconds = idle_seconds
         self._tls: ssl.SSLContext | None = None
-        self._addresses: Sequence[SocketAddress] = ()
+        self._addresses: Sequence[_Address] = ()
         self._addresses_until = 0.0
         self._lookup = asyncio.Lock()
         self._open: set[HttpConnection] = set()
@@ -131,7 +132,7 @@ class HttpClient:
                 raise
         return connection
 
-    async def _look_up(self, loop: asyncio.AbstractEventLoop) -> Sequence[SocketAddress]:
+    async def _look_up(self, loop: asyncio.AbstractEventLoop) -> Sequence[_Address]:
         # Calls that begin together ask once.
         async with self._lookup:
             if not self._addresses or self._addresses_until < loop.time():
@@ -210,13 +211,12 @@ class HttpConnection(asyncio.Protocol):
 
     async def finish(self, seconds: float) -> None:
         """Wait a moment for the body's end, so that the connection can be used again."""
-        try:
-            if self._pieces or not self._is_whole:
-                async with asyncio.timeout(seconds):
-                    while await self.read():
-                        pass
-        except OSError:
+        if self._is_whole and not self._pieces:
             return
+        with suppress(OSError):
+            async with asyncio.timeout(seconds):
+                while await self.read():
+                    pass
 
     def close(self) -> None:
         """Give the connection back where the body was read to its end; close it at once where it was not."""
@@ -250,9 +250,8 @@ class HttpConnection(asyncio.Protocol):
     def _look(self) -> None:
         """Look at the deadline: one timer for all reads, that most often finds it further on."""
         now = self._loop.time()
-        if self._waiter is not None and self._deadline <= now:
-            if not self._waiter.done():
-                self._waiter.set_exception(TimeoutError())
+        if self._waiter is not None and not self._waiter.done() and self._deadline <= now:
+            self._waiter.set_exception(TimeoutError())
             return
         # The first byte may have longer than the next one has.
         sooner = min(self._deadline, now + self._between)

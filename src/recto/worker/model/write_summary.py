@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from recto.conversation.log import Compacted, view
 from recto.conversation.messages import Message
-from recto.models.backoff import delay
+from recto.models.faults import delay
 from recto.page.prompt.summarise import summary_pieces, summary_request
 from recto.page.steps.compact import place_to_cut, to_summarise
 from recto.store.ports import RunChange
