@@ -35,11 +35,8 @@ full: .venv/.dev ## Run the full tier only
 fuzz: .venv/.dev ## Run the property tests with many random examples
 	@echo "property tests, random" && HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m hypothesis -n auto
 
-bench: .venv/.dev ## Measure the page, the server, files, then skills
-	@.venv/bin/python bench/page.py
-	@.venv/bin/python bench/server.py
-	@.venv/bin/python bench/files.py
-	@.venv/bin/python bench/skills.py
+bench: .venv/.dev ## Measure the page, the server, files and skills; at the end, the goals for speed
+	@.venv/bin/python bench/table.py
 
 documents: .venv/.dev ## Make the documents of the tests again (needs LibreOffice)
 	@.venv/bin/python scripts/documents.py

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from goal import Goal
@@ -57,11 +59,20 @@ rules: [不说绝对的话。, 不替人做决定。]
 CASE = "---\nname: 案例{number}\ntags: [{tags}]\nrule_ids: [r{rule}]\n---\n{body}\n"
 
 
+class Options(argparse.Namespace):
+    """What the command line says."""
+
+    quick: bool
+    json: Path | None
+
+
 def main(arguments: Sequence[str]) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer times")
-    times = 3 if parser.parse_args(arguments).quick else TIMES
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as JSON")
+    options = parser.parse_args(arguments, namespace=Options())
+    times = 3 if options.quick else TIMES
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder) / "many")
         started = time.perf_counter()
@@ -71,6 +82,9 @@ def main(arguments: Sequence[str]) -> None:
         goals = [_goal("load the agent, once", loaded), *_measured(agent, tools, times)]
     print(f"{SKILLS} skills, {CASES} cases in the one that is used; median of {times}, in milliseconds")
     print("\n".join(map(str, goals)))
+    if options.json:
+        told = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
+        options.json.write_text(json.dumps({"goals": told}, indent=2) + "\n", encoding="utf-8")
 
 
 def _write(folder: Path) -> None:

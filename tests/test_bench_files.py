@@ -18,5 +18,5 @@ def test_the_bench_of_files_runs_and_writes_its_figures(tmp_path: Path, flags: t
     command = [sys.executable, "bench/files.py", *options]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
     goals = json.loads(written.read_text(encoding="utf-8"))["goals"]
-    assert len(goals) == 12
+    assert len(goals) == 14
     assert all(goal["value"] >= 0 and goal["name"] in said for goal in goals)

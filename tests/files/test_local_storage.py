@@ -28,9 +28,9 @@ from pathlib import Path
 from recto.files.storage.choose_storage import open_storage
 
 async def pieces():
-    yield b"x" * 100_000
-    # A piece is written when the next has come.
-    yield b"y" * 100_000
+    # Bytes are written while the next come, and those are waited for that are far ahead.
+    for _ in range(6):
+        yield b"x" * 2**20
     print("written", flush=True)
     await asyncio.Event().wait()
 

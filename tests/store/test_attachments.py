@@ -131,7 +131,7 @@ async def test_P9_all_of_a_user_with_many_files_go_in_pieces(tmp_path: Path):
     store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
     many = 2 * AT_ONCE + 3
     await asyncio.gather(*[add(store, content=str(number)) for number in range(many)])
-    assert len(set(await store.delete_attachments_of("ann"))) == many
+    assert len(set((await store.delete_user("ann")).blobs)) == many
     assert await store.attachment_bytes("ann") == 0
     await store.close()
 
@@ -293,7 +293,6 @@ async def test_P9_a_blob_that_is_deleted_while_it_gets_a_new_name_is_gone(store:
 CHANGES: Mapping[str, Callable[[Store, Attachment], Awaitable[object]]] = {
     "add": lambda store, _: store.add_attachment(attachment(), NO_LIMIT),
     "delete": lambda store, one: store.delete_attachment(one.owner, one.id),
-    "delete all": lambda store, one: store.delete_attachments_of(one.owner),
     "delete user": lambda store, one: store.delete_user(one.owner),
     "clean": lambda store, _: store.delete_unused_attachments(at(9), 9),
     "mend": lambda store, one: store.mend_blob(one.blob, "new"),

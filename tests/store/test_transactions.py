@@ -27,7 +27,7 @@ ASK_AGAIN = {
 }
 # They hand the database on, to go through more than one transaction may hold: each piece looks again before it acts.
 IN_PIECES = {
-    *("delete_thread", "delete_user", "delete_attachments_of", "delete_unused_attachments", "clean"),
+    *("delete_thread", "delete_user", "delete_unused_attachments", "clean"),
     # As long as its reader takes; nothing may be held for that long. Each page is of one moment.
     "export_user",
 }

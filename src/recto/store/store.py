@@ -309,10 +309,6 @@ class Store:
         work = partial(attachments.delete_unused_of, owner=owner, ids=ids)
         return (await self._database.write(work))[1] if ids else ()
 
-    async def delete_attachments_of(self, owner: str) -> Sequence[str]:
-        """Delete all attachments of an owner. Returns the blobs nobody has any more."""
-        return (await attachments.delete_all_of(self._database, owner))[1]
-
     async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
         """Those of these blobs that somebody has."""
         return await self._database.read(partial(attachments.known_blobs, names=names))

@@ -163,9 +163,9 @@ class AttachmentSuite:
     # P9
     async def test_all_attachments_of_a_user_are_deleted_and_nothing_of_others(self, store: Store):
         mine, his = [await add(store, content=content) for content in "abcc"], await add(store, "bob", "c")
-        assert sorted(await store.delete_attachments_of("ann")) == sorted({one.blob for one in mine})
+        assert sorted((await store.delete_user("ann")).blobs) == sorted({one.blob for one in mine})
         assert [await is_there(store, one) for one in (*mine, his)] == [False] * 4 + [True]
-        assert (tuple(await store.delete_attachments_of("ann")), await store.attachment_bytes("bob")) == ((), SIZE)
+        assert (tuple((await store.delete_user("ann")).blobs), await store.attachment_bytes("bob")) == ((), SIZE)
 
     # P9
     async def test_a_user_has_so_many_files_and_no_more(self, store: Store):
@@ -193,7 +193,7 @@ class AttachmentSuite:
         assert await store.known_blobs(["unknown", "newer"]) == frozenset[str]()
         with pytest.raises(Conflict):
             await store.mend_blob("new", other.blob)
-        assert await store.delete_attachments_of("ann") == ("new",)
+        assert (await store.delete_user("ann")).blobs == ("new",)
 
 
 class UnusedSuite:

@@ -64,7 +64,6 @@ class MeetingSuite:
                 *[store.add_attachment(attachment("ann", content, created=at(9)), NO_LIMIT) for content in "abcdef"],
                 *[store.delete_attachment(one.owner, one.id) for one in old[::3]],
                 *[store.delete_unused_attachments(at(5), 2) for _ in range(4)],
-                store.delete_attachments_of("bob"),
                 store.delete_user("bob"),
             ]
             done = await asyncio.gather(*changes, return_exceptions=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -15,6 +16,7 @@ from typing_extensions import TypedDict
 
 from recto.agents.file_input import FileInput
 from recto.api.backend import Backend, agent_named, backend_of, json_answer, user_of
+from recto.api.connections import body_of
 from recto.api.files.multipart import STOPPING, MultipartForm
 from recto.api.files.uploads import Intake, RefusedFile, Taken, UploadedFile, check_length, form_limits
 from recto.api.parameters import Cursor, PageLimit, in_path, in_query, stored_id
@@ -129,8 +131,8 @@ async def _take(request: Request, agent: str | None) -> Taken:
     if kind.partition(";")[0].strip().lower() != FORM_MEDIA:
         raise WireError(where="content-type", problem=f"is {kind[:64]!r}; send files as {FORM_MEDIA}")
     owner, rules = user_of(request).name, backend.uploads
-    form = MultipartForm(request.stream(), kind, form_limits(rules))
-    with backend.uploading.one_more(owner, rules, form):
+    async with aclosing(body_of(request)) as body:
+        form = MultipartForm(body, kind, form_limits(rules))
         intake = Intake(
             files=backend.files,
             under_way=backend.uploading,
@@ -140,7 +142,8 @@ async def _take(request: Request, agent: str | None) -> Taken:
             agent=agent,
             input_of=lambda name: _file_input(backend, name),
         )
-        return await intake.take(form)
+        with backend.uploading.one_more(owner, rules, form):
+            return await intake.take(form)
 
 
 def _file_input(backend: Backend, name: str | None) -> FileInput:

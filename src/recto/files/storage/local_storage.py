@@ -24,13 +24,14 @@ from typing import BinaryIO, TypeVar
 from recto.errors import NotFound, StorageDown
 from recto.files.ports import ServedAs, StoredBlob
 from recto.files.storage.blobs import LABEL, checked, is_ours, try_out
+from recto.files.storage.thread_queue import ThreadQueue
 from recto.files.storage.unfinished import PRIVATE_FOLDER, Disk, StagedFile
 from recto.ids import new_id
 
 # How many files are copied between two words about it.
 STEP = 100
 STAGED = "incoming"
-READ_BYTES = 2**20
+READ_BYTES = WRITTEN_AT_ONCE = 2**20
 LISTED_AT_ONCE = 1000
 # No upload takes as long: a staged file that nobody has written to since is nobody's.
 STAGED_SECONDS = 3_600
@@ -64,14 +65,10 @@ class LocalStorage:
 
     async def _write(self, name: str, target: Path, pieces: AsyncIterable[bytes]) -> None:
         staged = StagedFile(self._staged / name, target, self._disk)
-        # One behind: the last piece is written and named in one go, and of a small file there is no other.
-        waiting = b""
         try:
-            async for piece in pieces:
-                if waiting:
-                    await _on_disk(lambda piece=waiting: staged.write(piece))
-                waiting = piece
-            await _on_disk(lambda: staged.finish(waiting))
+            last = await _write_most(staged, pieces)
+            # Written and named in one go, and of a small file this is all.
+            await _on_disk(lambda: staged.finish(last))
         except BaseException:
             # Shielded: who is cancelled once more leaves nothing either. What went wrong first is what is raised.
             with suppress(StorageDown):
@@ -233,9 +230,28 @@ def _read_if_there(path: Path) -> bytes | None:
         return None
 
 
+async def _write_most(staged: StagedFile, pieces: AsyncIterable[bytes]) -> Sequence[bytes]:
+    """Write all but the last bytes, each time while the next come. Returns those that are left."""
+    waiting, size = list[bytes](), 0
+    with ThreadQueue() as writing:
+        async for piece in pieces:
+            if size >= WRITTEN_AT_ONCE:
+                await writing.put(partial(_acted, partial(staged.write, waiting)))
+                waiting, size = [], 0
+            waiting.append(piece)
+            size += len(piece)
+        await writing.end()
+    return waiting
+
+
 async def _on_disk(act: Callable[[], T]) -> T:
-    """Act in a thread, for disks can be slow. What goes wrong is said without the paths of this machine."""
+    """Act in a thread, for disks can be slow."""
+    return await asyncio.to_thread(_acted, act)
+
+
+def _acted(act: Callable[[], T]) -> T:
+    """Act. What goes wrong is said without the paths of this machine."""
     try:
-        return await asyncio.to_thread(act)
+        return act()
     except OSError as error:
         raise StorageDown(problem=error.strerror or str(error)) from error

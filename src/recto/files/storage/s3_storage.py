@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # The smallest part S3 takes. Memory of one upload: two that are on their way and one that is being filled.
 PART_BYTES = 5 * 2**20
 PARTS_AT_ONCE = 2
-READ_BYTES = 4 * 2**20
+READ_BYTES, FED_BYTES = 4 * 2**20, 2**20
 LISTED_AT_ONCE = 1000
 PROBLEM_CHARACTERS = 200
 # A storage that is down has to be known as such within a request's time.
@@ -190,7 +190,12 @@ class _Feed:
             self._next.cancel()
 
     async def _read(self) -> bytes | None:
-        return await anext(self._pieces, None)
+        """Some pieces together: each that is handed on costs a way from the storage's thread to the loop and back."""
+        held, size = list[bytes](), 0
+        while size < FED_BYTES and (piece := await anext(self._pieces, None)) is not None:
+            held.append(piece)
+            size += len(piece)
+        return b"".join(held) if held else None
 
 
 class _BrokenOff(Exception):

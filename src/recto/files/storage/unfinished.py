@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PRIVATE_FOLDER, PRIVATE = 0o700, 0o600
@@ -53,12 +53,12 @@ class StagedFile:
         self._made: Path | None = None
         self._is_dropped = False
 
-    def write(self, piece: bytes) -> None:
+    def write(self, pieces: Sequence[bytes]) -> None:
         """Add bytes."""
         with self._lock:
-            self._write(piece)
+            self._write(pieces)
 
-    def finish(self, last: bytes) -> None:
+    def finish(self, last: Sequence[bytes]) -> None:
         """Add the last bytes and give the file its name. A name never stands for half a file."""
         with self._lock:
             self._write(last)
@@ -71,10 +71,11 @@ class StagedFile:
             self._made = self._target
             self._disk.keep_folder(self._target.parent)
 
-    def _write(self, piece: bytes) -> None:
-        rest = memoryview(piece)
-        while rest and not self._is_dropped:
-            rest = rest[os.write(self._opened(), rest) :]
+    def _write(self, pieces: Sequence[bytes]) -> None:
+        for piece in pieces:
+            rest = memoryview(piece)
+            while rest and not self._is_dropped:
+                rest = rest[os.write(self._opened(), rest) :]
 
     def drop(self) -> None:
         """Leave nothing, however far it was."""

@@ -1,0 +1,157 @@
+"""Long bodies, read straight from the socket (P9): whole, between other requests, and left by either side."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from typing import TypeAlias
+
+import pytest
+import uvicorn
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from recto.api.connections import DIRECT, DIRECT_BYTES, body_of, limited
+from recto.config.access_settings import ConnectionLimits
+
+Handler: TypeAlias = Callable[[Request, AsyncGenerator[bytes]], Coroutine[None, None, Response]]
+LONG = bytes(range(251)) * 20_000
+SHORT = LONG[: DIRECT_BYTES - 1]
+SECONDS = 20.0
+
+
+@asynccontextmanager
+async def serving(handle: Handler) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server that gives every request with its body to a function."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        async with aclosing(body_of(request)) as body:
+            reply = await handle(request, body)
+        await reply(scope, receive, send)
+
+    config = uvicorn.Config(
+        answer, http=limited(ConnectionLimits()), ws="none", lifespan="off", port=0, log_config=None
+    )
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.001)
+    reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname())
+    try:
+        async with asyncio.timeout(SECONDS):
+            yield reader, writer
+    finally:
+        writer.close()
+        server.should_exit = True
+        await running
+
+
+async def digest(request: Request, body: AsyncGenerator[bytes]) -> Response:
+    """Which bytes came, and whether they could be read from the socket."""
+    found = hashlib.sha256()
+    async for piece in body:
+        found.update(piece)
+    return PlainTextResponse(told(found.hexdigest(), direct=DIRECT in request.scope.get("extensions", {})))
+
+
+def told(hex: str, *, direct: bool) -> str:
+    return f"{hex} {'direct' if direct else 'usual'}"
+
+
+def post(body: bytes, *fields: str) -> bytes:
+    head = "\r\n".join(("POST / HTTP/1.1", "host: x", *fields, f"content-length: {len(body)}", "", ""))
+    return head.encode() + body
+
+
+def chunked(body: bytes) -> bytes:
+    head = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    return head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
+async def answer_from(reader: asyncio.StreamReader) -> str:
+    head = await reader.readuntil(b"\r\n\r\n")
+    (length,) = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+    return (await reader.readexactly(int(length.partition(b":")[2]))).decode()
+
+
+@pytest.mark.parametrize(
+    ("sent", "body", "direct"),
+    [
+        (post(LONG), LONG, True),
+        (post(LONG[:DIRECT_BYTES]), LONG[:DIRECT_BYTES], True),
+        (post(SHORT), SHORT, False),
+        (post(b""), b"", False),
+        (chunked(LONG), LONG, False),
+    ],
+    ids=["long", "just long", "short", "empty", "without a length"],
+)
+async def test_P9_a_body_comes_whole_whichever_way_it_is_read(sent: bytes, body: bytes, direct: bool):
+    async with serving(digest) as (reader, writer):
+        writer.write(sent)
+        assert await answer_from(reader) == told(hashlib.sha256(body).hexdigest(), direct=direct)
+
+
+async def test_P9_requests_sent_ahead_behind_a_long_body_are_answered_in_their_order():
+    bodies = [LONG, SHORT, b"few", LONG[::-1], b"", LONG]
+    async with serving(digest) as (reader, writer):
+        for body in bodies:
+            writer.write(post(body))
+        found = [await answer_from(reader) for _ in bodies]
+    assert found == [told(hashlib.sha256(body).hexdigest(), direct=len(body) >= DIRECT_BYTES) for body in bodies]
+
+
+async def test_P9_a_long_body_that_comes_in_drops_is_whole():
+    async with serving(digest) as (reader, writer):
+        whole = post(LONG)
+        for place in range(0, len(whole), 300_007):
+            writer.write(whole[place : place + 300_007])
+            await asyncio.sleep(0.001)
+        assert await answer_from(reader) == told(hashlib.sha256(LONG).hexdigest(), direct=True)
+
+
+async def test_P9_who_waits_to_be_told_to_go_on_with_a_long_body_is_told():
+    async with serving(digest) as (reader, writer):
+        writer.write(post(LONG, "expect: 100-continue").removesuffix(LONG))
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(LONG)
+        assert await answer_from(reader) == told(hashlib.sha256(LONG).hexdigest(), direct=True)
+
+
+@pytest.mark.parametrize("is_rude", [False, True], ids=["closed", "reset"])
+async def test_P9_who_leaves_in_a_long_body_is_noticed(is_rude: bool):
+    left = asyncio.Event()
+
+    async def read(_request: Request, body: AsyncGenerator[bytes]) -> Response:
+        try:
+            async for _ in body:
+                pass
+        except ClientDisconnect:
+            left.set()
+        return Response(status_code=400)
+
+    async with serving(read) as (_, writer):
+        writer.write(post(LONG)[:-1_000_000])
+        await writer.drain()
+        if is_rude:
+            writer.transport.abort()
+        else:
+            writer.close()
+        await left.wait()
+
+
+async def test_P9_a_long_body_that_nobody_reads_on_ends_with_its_connection():
+    async def read_some(_request: Request, body: AsyncGenerator[bytes]) -> Response:
+        some = 0
+        async for piece in body:
+            some += len(piece)
+            if some > DIRECT_BYTES:
+                break
+        return PlainTextResponse("enough", headers={"connection": "close"})
+
+    async with serving(read_some) as (reader, writer):
+        # All that it reads, and no more: what is left unread would reset the connection.
+        writer.write(post(LONG).removesuffix(LONG) + LONG[: DIRECT_BYTES + 1])
+        assert await answer_from(reader) == "enough"
+        assert await reader.read() == b""

@@ -1,0 +1,103 @@
+"""Work in a thread while the next is brought: in order, a little ahead, and left where nobody waits for it (P9)."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from recto.errors import StorageDown
+from recto.files.storage.thread_queue import AHEAD, ThreadQueue
+
+
+@pytest.fixture
+async def gate() -> AsyncIterator[threading.Event]:
+    """What an act waits for; opened at the end, whatever became of the test."""
+    made = threading.Event()
+    yield made
+    made.set()
+
+
+async def test_P9_who_brings_work_goes_on_while_it_is_done(gate: threading.Event):
+    done = list[str]()
+
+    def act() -> None:
+        gate.wait()
+        done.append("act")
+
+    with ThreadQueue() as queue:
+        await queue.put(act)
+        done.append("next is brought")
+        gate.set()
+        await queue.end()
+    assert done == ["next is brought", "act"]
+
+
+async def test_P9_all_is_done_in_the_order_it_was_brought():
+    done = list[int]()
+    with ThreadQueue() as queue:
+        for number in range(50):
+            await queue.put(lambda number=number: done.append(number))
+        await queue.end()
+    assert done == list(range(50))
+
+
+async def test_P9_nobody_gets_far_ahead(gate: threading.Event):
+    with ThreadQueue() as queue:
+        for _ in range(AHEAD):
+            await queue.put(lambda: _wait(gate))
+        more = asyncio.ensure_future(queue.put(lambda: None))
+        await asyncio.sleep(0.01)
+        assert not more.done()
+        gate.set()
+        await more
+
+
+async def test_P9_what_goes_wrong_is_told_to_whoever_brings_more_or_ends():
+    with ThreadQueue() as queue:
+        await queue.put(_fail)
+        with pytest.raises(StorageDown, match="no room"):
+            await queue.end()
+    with ThreadQueue() as queue, pytest.raises(StorageDown, match="no room"):
+        for _ in range(AHEAD + 1):
+            await queue.put(_fail)
+
+
+async def test_P9_who_leaves_waits_for_nothing_and_nothing_more_is_begun(gate: threading.Event):
+    done = list[str]()
+
+    def first() -> None:
+        gate.wait()
+        done.append("first")
+
+    with pytest.raises(RuntimeError, match="the sender left"), ThreadQueue() as queue:
+        await queue.put(first)
+        await queue.put(lambda: done.append("second"))
+        raise RuntimeError("the sender left")
+    assert done == []
+    gate.set()
+    await _until(lambda: done == ["first"])
+    assert done == ["first"]
+
+
+async def test_P9_what_fails_after_its_bringer_left_is_no_noise(caplog: pytest.LogCaptureFixture):
+    with pytest.raises(RuntimeError, match="the sender left"), ThreadQueue() as queue:
+        await queue.put(_fail)
+        await asyncio.sleep(0.01)
+        raise RuntimeError("the sender left")
+    del queue
+    assert caplog.records == []
+
+
+def _fail() -> None:
+    raise StorageDown(problem="no room")
+
+
+def _wait(gate: threading.Event) -> None:
+    gate.wait()
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():
+            await asyncio.sleep(0.001)
