@@ -16,12 +16,8 @@ from recto.conversation.next_step import Finished, next_step
 from recto.conversation.ui.compile_ui import ui_events
 from recto.errors import ModelError, ModelRefused, PageTooLong
 from recto.models.deltas import cut_short
-<<<<<<< HEAD
-from recto.models.ports import CallStarted, Delta, ReplyEnd, TextDelta, Usage, Used
-=======
 from recto.models.faults import delay
-from recto.models.ports import Delta, ReplyEnd, TextDelta, Usage, Used
->>>>>>> speed-client
+from recto.models.ports import CallStarted, Delta, ReplyEnd, TextDelta, Usage, Used
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts
