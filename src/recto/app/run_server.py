@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import random
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -64,6 +65,8 @@ from recto.worker.runtime import Point, Runtime, pass_by
 LOGGER = logging.getLogger("recto.app")
 # New objects after which cycles among them are looked for.
 GARBAGE_OBJECTS = 20_000
+# How long a thread may keep the interpreter while another wants it.
+SWITCH_SECONDS = 0.001
 
 
 def serve(
@@ -180,7 +183,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         hub.close()
 
     api.state.stop = stop
-    _settle_memory()
+    _settle()
     try:
         yield
     finally:
@@ -191,13 +194,16 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         await _close(runtime, library)
 
 
-def _settle_memory() -> None:
+def _settle() -> None:
     # What is here now stays: looking through it again and again would hold up every stream for a tenth of a second.
     # What little of it is garbage (some thousand objects of the modules' own making) is not worth that once either.
     gc.freeze()
     gc.enable()
     # JSON has no cycles to look for: by default the objects of one body would be looked through again and again.
     gc.set_threshold(GARBAGE_OBJECTS)
+    # Whoever asks the database lets go of the interpreter with each statement: a thread that computes, such as a tool,
+    # would keep it for five milliseconds each time, and a run has two dozen statements.
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 async def _close(runtime: Runtime, library: Library) -> None:

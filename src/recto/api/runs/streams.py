@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from recto.api.route import JSON_MEDIA, STREAM_MEDIA
 from recto.conversation.attachment import UrlSigner, as_sent
-from recto.conversation.events import for_older_client
+from recto.conversation.events import ends_run, for_older_client
 from recto.engine.hub import Hub, Listener
 from recto.errors import LimitReached, ServerFull
 from recto.store.ports import StoredEvent, StoredRun
@@ -156,13 +156,18 @@ class EventStream(Response):
 
     async def _send(self, send: Send) -> None:
         await _write(send, {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        is_over = False
         async with aclosing(self._events) as events:
             async for some in events:
+                # The end goes with the last event: one packet less, and one less that wakes the client.
+                is_over = bool(some) and ends_run(some[-1].body)
                 frame = _frame(some, self._render) or HEARTBEAT
                 for start in range(0, len(frame), PIECE_BYTES):
-                    piece = frame[start : start + PIECE_BYTES]
-                    await _write(send, {"type": "http.response.body", "body": piece, "more_body": True})
-        await _write(send, {"type": "http.response.body", "body": b"", "more_body": False})
+                    piece, has_more = frame[start : start + PIECE_BYTES], start + PIECE_BYTES < len(frame)
+                    body = {"type": "http.response.body", "body": piece, "more_body": has_more or not is_over}
+                    await _write(send, body)
+        if not is_over:
+            await _write(send, {"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _write(send: Send, message: Message) -> None:
