@@ -10,6 +10,7 @@ from tests.store.suite.datasets import DatasetSuite
 from tests.store.suite.file_refs import DigestSuite, FileRefSuite
 from tests.store.suite.forks import ForkSuite
 from tests.store.suite.leases import LeaseSuite
+from tests.store.suite.long_logs import LongLogSuite
 from tests.store.suite.looking import HistorySuite, LookingSuite
 from tests.store.suite.meeting import MeetingSuite
 from tests.store.suite.moments import MomentSuite
@@ -40,6 +41,7 @@ class StoreSuite(
     ProfileSuite,
     TierSuite,
     ReadingSuite,
+    LongLogSuite,
     MomentSuite,
     CallSuite,
     ThreadSuite,

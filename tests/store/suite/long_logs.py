@@ -1,0 +1,83 @@
+"""What a store promises of long logs: what pages can show is read, the rest is summed up, and ids are looked up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from recto.conversation.log import Compacted, Entry, SkillChanged
+from recto.conversation.messages import UnreadMessages
+from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
+from recto.store.ports import EntryCounts, Lease, RunChange
+from recto.store.store import Store
+from recto.store.threads.forks import ForkOptions
+from tests.page.talk import asks, result, says, user
+from tests.store.suite.samples import at, begin
+
+QUERY = EndQuery(thread="thread-1", counter="mine", history=4)
+
+
+async def begin_long(store: Store, *more: Entry, tokens: int | None = 3) -> Lease:
+    """A thread of ten turns, and more."""
+    turns = [
+        (user(f"u{n}"), asks(f"a{n}", f"c{n}", text='as "id":"c99"'), result(f"r{n}", f"c{n}"), says(f"s{n}"))
+        for n in range(10)
+    ]
+    entries = [SkillChanged(id="skill", skill="bazi"), *[entry for turn in turns for entry in turn], *more]
+    stamped = [replace(entry, time=at(1) + timedelta(seconds=place)) for place, entry in enumerate(entries)]
+    lease, counts = await begin(store, "r1"), EntryCounts(counter="mine", tokens=[tokens] * len(stamped))
+    await store.record(lease, RunChange(entries=stamped, counts=counts), at(2))
+    return lease
+
+
+def unread(end: object) -> list[tuple[str, str, int, int]]:
+    assert isinstance(end, LogEnd)
+    return [(one.first, one.id, one.count, one.tokens) for one in end.entries if isinstance(one, UnreadMessages)]
+
+
+class LongLogSuite:
+    """Long logs are read from their end."""
+
+    async def test_S2_what_a_window_leaves_out_is_summed_up(self, store: Store):
+        await begin_long(store)
+        end = await store.log_end(QUERY)
+        assert unread(end) == [("u0", "s7", 32, 96)]
+        assert isinstance(end, LogEnd)
+        assert [entry.id for entry in end.entries[:3]] == ["s7", "skill", "u8"]
+        assert end.entries[0].time == at(1) + timedelta(seconds=32)
+
+    async def test_R13_what_a_summary_stands_for_is_summed_up_by_itself(self, store: Store):
+        await begin_long(store, Compacted(id="sum", upto="s2", summary="so far"), user("new"))
+        assert unread(await store.log_end(QUERY)) == [("u0", "s2", 12, 36), ("u3", "s8", 24, 72)]
+        assert unread(await store.log_end(replace(QUERY, history=None))) == [("u0", "s2", 12, 36)]
+
+    async def test_what_was_not_counted_by_this_counter_is_counted_and_kept(self, store: Store):
+        await begin_long(store, tokens=None)
+        end = await store.log_end(QUERY)
+        assert end == Uncounted(upto=33)
+        found = await store.uncounted("thread-1", 33, "mine")
+        assert [entry.id for entry in found[:2]] == ["u0", "a0"]
+        assert len(found) == 32
+        await store.set_tokens("thread-1", "mine", {entry.seq or 0: 5 for entry in found})
+        assert list(await store.uncounted("thread-1", 33, "mine")) == []
+        assert unread(await store.log_end(QUERY)) == [("u0", "s7", 32, 160)]
+        assert await store.log_end(replace(QUERY, counter="another")) == Uncounted(upto=33)
+
+    async def test_a_fork_has_the_counts_of_what_it_copies(self, store: Store):
+        await begin_long(store)
+        await store.fork("ann", ForkOptions(thread="thread-1", id="thread-2", now=at(3)))
+        assert unread(await store.log_end(replace(QUERY, thread="thread-2"))) == [("u0", "s7", 32, 96)]
+
+    async def test_a_log_is_read_up_to_a_number(self, store: Store):
+        await begin_long(store)
+        assert [entry.id for entry in await store.log_up_to("thread-1", 3)] == ["skill", "u0", "a0"]
+
+    async def test_P3_ids_that_are_taken_are_known(self, store: Store):
+        await begin_long(store)
+        assert await store.taken_ids("thread-1", ["u3", "skill", "nobody"]) == {"u3", "skill"}
+        assert await store.taken_ids("thread-2", ["u3"]) == frozenset()
+
+    async def test_calls_that_were_made_are_known_by_their_ids(self, store: Store):
+        await begin_long(store)
+        asked = [("c3", 41), ("c3", 12), ("c", 41), ("c99", 41), ('"', 41)]
+        assert [await store.has_had_call("thread-1", upto, call) for call, upto in asked] == [True, *[False] * 4]
