@@ -15,11 +15,12 @@ OF_NOBODY = frozenset(
         # Settings, files and tools of whoever runs the server.
         "src/recto/agents/profile_schema.py:_validator",
         "src/recto/app/agents.py:load_agents_and_models.of_folder",
+        "src/recto/app/files.py:make_outbound.outbound",
         "src/recto/cli/agents.py:load_toolbox.of_folder",
         "src/recto/config/yaml_values.py:read_yaml",
         "src/recto/page/fold/fold_settings.py:fold_key",
         # Names, types and numbers that stand in our code.
-        "src/recto/api/route.py:_schema",
+        "src/recto/api/description.py:_schema",
         "src/recto/conversation/input/agui.py:_snake",
         "src/recto/files/parsing/formats/extraction.py:_config",
         "src/recto/page/body.py:closing_brackets",
