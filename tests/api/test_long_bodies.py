@@ -138,7 +138,7 @@ async def test_P9_who_leaves_in_a_long_body_is_noticed(is_rude: bool):
             writer.transport.abort()
         else:
             writer.close()
-        await left.wait()
+        assert await left.wait()
 
 
 async def test_P9_a_long_body_that_nobody_reads_on_ends_with_its_connection():

@@ -3,11 +3,15 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 
 import pytest
 
 from recto.errors import StorageDown
 from recto.files.storage.thread_queue import AHEAD, ThreadQueue
+
+# More than the pool that all share ever has.
+MANY = 50
 
 
 @pytest.fixture
@@ -87,6 +91,16 @@ async def test_P9_what_fails_after_its_bringer_left_is_no_noise(caplog: pytest.L
         raise RuntimeError("the sender left")
     del queue
     assert caplog.records == []
+
+
+async def test_P9_who_has_nothing_to_do_holds_no_thread():
+    before = threading.active_count()
+    with ExitStack() as open_still:
+        for _ in range(MANY):
+            queue = open_still.enter_context(ThreadQueue())
+            await queue.put(lambda: None)
+            await queue.end()
+        assert threading.active_count() - before < MANY
 
 
 def _fail() -> None:
