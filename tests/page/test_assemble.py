@@ -25,7 +25,7 @@ from recto.errors import WireError
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
-from recto.page.manifest import Gap, Manifest
+from recto.page.manifest import Manifest
 from recto.page.prefix import prefix_break
 from recto.page.prompt.quote import ParsedDocument
 from recto.page.prompt.reminder import Dataset
@@ -146,7 +146,7 @@ def test_D2_S9_R13_the_preamble_is_prompt_quote_and_summary_in_this_order(wire: 
         ("message", "u1", "dropped", "R13"),
         ("message", "u2", "kept", None),
     ]
-    (gap,) = [part for part in manifest.parts if isinstance(part, Gap)]
+    (gap,) = [part for part in manifest.parts if part.upto is not None]
     assert (gap.count, gap.upto, gap.tokens_before) == (2, "r1", 10)
     body = page.body.decode()
     places = [body.index(text) for text in ("You are X.\\n\\n## SOP", "<Quote>\\nFile: a.txt", "they talked", "three")]
@@ -180,7 +180,7 @@ def test_S1_S2_the_window_is_told_and_the_turn_stays_whole():
     log = (*past, user("now", "question"), calls("x"), answers("x", "result"))
     page, manifest = assemble(Facts(log=log, history=5))
     assert contents(page) == ["a3", "q4", "a4", "q5", "a5", "question", None, "result"]
-    gaps = [(part.source, part.upto, part.count) for part in manifest.parts if isinstance(part, Gap)]
+    gaps = [(part.source, part.upto, part.count) for part in manifest.parts if part.upto is not None]
     assert gaps == [("u0", "u3", 7)]
     assert [row["count"] for row in manifest.rows() if row["decision"] == "dropped"] == [7]
     first = json.loads(assemble(Facts(log=log, history=5, target=Target(wire="anthropic")))[0].body)["messages"][0]

@@ -67,7 +67,7 @@ def test_S5_P11_the_manifest_says_what_tools_offered_in_words_leave_out():
         assemble(Facts(log=log, tools=(short, plain), tool_calling=calling))[1] for calling in ("native", "prompt")
     )
     (sent,) = [part for part in native.parts if part.source == "use_skill"]
-    expected = replace(sent, tokens_before=900 - sent.tokens_after, tokens_after=0)
+    expected = sent._replace(tokens_before=900 - sent.tokens_after, tokens_after=0)
     assert [part for part in words.parts if part.kind == "tool"] == [expected]
     assert (expected.decision, expected.rule, expected.reason) == ("cut", "S5", "left out")
     assert [part.kind for part in words.parts] == ["envelope", "system", "tool", "message", "envelope"]

@@ -36,8 +36,7 @@ def test_X5_a_folded_read_has_a_receipt():
         recall=Recall(tool="filesystem-read", path="a.py", n=4),
         reason="a.py: read 4 counted from the newest, 2 stay",
     )
-    less_stale = replace(
-        stale,
+    less_stale = stale._replace(
         message="r1",
         recall=Recall(tool="filesystem-read", path="a.py", n=3),
         reason="a.py: read 3 counted from the newest, 2 stay",
@@ -106,8 +105,7 @@ def test_X5_each_folded_part_of_a_batch_has_a_receipt():
         recall=Recall(tool="filesystem-read", path="a.py", n=2),
         reason="a.py: read 2 counted from the newest, 1 stay",
     )
-    third = replace(
-        first,
+    third = first._replace(
         part=2,
         paths=("c.py",),
         tokens_before=3,

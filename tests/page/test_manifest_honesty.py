@@ -15,7 +15,7 @@ from recto.errors import WireError
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, ToolCalling, Turn
-from recto.page.manifest import Gap, Manifest, Part
+from recto.page.manifest import Manifest, Part
 from recto.page.prompt.system_prompt import Case, Prompt
 from recto.page.text.tokens import tokens_of
 from recto.page.wire.base import Target
@@ -55,7 +55,7 @@ def check_honest(facts: Facts, page: Page, manifest: Manifest) -> None:
     names = [message.id or f"messages[{n}]" for n, message in enumerate(messages)]
     listed = [name for part in manifest.parts if part.kind == "message" for name in names_of(part, names)]
     assert sorted(listed) == sorted(names)
-    gaps = [part for part in manifest.parts if isinstance(part, Gap)]
+    gaps = [part for part in manifest.parts if part.upto is not None]
     left_out = {name for gap in gaps for name in names_of(gap, names)}
     counted = sum(
         tokens_of(message, facts.counter) for name, message in zip(names, messages, strict=True) if name in left_out
@@ -66,9 +66,8 @@ def check_honest(facts: Facts, page: Page, manifest: Manifest) -> None:
 def names_of(part: Part, names: Sequence[str]) -> Sequence[str]:
     """The messages a part stands for."""
     place = names.index(part.source)
-    count = part.count if isinstance(part, Gap) else 1
-    assert not isinstance(part, Gap) or names[place + count - 1] == part.upto
-    return names[place : place + count]
+    assert part.upto is None or names[place + part.count - 1] == part.upto
+    return names[place : place + part.count]
 
 
 @given(st.data())

@@ -66,6 +66,13 @@ def test_no_texts_have_no_counts():
     assert OFFLINE.count([]) == []
 
 
+def test_a_text_counts_the_same_alone_and_among_many():
+    texts = ["hello world", "你好，世界 📄", "a half \ud83d of a pair", "<|endoftext|> spelled out", "x < y | z", ""]
+    many = OFFLINE.count(texts * 10)
+    assert many == [OFFLINE.count([text])[0] for text in texts] * 10
+    assert OFFLINE.count(texts[:3]) == many[:3]
+
+
 def test_an_unknown_vocabulary_is_refused():
     refusal = r"^Setting tokenizer is 'gpt2'; it is one of o200k_base, cl100k_base\.$"
     with pytest.raises(SettingsError, match=refusal):

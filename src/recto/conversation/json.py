@@ -64,6 +64,13 @@ def verbatim(text: str) -> object:
     return orjson.Fragment(scrub(text))
 
 
+def copied(text: str) -> str:
+    """The text, or a copy of it to be thrown away: in a text of more than ASCII its UTF-8 form stays once it was asked
+    for, and takes as much memory again.
+    """
+    return text if text.isascii() else "".join((text, ""))
+
+
 def scrub(text: str) -> str:
     """The text with halves of broken surrogate pairs replaced, so that it has a UTF-8 form."""
     try:

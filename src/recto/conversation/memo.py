@@ -79,9 +79,8 @@ def grow(
     """
     if not messages:
         return extend(None, messages, *args)
-    # Kept on the first user message, which no other thread has, and without that message itself, so that the two do
-    # not keep each other alive.
-    anchor = next((place for place, message in enumerate(messages) if message.role == "user"), 0)
+    # Kept without the message it is kept on, so that the two do not keep each other alive.
+    anchor = anchor_of(messages)
     memo, key = messages[anchor].memo, (extend, args)
     before, after = tuple(messages[:anchor]), tuple(messages[anchor + 1 :])
     known = cast("tuple[_Known[Said, State], ...]", memo.get(key, ()))
@@ -91,13 +90,19 @@ def grow(
     state, done = (begun.state, len(begun.after)) if begun else (extend(None, messages[: anchor + 1], *args), 0)
     # A new turn, and a retry, change what follows the last user message; what precedes it is kept for them.
     turn = next((place for place in range(len(after) - 1, -1, -1) if after[place].role == "user"), 0)
+    base = known[-1:]
     if turn > done:
         state = extend(state, after[done:turn], *args)
-        begun, done = _Known(before, after[:turn], state), turn
+        base, done = (_Known(before, after[:turn], state),), turn
     if done < len(after):
         state = extend(state, after[done:], *args)
-    memo[key] = (_Known(before, after, state), *([begun] if begun else []), *known[-1:])[:3]
+    memo[key] = (_Known(before, after, state), *base)
     return state
+
+
+def anchor_of(messages: Sequence[Spoken]) -> int:
+    """The place of the message that keeps what is known of a conversation: a user's, which no other thread has."""
+    return next((place for place, message in enumerate(messages) if message.role == "user"), 0)
 
 
 def keep_recent(count: int) -> Callable[[Callable[Given, Known]], Callable[Given, Known]]:

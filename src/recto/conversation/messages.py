@@ -196,7 +196,7 @@ class AssistantMessage(Logged):
     @cached_property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls among the parts, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,7 +287,10 @@ def texts_of(message: Message) -> tuple[str, ...]:
     """Every text in a message that a model would read, calls included, in order."""
     match message:
         case UserMessage() | ToolMessage() | AssistantMessage():
-            return tuple([text for part in message.parts for text in _texts_of_part(part)])
+            parts = message.parts
+            if len(parts) == 1 and isinstance(parts[0], Text):
+                return (parts[0].text,)
+            return tuple([text for part in parts for text in _texts_of_part(part)])
         case ActivityMessage():
             return (message.content,)
         case UnreadMessages():
@@ -313,7 +316,10 @@ def error_text(message: ToolMessage) -> str | None:
 
     A status of our own comes with words for the model; that of an empty result says at least that it failed.
     """
-    error, words = message.error, words_of(message, between="\n")
-    if error is None or (words.strip() and (error in STATUSES or error in words)):
+    error = message.error
+    if error is None:
+        return None
+    words = words_of(message, between="\n")
+    if words.strip() and (error in STATUSES or error in words):
         return None
     return error if error.startswith(FAILED) else f"{FAILED}{error or 'error'}"

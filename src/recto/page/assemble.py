@@ -12,26 +12,25 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from recto.conversation.log import View, view
-from recto.conversation.memo import grow, remember, remember_last
+from recto.conversation.memo import grow
 from recto.conversation.messages import Message, UnreadMessages
 from recto.page.body import (
-    EncodedPart,
     EncodedParts,
     Page,
     Segment,
+    Talk,
     closing_brackets,
-    encode_message,
     encode_messages,
     encode_tools,
     envelope,
     kept_part,
     start,
 )
-from recto.page.draft import Draft, behind, then
+from recto.page.draft import Draft, behind, join_notes, place_of, then
 from recto.page.facts import Facts
 from recto.page.fold.fold import fold
 from recto.page.fold.observations import BEFORE_ALL
-from recto.page.manifest import Gap, Manifest, Note, Part
+from recto.page.manifest import Manifest, Note, Part
 from recto.page.preamble import Injected, preamble
 from recto.page.steps.add_error_texts import add_error_texts
 from recto.page.steps.closing import CONTINUED, closing_word, trim_end
@@ -43,16 +42,10 @@ from recto.page.steps.remind import files_shown, remind
 from recto.page.steps.repair import repair
 from recto.page.steps.strip_ui_hints import strip_ui_hints
 from recto.page.steps.window import window
-from recto.page.text.tokens import TokenCounter, calibrate, count_new, count_text, tokens_of
-from recto.page.wire.base import Wire
+from recto.page.text.tokens import TokenCounter, calibrate, count_messages, count_new, count_text, tokens_of
 from recto.page.wire.formats import wire_named
 
 SOURCE, TOKENS_AFTER = attrgetter("source"), attrgetter("tokens_after")
-
-
-class _Encoding(NamedTuple):
-    wire: Wire
-    counter: TokenCounter
 
 
 class _Base(NamedTuple):
@@ -85,16 +78,24 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     base, draft = _end(facts, base, draft)
     offered = facts.tools if facts.tool_calling == "native" else ()
     tools = encode_tools(offered, start(facts.options, wire), wire, facts.counter)
-    conversation = encode_messages(draft.messages, tools.last, wire, facts.counter)
+    count_messages(draft.messages, facts.counter)
     folded = fold(
         draft.messages, settings=facts.fold, now=facts.now or grow(seen.messages, _newest), counter=facts.counter
     )
-    draft = then(draft, folded.draft)
+    final = folded.draft
     if facts.tool_calling == "prompt":
-        draft = then(draft, as_prompted(draft.messages))
-        conversation = encode_messages(draft.messages, tools.last, wire, facts.counter)
+        final = then(final, as_prompted(final.messages))
+    conversation = encode_messages(_talk(base, draft, final), tools.last, wire, facts.counter)
     page, manifest = _put_together(facts, tools, _put_in_changes(facts, base, conversation, draft))
     return page, replace(manifest, left_alone=folded.left_alone, skill=seen.skill.skill if seen.skill else None)
+
+
+def _talk(base: _Base, draft: Draft, final: Draft) -> Talk:
+    """The conversation as it is to be written: a message has the same place before it was folded and after."""
+    origins = draft.origins
+    kept = [(origin, note) for origin, note in draft.notes.items() if note.decision != "dropped"]
+    noted = {place_of(origin, origins): note for origin, note in kept}
+    return Talk(final.messages, join_notes(noted, final.notes), origins, base.messages)
 
 
 def _newest(known: datetime | None, messages: Sequence[Message]) -> datetime:
@@ -125,38 +126,25 @@ def _end(facts: Facts, base: _Base, draft: Draft) -> tuple[_Base, Draft]:
 
 
 def _put_in_changes(facts: Facts, base: _Base, conversation: EncodedParts, draft: Draft) -> EncodedParts:
-    """The conversation with what was noted of each message, its folded bytes, and those left out where they stood."""
-    parts, sizes, segments = list(conversation.parts), list(conversation.sizes), list(conversation.segments)
-    origins = draft.origins
+    """The conversation with why its preamble is there, and what was left out of it, where that stood."""
+    parts, sizes, origins = list(conversation.parts), conversation.sizes[:], draft.origins
     _name_unnamed(parts, origins, base.first)
-    places = origins if isinstance(origins, range) else dict(zip(origins, range(len(origins)), strict=True))
-    encoding, left_out = _Encoding(wire_named(facts.target.wire), facts.counter), list[int]()
-    for origin, note in draft.notes.items():
-        if note.decision == "dropped":
-            left_out.append(origin)
-            continue
-        place = places[origin]
-        before = tokens_of(base.messages[origin], facts.counter)
-        changed = remember_last(draft.messages[place], _encode_changed, note, parts[place], before, encoding)
-        sizes[place] += len(changed.segment.data) - len(segments[2 * place + 1].data)
-        parts[place], segments[2 * place + 1] = changed
     if base.is_closed:
-        parts[-1] = replace(parts[-1], kind="closing")
-    absent = _note_preamble(parts, places, base.preamble)
-    ordered = origins if isinstance(origins, range) else sorted(origins)
+        parts[-1] = parts[-1]._replace(kind="closing")
+    absent = _note_preamble(parts, origins, base.preamble)
+    left_out = [origin for origin, note in draft.notes.items() if note.decision == "dropped"]
+    ordered = sorted(origins) if left_out and not isinstance(origins, range) else origins
     for gap in _gaps(left_out, draft.notes):
         smaller = bisect_left(ordered, gap.start) - 1
-        beside = places[ordered[smaller]] if smaller >= 0 else -1
+        beside = place_of(ordered[smaller], origins) if smaller >= 0 else -1
         absent.setdefault(beside, []).append(_left_out(facts, base, gap, draft.notes[gap.start]))
     for place in sorted(absent, reverse=True):
         parts[place + 1 : place + 1] = absent[place]
-        sizes[place + 1 : place + 1] = [0] * len(absent[place])
-    return EncodedParts(parts=tuple(parts), sizes=tuple(sizes), segments=tuple(segments), last=conversation.last)
+        sizes[place + 1 : place + 1] = array("I", [0] * len(absent[place]))
+    return replace(conversation, parts=tuple(parts), sizes=sizes)
 
 
-def _note_preamble(
-    parts: list[Part], places: Sequence[int] | Mapping[int, int], injected: Sequence[Injected]
-) -> dict[int, list[Part]]:
+def _note_preamble(parts: list[Part], origins: Sequence[int], injected: Sequence[Injected]) -> dict[int, list[Part]]:
     """Write into the parts of the preamble why they are there.
 
     Returns what its budget took from it, by the place it stands behind.
@@ -166,14 +154,14 @@ def _note_preamble(
     for one in injected:
         if one.message is None:
             nothing = kept_part(one.kind, one.kind, "system", 0)
-            lost = replace(nothing, decision="dropped", rule=one.rule, reason=one.reason)
-            absent.setdefault(place, []).append(replace(lost, tokens_before=one.tokens_before or 0))
+            lost = nothing._replace(decision="dropped", rule=one.rule, reason=one.reason)
+            absent.setdefault(place, []).append(lost._replace(tokens_before=one.tokens_before or 0))
             continue
-        place = places[origin]
+        place = place_of(origin, origins)
         part, before = parts[place], one.tokens_before
-        noted = replace(part, kind=one.kind, rule=one.rule, reason=one.reason)
-        whole = replace(noted, decision="injected", tokens_before=part.tokens_after)
-        parts[place] = whole if before is None else replace(noted, decision="cut", tokens_before=before)
+        noted = part._replace(kind=one.kind, rule=one.rule, reason=one.reason)
+        whole = noted._replace(decision="injected", tokens_before=part.tokens_after)
+        parts[place] = whole if before is None else noted._replace(decision="cut", tokens_before=before)
         absent.setdefault(place, []).extend(one.changes)
         origin += 1
     return absent
@@ -183,27 +171,7 @@ def _name_unnamed(parts: list[Part], origins: Sequence[int], first: int) -> None
     if not all(map(SOURCE, parts)):
         for place, (part, origin) in enumerate(zip(parts, origins, strict=True)):
             if not part.source:
-                parts[place] = replace(part, source=f"messages[{origin - first}]")
-
-
-def _encode_changed(shown: Message, note: Note, base: Part, tokens_before: int, encoding: _Encoding) -> EncodedPart:
-    encoded = remember(shown, encode_message, encoding.wire, encoding.counter)
-    return EncodedPart(_changed(note, base, tokens_before, encoded.part.tokens_after), encoded.segment)
-
-
-def _changed(note: Note, base: Part, tokens_before: int, tokens_after: int) -> Part:
-    # Written out, because `replace` costs as much as all the rest, and a page may have hundreds of folds.
-    return Part(
-        kind=base.kind,
-        source=base.source,
-        role=base.role,
-        tokens_before=tokens_before,
-        tokens_after=tokens_after,
-        decision=note.decision,
-        rule=note.rule,
-        reason=note.reason,
-        receipts=note.receipts,
-    )
+                parts[place] = part._replace(source=f"messages[{origin - first}]")
 
 
 def _gaps(left_out: Sequence[int], notes: Mapping[int, Note]) -> Iterator[range]:
@@ -225,10 +193,11 @@ def _left_out(facts: Facts, base: _Base, gap: range, note: Note) -> Part:
     name, count = (message.first, message.count) if isinstance(message, UnreadMessages) else (message.id, 1)
     name = name or f"messages[{gap.start - base.first}]"
     if len(gap) == count == 1:
-        return _changed(note, kept_part("message", name, message.role, 0), tokens_of(message, facts.counter), 0)
+        tokens = tokens_of(message, facts.counter)
+        return Part("message", name, message.role, tokens, 0, note.decision, note.rule, note.reason, note.receipts)
     sums, last = grow(base.messages[base.first :], _token_sums, facts.counter), gap.stop - 1 - base.first
     before = sums[last] - (sums[gap.start - base.first - 1] if gap.start > base.first else 0)
-    return Gap(
+    return Part(
         kind="message",
         source=name,
         role=None,
@@ -255,7 +224,7 @@ def _put_together(facts: Facts, tools: EncodedParts, conversation: EncodedParts)
     head, tail = envelope(facts.target.model, facts.options, wire), closing_brackets(conversation.last, wire)
     page = Page(segments=(head, *tools.segments, *conversation.segments, tail))
     parts = (_envelope(head, facts.counter), *tools.parts, *conversation.parts, _envelope(tail, facts.counter))
-    sizes = array("I", (len(head.data), *tools.sizes, *conversation.sizes, len(tail.data)))
+    sizes = array("I", [len(head.data)]) + tools.sizes + conversation.sizes + array("I", [len(tail.data)])
     tokens = calibrate(counted=sum(map(TOKENS_AFTER, parts)), digest=page.digest, last=facts.last)
     return page, Manifest(parts=parts, sizes=sizes, tokens=tokens)
 

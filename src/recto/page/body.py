@@ -6,26 +6,27 @@ old.
 
 from __future__ import annotations
 
-import hashlib
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from itertools import chain, pairwise
-from operator import add, itemgetter
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from hashlib import sha256
+from itertools import chain, compress, pairwise
+from operator import add, is_not, itemgetter
+from typing import NamedTuple, cast
 
 from recto.conversation.json import Json, dump, load_object
-from recto.conversation.memo import grow, remember
+from recto.conversation.memo import anchor_of, remember
 from recto.conversation.messages import AssistantMessage, Message, Opaque, ToolOffer, UserMessage
 from recto.errors import SettingsError, WireError
-from recto.page.manifest import Part, PartKind
+from recto.page.manifest import Note, Part, PartKind
 from recto.page.text.tokens import TokenCounter, count_new, tokens_of
 from recto.page.wire.base import Slot, Wire
 
 # Before all that stands in a body: behind the fields it begins with, or where it has none of those.
 START, BARE = Slot(b"", b""), Slot(b"{", b"")
 KEPT = "as the log has it"
-DATA = itemgetter(0)
+DATA, SHA256 = itemgetter(0), itemgetter(1)
 
 
 class Segment(NamedTuple):
@@ -44,12 +45,12 @@ class Page:
     @property
     def body(self) -> bytes:
         """The bytes of the request. Joined at each call: a page is kept as its segments only."""
-        return b"".join([segment.data for segment in self.segments])
+        return b"".join(map(DATA, self.segments))
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over the hashes of the segments, in order."""
-        return hashlib.sha256(b"".join([segment.sha256 for segment in self.segments])).hexdigest()
+        return sha256(b"".join(map(SHA256, self.segments))).hexdigest()
 
 
 class EncodedPart(NamedTuple):
@@ -64,9 +65,18 @@ class EncodedParts:
     """Parts in order; for each its size and two segments, the punctuation that leads up to it and its own bytes."""
 
     parts: tuple[Part, ...] = ()
-    sizes: tuple[int, ...] = ()
+    sizes: array[int] = field(default_factory=partial(array, "I"))
     segments: tuple[Segment, ...] = ()
     last: Slot = START
+
+
+class _Written(NamedTuple):
+    """The conversation a thread's last page was made of, without the message it is kept on, and what became of it."""
+
+    key: tuple[Slot, Wire, TokenCounter]
+    messages: tuple[Message | None, ...]
+    notes: Mapping[int, Note]
+    encoded: EncodedParts
 
 
 def envelope(model: str, options: Mapping[str, Json], wire: Wire) -> Segment:
@@ -85,13 +95,100 @@ def start(options: Mapping[str, Json], wire: Wire) -> Slot:
 def encode_tools(tools: Sequence[ToolOffer], before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
     """Tools as they stand in a body behind `before`."""
     encoded = [remember(tool, encode_tool, wire, counter) for tool in tools]
-    return _add(EncodedParts(last=before), encoded, [wire.tools] * len(tools))
+    leads, segments = _leads([before, *[wire.tools] * len(tools)]), [one.segment for one in encoded]
+    return EncodedParts(
+        parts=tuple([one.part for one in encoded]),
+        sizes=array("I", map(add, _lengths(leads), _lengths(segments))),
+        segments=tuple(chain.from_iterable(zip(leads, segments, strict=True))),
+        last=wire.tools if tools else before,
+    )
 
 
-def encode_messages(messages: Sequence[Message], before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
-    """A conversation as it stands in a body behind `before`."""
-    encoded = grow(messages, _encode_more, before, wire, counter)
+class Talk(NamedTuple):
+    """A conversation as it is to be written: its messages and what was noted of them by place.
+
+    `origins` are the places each has in `base`, what the log has before any step.
+    """
+
+    messages: tuple[Message, ...]
+    notes: Mapping[int, Note]
+    origins: Sequence[int]
+    base: Sequence[Message]
+
+
+def encode_messages(talk: Talk, before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
+    """A conversation as it stands in a body behind `before`.
+
+    What was written last is kept, and only what is another now is written anew. Nothing else keeps the bytes: those of
+    a result that was folded are gone with the next page.
+    """
+    messages, key = talk.messages, (before, wire, counter)
+    if not messages:
+        return EncodedParts(last=before)
+    anchor = anchor_of(messages)
+    memo = messages[anchor].memo
+    known = cast("_Written | None", memo.get(encode_messages))
+    if known is None or known.key != key:
+        known = _Written(key, (), {}, EncodedParts(last=before))
+    encoded = _encode_others(known, talk)
+    memo[encode_messages] = _Written(key, (*messages[:anchor], None, *messages[anchor + 1 :]), talk.notes, encoded)
     return _set_breakpoints(encoded, messages, before, wire) if wire.breakpoint else encoded
+
+
+def _encode_others(known: _Written, talk: Talk) -> EncodedParts:
+    """What was written, as far as it is the same, with all that is new or other."""
+    messages, notes, (_, wire, counter) = talk.messages, talk.notes, known.key
+    count = min(len(known.messages), len(messages))
+    changed = list(compress(range(count), map(is_not, known.messages, messages)))
+    sizes, segments = _write_others(known, messages, changed)
+    new = [*changed, *range(count, len(messages))]
+    originals = [talk.base[talk.origins[place]] for place in new if place in notes]
+    count_new([*[messages[place] for place in new], *originals], counter)
+    parts = list(known.encoded.parts[:count])
+    for place in changed:
+        parts[place] = _part_of(talk, place, counter)
+    for place in {place for place, note in notes.items() if known.notes.get(place) is not note and place < count}:
+        # The same message was noted otherwise: what it costs is known.
+        part, note = parts[place], notes[place]
+        parts[place] = Part(*part[:5], note.decision, note.rule, note.reason, note.receipts)
+    for place in known.notes.keys() - notes.keys():
+        if place < count:
+            parts[place] = _part_of(talk, place, counter)
+    parts += [_part_of(talk, place, counter) for place in range(count, len(messages))]
+    last = wire.slots[type(messages[-1])]
+    return EncodedParts(parts=tuple(parts), sizes=sizes, segments=tuple(segments), last=last)
+
+
+def _write_others(
+    known: _Written, messages: Sequence[Message], changed: Sequence[int]
+) -> tuple[array[int], list[Segment]]:
+    """The sizes and bytes of a conversation, anew where its messages changed and behind those that were known."""
+    before, wire, _ = known.key
+    count = min(len(known.messages), len(messages))
+    sizes, segments = known.encoded.sizes[:count], list(known.encoded.segments[: 2 * count])
+    for place in changed:
+        segments[2 * place + 1] = segment(wire.encode(messages[place]))
+    for place in {near for other in changed for near in (other, other + 1) if near < count}:
+        behind = wire.slots[type(messages[place - 1])] if place else before
+        lead = segments[2 * place] = punctuation(behind, wire.slots[type(messages[place])])
+        sizes[place] = len(lead.data) + len(segments[2 * place + 1].data)
+    more = [segment(wire.encode(message)) for message in messages[count:]]
+    slots = list(map(wire.slots.__getitem__, map(type, messages[max(0, count - 1) :])))
+    leads = _leads(slots if count else (before, *slots))
+    sizes.extend(map(add, _lengths(leads), _lengths(more)))
+    segments.extend(chain.from_iterable(zip(leads, more, strict=True)))
+    return sizes, segments
+
+
+def _part_of(talk: Talk, place: int, counter: TokenCounter) -> Part:
+    message, note = talk.messages[place], talk.notes.get(place)
+    tokens = tokens_of(message, counter)
+    if note is None:
+        return Part("message", message.id, message.role, tokens, tokens, "kept", None, KEPT)
+    before = tokens_of(talk.base[talk.origins[place]], counter)
+    return Part(
+        "message", message.id, message.role, before, tokens, note.decision, note.rule, note.reason, note.receipts
+    )
 
 
 @cache
@@ -111,14 +208,8 @@ def encode_tool(tool: ToolOffer, wire: Wire, counter: TokenCounter) -> EncodedPa
     part = kept_part("tool", tool.name, None, counter.count((data.decode(),))[0])
     if tool.note:
         before = max(tool.tokens_before, part.tokens_after)
-        part = replace(part, decision="cut", rule="S5", reason=tool.note, tokens_before=before)
+        part = part._replace(decision="cut", rule="S5", reason=tool.note, tokens_before=before)
     return EncodedPart(part, segment(data))
-
-
-def encode_message(message: Message, wire: Wire, counter: TokenCounter) -> EncodedPart:
-    """One message."""
-    part = kept_part("message", message.id, message.role, tokens_of(message, counter))
-    return EncodedPart(part, segment(wire.encode(message)))
 
 
 def kept_part(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
@@ -152,26 +243,15 @@ def segment(data: bytes) -> Segment:
     """Bytes with their hash."""
     # A copy: what orjson returns keeps the larger buffer it was written in.
     data = bytes(memoryview(data))
-    return Segment(data, hashlib.sha256(data).digest())
+    return Segment(data, sha256(data).digest())
 
 
-def _encode_more(
-    known: EncodedParts | None, messages: Sequence[Message], before: Slot, wire: Wire, counter: TokenCounter
-) -> EncodedParts:
-    count_new(messages, counter)
-    encoded = [remember(message, encode_message, wire, counter) for message in messages]
-    return _add(known or EncodedParts(last=before), encoded, [wire.slots[type(message)] for message in messages])
-
-
-def _add(known: EncodedParts, encoded: Sequence[EncodedPart], slots: Sequence[Slot]) -> EncodedParts:
-    leads = [punctuation(before, here) for before, here in pairwise((known.last, *slots))]
-    segments = [one.segment for one in encoded]
-    return EncodedParts(
-        parts=(*known.parts, *[one.part for one in encoded]),
-        sizes=(*known.sizes, *map(add, _lengths(leads), _lengths(segments))),
-        segments=(*known.segments, *chain.from_iterable(zip(leads, segments, strict=True))),
-        last=slots[-1] if slots else known.last,
-    )
+def _leads(slots: Sequence[Slot]) -> list[Segment]:
+    """The punctuation before each but the first."""
+    # Slots are few, and the same objects again and again: an address is looked up quicker than all that is in one.
+    pairs = [(id(before), id(here)) for before, here in pairwise(slots)]
+    known = {pair: punctuation(*both) for pair, both in dict(zip(pairs, pairwise(slots), strict=True)).items()}
+    return list(map(known.__getitem__, pairs))
 
 
 def _lengths(segments: Sequence[Segment]) -> Iterator[int]:
@@ -190,13 +270,13 @@ def _set_breakpoints(encoded: EncodedParts, messages: Sequence[Message], before:
         return encoded
     system = next(n for n, message in enumerate(messages) if message.role not in ("system", "developer"))
     wanted = {0, system} | ({turn} if turn and _takes_a_breakpoint(messages[turn - 1]) else set[int]())
-    sizes, segments = list(encoded.sizes), list(encoded.segments)
+    sizes, segments = encoded.sizes[:], list(encoded.segments)
     for n in wanted:
         behind = wire.slots[type(messages[n - 1])] if n else before
         marked = punctuation(behind, wire.slots[type(messages[n])], mark=wire.breakpoint)
         sizes[n] += len(marked.data) - len(segments[2 * n].data)
         segments[2 * n] = marked
-    return replace(encoded, sizes=tuple(sizes), segments=tuple(segments))
+    return replace(encoded, sizes=sizes, segments=tuple(segments))
 
 
 def _opens_a_turn(message: Message) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from recto.conversation.memo import grow, remember
+from recto.conversation.memo import grow
 from recto.conversation.messages import Message, ToolMessage
 from recto.page.manifest import Note, merge_notes
 
@@ -56,10 +57,21 @@ def then(first: Draft, second: Draft) -> Draft:
         plain = isinstance(second.origins, range)
         origins = first.origins if plain else [first.origins[middle] for middle in second.origins]
         notes = {first.origins[middle]: note for middle, note in second.notes.items()}
-    if first.notes:
-        merged = {origin: merge_notes(first.notes.get(origin), note) for origin, note in notes.items()}
-        notes = {**first.notes, **merged}
-    return Draft(messages=second.messages, origins=origins, notes=notes)
+    return Draft(messages=second.messages, origins=origins, notes=join_notes(first.notes, notes))
+
+
+def join_notes(first: Mapping[int, Note], second: Mapping[int, Note]) -> Mapping[int, Note]:
+    """The notes of two steps, by the same places."""
+    if not first:
+        return second
+    both = {place: merge_notes(first[place], second[place]) for place in first.keys() & second.keys()}
+    return {**first, **second, **both}
+
+
+def place_of(origin: int, origins: Sequence[int]) -> int:
+    """The place of a message by its origin. Origins are in order but for what was moved."""
+    place = bisect_left(origins, origin)
+    return place if place < len(origins) and origins[place] == origin else origins.index(origin)
 
 
 def behind(injected: tuple[Message, ...], draft: Draft) -> Draft:
@@ -78,5 +90,5 @@ def _find_changed(
 ) -> _ChangedResults:
     known = known or _ChangedResults()
     tools = [(place, one) for place, one in enumerate(messages, start=known.count) if isinstance(one, ToolMessage)]
-    found = {place: changed for place, one in tools if (changed := remember(one, change)) is not one}
+    found = {place: changed for place, one in tools if (changed := change(one)) is not one}
     return _ChangedResults(count=known.count + len(messages), shown={**known.shown, **found})

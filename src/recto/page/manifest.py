@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from recto.conversation.json import Json
 from recto.page.fold.observations import LeftAlone
@@ -17,10 +17,11 @@ PartKind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "
 # Which of two decisions on one message tells more.
 WEIGHT: Mapping[Decision, int] = {"kept": 0, "repaired": 1, "injected": 2, "cut": 3, "folded": 4, "dropped": 5}
 Span: TypeAlias = tuple[int, int]
+# Recalls, receipts, notes and parts are named tuples: a page has thousands, and a frozen dataclass takes five times as
+# long to make.
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recall:
+class Recall(NamedTuple):
     """How to get folded content back: the tool, its file if it has one, and n counted from the newest (X5)."""
 
     tool: str
@@ -28,8 +29,7 @@ class Recall:
     n: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """Proof of one fold: what was replaced, what that saved, what newer result stands for it, how to get it back.
 
     `part` is the place of the folded part in a batch result; None when the whole result was folded.
@@ -47,8 +47,7 @@ class Receipt:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """What a step did to one message, and why. A message with no note is as the log has it."""
 
     decision: Decision
@@ -57,9 +56,12 @@ class Note:
     receipts: tuple[Receipt, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
-    """One part of a page, or one that was left out of it. `source` is a message id, a tool name, or the envelope."""
+class Part(NamedTuple):
+    """One part of a page, or one that was left out of it. `source` is a message id, a tool name, or the envelope.
+
+    Messages that follow each other and were left out for one reason are one part: from `source` to `upto`, and their
+    number. Any other has no `upto`.
+    """
 
     kind: PartKind
     source: str
@@ -70,14 +72,8 @@ class Part:
     rule: str | None
     reason: str
     receipts: tuple[Receipt, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Gap(Part):
-    """Messages that follow each other and were left out for one reason, from `source` to `upto`, and their number."""
-
-    upto: str
-    count: int
+    upto: str | None = None
+    count: int = 1  # pyright: ignore[reportIncompatibleMethodOverride] - of a tuple, which nobody calls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +128,7 @@ def _row(part: Part, span: Span | None) -> dict[str, Json]:
         "span": list(span) if span else None,
     }
     row |= {"receipts": [_receipt_row(receipt) for receipt in part.receipts]} if part.receipts else {}
-    return row | ({"upto": part.upto, "count": part.count} if isinstance(part, Gap) else {})
+    return row | ({"upto": part.upto, "count": part.count} if part.upto is not None else {})
 
 
 def _receipt_row(receipt: Receipt) -> dict[str, Json]:
@@ -148,10 +144,8 @@ def _receipt_row(receipt: Receipt) -> dict[str, Json]:
     }
 
 
-def merge_notes(first: Note | None, second: Note) -> Note:
+def merge_notes(first: Note, second: Note) -> Note:
     """Two steps touched one message: the weightier decides, both reasons are given."""
-    if first is None:
-        return second
     decides = max(second, first, key=lambda note: WEIGHT[note.decision])
     return Note(
         decision=decides.decision,

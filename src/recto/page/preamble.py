@@ -81,7 +81,7 @@ def _tools_taken(facts: Facts) -> Iterator[Part]:
     for tool in facts.tools if facts.tool_calling == "prompt" else ():
         if tool.note:
             part = remember(tool, encode_tool, wire_named(facts.target.wire), facts.counter).part
-            yield replace(part, tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
+            yield part._replace(tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
 
 
 def _parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from recto.page.body import Page
-from recto.page.manifest import Gap, Manifest, Part
+from recto.page.manifest import Manifest, Part
 
 Cause: TypeAlias = Literal[
     "settings_changed",
@@ -92,8 +92,8 @@ def _found(old: Manifest, new: Manifest) -> Mapping[str, Part]:
     """What became of the messages of a page in the next, by their ids; what a rollback hides is in neither."""
     found = {part.source: part for part in new.parts if part.kind == "message"}
     order = {part.source: place for place, part in enumerate(old.parts) if part.kind == "message"}
-    for gap in [part for part in new.parts if isinstance(part, Gap) and part.upto in order]:
-        among = range(order.get(gap.source, 0), order[gap.upto] + 1)
+    for gap in [part for part in new.parts if part.upto in order]:
+        among = range(order.get(gap.source, 0), order[gap.upto or ""] + 1)
         found |= {id: gap for id, place in order.items() if place in among}
     return found
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from recto.cli.fold.sessions.session import Session
 from recto.page.fold.rules import RULES, FoldRule
-from recto.page.manifest import Gap, Manifest, Part, Receipt
+from recto.page.manifest import Manifest, Part, Receipt
 
 FORMATS = {
     "openai": "A conversation",
@@ -130,7 +130,7 @@ def _last_lines(session: Session, manifest: Manifest) -> Iterator[str]:
     for (rule, decision, reason), group in groupby(sorted(changed, key=_change), key=_change):
         parts = list(group)
         less = sum(part.tokens_before - part.tokens_after for part in parts)
-        count = sum(part.count if isinstance(part, Gap) else 1 for part in parts)
+        count = sum(part.count for part in parts)
         yield f"{decision} ({rule}): {count} x {reason}, {less:,} tokens less"
     if manifest.left_alone:
         yield f"left alone (R6): {len(manifest.left_alone)} results whose call names no file or is not there"

@@ -5,24 +5,32 @@ Never touches errors, other tools or its input. Folding twice changes nothing mo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from recto.conversation.memo import remember, remember_last
-from recto.conversation.messages import Message, Text, ToolMessage
+from recto.conversation.messages import File, Message, Opaque, Text, ToolMessage, ToolPart
 from recto.page.draft import Draft
 from recto.page.fold.fold_settings import FoldKey, FoldSettings, fold_key
-from recto.page.fold.observations import BEFORE_ALL, ByFile, LeftAlone, Observation, find_observations, parts_by_file
+from recto.page.fold.observations import (
+    BEFORE_ALL,
+    ByFile,
+    LeftAlone,
+    Observation,
+    Series,
+    find_observations,
+    parts_by_file,
+)
 from recto.page.fold.rules import FoldRule
 from recto.page.manifest import Note, Recall, Receipt
-from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
+from recto.page.text.tokens import OFFLINE, TokenCounter, count_text, note_tokens, tokens_of, tokens_of_texts
 
 DEFAULTS = FoldSettings()
-STALE = "{what} {n} counted from the newest, {keep} stay"
 STALE_BATCH = "a batch read, stale for each of its files: {paths}"
-TOO_OLD = ", and older than {minutes:g} minutes"
+MINUTE = timedelta(minutes=1)
 
 
 class StaleResult(NamedTuple):
@@ -64,6 +72,21 @@ class _Why(NamedTuple):
     part: int | None = None
 
 
+class _Fold(NamedTuple):
+    """A folded result: its place, what stands there, and why."""
+
+    place: int
+    shown: ToolMessage
+    note: Note
+
+
+class _Stale(NamedTuple):
+    """Of a series what newer results stand for: of results of this file alone the folds, of others why they may go."""
+
+    folds: tuple[_Fold, ...]
+    batches: tuple[tuple[Observation, StaleResult], ...]
+
+
 def fold(
     messages: Sequence[Message],
     *,
@@ -78,33 +101,50 @@ def fold(
     shown = list(messages)
     notes: dict[int, Note] = {}
     for rule in settings.rules:
-        for result, stale in stale_results(seen.found[rule.name], rule, now, key):
-            folded = remember_last(result.message, _fold_result, result.call.name, rule, stale, key)
-            shown[result.place], notes[result.place] = folded
+        for place, message, note in _folds(seen.found[rule.name], rule, now, key):
+            shown[place], notes[place] = message, note
     draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
     return Folded(draft=draft, left_alone=seen.left_alone)
 
 
-def stale_results(
-    seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey
-) -> Iterator[tuple[Observation, tuple[StaleResult, ...]]]:
-    """Results that newer ones stand for, each with the files for which they do (R2-R5, R8, R9)."""
-    stale: dict[int, tuple[Observation, list[StaleResult]]] = {}
-    for path, results in seen.items():
-        keep = rule.keep_for(_size(results[-1].message, path, key)) if rule.keep_by_size else rule.keep
-        newest = label(results[-1].message)
-        for n, result in _beyond(results, keep):
-            if rule.max_age is None or _is_older(result, rule.max_age, now):
-                stale.setdefault(result.place, (result, []))[1].append(StaleResult(path, n, keep, newest))
-    for result, files in stale.values():
+def _folds(seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterator[_Fold]:
+    """Results that newer ones stand for, each with what takes its place (R2-R5, R8, R9)."""
+    batches: dict[int, tuple[Observation, list[StaleResult]]] = {}
+    for path, series in seen.items():
+        # Of a file nothing was read of since, and a rule of which nothing grew old, all is as in the page before.
+        stale = remember_last(series, _stale_results, path, rule, _count_old(series, rule, now), key)
+        yield from stale.folds
+        for result, why in stale.batches:
+            batches.setdefault(result.place, (result, []))[1].append(why)
+    for result, files in batches.values():
         # R5: a batch result in one piece goes only when no file needs it; one with a part for each file goes by parts.
         if len(files) == len(result.files) or result.by_part:
-            yield result, tuple(files)
+            folded = remember_last(result.message, _fold_result, result.call.name, rule, tuple(files), key)
+            yield _Fold(result.place, *folded)
 
 
-def _is_older(result: Observation, age: timedelta, now: datetime) -> bool:
-    # A result with no time before it in the log has no age: it may be new.
-    return result.time is not BEFORE_ALL and now - result.time > age
+def _count_old(series: Series, rule: FoldRule, now: datetime) -> int:
+    """How many results of a series may go, by their age: it is in the order of time."""
+    age, results = rule.max_age, series.results
+    return len(results) if age is None else bisect_left(results, True, key=lambda result: now - result.time <= age)
+
+
+def _stale_results(series: Series, path: str | None, rule: FoldRule, old: int, key: FoldKey) -> _Stale:
+    results = series.results
+    newest, count = results[-1].message, len(results)
+    keep = rule.keep_for(_size(newest, path, key)) if rule.keep_by_size else rule.keep
+    folds, batches = list[_Fold](), list[tuple[Observation, StaleResult]]()
+    for place in range(min(old, count - keep) - 1, -1, -1):
+        result = results[place]
+        # A result with no time before it in the log has no age: it may be new.
+        if rule.max_age is not None and result.time is BEFORE_ALL:
+            continue
+        why = StaleResult(path, count - place, keep, label(newest))
+        if len(result.files) == 1:
+            folds.append(_Fold(result.place, *_fold_result(result.message, result.call.name, rule, (why,), key)))
+        else:
+            batches.append((result, why))
+    return _Stale(tuple(folds), tuple(batches))
 
 
 def label(message: ToolMessage) -> str:
@@ -112,13 +152,8 @@ def label(message: ToolMessage) -> str:
     return message.id or message.tool_call_id
 
 
-def _beyond(seen: Sequence[Observation], keep: int) -> Iterator[tuple[int, Observation]]:
-    """All but the newest `keep`, numbered from the newest."""
-    return enumerate(reversed(seen[: max(0, len(seen) - keep)]), start=keep + 1)
-
-
 def _size(message: ToolMessage, path: str | None, key: FoldKey) -> int:
-    indexes = remember(message, parts_by_file, key).get(path or "")
+    indexes = parts_by_file(message, key).get(path or "")
     parts = message.parts if indexes is None else [message.parts[index] for index in indexes]
     return sum(len(part.text) for part in parts if isinstance(part, Text))
 
@@ -133,19 +168,19 @@ def _fold_result(
     else:
         reason = STALE_BATCH.format(paths=", ".join(stale.path or "" for stale in files))
         why = _Why(tool, rule.batch_number or rule.number, reason)
-    return _fold_whole(message, files, rule.placeholder, why, key)
+    shown = remember(message, _with_placeholder, rule.placeholder, key)
+    return shown.message, _note(_receipt(message, files, why, shown.tokens))
 
 
-def _fold_whole(
-    message: ToolMessage, files: tuple[StaleResult, ...], placeholder: str, why: _Why, key: FoldKey
-) -> tuple[ToolMessage, Note]:
-    shown = remember(message, _with_placeholder, placeholder)
-    tokens = tokens_of(message, key.counter), tokens_of(shown, key.counter)
-    return shown, _note(_receipt(message, files, why, tokens))
+class _Shown(NamedTuple):
+    """What stands for a result, and the tokens of both."""
+
+    message: ToolMessage
+    tokens: tuple[int, int]
 
 
-def _with_placeholder(message: ToolMessage, placeholder: str) -> ToolMessage:
-    return ToolMessage(
+def _with_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) -> _Shown:
+    shown = ToolMessage(
         id=message.id,
         seq=message.seq,
         time=message.time,
@@ -155,6 +190,7 @@ def _with_placeholder(message: ToolMessage, placeholder: str) -> ToolMessage:
         error=message.error,
         encrypted_value=message.encrypted_value,
     )
+    return _Shown(shown, (tokens_of(message, key.counter), tokens_of(shown, key.counter)))
 
 
 def _fold_parts(
@@ -169,37 +205,52 @@ def _fold_parts(
         if isinstance(part, Text):
             parts[index] = replace(part, text=rule.placeholder)
             why = _Why(tool, rule.batch_number or rule.number, _reason(stale, rule), index)
-            tokens = remember(message, _count_part, part.text, rule.placeholder, key)
+            tokens = _count_part(message, index, key), count_text(rule.placeholder, key.counter)
             receipts.append(_receipt(message, (stale,), why, tokens))
-    return replace(message, parts=tuple(parts)), _note(*receipts)
+    shown = replace(message, parts=tuple(parts))
+    saved = sum([receipt.tokens_before - receipt.tokens_after for receipt in receipts])
+    note_tokens(shown, key.counter.name, tokens_of(message, key.counter) - saved)
+    return shown, _note(*receipts)
 
 
-def _count_part(_: ToolMessage, text: str, placeholder: str, key: FoldKey) -> tuple[int, int]:
-    before, after = key.counter.count((text, placeholder))
-    return before, after
+def _count_part(message: ToolMessage, index: int, key: FoldKey) -> int:
+    texts = [place for place, part in enumerate(message.parts) if _has_text(part)]
+    return tokens_of_texts(message, key.counter)[texts.index(index)] if index in texts else 0
+
+
+def _has_text(part: ToolPart) -> bool:
+    match part:
+        case Text():
+            return bool(part.text)
+        case Opaque():
+            return bool(part.data)
+        case File():
+            return False
 
 
 def _reason(stale: StaleResult, rule: FoldRule) -> str:
     what = "result" if stale.path is None else f"{stale.path}: read"
-    age = "" if rule.max_age is None else TOO_OLD.format(minutes=rule.max_age / timedelta(minutes=1))
-    return STALE.format(what=what, n=stale.n, keep=stale.keep) + age
+    age = "" if rule.max_age is None else f", and older than {rule.max_age / MINUTE:g} minutes"
+    return f"{what} {stale.n} counted from the newest, {stale.keep} stay{age}"
 
 
 def _receipt(message: ToolMessage, files: tuple[StaleResult, ...], why: _Why, tokens: tuple[int, int]) -> Receipt:
+    first = files[0]
     return Receipt(
         rule=why.rule,
         message=label(message),
         part=why.part,
         tool=why.tool,
-        paths=tuple(stale.path for stale in files if stale.path is not None),
+        paths=tuple([stale.path for stale in files if stale.path is not None]),
         tokens_before=tokens[0],
         tokens_after=tokens[1],
-        newer=tuple(dict.fromkeys(stale.newest for stale in files)),
-        recall=Recall(tool=why.tool, path=files[0].path, n=files[0].n),
+        newer=(first.newest,) if len(files) == 1 else tuple(dict.fromkeys([stale.newest for stale in files])),
+        recall=Recall(why.tool, first.path, first.n),
         reason=why.reason,
     )
 
 
 def _note(*receipts: Receipt) -> Note:
-    reason = "; ".join(dict.fromkeys(receipt.reason for receipt in receipts))
-    return Note(decision="folded", rule=receipts[0].rule, reason=reason, receipts=receipts)
+    first, *more = receipts
+    reason = "; ".join(dict.fromkeys([receipt.reason for receipt in receipts])) if more else first.reason
+    return Note("folded", first.rule, reason, receipts)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from recto.conversation.json import Json, load_object
-from recto.conversation.memo import grow, remember
+from recto.conversation.memo import Remembering, grow
 from recto.conversation.messages import Message, Text, ToolCall, ToolMessage
 from recto.page.fold.failures import is_error_text
 from recto.page.fold.fold_settings import FoldKey
@@ -22,7 +22,7 @@ NO_PARTS: Mapping[str, tuple[int, ...]] = {}
 TOGETHER: tuple[str | None, ...] = (None,)
 NO_CALL = "no tool call before it has its id"
 NO_PATH = "the arguments of its call name no file"
-ByFile: TypeAlias = Mapping[str | None, Sequence["Observation"]]
+ByFile: TypeAlias = Mapping[str | None, "Series"]
 
 
 class Observation(NamedTuple):
@@ -37,6 +37,13 @@ class Observation(NamedTuple):
     message: ToolMessage
     files: tuple[str | None, ...] = TOGETHER
     by_part: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series(Remembering):
+    """The results a rule counts together, of one file or all, from old to new. One that grew is another."""
+
+    results: tuple[Observation, ...] = ()
 
 
 class LeftAlone(NamedTuple):
@@ -67,23 +74,30 @@ def find_observations(messages: Sequence[Message], key: FoldKey) -> Observations
     return grow(messages, _observe_more, key)
 
 
-def files_of(seen: Observation, rule: FoldRule, key: FoldKey) -> tuple[str | None, ...] | None:
-    """What a result is counted by: the files it really brought, all its call names or those its parts speak for.
+def counted(seen: Observation, rule: FoldRule, key: FoldKey) -> Observation | None:
+    """A result with what it is counted by: the files it really brought, all in its call or those its parts speak for.
 
     None when the call names no file and should; nothing on an error.
     """
-    paths = remember(seen.call, read_paths, rule.path_args, key.settings.project) if rule.path_args else TOGETHER
+    paths = read_paths(seen.call, rule.path_args, key.settings.project) if rule.path_args else TOGETHER
     if not paths:
         return None
-    if remember(seen.message, _is_failed, rule.failed):
-        return ()
-    if rule.path_args and any(isinstance(part, Text) and part.path for part in seen.message.parts):
-        return tuple(remember(seen.message, parts_by_file, key))
-    return paths
+    if rule.failed(seen.message):
+        return Observation(*seen[:4], ())
+    if not rule.path_args or not _has_paths(seen.message):
+        return Observation(*seen[:4], paths)
+    by_file = parts_by_file(seen.message, key)
+    return Observation(*seen[:4], tuple(by_file), by_part=bool(by_file))
+
+
+def _has_paths(message: ToolMessage) -> bool:
+    return any(isinstance(part, Text) and part.path for part in message.parts)
 
 
 def parts_by_file(message: ToolMessage, key: FoldKey) -> Mapping[str, tuple[int, ...]]:
     """The parts of a batch result by the file each speaks for, without those that report an error (R5)."""
+    if not _has_paths(message):
+        return NO_PARTS
     found: dict[str, tuple[int, ...]] = {}
     for index, part in enumerate(message.parts):
         if isinstance(part, Text) and part.path and not is_error_text(part.text):
@@ -98,9 +112,10 @@ def read_paths(call: ToolCall, names: tuple[str, ...], project: Project) -> tupl
     if arguments is None:
         return ()
     for name in names:
-        given = [path for path in _strings(arguments.get(name)) if path.strip()]
+        value = arguments.get(name)
+        given = [path for path in ((value,) if isinstance(value, str) else _strings(value)) if path.strip()]
         if given:
-            return tuple(dict.fromkeys(normalise(path, project) for path in given))
+            return tuple(dict.fromkeys([normalise(path, project) for path in given]))
     return ()
 
 
@@ -127,7 +142,7 @@ def _observe_more(known: Observations | None, messages: Sequence[Message], key: 
     return Observations(
         found=found,
         left_alone=tuple(sorted(left_alone, key=attrgetter("place"))),
-        newest=max([known.newest, *(message.time or BEFORE_ALL for message in messages)]),
+        newest=max([known.newest, *[message.time for message in messages if message.time]]),
         count=known.count + len(messages),
         time=time,
         calls=calls,
@@ -137,18 +152,17 @@ def _observe_more(known: Observations | None, messages: Sequence[Message], key: 
 def _sort_in(known: ByFile, new: Sequence[Observation], rule: FoldRule, key: FoldKey) -> tuple[ByFile, list[LeftAlone]]:
     more, unnamed = dict[str | None, list[Observation]](), list[LeftAlone]()
     for seen in [seen for seen in new if seen.call.name in rule.tools]:
-        files = files_of(seen, rule, key)
-        if files is None:
+        result = counted(seen, rule, key)
+        if result is None:
             unnamed.append(LeftAlone(seen.place, seen.message, NO_PATH))
-        if files:
-            by_part = bool(rule.path_args and remember(seen.message, parts_by_file, key))
-            for path in files:
-                more.setdefault(path, []).append(seen._replace(files=files, by_part=by_part))
-    return {**known, **{path: sorted((*known.get(path, ()), *found)) for path, found in more.items()}}, unnamed
+            continue
+        for path in result.files:
+            more.setdefault(path, []).append(result)
+    return {**known, **{path: _longer(known.get(path), found) for path, found in more.items()}}, unnamed
 
 
-def _is_failed(message: ToolMessage, failed: Callable[[ToolMessage], bool]) -> bool:
-    return failed(message)
+def _longer(known: Series | None, found: Sequence[Observation]) -> Series:
+    return Series(results=tuple(sorted((*(known.results if known else ()), *found))))
 
 
 def _strings(value: Json) -> Iterator[str]:

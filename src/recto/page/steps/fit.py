@@ -158,24 +158,23 @@ def _with_name(message: ToolMessage, name: str) -> ToolMessage:
 def _all_fit(known: bool | None, messages: Sequence[Message], to: _To) -> bool:
     if known is False:
         return False
-    return all(_is_plain(message, to.wire) or remember(message, _fit_message, to) is AS_IS for message in messages)
+    # Words, and calls without state, are as a format that takes all of them wants them.
+    takes_all = to.wire.takes_empty_text and to.wire.takes_any_arguments
+    rest = [message for message in messages if not _is_plain(message)] if takes_all else messages
+    return all(remember(message, _fit_message, to) is AS_IS for message in rest)
 
 
-def _is_plain(message: Message, wire: Wire) -> bool:
-    """Whether a message surely fits: words, or calls without state, in the format that takes them as they are."""
-    if not (wire.takes_empty_text and wire.takes_any_arguments):
-        return False
+def _is_plain(message: Message) -> bool:
+    """Whether a message is just words, or words and a call without state."""
     if not isinstance(message, (UserMessage, AssistantMessage, ToolMessage)):
         return False
     if not isinstance(message, ToolMessage) and message.name:
         return False
-    match message.parts:
-        case (Text(),):
-            return True
-        case (ToolCall(state=None) as call,) | (Text(), ToolCall(state=None) as call):
-            return _is_tool_name(call.name)
-        case _:
-            return False
+    *before, last = message.parts or (None,)
+    if isinstance(last, ToolCall):
+        is_plain = last.state is None and _is_tool_name(last.name)
+        return is_plain and (not before or (len(before) == 1 and isinstance(before[0], Text)))
+    return not before and isinstance(last, Text)
 
 
 def _fit_each(messages: Sequence[Message], to: _To) -> Draft:
@@ -348,7 +347,8 @@ def _check_order(known: _Order | None, messages: Sequence[Message], wire: Wire) 
             ids += [call.id for call in message.tool_calls]
             good = good and not any(call.provider_id for call in message.tool_calls)
     good = good and _ids_are_good(ids, wire) and not (wire.call_ids_are_unique and order.ids.intersection(ids))
-    return _Order(good=good, has_user=has_user, has_talk=has_talk, ids=order.ids.union(ids))
+    known_ids = order.ids.union(ids) if wire.call_ids_are_unique else order.ids
+    return _Order(good=good, has_user=has_user, has_talk=has_talk, ids=known_ids)
 
 
 def _begin_with_user(messages: Sequence[Message]) -> Draft:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import is_
 
 from recto.conversation.messages import Message, Text, ToolMessage, ToolPart
 from recto.page.draft import Draft, change_results
@@ -19,12 +20,12 @@ def guard(messages: Sequence[Message]) -> Draft:
 
 
 def _neutralised(message: ToolMessage) -> ToolMessage:
-    parts = tuple([_neutral_part(part) for part in message.parts])
-    return message if parts == message.parts else replace(message, parts=parts)
+    parts = [_neutral_part(part) for part in message.parts]
+    return message if all(map(is_, parts, message.parts)) else replace(message, parts=tuple(parts))
 
 
 def _neutral_part(part: ToolPart) -> ToolPart:
     if not isinstance(part, Text):
         return part
     text = neutralise(part.text, FRAME_TAGS)
-    return part if text == part.text else replace(part, text=text)
+    return part if text is part.text else replace(part, text=text)

@@ -78,7 +78,7 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
 
 
 def _unpictured(note: Note) -> Note:
-    return replace(note, rule="D2", reason=f"{note.reason}; {UNPICTURED}")
+    return note._replace(rule="D2", reason=f"{note.reason}; {UNPICTURED}")
 
 
 def _picture(file: File, facts: Facts) -> File | None:

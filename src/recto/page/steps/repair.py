@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import NamedTuple
 
 from recto.conversation.memo import grow, remember_last
@@ -83,12 +84,14 @@ def repair(messages: Sequence[Message]) -> Draft:
         shown[place] = said or messages[place]
         if reason:
             notes[place] = Note(decision="repaired" if said else "dropped", rule=RULE, reason=reason)
-    left_out = {place for place, note in notes.items() if note.decision == "dropped"}
-    order = [place for place in range(len(shown)) if place not in left_out]
+    stays = bytearray(b"\1") * len(shown)
+    for place in [place for place, note in notes.items() if note.decision == "dropped"]:
+        stays[place] = 0
+    order = list(compress(range(len(shown)), stays))
     if pairs.moved or slots:
         behind = _places_to_stand_behind(pairs)
         order.sort(key=lambda place: (behind.get(slot := slots.get(place, place), slot), slot))
-    return Draft(messages=tuple([shown[place] for place in order]), origins=order, notes=notes)
+    return Draft(messages=tuple(map(shown.__getitem__, order)), origins=order, notes=notes)
 
 
 def _pair(known: _Pairs | None, messages: Sequence[Message]) -> _Pairs:

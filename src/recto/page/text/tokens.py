@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
 
-from recto.conversation.json import scrub
-from recto.conversation.memo import Remembering, keep_recent
+from recto.conversation.json import copied, scrub
+from recto.conversation.memo import Remembering, grow, keep_recent
 from recto.conversation.messages import (
     AssistantMessage,
     File,
@@ -36,6 +36,8 @@ CONTROL_MARK = "<|"
 TOKENS_PER_MESSAGE = 4
 # A picture's price differs by provider and size; this is the usual one for about a megapixel.
 TOKENS_PER_FILE = 1_300
+# Up to so many texts are counted one by one.
+FEW = 4
 # Texts up to this length are counted once for all messages that have them.
 SHORT = 200
 # A longer text is counted a part at a time: the tokenizer keeps up to eighty bytes of memory for each of its bytes.
@@ -70,13 +72,21 @@ class OfflineCounter:
     def _count(self, texts: Sequence[str]) -> Sequence[int]:
         tokenizer = _tokenizer(self.name)
         # The tokenizer leaves a UTF-8 copy inside each text that has more than ASCII, so it is given throwaway copies.
-        clean = [text if text.isascii() else scrub(text).encode().decode() for text in texts]
-        _, offsets = tokenizer.encode_batch_flat(clean)
+        clean = list(map(copied, texts))
+        # A few are quicker counted here than handed to the threads that a batch is counted by.
+        if len(clean) <= FEW:
+            return [len(tokenizer.encode_ordinary(scrub(text))) for text in clean]
+        try:
+            _, offsets = tokenizer.encode_batch_flat(clean)
+        except UnicodeEncodeError:
+            clean = list(map(scrub, clean))
+            _, offsets = tokenizer.encode_batch_flat(clean)
         starts = memoryview(offsets).cast("Q")
         counts = [end - start for start, end in pairwise(starts)]
         # The batch call reads a spelled-out control token as one token; these few texts are counted again, alone.
         for index, text in enumerate(clean):
-            if CONTROL_MARK in text:
+            # One character is found much quicker than two, and few texts have it.
+            if CONTROL_MARK[0] in text and CONTROL_MARK in text:
                 counts[index] = len(tokenizer.encode_ordinary(text))
         return counts
 
@@ -102,18 +112,29 @@ def _tokenizer(name: str) -> Tokenizer:
 OFFLINE = OfflineCounter()
 
 
+def count_messages(messages: Sequence[Message], counter: TokenCounter) -> None:
+    """Count a conversation, all at once: one by one, the tokenizer takes several times as long."""
+    grow(messages, _count_more, counter)
+
+
+def _count_more(_: bool | None, messages: Sequence[Message], counter: TokenCounter) -> bool:
+    count_new(messages, counter)
+    return True
+
+
 def count_new(messages: Sequence[Message], counter: TokenCounter) -> None:
     """Count, all at once, the messages this counter never counted before. Each remembers its own count."""
     key = _key(counter)
     new = [message for message in messages if key not in message.memo]
     if not new:
         return
-    texts = [(index, text) for index, message in enumerate(new) for text in texts_of(message) if text]
-    sums = [_tokens_beside_texts(message) for message in new]
-    for (index, _), count in zip(texts, counter.count([text for _, text in texts]), strict=True):
-        sums[index] += count
-    for message, total in zip(new, sums, strict=True):
-        message.memo[key] = total
+    said = [[text for text in texts_of(message) if text] for message in new]
+    counts = iter(counter.count(list(chain.from_iterable(said))))
+    for message, texts in zip(new, said, strict=True):
+        tokens = list(islice(counts, len(texts)))
+        message.memo[key] = _tokens_beside_texts(message) + sum(tokens)
+        if len(tokens) > 1 and message.role == "tool":
+            message.memo[tokens_of_texts, key] = tokens
 
 
 def tokens_of(message: Message, counter: TokenCounter) -> int:
@@ -128,12 +149,21 @@ def tokens_of(message: Message, counter: TokenCounter) -> int:
 
 def known_tokens(message: Remembering, counter: str) -> int | None:
     """The tokens of a message, where the counter of this name has counted it."""
-    return cast("int | None", message.memo.get(("tokens", counter)))
+    return cast("int | None", message.memo.get(counter))
 
 
 def note_tokens(message: Remembering, counter: str, tokens: int) -> None:
     """Have a message remember what the counter of this name once counted."""
-    message.memo["tokens", counter] = tokens
+    message.memo[counter] = tokens
+
+
+def tokens_of_texts(message: ToolMessage, counter: TokenCounter) -> Sequence[int]:
+    """The tokens of each text of a result that is not empty."""
+    known = message.memo.get((tokens_of_texts, _key(counter)))
+    if known is None:
+        known = [count_text(text, counter) for text in texts_of(message) if text]
+        message.memo[tokens_of_texts, _key(counter)] = known
+    return cast("Sequence[int]", known)
 
 
 def count_text(text: str, counter: TokenCounter) -> int:
@@ -147,8 +177,9 @@ def _count_short(text: str, counter: TokenCounter) -> int:
     return counter.count((text,))[0]
 
 
-def _key(counter: TokenCounter) -> tuple[str, str]:
-    return ("tokens", counter.name)
+def _key(counter: TokenCounter) -> str:
+    # A text that all messages share, where each would keep a tuple of its own.
+    return counter.name
 
 
 def _tokens_beside_texts(message: Message) -> int:
@@ -156,7 +187,7 @@ def _tokens_beside_texts(message: Message) -> int:
         case UnreadMessages():
             return message.tokens
         case UserMessage() | AssistantMessage() | ToolMessage():
-            return TOKENS_PER_MESSAGE + TOKENS_PER_FILE * sum(1 for part in message.parts if isinstance(part, File))
+            return TOKENS_PER_MESSAGE + TOKENS_PER_FILE * list(map(type, message.parts)).count(File)
         case _:
             return TOKENS_PER_MESSAGE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from recto.conversation.json import Json, Object, objects, text_field
+from recto.conversation.json import Json, Object, copied, objects, text_field
 from recto.conversation.messages import AssistantPart, File, Text, UserPart
 from recto.errors import CannotCarry, WireError
 
@@ -37,13 +37,10 @@ def instructions(parts: Iterable[UserPart], where: str) -> str:
 
 def encode_content(parts: Sequence[PartT], encode_block: Callable[[PartT], object]) -> object:
     """The parts of a message as its content: one text stands by itself, anything else as blocks."""
-    match parts:
-        case ():
-            return ""
-        case (Text(text=text),):
-            return text
-        case _:
-            return [encode_block(part) for part in parts]
+    if not parts:
+        return ""
+    first = parts[0]
+    return copied(first.text) if len(parts) == 1 and isinstance(first, Text) else [encode_block(part) for part in parts]
 
 
 def carried(block: object | None, file: File, wire: str) -> object:

@@ -14,6 +14,7 @@ from recto.conversation.json import (
     Json,
     Object,
     as_object,
+    copied,
     dump,
     load,
     objects,
@@ -161,17 +162,23 @@ def encode(message: Message) -> bytes:
 
 
 def _named(role: str, content: object, name: str | None) -> dict[str, object]:
-    return {"role": role, "content": content} | ({"name": name} if name else {})
+    body = {"role": role, "content": content}
+    return body | {"name": name} if name else body
 
 
 def _encode_content(parts: Sequence[AssistantPart], role: str) -> object:
-    return encode_content(parts, partial(_encode_block, role=role))
+    return encode_content(parts, partial(_encode_block, role=role)) if len(parts) != 1 else _encode_one(parts[0], role)
+
+
+def _encode_one(part: AssistantPart, role: str) -> object:
+    # What most messages are, by the shortest way.
+    return copied(part.text) if isinstance(part, Text) else [_encode_block(part, role)]
 
 
 def _encode_block(part: AssistantPart, role: str) -> object:
     match part:
         case Text():
-            return {"type": "text", "text": part.text}
+            return {"type": "text", "text": copied(part.text)}
         case Opaque(provider="openai", place="block"):
             return verbatim(part.data)
         case File() if role == "user":
@@ -214,7 +221,7 @@ def _encode_assistant(message: AssistantMessage) -> dict[str, object]:
     calls = message.tool_calls
     rest = message.parts[: len(message.parts) - len(calls)]
     fields = [part for part in rest if isinstance(part, Opaque) and part.place == "field"]
-    content = tuple(part for part in rest if not (isinstance(part, Opaque) and part.place == "field"))
+    content = tuple([part for part in rest if part not in fields]) if fields else rest
     body = _named("assistant", _encode_content(content, "assistant") if content else None, message.name)
     for part in fields:
         if part.provider != WIRE:

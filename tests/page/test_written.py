@@ -1,0 +1,83 @@
+"""What is written of a conversation is kept for its next page: written anew only where it is another, and once only."""
+
+import gc
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import recto
+from recto.conversation.log import Entry, RolledBack
+from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.page.assemble import assemble
+from recto.page.facts import Facts
+from recto.page.fold.rules import READS
+from recto.page.wire.base import Target
+
+KEEP_ONE = recto.FoldSettings(reads=replace(READS, keep=1))
+
+
+def read(number: int) -> tuple[Message, ...]:
+    call = ToolCall(id=f"c{number}", name="filesystem-read", arguments='{"filePath":"a.py"}')
+    result = ToolMessage(id=f"r{number}", tool_call_id=call.id, parts=(Text(text=f"lines of read {number}"),))
+    return AssistantMessage(id=f"a{number}", parts=(call,)), result
+
+
+def ask(id: str) -> UserMessage:
+    return UserMessage(id=id, parts=(Text(text=f"Question {id}"),))
+
+
+def facts(log: Sequence[Entry], wire: str = "openai") -> Facts:
+    return Facts(log=log, target=Target(wire=wire, model="m"), fold=KEEP_ONE)
+
+
+def fresh(entry: Entry) -> Entry:
+    """An entry that remembers nothing, nor do its calls."""
+    if not isinstance(entry, AssistantMessage):
+        return replace(entry)
+    return replace(entry, parts=tuple([replace(part) for part in entry.parts]))
+
+
+def test_a_page_is_the_same_whatever_was_written_before():
+    log = (ask("u1"), *read(1), *read(2), ask("u2"), *read(3))
+    longer = (*log, *read(4))
+    back = (*longer, RolledBack(to="u2"))
+    for entries in (log, longer, log, back, (*back, ask("u3")), longer):
+        for wire in ("openai", "anthropic", "openai"):
+            page, manifest = assemble(facts(entries, wire))
+            again, listed = assemble(facts([fresh(entry) for entry in entries], wire))
+            assert (page.body, page.digest, manifest.rows()) == (again.body, again.digest, listed.rows())
+
+
+def test_the_bytes_of_a_result_are_gone_once_it_is_folded():
+    log = (ask("u1"), *read(1))
+    assemble(facts(log))
+    assert any(b"lines of read 1" in data for data in bytes_of(log))
+    log = (*log, *read(2))
+    assemble(facts(log))
+    kept = list(bytes_of(log))
+    assert not any(b"lines of read 1" in data for data in kept)
+    assert sum(b"lines of read 2" in data for data in kept) == 1
+
+
+def bytes_of(log: Sequence[Message]) -> Iterator[bytes]:
+    """All bytes that messages keep alive."""
+    waiting: list[object] = [message.memo for message in log]
+    known = set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) not in known and not isinstance(value, type) and not callable(value):
+            known.add(id(value))
+            waiting += gc.get_referents(value)
+            if isinstance(value, bytes):
+                yield value
+
+
+def test_a_log_that_is_dropped_takes_what_it_remembers_with_it():
+    log = (ask("u1"), *read(1), *read(2))
+    assemble(facts(log))
+    gc.collect()
+    gc.disable()
+    try:
+        del log
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
