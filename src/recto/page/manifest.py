@@ -117,18 +117,20 @@ class Manifest:
 
 
 def _row(part: Part, span: Span | None) -> dict[str, Json]:
+    kind, source, role, before, after, decision, rule, reason, receipts, upto, count = part
     row: dict[str, Json] = {
-        "kind": part.kind,
-        "source": part.source,
-        "role": part.role,
-        "decision": part.decision,
-        "rule": part.rule,
-        "reason": part.reason,
-        "tokens": {"before": part.tokens_before, "after": part.tokens_after},
+        "kind": kind,
+        "source": source,
+        "role": role,
+        "decision": decision,
+        "rule": rule,
+        "reason": reason,
+        "tokens": {"before": before, "after": after},
         "span": list(span) if span else None,
     }
-    row |= {"receipts": [_receipt_row(receipt) for receipt in part.receipts]} if part.receipts else {}
-    return row | ({"upto": part.upto, "count": part.count} if part.upto is not None else {})
+    if receipts:
+        row["receipts"] = [_receipt_row(receipt) for receipt in receipts]
+    return row if upto is None else {**row, "upto": upto, "count": count}
 
 
 def _receipt_row(receipt: Receipt) -> dict[str, Json]:
