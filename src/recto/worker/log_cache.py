@@ -21,7 +21,7 @@ from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
 from recto.store.store import Store
 
 # What an entry takes besides its texts, which are there a second time as bytes of a page. A test holds it to the truth.
-ENTRY_BYTES = 1_536
+ENTRY_BYTES = 1_280
 MESSAGES: tuple[type[Message], ...] = get_args(Message)
 
 
