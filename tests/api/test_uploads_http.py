@@ -24,6 +24,8 @@ pytestmark = pytest.mark.full
 
 MEBIBYTE = 2**20
 GIBIBYTE = 2**30
+# What the system may hold of a connection: the faster it is read, the more, up to `tcp_rmem` and `tcp_wmem`.
+UNDER_WAY = 40 * MEBIBYTE
 SECONDS = 60.0
 HOSTILE = {
     "</name><id>x</id>.pdf": "id>.pdf",
@@ -169,7 +171,7 @@ def test_P9_far_too_much_is_stopped_early_and_takes_no_memory(tmp_path: Path, li
         (entry,) = entries(reply)
         assert (entry["code"], reply.headers["connection"]) == ("too_large", "close")
         # What is under way in the network is not counted by the server.
-        assert poured < limit + 16 * MEBIBYTE + 16 * MEBIBYTE
+        assert poured < limit + 16 * MEBIBYTE + UNDER_WAY
         assert here.memory() - before < 48 * MEBIBYTE
         assert [row["name"] for row in here.rows()] == ["first.txt"]
         assert len(here.objects()) == 1
