@@ -36,12 +36,13 @@ ROWS: Sequence[tuple[str, str]] = (
     ("page", "4,000 messages, 20 shown, warm"),
     ("page", "4,000 messages, 20 shown, cold"),
     ("page", "its manifest, beside what is shown"),
+    ("page", "standstill, cold page of 1,640"),
     ("page", "cold"),
     ("page", "warm, a command run"),
     ("page", "10x messages, warm, one message added"),
     ("page", "10x messages, warm, a file read again"),
     ("page", "10x messages, warm, a command run"),
-    ("page", "memory, with what the log remembers"),
+    ("page", "memory, a kept log, beside its text"),
     ("files", "upload of SHA-256 alone"),
 )
 

@@ -18,6 +18,7 @@ OF_NOBODY = frozenset(
         "src/recto/app/files.py:make_outbound.outbound",
         "src/recto/cli/agents.py:load_toolbox.of_folder",
         "src/recto/config/yaml_values.py:read_yaml",
+        "src/recto/models/prices.py:_is_named",
         "src/recto/page/fold/fold_settings.py:fold_key",
         # Names, types and numbers that stand in our code.
         "src/recto/api/description.py:_schema",
