@@ -51,12 +51,12 @@ class Workers:
         return True
 
     async def until_signalled(self, signal: Signal) -> None:
-        waits = [asyncio.ensure_future(one.wait()) for one in (self.go, signal.leaving)]
+        go = asyncio.ensure_future(self.go.wait())
         try:
-            await asyncio.wait((*waits, signal.cancelled.future), return_when=asyncio.FIRST_COMPLETED)
+            waits = (go, signal.leaving.future, signal.cancelled.future)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in waits:
-                one.cancel()
+            go.cancel()
 
 
 class Deaf(Workers):

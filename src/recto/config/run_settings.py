@@ -149,7 +149,7 @@ class HubSettings:
         COUNT,
         name="stream_bytes",
     )
-    tail: int = 64
+    tail: int = 16
     page: int = 256
     look: float = 1.0
 

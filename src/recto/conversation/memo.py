@@ -17,6 +17,8 @@ Known = TypeVar("Known")
 State = TypeVar("State")
 Given = ParamSpec("Given")
 UNKNOWN = object()
+# A conversation of so few messages is sooner worked out again than looked up.
+FEW = 2
 _recent: list[Callable[[], None]] = []
 
 
@@ -77,7 +79,7 @@ def grow(
     `extend(state, more, ...)` returns a new state and leaves the old as it is; None stands for the empty
     conversation. One step over all messages and many steps over their pieces must come to the same.
     """
-    if not messages:
+    if len(messages) <= FEW:
         return extend(None, messages, *args)
     # Kept without the message it is kept on, so that the two do not keep each other alive.
     anchor = anchor_of(messages)

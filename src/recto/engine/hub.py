@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 
 from recto.config.run_settings import HubSettings
@@ -17,13 +18,40 @@ from recto.conversation.events import ends_run
 from recto.store.ports import Events, StoredEvent
 
 
+class Bell:
+    """Wakes one who waits. An event of asyncio's would ask for the loop with each word, and keeps room for many."""
+
+    __slots__ = ("_is_rung", "_loop", "_waiter")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._is_rung = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def clear(self) -> None:
+        """Forget that it was rung."""
+        self._is_rung = False
+
+    def ring(self) -> None:
+        """Wake who waits, or will wait."""
+        self._is_rung = True
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self) -> None:
+        """Wait until it is rung, unless it was."""
+        if not self._is_rung:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+
+
 class Listener:
     """A reader of a run, and the bell that wakes it."""
 
-    def __init__(self, run: str, heard: float) -> None:
+    def __init__(self, run: str, heard: float, bell: Bell) -> None:
         self.run = run
         self.heard = heard
-        self.bell = asyncio.Event()
+        self.bell = bell
         # Whether the store may have what was not heard here.
         self.ask = True
 
@@ -76,7 +104,7 @@ class Hub:
     @contextmanager
     def listening(self, run: str) -> Generator[Listener]:
         """Hear of all that is published from now on. Whoever listens before a run is admitted misses nothing."""
-        listener = Listener(run=run, heard=self._now())
+        listener = Listener(run=run, heard=self._now(), bell=Bell(self._loop))
         channel = self._channel(run)
         channel.listeners.add(listener)
         if not self._ticking:
@@ -155,11 +183,16 @@ class Hub:
             for listener in channel.listeners:
                 listener.ask = listener.ask or not channel.writers
                 if not channel.writers or now - listener.heard >= self._settings.heartbeat:
-                    listener.bell.set()
-        asyncio.get_running_loop().call_later(min(self._settings.look, self._settings.heartbeat), self._tick)
+                    listener.bell.ring()
+        self._loop.call_later(min(self._settings.look, self._settings.heartbeat), self._tick)
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        # Asked for once: each time it is a call of the system, and there are some for each word.
+        return asyncio.get_running_loop()
 
     def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+        return self._loop.time()
 
     def _channel(self, run: str) -> _Channel:
         return self._channels.setdefault(run, _Channel())
@@ -177,4 +210,4 @@ class Hub:
 
     def _ring(self, channel: _Channel) -> None:
         for listener in channel.listeners:
-            listener.bell.set()
+            listener.bell.ring()

@@ -31,7 +31,7 @@ class Signal:
 
     def __init__(self) -> None:
         self.cancelled = Once()
-        self.leaving = asyncio.Event()
+        self.leaving = Once()
 
 
 # Works on a claimed run, whose input is parsed already where it was admitted here and begun at once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from recto.store.database.database import Database
 from recto.store.ports import Lease, Recorded
@@ -21,12 +21,16 @@ class EventBatch:
 
     def add(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[Recorded]:
         """Add events of a run. Done once they are committed; another worker has the run: LeaseLost."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Recorded] = loop.create_future()
+        future: asyncio.Future[Recorded] = self._loop.create_future()
         self._waiting.append(((lease, events), future))
         if self._writing is None:
-            self._writing = loop.create_task(self._write_all())
+            self._writing = self._loop.create_task(self._write_all())
         return future
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        # Asked for once: each time it is a call of the system.
+        return asyncio.get_running_loop()
 
     async def close(self) -> None:
         """Wait for what was added."""
