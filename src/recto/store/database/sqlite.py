@@ -30,9 +30,9 @@ from recto.store.statement import driver as driver_of
 
 LOGGER = logging.getLogger("recto.store")
 CLOSED, BACKUP = "it is closed", "backup"
-# Rows changed on the loop before the thread brings the write-ahead log into the database, which waits for the disk.
-# Many, because a page that was written many times meanwhile is brought over once.
-CHECKPOINT_ROWS = 5_000
+# Rows changed on the loop before threads bring the write-ahead log into the database, which waits for the disk. Many,
+# because a page that was written many times meanwhile is brought over once.
+CHECKPOINT_ROWS = 10_000
 # Errors of a statement or its values. They say nothing of the database.
 ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 
@@ -147,9 +147,21 @@ class SqliteDatabase:
             self._stop(items, error)
         else:
             _settle_all(items)
-        if driver.total_changes - self._changes >= CHECKPOINT_ROWS and not self._at_thread:
+        if driver.total_changes - self._changes >= CHECKPOINT_ROWS and not self._is_closing:
             self._changes = driver.total_changes
-            self._hand_over_all([_Item(_write_something, self._loop.create_future())])
+            # Most of it while others write on; then the rest, which only comes to an end while nobody writes.
+            copying = self._loop.run_in_executor(self._readers, self._copy_pages)
+            copying.add_done_callback(self._finish_checkpoint)
+
+    def _copy_pages(self) -> None:
+        with self._engine.connect() as connection:
+            driver_of(connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _finish_checkpoint(self, copying: asyncio.Future[None]) -> None:
+        if not copying.cancelled() and (error := copying.exception()):
+            # The thread that does the rest hears of it too, and its callers.
+            LOGGER.warning("the write-ahead log cannot be brought into the database: %s", _text_of(error))
+        self._hand_over_all([_Item(_write_something, self._loop.create_future())])
 
     def _hand_over_all(self, items: Sequence[_Item[object]]) -> None:
         for item in items:
