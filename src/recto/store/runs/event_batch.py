@@ -10,6 +10,10 @@ from recto.store.database.database import Database
 from recto.store.ports import Lease, Recorded
 from recto.store.runs import record as progress
 
+# Where more runs than these speak at once, what they say next is gathered for a moment: a commit for each word of a
+# thousand streams would take most of a core, and nobody sees so small a delay.
+FEW, GATHER_SECONDS = 4, 0.01
+
 
 class EventBatch:
     """Gathers events while a write is under way; the next write takes all of them."""
@@ -42,6 +46,8 @@ class EventBatch:
             while self._waiting:
                 waiting, self._waiting = self._waiting, []
                 await self._write(waiting)
+                if len(waiting) > FEW:
+                    await asyncio.sleep(GATHER_SECONDS)
         finally:
             self._writing = None
 

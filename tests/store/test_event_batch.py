@@ -1,0 +1,56 @@
+"""Words of many runs: gathered, where many speak at once, and committed together."""
+
+import asyncio
+from pathlib import Path
+
+from recto.store.database.database import Result, Transaction
+from recto.store.database.opening import migrate
+from recto.store.database.sqlite import SqliteDatabase
+from recto.store.ports import Lease
+from recto.store.runs.event_batch import FEW, EventBatch
+from recto.store.store import Store
+from tests.store.suite.samples import begin
+
+
+class Counting(SqliteDatabase):
+    """A database that counts its writes."""
+
+    writes = 0
+
+    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
+        self.writes += 1
+        return await super().write(work, size=size)
+
+
+async def say_one_by_one(batch: EventBatch, leases: list[Lease]) -> None:
+    words = list[asyncio.Future[object]]()
+    for lease in leases:
+        words.append(asyncio.ensure_future(batch.add(lease, (b"word",))))
+        # As many turns of the loop as a write takes.
+        for _ in range(5):
+            await asyncio.sleep(0)
+    await asyncio.gather(*words)
+
+
+async def writes_of(folder: Path, runs: int) -> int:
+    """Writes for what each of some runs says in its own time, after all have spoken at once."""
+    database = Counting(folder / "recto.db")
+    await database.write(migrate)
+    store, batch = Store(database), EventBatch(database)
+    leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(runs)]
+    database.writes = 0
+    await asyncio.gather(*[batch.add(lease, (b"first",)) for lease in leases])
+    await say_one_by_one(batch, leases)
+    await batch.close()
+    said = [await store.events(lease.run, 0, 10) for lease in leases]
+    await store.close()
+    assert [[event.body for event in events] for events in said] == [[b"first", b"word"]] * runs
+    return database.writes
+
+
+async def test_words_of_many_runs_are_gathered(tmp_path: Path):
+    assert await writes_of(tmp_path, FEW + 6) == 2
+
+
+async def test_a_few_runs_wait_for_nobody(tmp_path: Path):
+    assert await writes_of(tmp_path, FEW) == 1 + FEW
