@@ -6,7 +6,7 @@ from pathlib import Path
 from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import Lease
+from recto.store.ports import Lease, Recorded
 from recto.store.runs.event_batch import FEW, EventBatch
 from recto.store.store import Store
 from tests.store.suite.samples import begin
@@ -23,9 +23,9 @@ class Counting(SqliteDatabase):
 
 
 async def say_one_by_one(batch: EventBatch, leases: list[Lease]) -> None:
-    words = list[asyncio.Future[object]]()
+    words = list[asyncio.Future[Recorded]]()
     for lease in leases:
-        words.append(asyncio.ensure_future(batch.add(lease, (b"word",))))
+        words.append(batch.add(lease, (b"word",)))
         # As many turns of the loop as a write takes.
         for _ in range(5):
             await asyncio.sleep(0)
