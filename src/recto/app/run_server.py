@@ -64,7 +64,7 @@ from recto.worker.runtime import Point, Runtime, pass_by
 
 LOGGER = logging.getLogger("recto.app")
 # New objects after which cycles among them are looked for.
-GARBAGE_OBJECTS = 20_000
+GARBAGE_OBJECTS = 50_000
 # How long a thread may keep the interpreter while another wants it.
 SWITCH_SECONDS = 0.001
 
