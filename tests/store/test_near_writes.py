@@ -99,9 +99,7 @@ async def test_what_small_writes_wrote_is_brought_into_the_database_by_the_threa
         for times in range(1, 7):
             await database.write(add_pages, size=SMALL)
             log = log or (tmp_path / "recto.db-wal").stat().st_size
-            async with asyncio.timeout(20):
-                while file.stat().st_size < times * CHECKPOINT_ROWS * PAGE_PART:
-                    await asyncio.sleep(0.01)
+            await reaches(file, times * CHECKPOINT_ROWS * PAGE_PART)
         # Once all of it is there, the log begins again at its start.
         assert (tmp_path / "recto.db-wal").stat().st_size < 5 * log
 
@@ -114,6 +112,12 @@ async def test_a_few_rows_are_read_on_the_loop_as_of_one_moment(tmp_path: Path):
         # What it writes is not kept.
         await database.read(adding(2), few=True)
         assert await database.read(numbers, few=True) == [1]
+
+
+async def reaches(file: Path, size: int) -> None:
+    async with asyncio.timeout(20):
+        while file.stat().st_size < size:
+            await asyncio.sleep(0.01)
 
 
 def add_pages(connection: Connection) -> None:
