@@ -48,6 +48,21 @@ async def writes_of(folder: Path, runs: int) -> int:
     return database.writes
 
 
+async def test_who_breaks_a_batch_off_leaves_nobody_waiting(tmp_path: Path):
+    database = SqliteDatabase(tmp_path / "recto.db")
+    await database.write(migrate)
+    store, batch = Store(database), EventBatch(database)
+    lease = await begin(store, "r1", "thread-1")
+    before = asyncio.all_tasks()
+    word = batch.add(lease, (b"word",))
+    for task in asyncio.all_tasks() - before:
+        task.cancel()
+    async with asyncio.timeout(10):
+        await asyncio.wait((word,))
+    assert word.cancelled()
+    await store.close()
+
+
 async def test_words_of_many_runs_are_gathered(tmp_path: Path):
     assert await writes_of(tmp_path, FEW + 6) == 2
 

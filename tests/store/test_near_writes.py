@@ -1,6 +1,7 @@
 """Small writes to SQLite, which are made on the event loop: when, with what, and what stands in their way."""
 
 import asyncio
+import gc
 import sqlite3
 import threading
 from collections.abc import AsyncGenerator
@@ -12,11 +13,12 @@ from sqlalchemy import Connection, text
 
 from recto.config.run_settings import SqliteSettings
 from recto.errors import Conflict
-from recto.store.database.sqlite import CHECKPOINT_ROWS, SqliteDatabase
+from recto.store.database.sqlite import CHECKPOINT_BYTES, MOST_LOG_BYTES, PAGE_BYTES, SqliteDatabase
 from tests.store.test_sqlite import adding, commits, fail, numbers
 
 SMALL = 100
-PAGE_PART = 1_000
+# Rows after which the log is brought into the database.
+ROWS, PAGE_PART = CHECKPOINT_BYTES // PAGE_BYTES, 1_000
 
 
 @asynccontextmanager
@@ -99,9 +101,28 @@ async def test_what_small_writes_wrote_is_brought_into_the_database_by_the_threa
         for times in range(1, 7):
             await database.write(add_pages, size=SMALL)
             log = log or (tmp_path / "recto.db-wal").stat().st_size
-            await reaches(file, times * CHECKPOINT_ROWS * PAGE_PART)
+            await reaches(file, times * ROWS * PAGE_PART)
         # Once all of it is there, the log begins again at its start.
         assert (tmp_path / "recto.db-wal").stat().st_size < 5 * log
+
+
+@pytest.mark.full
+async def test_the_log_grows_no_further_than_it_may_however_much_is_written(tmp_path: Path):
+    async with a_database(tmp_path) as database:
+        await database.write(lambda connection: connection.execute(text("CREATE TABLE pages (data BLOB)")))
+        data, log = bytes(60_000), tmp_path / "recto.db-wal"
+        add = text("INSERT INTO pages VALUES (:data)")
+        for _ in range(4_000):
+            await database.write(lambda connection: connection.execute(add, {"data": data}), size=len(data))
+        assert log.stat().st_size < 2 * MOST_LOG_BYTES
+
+
+async def test_a_checkpoint_that_closing_breaks_off_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    async with a_database(tmp_path) as database:
+        await database.write(add_pages, size=SMALL)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 async def test_a_few_rows_are_read_on_the_loop_as_of_one_moment(tmp_path: Path):
@@ -123,4 +144,4 @@ async def reaches(file: Path, size: int) -> None:
 def add_pages(connection: Connection) -> None:
     """As many rows as are written before a checkpoint, and enough of them to be worth one."""
     connection.execute(text("CREATE TABLE IF NOT EXISTS pages (data BLOB)"))
-    connection.execute(text("INSERT INTO pages VALUES (:data)"), [{"data": bytes(PAGE_PART)}] * CHECKPOINT_ROWS)
+    connection.execute(text("INSERT INTO pages VALUES (:data)"), [{"data": bytes(PAGE_PART)}] * ROWS)

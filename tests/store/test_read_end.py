@@ -222,8 +222,8 @@ def test_what_another_counter_counted_is_counted_first(connection: Connection):
     thread, query = stored(connection, long_log(), counted=False), EndQuery(thread="", counter="mine", history=3)
     found = read_end(connection, replace(query, thread=thread))
     assert isinstance(found, Uncounted)
-    while some := uncounted(connection, thread, found.upto, "mine"):
-        set_tokens(connection, thread, "mine", {entry.seq or 0: 2 for entry in some})
+    while some := uncounted(connection, thread, "mine", after=0, upto=found.upto):
+        set_tokens(connection, thread, "mine", {entry.id: 2 for entry in some})
     end = read_end(connection, replace(query, thread=thread))
     assert isinstance(end, LogEnd)
     assert [(one.count, one.tokens) for one in end.entries if isinstance(one, UnreadMessages)] == [(192, 384)]

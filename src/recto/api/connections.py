@@ -309,7 +309,8 @@ class Connection(HttpToolsProtocol):
 async def _received(loop: asyncio.AbstractEventLoop, source: socket.socket, most: int) -> bytes:
     try:
         return await loop.sock_recv(source, most)
-    except ConnectionError:
+    except OSError:
+        # However the connection was lost.
         return b""
 
 

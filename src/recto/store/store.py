@@ -155,12 +155,13 @@ class Store:
         """Of a long log what its pages can show; None where it has to be read whole."""
         return await self._database.read(partial(read_end.read_end, query=query))
 
-    async def uncounted(self, thread: str, upto: int, counter: str) -> Sequence[Entry]:
-        """Some messages up to a number that this counter has not counted, oldest first."""
-        return await self._database.read(partial(read_end.uncounted, thread=thread, upto=upto, counter=counter))
+    async def uncounted(self, thread: str, counter: str, *, after: int, upto: int) -> Sequence[Entry]:
+        """Some messages between two numbers that this counter has not counted, oldest first."""
+        found = partial(read_end.uncounted, thread=thread, counter=counter, after=after, upto=upto)
+        return await self._database.read(found)
 
-    async def set_tokens(self, thread: str, counter: str, tokens: Mapping[int, int]) -> None:
-        """Keep what entries count, by their numbers."""
+    async def set_tokens(self, thread: str, counter: str, tokens: Mapping[str, int]) -> None:
+        """Keep what entries count, by their ids."""
         await self._database.write(partial(read_end.set_tokens, thread=thread, counter=counter, tokens=tokens))
 
     async def taken_ids(self, thread: str, ids: Sequence[str]) -> frozenset[str]:

@@ -102,12 +102,13 @@ class LogCache:
 
     async def _count_old(self, query: LogQuery, upto: int) -> None:
         """Count what was written before counts were stored, or counted by another; once for all who read it later."""
-        thread, counter = query.thread, query.counter
-        while some := await self._store.uncounted(thread, upto, counter.name):
+        thread, counter, last = query.thread, query.counter, 0
+        while some := await self._store.uncounted(thread, counter.name, after=last, upto=upto):
             messages = messages_of(some)
             await asyncio.to_thread(count_new, messages, counter)
-            counts = {message.seq or 0: tokens_of(message, counter) for message in messages}
+            counts = {message.id: tokens_of(message, counter) for message in messages}
             await self._store.set_tokens(thread, counter.name, counts)
+            last = _last_seq(some)
 
     def put(self, thread: str, log: CachedLog) -> None:
         """Keep a log for the next run. The one not used for longest makes room."""

@@ -97,8 +97,11 @@ class PageInputs:
         if not self.is_cold:
             return assemble(facts)
         # One at a time: with each more the loop would wait for another one's turn.
-        async with self.runtime.setting:
-            made = await asyncio.to_thread(assemble, facts)
+        await self.runtime.setting.acquire()
+        making = asyncio.ensure_future(asyncio.to_thread(assemble, facts))
+        # Not when this is broken off: the thread goes on to its end.
+        making.add_done_callback(lambda _: self.runtime.setting.release())
+        made = await asyncio.shield(making)
         self.is_cold = False
         return made
 

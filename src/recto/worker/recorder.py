@@ -11,11 +11,13 @@ from functools import partial
 from recto.config.run_settings import RecorderSettings
 from recto.conversation.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
 from recto.engine.hub import Hub
+from recto.errors import StoreDown
 from recto.store.ports import Lease, Recorded, RunChange, StoredEvent
 from recto.store.store import Store
 
 # What counts for an event that has no words: thousands of them are work too.
 EVENT_CHARACTERS = 64
+STOPPING = "it is being closed"
 
 
 class Recorder:
@@ -124,7 +126,7 @@ class Recorder:
     def _flushed(self, said: Sequence[Event], bodies: Sequence[bytes], flushed: asyncio.Future[Recorded]) -> None:
         self._flushing = None
         # Whoever says or writes next is told.
-        self._failure = flushed.exception()
+        self._failure = StoreDown(problem=STOPPING) if flushed.cancelled() else flushed.exception()
         if not self._failure:
             self._publish(said, bodies, flushed.result())
             self._plan()

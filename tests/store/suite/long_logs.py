@@ -55,11 +55,11 @@ class LongLogSuite:
         await begin_long(store, tokens=None)
         end = await store.log_end(QUERY)
         assert end == Uncounted(upto=33)
-        found = await store.uncounted("thread-1", 33, "mine")
+        found = await store.uncounted("thread-1", "mine", after=0, upto=33)
         assert [entry.id for entry in found[:2]] == ["u0", "a0"]
         assert len(found) == 32
-        await store.set_tokens("thread-1", "mine", {entry.seq or 0: 5 for entry in found})
-        assert list(await store.uncounted("thread-1", 33, "mine")) == []
+        await store.set_tokens("thread-1", "mine", {entry.id: 5 for entry in found})
+        assert list(await store.uncounted("thread-1", "mine", after=0, upto=33)) == []
         assert unread(await store.log_end(QUERY)) == [("u0", "s7", 32, 160)]
         assert await store.log_end(replace(QUERY, counter="another")) == Uncounted(upto=33)
 

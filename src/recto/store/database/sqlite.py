@@ -30,9 +30,10 @@ from recto.store.statement import driver as driver_of
 
 LOGGER = logging.getLogger("recto.store")
 CLOSED, BACKUP = "it is closed", "backup"
-# Rows changed on the loop before threads bring the write-ahead log into the database, which waits for the disk. Many,
-# because a page that was written many times meanwhile is brought over once.
-CHECKPOINT_ROWS = 10_000
+# About how far the write-ahead log may grow by what the loop writes before threads bring it into the database, which
+# waits for the disk; and how far while they do: then the loop leaves writing to the thread until it is done. A changed
+# row is a changed page, or part of one.
+CHECKPOINT_BYTES, MOST_LOG_BYTES, PAGE_BYTES = 16 * 2**20, 64 * 2**20, 4_096
 # Errors of a statement or its values. They say nothing of the database.
 ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 
@@ -40,8 +41,9 @@ ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingErr
 class _Item(Generic[Result]):
     """A write that waits, and who waits for it."""
 
-    def __init__(self, work: Transaction[Result], future: asyncio.Future[Result]) -> None:
+    def __init__(self, work: Transaction[Result], future: asyncio.Future[Result], size: int = 0) -> None:
         self.work = work
+        self.size = size
         self.future = future
         self.result: Result | None = None
         self.error: BaseException | None = None
@@ -82,7 +84,9 @@ class SqliteDatabase:
         self._near: list[_Item[object]] = []
         # Writes that the thread has and has not answered: what comes later goes behind them.
         self._at_thread = 0
-        self._changes = 0
+        # What the loop has written since the log was last brought into the database.
+        self._log_bytes = self._changes = 0
+        self._is_checkpointing = False
         self._queue: queue.Queue[_Item[object] | None] = queue.Queue(self._settings.waiting)
         self._readers = ThreadPoolExecutor(self._settings.readers, thread_name_prefix="recto-read")
         self._loop = asyncio.get_running_loop()
@@ -107,8 +111,9 @@ class SqliteDatabase:
 
     async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
         """Run work in the next group. Returns once it is committed."""
-        item = _Item(work, self._loop.create_future())
-        if size is None or size >= self._near_bytes or self._at_thread or self._stopped is not None:
+        item = _Item(work, self._loop.create_future(), size or 0)
+        is_held_up = self._at_thread or self._stopped is not None or self._log_bytes > MOST_LOG_BYTES
+        if size is None or size >= self._near_bytes or is_held_up:
             self._hand_over(cast("_Item[object]", item))
         else:
             self._near.append(cast("_Item[object]", item))
@@ -147,8 +152,10 @@ class SqliteDatabase:
             self._stop(items, error)
         else:
             _settle_all(items)
-        if driver.total_changes - self._changes >= CHECKPOINT_ROWS and not self._is_closing:
-            self._changes = driver.total_changes
+        self._log_bytes += (driver.total_changes - self._changes) * PAGE_BYTES + sum([item.size for item in items])
+        self._changes = driver.total_changes
+        if self._log_bytes >= CHECKPOINT_BYTES and not self._is_checkpointing and self._stopped is None:
+            self._is_checkpointing = True
             # Most of it while others write on; then the rest, which only comes to an end while nobody writes.
             copying = self._loop.run_in_executor(self._readers, self._copy_pages)
             copying.add_done_callback(self._finish_checkpoint)
@@ -159,9 +166,23 @@ class SqliteDatabase:
 
     def _finish_checkpoint(self, copying: asyncio.Future[None]) -> None:
         if not copying.cancelled() and (error := copying.exception()):
-            # The thread that does the rest hears of it too, and its callers.
             LOGGER.warning("the write-ahead log cannot be brought into the database: %s", _text_of(error))
-        self._hand_over_all([_Item(_write_something, self._loop.create_future())])
+        # The second write begins the log anew, which waits for the disk as well.
+        self._have_thread_write(lambda: self._have_thread_write(self._end_checkpoint))
+
+    def _have_thread_write(self, then: Callable[[], None]) -> None:
+        def done(written: asyncio.Future[None]) -> None:
+            # What stands in its way stands in the way of others too, who are told.
+            if not written.cancelled():
+                written.exception()
+            then()
+
+        item = _Item(_write_something, self._loop.create_future())
+        item.future.add_done_callback(done)
+        self._hand_over_all([cast("_Item[object]", item)])
+
+    def _end_checkpoint(self) -> None:
+        self._log_bytes, self._is_checkpointing = 0, False
 
     def _hand_over_all(self, items: Sequence[_Item[object]]) -> None:
         for item in items:
@@ -363,6 +384,8 @@ def _pragmas(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProx
         driver.execute(f"PRAGMA synchronous={settings.synchronous}")
         driver.execute("PRAGMA foreign_keys=ON")
         driver.execute("PRAGMA temp_store=MEMORY")
+        # A log that had to grow is cut when it begins anew.
+        driver.execute(f"PRAGMA journal_size_limit={MOST_LOG_BYTES}")
         # What SQLite knows of upper and lower case ends with ASCII.
         driver.create_function("recto_fold", 1, _fold, deterministic=True)
 
@@ -371,7 +394,7 @@ def _pragmas(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProx
 
 def _connect_here(engine: Engine) -> Connection:
     connection = engine.connect()
-    # The loop waits for nothing: neither for whoever locks the database nor for the disk.
+    # The loop does not wait for whoever locks the database, nor brings the log into it, which waits for the disk.
     driver_of(connection).execute("PRAGMA busy_timeout=0")
     driver_of(connection).execute("PRAGMA wal_autocheckpoint=0")
     return connection

@@ -60,13 +60,19 @@ _sums = [
 SUM_UP = Statement(select(*_sums).where(_mine, LOG.c.seq >= bindparam("first"), _upto, _messages))
 UNCOUNTED = Statement(
     select(*ENTRY_COLUMNS)
-    .where(_mine, _upto, _messages, func.coalesce(LOG.c.counter, "") != bindparam("counter_is"))
+    .where(
+        _mine,
+        LOG.c.seq > bindparam("after"),
+        _upto,
+        _messages,
+        func.coalesce(LOG.c.counter, "") != bindparam("counter_is"),
+    )
     .order_by(LOG.c.seq)
     .limit(bindparam("most"))
 )
 COUNT = Statement(
     update(LOG)
-    .where(_mine, LOG.c.seq == bindparam("number"))
+    .where(_mine, LOG.c.id == bindparam("id_is"))
     .values(tokens=param("new_tokens", LOG.c.tokens), counter=param("new_counter", LOG.c.counter))
 )
 
@@ -241,15 +247,13 @@ def _is_whole(entries: Sequence[Entry], seen: Seen, last: int, is_windowed: bool
     return True
 
 
-def uncounted(connection: Connection, thread: str, upto: int, counter: str) -> tuple[Entry, ...]:
-    """Messages up to a number that this counter has not counted, oldest first, so many at a time."""
-    values = {"this": thread, "upto": upto, "counter_is": counter, "most": BATCH}
+def uncounted(connection: Connection, thread: str, counter: str, *, after: int, upto: int) -> tuple[Entry, ...]:
+    """Messages between two numbers that this counter has not counted, oldest first, so many at a time."""
+    values = {"this": thread, "after": after, "upto": upto, "counter_is": counter, "most": BATCH}
     return tuple(map(entry_of, UNCOUNTED.rows(connection, values)))
 
 
-def set_tokens(connection: Connection, thread: str, counter: str, tokens: Mapping[int, int]) -> None:
-    """Keep what entries count, by their numbers."""
-    rows = [
-        {"this": thread, "number": seq, "new_tokens": count, "new_counter": counter} for seq, count in tokens.items()
-    ]
+def set_tokens(connection: Connection, thread: str, counter: str, tokens: Mapping[str, int]) -> None:
+    """Keep what entries count, by their ids: another thread under the same id has others."""
+    rows = [{"this": thread, "id_is": id, "new_tokens": count, "new_counter": counter} for id, count in tokens.items()]
     COUNT.many(connection, rows)

@@ -9,9 +9,10 @@ from typing import TypeAlias, cast
 
 from sqlalchemy import Connection, bindparam, func, null, update
 
+from recto.conversation.attachment import files_in
 from recto.conversation.json import scrub
 from recto.conversation.log import TURNS_BACK, Entry, SkillChanged, messages_of
-from recto.conversation.messages import File, Text, UserMessage, texts_of
+from recto.conversation.messages import Data, File, Text, UserMessage, texts_of
 from recto.conversation.title import title_from
 from recto.errors import LeaseLost
 from recto.page.body import Segment
@@ -88,10 +89,12 @@ def record(connection: Connection, lease: Lease, change: RunChange, now: datetim
 
 def size_of(change: RunChange) -> int:
     """About how many bytes a change writes."""
-    words = sum([len(text) for entry in messages_of(change.entries) for text in texts_of(entry)])
+    messages = messages_of(change.entries)
+    words = sum([len(text) for message in messages for text in texts_of(message)])
+    files = sum([len(file.source.base64) for _, file in files_in(messages) if isinstance(file.source, Data)])
     call = change.call
     page = len(call.manifest) + sum([len(segment.data) for segment in call.segments]) if call else 0
-    return words + page + sum(map(len, change.events))
+    return words + files + page + sum(map(len, change.events))
 
 
 def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[Recorded | LeaseLost]:
