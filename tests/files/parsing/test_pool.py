@@ -7,7 +7,7 @@ import signal
 import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import pytest
@@ -283,10 +283,19 @@ async def test_D7_a_temporary_folder_that_was_tidied_away_is_made_anew():
     pool = Parsers(PoolSettings(sandbox="", documents=1))
     for _ in range(2):
         assert await text_from(pool, "a.txt", b"hello") == "hello"
-        folder = Path(f"/proc/{newest_child()}/cwd").readlink().parent
+        folder = await folder_of_newest_child()
         assert folder.name.startswith("recto-parsing-")
         shutil.rmtree(folder)
     await pool.close()
+
+
+async def folder_of_newest_child() -> Path:
+    """A child that leaves after its document may be gone while it is looked at: then there is a newer one soon."""
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(OSError, ValueError):
+                return Path(f"/proc/{newest_child()}/cwd").readlink().parent
+            await asyncio.sleep(0.01)
 
 
 async def test_D7_a_child_that_dies_while_it_is_idle_costs_no_document():
