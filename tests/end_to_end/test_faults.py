@@ -8,9 +8,10 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from threading import Event
@@ -38,15 +39,20 @@ class CutAt:
         self._lock = threading.Lock()
 
     def __call__(self, asked: Request) -> Answer:
-        messages = cast("list[Mapping[str, Json]]", asked.page["messages"])
-        words = next(str(message["content"]) for message in messages if message["role"] == "user")
-        place = int(words.rsplit(" ", 1)[-1])
-        if messages[-1]["role"] == "tool":
+        place = place_named(asked)
+        if cast("list[Mapping[str, Json]]", asked.page["messages"])[-1]["role"] == "tool":
             return Answer(text="Noted.")
         with self._lock:
             self.attempts[place] += 1
             first = self.attempts[place] == 1
         return answer_with_call(place, cut_at=place if first else None)
+
+
+def place_named(asked: Request) -> int:
+    """The number that the user's words end with."""
+    messages = cast("list[Mapping[str, Json]]", asked.page["messages"])
+    words = next(str(message["content"]) for message in messages if message["role"] == "user")
+    return int(words.rsplit(" ", 1)[-1])
 
 
 def answer_with_call(place: int, cut_at: int | None = None) -> Answer:
@@ -76,15 +82,22 @@ def test_a_model_stream_cut_at_any_byte_never_looks_like_success_and_runs_no_hal
 
 @pytest.mark.full
 def test_P8_a_cancel_that_meets_the_end_of_a_run_leaves_one_terminal_event(tmp_path: Path):
-    chance = random.Random(2)
-    with Harness(tmp_path, lambda _: Answer(text="one two three")) as harness, harness.serve():
-        outcomes: Counter[str] = Counter()
-        for _ in range(200):
-            body = ask("hello")
+    chance, gates, outcomes = random.Random(2), [Event() for _ in range(200)], Counter[str]()
+
+    def script(asked: Request) -> Answer:
+        return Answer(text="one two three", hold=gates[place_named(asked)])
+
+    with Harness(tmp_path, script) as harness, harness.serve():
+        for place, gate in enumerate(gates):
+            body = ask(f"hello {place}")
             reader = Reader(lambda: harness.url, str(body["runId"]))
             start(harness.url, body)
-            time.sleep(chance.random() * 0.03)
-            request(harness.url, "POST", f"{RUNS}/{body['runId']}/cancel")
+            cancel = partial(request, harness.url, "POST", f"{RUNS}/{body['runId']}/cancel")
+            # The first is cancelled before its end, the second after it; all others meet it.
+            known: dict[int, Sequence[Callable[[], object]]] = {0: (cancel, gate.set), 1: (gate.set, reader.wait)}
+            for act in (*known.get(place, (gate.set,)), cancel):
+                act()
+                time.sleep(chance.random() * 0.01)
             events = reader.wait()
             assert sum(ends_run(sent.body) for sent in events) == 1
             outcome = cast("Mapping[str, Json]", events[-1].event["outcome"])["type"]
