@@ -159,6 +159,34 @@ class MessagesSnapshot:
     messages: Sequence[Json]
 
 
+@dataclass(frozen=True, kw_only=True)
+class StateSnapshot:
+    """The state that the thread shares with its clients, as a whole."""
+
+    state: Json
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateDelta:
+    """What has changed of that state, as JSON Patch."""
+
+    operations: Sequence[Mapping[str, Json]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepStarted:
+    """Something begins that takes a while, and of which readers see nothing else."""
+
+    step: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFinished:
+    """It is over, however it went."""
+
+    step: str
+
+
 Event: TypeAlias = (
     RunStarted
     | RunFinished
@@ -177,6 +205,10 @@ Event: TypeAlias = (
     | Discarded
     | UiUpdate
     | MessagesSnapshot
+    | StateSnapshot
+    | StateDelta
+    | StepStarted
+    | StepFinished
 )
 DeltaEvent: TypeAlias = TextSaid | ReasoningSaid | CallSaid
 
@@ -254,8 +286,22 @@ def encode_event(event: Event) -> list[bytes]:
             return [dump({"type": "CUSTOM", "name": UI, "value": value})]
         case MessagesSnapshot():
             return [dump({"type": "MESSAGES_SNAPSHOT", "messages": event.messages})]
+        case StateSnapshot() | StateDelta() | StepStarted() | StepFinished():
+            return [dump(_beside(event))]
         case RunStarted() | RunFinished() | RunFailed():
             return [dump(_run(event))]
+
+
+def _beside(event: StateSnapshot | StateDelta | StepStarted | StepFinished) -> Mapping[str, Json]:
+    match event:
+        case StateSnapshot():
+            return {"type": "STATE_SNAPSHOT", "snapshot": event.state}
+        case StateDelta():
+            return {"type": "STATE_DELTA", "delta": event.operations}
+        case StepStarted():
+            return {"type": "STEP_STARTED", "stepName": event.step}
+        case StepFinished():
+            return {"type": "STEP_FINISHED", "stepName": event.step}
 
 
 def _call(event: CallOpened | CallClosed | CallAnswered) -> Mapping[str, Json]:
@@ -324,6 +370,10 @@ def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: st
                 still_open.pop(("reasoning", id), None)
             case {"type": "TOOL_CALL_END", "toolCallId": str(call)}:
                 still_open.pop(("call", call), None)
+            case {"type": "STEP_STARTED", "stepName": str(step)}:
+                still_open["step", step] = StepFinished(step=step)
+            case {"type": "STEP_FINISHED", "stepName": str(step)}:
+                still_open.pop(("step", step), None)
             case {"type": "CUSTOM", "name": name, "value": {"messageId": str(id)}} if name == DISCARDED:
                 messages.pop(id, None)
             case _:

@@ -25,6 +25,7 @@ from recto.conversation.messages import (
     UserMessage,
     words_of,
 )
+from recto.conversation.state.thread_state import state_events
 from recto.conversation.ui.compile_ui import hinted, ui_events
 
 # Its start, the snapshot, and its end.
@@ -69,9 +70,11 @@ def snapshot_events(ended: EndedRun, log: Sequence[Entry], context: RenderContex
     seen = view(log)
     start = RunStarted(thread=ended.thread, run=ended.run)
     statuses = statuses_of(seen.markers)
+    state = state_events(seen)
     rows = [_marked(row, statuses) for message in seen.messages for row in _rows(message, context)]
     snapshot = MessagesSnapshot(messages=rows)
-    events = (start, snapshot, *_shown_by_hints(seen, ended.events, context.locale), _end(ended, seen))
+    hints = _shown_by_hints(seen, ended.events - len(state), context.locale)
+    events = (start, *state, snapshot, *hints, _end(ended, seen))
     return tuple(body for event in events for body in encode_event(event))
 
 

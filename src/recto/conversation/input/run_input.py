@@ -26,7 +26,10 @@ class ContextItem:
 
 @dataclass(frozen=True, kw_only=True)
 class RunInput:
-    """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'."""
+    """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'.
+
+    `state` is the client's copy of the state it shares with the thread; None says nothing of it.
+    """
 
     thread: str
     run: str
@@ -36,6 +39,7 @@ class RunInput:
     context: tuple[ContextItem, ...] = ()
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     protocol: str | None = None
+    state: Json = None
     options: RunOptions = RunOptions()
 
 
@@ -73,6 +77,7 @@ def decode_input(body: Json) -> RunInput:
         context=tuple(_context(_get(item, "context"))),
         props=as_object(props, "forwardedProps") if props is not None else {},
         protocol=_protocol(item),
+        state=item.get("state"),
     )
 
 
