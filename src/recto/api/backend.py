@@ -92,8 +92,8 @@ class Backend:
     `profile_checks` what they have to say of a profile that a client changes. `operators`
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
-    of requests; `profile_bytes` is how much may be kept of a user. Large bodies that come at once wait for
-    `body_turns`, so that others get theirs in between.
+    of requests; `profile_bytes` is how much may be kept of a user, `state_bytes` how long the state of a thread may be.
+    Large bodies that come at once wait for `body_turns`, so that others get theirs in between.
     """
 
     store: Store
@@ -124,6 +124,7 @@ class Backend:
     outbound: Callable[[], Outbound] = field(default_factory=lambda: cache(usual_outbound))
     schemas: Schemas = field(default_factory=Schemas)
     profile_bytes: int = WorkSettings.profile_bytes
+    state_bytes: int = WorkSettings.state_bytes
 
 
 def backend_of(request: Request) -> Backend:
