@@ -4,5 +4,6 @@
 - `chat`: the route of chat (P16)
 - `admit`: admission of a run
 - `admit_files`: files of a run's request
+- `client_threads`: what clients call threads (P15)
 - `streams`: runs as server-sent events
 """

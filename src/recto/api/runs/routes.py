@@ -190,13 +190,17 @@ async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
 
 async def cancel_run(request: Request, id: RunId) -> Response:
     """End a run; what it wrote so far is kept. Asking twice, or after its end, changes nothing."""
-    backend, run = backend_of(request), await find_run(request, id)
+    return json_answer(run_row(await end_run(backend_of(request), await find_run(request, id))))
+
+
+async def end_run(backend: Backend, run: StoredRun) -> StoredRun:
+    """End a run for its user. One that has ended stays as it is."""
     ended = RunFinished(thread=run.thread, run=run.name, outcome="cancelled")
     events = [*encode_event(RunStarted(thread=run.thread, run=run.name)), *encode_event(ended)]
     cancel = Cancel(reason="cancelled by its user", now=backend.clock(), events=events)
-    run = await backend.store.cancel(run, cancel)
+    ended_run = await backend.store.cancel(run, cancel)
     backend.cancel(run.id)
-    return json_answer(run_row(run))
+    return ended_run
 
 
 async def find_run(request: Request, id: str) -> StoredRun:

@@ -125,11 +125,15 @@ class EventStream(Response):
     """
 
     def __init__(
-        self, events: AsyncGenerator[Sequence[StoredEvent]], render: EventRenderer, run: StoredRun, held: ExitStack
+        self,
+        events: AsyncGenerator[Sequence[StoredEvent]],
+        render: EventRenderer,
+        run: StoredRun | None,
+        held: ExitStack,
     ) -> None:
         # Not the way of all responses: its headers are bytes already, and it has no body to be measured.
         self.status_code, self.body, self.background = 200, b"", None
-        self.raw_headers = [*HEADERS, (b"recto-task-id", run.id.encode())]
+        self.raw_headers = [*HEADERS, *([(b"recto-task-id", run.id.encode())] if run else [])]
         self._events = events
         self._render = render
         self._held = held

@@ -1,0 +1,165 @@
+"""Routes of an agent as CopilotKit's chat asks: run, connect, stop, suggest. Each is thin: others do the work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from datetime import UTC
+from http import HTTPStatus
+from itertools import count
+from typing import Annotated, NotRequired
+
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from recto.agents.agent import Agent
+from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.bodies import read_body
+from recto.api.copilotkit.info import BASE, kit_agent
+from recto.api.parameters import in_path
+from recto.api.route import Route
+from recto.api.runs.client_threads import thread_of
+from recto.api.runs.routes import RunBody, end_run
+from recto.api.runs.streams import EventStream, event_renderer
+from recto.api.signed import signs
+from recto.conversation.events import CallOpened, Event, RunFinished, RunStarted, encode_event
+from recto.conversation.input.suggestion_input import SUGGEST, SuggestionInput, read_suggestion
+from recto.conversation.json import Json, load, load_object
+from recto.errors import WireError
+from recto.store.ports import StoredEvent
+from recto.store.runs.admission import day_is_spent
+
+ONE = f"{BASE}/agent/{{agent}}"
+AgentId = Annotated[str, in_path("The agent, by its name; `default` is the one that answers if none is named.")]
+ThreadName = Annotated[str, in_path("The thread, by its id or by what the client calls it.")]
+BAD_STOP = 'The body must be {"runId": "..."} with the run to stop, or empty: then it is the one at work.'
+STOPPED: Mapping[str, str] = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
+SUGGEST_BODY: Json = {
+    "threadId": "s1",
+    "runId": "r1",
+    "messages": [{"id": "s1", "role": "user", "content": "Suggest what the user could say next."}],
+    "tools": [{"name": SUGGEST, "description": "Suggest", "parameters": {"type": "object"}}],
+    "forwardedProps": {"toolChoice": {"type": "function", "function": {"name": SUGGEST}}},
+}
+
+
+class StopBody(BaseModel):
+    """The run to stop; without it, the one at work."""
+
+    run_id: str | None = Field(default=None, alias="runId", min_length=1)
+
+
+class StopShape(TypedDict):
+    """Whether a run was stopped; `message` says why none was."""
+
+    stopped: bool
+    message: NotRequired[str]
+    interrupt: NotRequired[Mapping[str, str]]
+
+
+async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: ThreadName) -> Response:
+    """End the run at work in a thread, or the one that is named, if it has not ended. What it wrote so far is kept."""
+    backend, owner = backend_of(request), user_of(request).name
+    kit_agent(backend, agent)
+    named = _named_run(await read_body(request, what="Request body"))
+    open_runs = await backend.store.open_runs(owner, thread_of(owner, thread))
+    found = next((run for run in open_runs if named in (None, run.name)), None)
+    if found is not None:
+        await end_run(backend, found)
+        stopped: StopShape = {"stopped": True, "interrupt": STOPPED}
+        return json_answer(stopped)
+    none = f"No active run for thread '{thread}'."
+    why = none if named is None else f"Run '{named}' is not the active run for thread '{thread}'."
+    answer: StopShape = {"stopped": False, "message": why}
+    return json_answer(answer)
+
+
+def _named_run(body: bytes) -> str | None:
+    asked = load_object(body if body.strip() else b"{}")
+    if asked is not None and not asked:
+        return None
+    match asked:
+        case {"runId": str(named), **rest} if named.strip() and not rest:
+            return named
+        case _:
+            raise HTTPException(HTTPStatus.BAD_REQUEST, BAD_STOP)
+
+
+async def suggest_by_copilotkit_agent(request: Request, agent: AgentId) -> Response:
+    """What the user could say next, as a call of the tool that `forwardedProps.toolChoice` names.
+
+    One call of the model, with the words of the request. Nothing is stored: no thread, no run.
+    """
+    backend = backend_of(request)
+    asked_of = kit_agent(backend, agent)
+    body = await read_body(request, backend.bodies.agui_bytes)
+    try:
+        value = load(body)
+    except ValueError as error:
+        raise WireError(where="body", problem=f"is no JSON: {error}") from error
+    return await suggestion(request, asked_of, value)
+
+
+async def suggestion(request: Request, agent: Agent, value: Json) -> Response:
+    """The stream of a suggestion. Where none are made it has none, and is no error."""
+    backend, owner, asked = backend_of(request), user_of(request).name, read_suggestion(value)
+    await backend.schemas.admit((asked.tool,))
+    if backend.suggestions.is_on:
+        await _check_day(backend, owner)
+        backend.suggestions.check_rate(owner)
+    render = event_renderer(asked.protocol, signs(backend))
+    with backend.streams.hold(owner) as held:
+        return EventStream(_suggested(backend, owner, agent, asked), render, None, held.pop_all())
+
+
+async def _check_day(backend: Backend, owner: str) -> None:
+    most, now = backend.bounds.user_tokens, backend.clock()
+    if not most:
+        return
+    day = await backend.store.spent(owner, now.astimezone(UTC).date())
+    if (spent := day.input + day.output) >= most:
+        raise day_is_spent(spent, most, now)
+
+
+async def _suggested(
+    backend: Backend, owner: str, agent: Agent, asked: SuggestionInput
+) -> AsyncGenerator[Sequence[StoredEvent]]:
+    numbers, pending = count(1), ()
+
+    def told(event: Event) -> Sequence[StoredEvent]:
+        return [StoredEvent(number=next(numbers), body=body) for body in encode_event(event)]
+
+    yield told(RunStarted(thread=asked.thread, run=asked.run))
+    async with aclosing(backend.suggestions.events(owner, agent, asked)) as events:
+        async for event in events:
+            pending = (event.call,) if isinstance(event, CallOpened) else pending
+            yield told(event)
+    yield told(RunFinished(thread=asked.thread, run=asked.run, pending=pending))
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=f"{ONE}/stop/{{thread}}",
+        handler=stop_copilotkit_agent,
+        tag="copilotkit",
+        body=StopBody,
+        needs_body=False,
+        answer=StopShape,
+        refusals=(404, 413),
+        examples={"body": {"runId": "run-001"}, "answer": {"stopped": True, "interrupt": STOPPED}},
+    ),
+    Route(
+        method="POST",
+        path=f"{ONE}/suggest",
+        handler=suggest_by_copilotkit_agent,
+        tag="copilotkit",
+        body=RunBody,
+        streams=True,
+        refusals=(404, 413, 422),
+        examples={"body": SUGGEST_BODY},
+    ),
+)
