@@ -186,6 +186,17 @@ def test_P15_wishes_of_two_users_are_in_nobodys_way(server: Scripted):
     assert all(b"TOOL_CALL_END" in one.wait() for one in waiting)
 
 
+@pytest.mark.parametrize("is_single", [True, False])
+def test_P15_a_wish_that_comes_as_a_run_makes_no_thread(server: Scripted, is_single: bool):
+    kept = [line for line in left(server) if line["type"] != SPENDING]
+    server.answers[:] = [SUGGESTS]
+    envelope = {"method": "agent/run", "params": {"agentId": "default"}, "body": wish()}
+    path, body = ("", envelope) if is_single else ("/agent/default/run", wish())
+    reply = send(server.url, "POST", path, body, accept="text/event-stream")
+    assert types_of(reply) == WHOLE
+    assert [line for line in left(server) if line["type"] != SPENDING] == kept
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

@@ -18,23 +18,24 @@ from typing_extensions import TypedDict
 from recto.agents.agent import Agent
 from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import read_body
-from recto.api.copilotkit.info import BASE, kit_agent
+from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, kit_agent
 from recto.api.parameters import in_path
 from recto.api.route import Route
+from recto.api.runs.ag_ui import EXAMPLE as RUN_EXAMPLE
+from recto.api.runs.ag_ui import ListBody, admit_client_list, read_list_body
 from recto.api.runs.client_threads import thread_of
-from recto.api.runs.routes import RunBody, end_run
+from recto.api.runs.routes import end_run
 from recto.api.runs.streams import EventStream, event_renderer
 from recto.api.signed import signs
 from recto.conversation.events import CallOpened, Event, RunFinished, RunStarted, encode_event
-from recto.conversation.input.suggestion_input import SUGGEST, SuggestionInput, read_suggestion
-from recto.conversation.json import Json, load, load_object
+from recto.conversation.input.suggestion_input import SUGGEST, SuggestionInput, forced_tool, read_suggestion
+from recto.conversation.json import Json, load_object
 from recto.errors import WireError
 from recto.store.ports import StoredEvent
 from recto.store.runs.admission import day_is_spent
 
 ONE = f"{BASE}/agent/{{agent}}"
 AgentId = Annotated[str, in_path("The agent, by its name; `default` is the one that answers if none is named.")]
-ThreadName = Annotated[str, in_path("The thread, by its id or by what the client calls it.")]
 BAD_STOP = 'The body must be {"runId": "..."} with the run to stop, or empty: then it is the one at work.'
 STOPPED: Mapping[str, str] = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
 SUGGEST_BODY: Json = {
@@ -58,6 +59,18 @@ class StopShape(TypedDict):
     stopped: bool
     message: NotRequired[str]
     interrupt: NotRequired[Mapping[str, str]]
+
+
+async def run_copilotkit_agent(request: Request, agent: AgentId) -> Response:
+    """Answer what is new in the messages of a chat, as `POST /api/v1/agent/ag-ui` does.
+
+    A client that knows no route for suggestions wishes for them here: such a wish is not taken for a run.
+    """
+    answering, body = kit_agent(backend_of(request), agent), await read_list_body(request)
+    wished = load_object(body) if SUGGEST.encode() in body else None
+    if wished is not None and forced_tool(wished) == SUGGEST:
+        return await suggestion(request, answering, wished)
+    return await admit_client_list(request, body, None if agent == DEFAULT else agent)
 
 
 async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: ThreadName) -> Response:
@@ -93,19 +106,15 @@ async def suggest_by_copilotkit_agent(request: Request, agent: AgentId) -> Respo
 
     One call of the model, with the words of the request. Nothing is stored: no thread, no run.
     """
-    backend = backend_of(request)
-    asked_of = kit_agent(backend, agent)
-    body = await read_body(request, backend.bodies.agui_bytes)
-    try:
-        value = load(body)
-    except ValueError as error:
-        raise WireError(where="body", problem=f"is no JSON: {error}") from error
-    return await suggestion(request, asked_of, value)
+    asked_of, wished = kit_agent(backend_of(request), agent), load_object(await read_list_body(request))
+    if wished is None:
+        raise WireError(where="body", problem="must be a JSON object")
+    return await suggestion(request, asked_of, wished)
 
 
-async def suggestion(request: Request, agent: Agent, value: Json) -> Response:
+async def suggestion(request: Request, agent: Agent, wished: Json) -> Response:
     """The stream of a suggestion. Where none are made it has none, and is no error."""
-    backend, owner, asked = backend_of(request), user_of(request).name, read_suggestion(value)
+    backend, owner, asked = backend_of(request), user_of(request).name, read_suggestion(wished)
     await backend.schemas.admit((asked.tool,))
     if backend.suggestions.is_on:
         await _check_day(backend, owner)
@@ -143,6 +152,16 @@ async def _suggested(
 ROUTES = (
     Route(
         method="POST",
+        path=f"{ONE}/run",
+        handler=run_copilotkit_agent,
+        tag="copilotkit",
+        body=ListBody,
+        streams=True,
+        refusals=(404, 409, 413, 422),
+        examples={"body": RUN_EXAMPLE},
+    ),
+    Route(
+        method="POST",
         path=f"{ONE}/stop/{{thread}}",
         handler=stop_copilotkit_agent,
         tag="copilotkit",
@@ -157,7 +176,7 @@ ROUTES = (
         path=f"{ONE}/suggest",
         handler=suggest_by_copilotkit_agent,
         tag="copilotkit",
-        body=RunBody,
+        body=ListBody,
         streams=True,
         refusals=(404, 413, 422),
         examples={"body": SUGGEST_BODY},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from recto.agents.agent import CHAT, Agent
 from recto.api.backend import Backend, backend_of, json_answer
+from recto.api.parameters import in_path
 from recto.api.route import Route
 from recto.errors import NotFound
 
@@ -19,6 +20,7 @@ BASE = "/api/v1/copilotkit"
 DEFAULT = "default"
 # The version of CopilotKit's runtime whose routes these are.
 VERSION = "1.75.0"
+ThreadName = Annotated[str, in_path("The thread, by its id or by what the client calls it.")]
 
 
 class TransportShape(TypedDict):

@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, json_answer, user_of
 from recto.api.bodies import read_object
-from recto.api.copilotkit.info import BASE, DEFAULT, kit_agent
-from recto.api.parameters import in_path, in_query
+from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, kit_agent
+from recto.api.parameters import in_query
 from recto.api.route import THREAD, TIME, Route
 from recto.api.runs.client_threads import thread_of
 from recto.api.threads.routes import drop_thread
@@ -29,7 +29,6 @@ THREADS = f"{BASE}/threads"
 ONE = f"{THREADS}/{{thread}}"
 # However many are asked for: the rest is behind the cursor.
 MOST_LISTED = 100
-ThreadName = Annotated[str, in_path("The thread, by its id or by what the client calls it.")]
 
 
 class KitThreadShape(TypedDict):

@@ -6,6 +6,5 @@
 - `client_threads`: what clients call threads
 - `admit`: admission of a run
 - `admit_files`: files of a run's request
-- `client_threads`: what clients call threads (P15)
 - `streams`: runs as server-sent events
 """

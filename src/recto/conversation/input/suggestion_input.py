@@ -21,7 +21,7 @@ SUGGEST = "copilotkitSuggest"
 NEWEST = 200
 NOT_FORCED = f"must force a tool of `tools`, as {{'type': 'function', 'function': {{'name': {SUGGEST!r}}}}}"
 NO_INSTRUCTION = "must end with a user message, which says what to suggest"
-Spoken: TypeAlias = UserMessage | AssistantMessage
+SaidMessage: TypeAlias = UserMessage | AssistantMessage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class SuggestionInput:
     thread: str
     run: str
     tool: ToolOffer
-    said: tuple[Spoken, ...]
+    said: tuple[SaidMessage, ...]
     context: tuple[ContextItem, ...] = ()
     protocol: str | None = None
 
@@ -65,7 +65,7 @@ def read_suggestion(body: Json) -> SuggestionInput:
     )
 
 
-def _spoken(messages: Sequence[Json]) -> Iterator[Spoken]:
+def _spoken(messages: Sequence[Json]) -> Iterator[SaidMessage]:
     for item in messages:
         for message in _decoded(item):
             if isinstance(message, UserMessage | AssistantMessage) and (words := words_of(message, between="\n")):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recto.conversation.input.run_input import ContextItem
-from recto.conversation.input.suggestion_input import Spoken, SuggestionInput
+from recto.conversation.input.suggestion_input import SaidMessage, SuggestionInput
 from recto.conversation.messages import Text, UserMessage, words_of
 from recto.page.prompt.system_prompt import CUT_MARK
 from recto.page.text.cut import cut_to
@@ -49,7 +49,7 @@ def _items_within(
     return tuple(kept), left
 
 
-def _newest_within(said: Sequence[Spoken], left: int, counter: TokenCounter) -> Sequence[Spoken]:
+def _newest_within(said: Sequence[SaidMessage], left: int, counter: TokenCounter) -> Sequence[SaidMessage]:
     """The end of a history: where a message does not fit, none before it is shown."""
     for place in range(len(said) - 1, -1, -1):
         left -= TOKENS_PER_MESSAGE + _size(words_of(said[place]), left, counter)
