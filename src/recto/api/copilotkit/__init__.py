@@ -3,6 +3,7 @@
 - `suggestions`: suggestions under way, within the limits of each user
 - `info`: the route that tells which agents there are, and what else
 - `agent_routes`: routes of an agent: run, connect, stop, suggest
-- `thread_routes`: routes of threads: list, rename, archive, delete, and what its inspector looks at
+- `thread_routes`: routes of threads: list, rename, archive, delete
+- `inspector`: routes of what its inspector looks at in a thread
 - `single_endpoint`: all of these behind one address
 """

@@ -20,16 +20,17 @@ from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import read_body
 from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, kit_agent
 from recto.api.parameters import in_path
-from recto.api.route import Route
+from recto.api.route import THREAD, Route
 from recto.api.runs.ag_ui import EXAMPLE as RUN_EXAMPLE
 from recto.api.runs.ag_ui import ListBody, admit_client_list, read_list_body
-from recto.api.runs.client_threads import thread_of
+from recto.api.runs.client_threads import check_name, thread_of
+from recto.api.runs.joining import event_renderer, join_stream, snapshot_stream
 from recto.api.runs.routes import end_run
-from recto.api.runs.streams import EventStream, event_renderer
-from recto.api.signed import signs
+from recto.api.runs.streams import EventStream
 from recto.conversation.events import CallOpened, Event, RunFinished, RunStarted, encode_event
+from recto.conversation.input import agui
 from recto.conversation.input.suggestion_input import SUGGEST, SuggestionInput, forced_tool, read_suggestion
-from recto.conversation.json import Json, load_object
+from recto.conversation.json import Json, Object, load_object, optional_text, text_field
 from recto.errors import WireError
 from recto.store.ports import StoredEvent
 from recto.store.runs.admission import day_is_spent
@@ -73,6 +74,40 @@ async def run_copilotkit_agent(request: Request, agent: AgentId) -> Response:
     return await admit_client_list(request, body, None if agent == DEFAULT else agent)
 
 
+async def connect_copilotkit_agent(request: Request, agent: AgentId) -> Response:
+    """A thread as it stands, told as a run; where one is at work on it, with that run to its end.
+
+    Of a thread that is not there nothing is told. Nothing is stored, so asking twice changes nothing.
+    """
+    backend, owner = backend_of(request), user_of(request).name
+    kit_agent(backend, agent)
+    asked = _object(await read_list_body(request))
+    name, run = (text_field(asked, agui.spelled(asked, field), "RunAgentInput") for field in ("threadId", "runId"))
+    protocol = optional_text(asked, agui.spelled(asked, "protocolVersion"), "RunAgentInput")
+    check_name(name)
+    thread = thread_of(owner, name)
+    sent_name = None if name == thread else name
+    if at_work := await backend.store.open_runs(owner, thread):
+        return await join_stream(request, at_work[0], thread_name=sent_name, protocol=protocol)
+    known = await backend.store.thread_for_admission(owner, thread)
+    if known and known.is_own:
+        return await snapshot_stream(request, thread, run, thread_name=sent_name, protocol=protocol)
+    with backend.streams.hold(owner) as held:
+        return EventStream(_nothing(), event_renderer(backend, protocol), None, held.pop_all())
+
+
+def _object(body: bytes) -> Object:
+    found = load_object(body)
+    if found is None:
+        raise WireError(where="body", problem="must be a JSON object")
+    return found
+
+
+async def _nothing() -> AsyncGenerator[Sequence[StoredEvent]]:
+    for event in ():
+        yield event
+
+
 async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: ThreadName) -> Response:
     """End the run at work in a thread, or the one that is named, if it has not ended. What it wrote so far is kept."""
     backend, owner = backend_of(request), user_of(request).name
@@ -106,10 +141,8 @@ async def suggest_by_copilotkit_agent(request: Request, agent: AgentId) -> Respo
 
     One call of the model, with the words of the request. Nothing is stored: no thread, no run.
     """
-    asked_of, wished = kit_agent(backend_of(request), agent), load_object(await read_list_body(request))
-    if wished is None:
-        raise WireError(where="body", problem="must be a JSON object")
-    return await suggestion(request, asked_of, wished)
+    asked_of = kit_agent(backend_of(request), agent)
+    return await suggestion(request, asked_of, _object(await read_list_body(request)))
 
 
 async def suggestion(request: Request, agent: Agent, wished: Json) -> Response:
@@ -119,7 +152,7 @@ async def suggestion(request: Request, agent: Agent, wished: Json) -> Response:
     if backend.suggestions.is_on:
         await _check_day(backend, owner)
         backend.suggestions.check_rate(owner)
-    render = event_renderer(asked.protocol, signs(backend))
+    render = event_renderer(backend, asked.protocol)
     with backend.streams.hold(owner) as held:
         return EventStream(_suggested(backend, owner, agent, asked), render, None, held.pop_all())
 
@@ -159,6 +192,16 @@ ROUTES = (
         streams=True,
         refusals=(404, 409, 413, 422),
         examples={"body": RUN_EXAMPLE},
+    ),
+    Route(
+        method="POST",
+        path=f"{ONE}/connect",
+        handler=connect_copilotkit_agent,
+        tag="copilotkit",
+        body=ListBody,
+        streams=True,
+        refusals=(404, 413, 422),
+        examples={"body": {"threadId": THREAD, "runId": "run-003", "messages": []}},
     ),
     Route(
         method="POST",

@@ -1,4 +1,4 @@
-"""Routes of threads as CopilotKit's list of them asks: list, rename, archive, delete; and what its inspector looks at.
+"""Routes of threads as CopilotKit's list of them asks: list, rename, archive, delete.
 
 Somebody else's thread is not there. Nothing tells a client of changes; it asks again.
 """

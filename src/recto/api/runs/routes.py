@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import NUL, parse_run, read_body
 from recto.api.parameters import in_header, in_path, in_query
 from recto.api.route import THREAD, TIME, Route
