@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.copilotkit.info import BASE, ThreadName
 from recto.api.route import JSON_MEDIA, THREAD, Route
-from recto.api.runs.client_threads import thread_of
+from recto.api.runs.client_threads import own_thread
 from recto.api.runs.joining import event_renderer
 from recto.api.signed import render_context
 from recto.conversation.agui_messages import MessageRow, message_rows
@@ -47,7 +47,7 @@ class KitStateShape(TypedDict):
 async def inspect_copilotkit_messages(request: Request, thread: ThreadName) -> Response:
     """The messages of a thread, as CopilotKit's inspector shows them."""
     backend, owner = backend_of(request), user_of(request).name
-    row = await backend.store.get_thread(owner, thread_of(owner, thread))
+    row = await backend.store.get_thread(owner, await own_thread(request, thread))
     context = await render_context(backend, row.id, row.agent)
     rows = await asyncio.to_thread(message_rows, view(await backend.store.log_after(row.id)), context)
     answer: KitMessagesShape = {"messages": [inspected(message) for message in rows]}
@@ -72,7 +72,7 @@ def _call(call: Json) -> Json:
 async def inspect_copilotkit_events(request: Request, thread: ThreadName) -> Response:
     """The events of a thread's newest runs, as many as one answer holds."""
     backend, owner = backend_of(request), user_of(request).name
-    found = await backend.store.runs_of_thread(owner, thread_of(owner, thread), None, MOST_RUNS)
+    found = await backend.store.runs_of_thread(owner, await own_thread(request, thread), None, MOST_RUNS)
     told, left = list[bytes](), MOST_BYTES
     for run in found.runs:
         bodies = await _bodies(backend, run, left)
@@ -92,7 +92,7 @@ async def _bodies(backend: Backend, run: StoredRun, most: int) -> Sequence[bytes
 async def inspect_copilotkit_state(request: Request, thread: ThreadName) -> Response:
     """The state of a thread."""
     owner = user_of(request).name
-    await backend_of(request).store.get_thread(owner, thread_of(owner, thread))
+    await backend_of(request).store.get_thread(owner, await own_thread(request, thread))
     answer: KitStateShape = {"state": None}
     return json_answer(answer)
 

@@ -18,7 +18,7 @@ from recto.api.bodies import read_object
 from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, kit_agent
 from recto.api.parameters import in_query
 from recto.api.route import THREAD, TIME, Route
-from recto.api.runs.client_threads import thread_of
+from recto.api.runs.client_threads import own_thread
 from recto.api.threads.routes import drop_thread
 from recto.conversation.history import time_text
 from recto.conversation.title import MOST, given_title
@@ -112,10 +112,11 @@ async def list_copilotkit_threads(
 async def change_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
     """Rename a thread, or bring it back from the archive."""
     store, owner, body = backend_of(request).store, user_of(request).name, await read_object(request, b"{}")
-    id, archived = thread_of(owner, thread), body.get("archived")
+    archived = body.get("archived")
     if archived is not None and not isinstance(archived, bool):
         raise WireError(where="archived", problem="must be true or false")
     name = given_title(body["name"]) if body.get("name") is not None else None
+    id = await own_thread(request, thread)
     found = await store.get_thread(owner, id)
     if name is not None:
         found = await store.rename(owner, id, name)
@@ -127,7 +128,7 @@ async def change_copilotkit_thread(request: Request, thread: ThreadName) -> Resp
 async def archive_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
     """Archive a thread: it stays as it is, and lists leave it out that do not ask for it."""
     owner = user_of(request).name
-    await backend_of(request).store.archive(owner, thread_of(owner, thread), is_archived=True)
+    await backend_of(request).store.archive(owner, await own_thread(request, thread), is_archived=True)
     answer: KitArchivedShape = {"threadId": thread, "archived": True}
     return json_answer(answer)
 
@@ -135,7 +136,7 @@ async def archive_copilotkit_thread(request: Request, thread: ThreadName) -> Res
 async def delete_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
     """Delete a thread with all there is of it, for good."""
     owner = user_of(request).name
-    await drop_thread(backend_of(request), owner, thread_of(owner, thread))
+    await drop_thread(backend_of(request), owner, await own_thread(request, thread))
     answer: KitDeletedShape = {"threadId": thread, "deleted": True}
     return json_answer(answer)
 
