@@ -43,7 +43,7 @@ CORNERS: dict[str, tuple[str, ...]] = {
     "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
     "worker": ("context", "tools", "model"),
-    "api": ("access", "runs", "threads", "files", "users", "ops"),
+    "api": ("access", "runs", "threads", "files", "users", "ops", "copilotkit"),
     "cli": ("fold",),
     "cli.fold": ("sessions",),
     "agents.shipped.vibe": ("almanac",),

@@ -17,6 +17,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     text,
 )
 
@@ -60,6 +61,7 @@ THREADS = Table(
     Column("last_seq", BigInteger, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("updated", BigInteger, nullable=False),
+    Column("archived", Boolean, nullable=False, server_default=false()),
     Index("ix_threads_owner_updated", "owner", "updated"),
 )
 

@@ -24,6 +24,7 @@ from recto.store.log import read_end, read_log, visible
 from recto.store.ports import (
     Admission,
     Admitted,
+    CallEnded,
     Cancel,
     Claimant,
     FoundThread,
@@ -271,6 +272,14 @@ class Store:
         """Give a thread a title that nobody but its user changes again."""
         return await self._database.write(partial(thread_rows.rename, owner=owner, id=id, title=title))
 
+    async def archive(self, owner: str, id: str, *, is_archived: bool) -> StoredThread:
+        """Say of a thread whether it is archived."""
+        return await self._database.write(partial(thread_rows.archive, owner=owner, id=id, is_archived=is_archived))
+
+    async def open_runs(self, owner: str, id: str) -> Sequence[StoredRun]:
+        """The runs of a thread that have not ended, the one at work first; none of somebody else's thread."""
+        return await self._database.read(partial(thread_rows.open_runs, owner=owner, id=id))
+
     async def set_title_if_automatic(self, thread: str, title: str) -> bool:
         """Give a thread a better title, unless its user gave it one."""
         return await self._database.write(partial(thread_rows.set_title_if_automatic, id=thread, title=title))
@@ -401,6 +410,10 @@ class Store:
     async def spent(self, owner: str, day: date) -> spending.Spent:
         """What a user's calls took on a day, in UTC."""
         return await self._database.read(partial(spending.spent, owner=owner, day=day))
+
+    async def spend(self, owner: str, call: CallEnded) -> None:
+        """Add what a call took that belongs to no run to its user's day."""
+        await self._database.write(partial(spending.spend_beside, owner=owner, call=call))
 
     def export_user(self, owner: str) -> AsyncGenerator[bytes]:
         """All there is of a user, as JSON lines."""

@@ -159,13 +159,19 @@ async def rename_thread(request: Request, id: ThreadId) -> Response:
 
 async def delete_thread(request: Request, id: ThreadId) -> Response:
     """Delete a thread with all there is of it, for good. Runs at work on it are stopped."""
-    backend, known = backend_of(request), await own_thread(request, id)
-    stopped = await backend.store.delete_thread(user_of(request).name, known)
-    stop(backend, stopped)
-    if backend.workspaces:
-        await drop_workspace(backend.workspaces, known)
+    known = await own_thread(request, id)
+    stopped = await drop_thread(backend_of(request), user_of(request).name, known)
     answer: DeletedShape = {"id": known, "stopped": [run.id for run in stopped]}
     return json_answer(answer)
+
+
+async def drop_thread(backend: Backend, owner: str, id: str) -> Sequence[Stopped]:
+    """Delete a thread, its workspace too, and end its runs. Returns those that had not ended."""
+    stopped = await backend.store.delete_thread(owner, id)
+    stop(backend, stopped)
+    if backend.workspaces:
+        await drop_workspace(backend.workspaces, id)
+    return stopped
 
 
 async def fork_thread(request: Request, id: ThreadId) -> Response:
