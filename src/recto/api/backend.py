@@ -93,7 +93,7 @@ class Backend:
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
     of requests; `profile_bytes` is how much may be kept of a user. Large bodies that come at once wait for
-    `body_turns`, so that others get theirs in between.
+    `body_turns`, so that others get theirs in between. `model_urls` are the addresses of models, by their names.
     """
 
     store: Store
@@ -124,6 +124,7 @@ class Backend:
     outbound: Callable[[], Outbound] = field(default_factory=lambda: cache(usual_outbound))
     schemas: Schemas = field(default_factory=Schemas)
     profile_bytes: int = WorkSettings.profile_bytes
+    model_urls: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def backend_of(request: Request) -> Backend:

@@ -48,6 +48,7 @@ from recto.files.storage.choose_storage import read_storage_url
 from recto.files.urls.signing import FILES, Signer
 from recto.files.urls.signing_keys import parse_keys
 from recto.ids import new_id
+from recto.models.endpoint import EndpointModel
 from recto.models.prices import load_prices
 from recto.store.database.folder import DataFolder
 from recto.store.ports import Claimant
@@ -271,10 +272,16 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         outbound=make_outbound(settings),
         profile_bytes=settings.work.profile_bytes,
         schemas=runtime.schemas,
+        model_urls=_model_urls(runtime),
         workspaces=runtime.workspaces,
         clock=now,
         new_id=new_id,
     )
+
+
+def _model_urls(runtime: Runtime) -> Mapping[str, str]:
+    models = (runtime.model, *runtime.models.values())
+    return {model.name: model.base_url for model in models if isinstance(model, EndpointModel)}
 
 
 def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:

@@ -10,7 +10,10 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, Row, Select, select
 
-from recto.errors import NotFound
+from recto.conversation.json import load_object
+from recto.errors import Conflict, NotFound, WireError
+from recto.page.manifest import read_manifest
+from recto.page.prefix import SentPage
 from recto.store.ports import StoredCall
 from recto.store.schema import CALLS, RUNS, SEGMENTS, moment
 from recto.store.statement import in_pieces
@@ -20,6 +23,10 @@ HASH_SIZE = 32
 AS_IT_IS = b"\0"
 # Below so many bytes, starting the compressor costs more than the bytes it saves.
 WORTH_COMPRESSING = 512
+NO_PAGE = (
+    "The page of call {n} cannot be put together: {damaged} is damaged or gone. Look at the call for what is left."
+)
+NO_MANIFEST = "The manifest of call {n} is damaged or of another version, so the call cannot be compared."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +102,23 @@ def look_at(connection: Connection, run: str, number: int) -> CallSeen:
     is_whole = not [name for name in damaged if name != "manifest"]
     body = b"".join([data[hash] or b"" for hash in page]) if is_whole else None
     return CallSeen(summary=summary, body=body, damaged=tuple(damaged))
+
+
+def page_of(seen: CallSeen) -> bytes:
+    """The page of a call. One that is no longer what was sent is none."""
+    if seen.body is None:
+        raise Conflict(NO_PAGE.format(n=seen.summary.number, damaged=", ".join(seen.damaged)))
+    return seen.body
+
+
+def sent_page(seen: CallSeen) -> SentPage:
+    """A call as it can be compared with others. One that is damaged cannot."""
+    call, body = seen.summary, page_of(seen)
+    try:
+        manifest = read_manifest(load_object(call.manifest or b"") or {})
+    except WireError as error:
+        raise Conflict(NO_MANIFEST.format(n=call.number)) from error
+    return SentPage(body=body, manifest=manifest, model=call.model, purpose=call.purpose)
 
 
 def _thread_of(connection: Connection, run: str) -> str:
