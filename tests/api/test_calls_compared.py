@@ -138,7 +138,9 @@ async def in_a_shell(script: bytes, folder: Path, **variables: str) -> None:
     file = folder / "call.sh"
     file.write_bytes(script)
     clean = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    shell = await asyncio.create_subprocess_exec("sh", str(file), env={**clean, **variables}, stdout=asyncio.subprocess.DEVNULL)
+    shell = await asyncio.create_subprocess_exec(
+        "sh", str(file), env={**clean, **variables}, stdout=asyncio.subprocess.DEVNULL
+    )
     assert await asyncio.wait_for(shell.wait(), 20) == 0
 
 

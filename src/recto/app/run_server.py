@@ -61,6 +61,7 @@ from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.worker.context.thread_files import FileServices
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
+from recto.worker.preview import preview
 from recto.worker.runtime import Point, Runtime, pass_by
 
 LOGGER = logging.getLogger("recto.app")
@@ -273,6 +274,7 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         profile_bytes=settings.work.profile_bytes,
         schemas=runtime.schemas,
         model_urls=_model_urls(runtime),
+        preview=partial(preview, runtime),
         workspaces=runtime.workspaces,
         clock=now,
         new_id=new_id,

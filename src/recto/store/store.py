@@ -96,6 +96,10 @@ class Store:
         work = partial(run_queue.admit, admission=admission, who=who)
         return await self._database.write(work, size=len(admission.input))
 
+    async def as_admitted(self, admission: Admission) -> StoredRun:
+        """The row that a run would have, were it admitted now. Nothing is stored. Somebody else's thread: NotFound."""
+        return await self._database.read(partial(run_queue.as_admitted, admission=admission))
+
     async def find_run(self, owner: str, id: str) -> StoredRun:
         """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
         return await self._database.read(partial(run_queue.find, owner=owner, id=id))

@@ -46,18 +46,37 @@ OF_TURN = ("timezone", "datasets", "voice_mode")
 async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder) -> LoadedRun:
     """A claimed run, with its input ready to enter the log with the first write, once."""
     runtime.reached("claimed")
-    # An agent that is gone answers no more, but what it was asked is kept.
-    agent = _for_tier(runtime.agents.get(row.agent) or Agent(name=row.agent, prompt=CHAT.prompt), row.tier)
-    model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
-    cached = await runtime.log_cache.take(_wanted(runtime, row, agent))
+    cached = await runtime.log_cache.take(log_query(runtime, row))
     said = await _said(runtime.store, row) if row.last_event else ()
+    inputs, entries = await take_up(runtime, row, asked, cached)
+    if inputs.goes_on and has_files(asked.messages):
+        # The file ids it was admitted with were never shown, so they are taken back.
+        await runtime.store.forget_refs(row.thread, row.response_id)
+    writer = LogWriter(recorder, inputs, cached.entries, signal)
+    state = RunState.of(row, inputs.agent.limits, signal, runtime.clock)
+    run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer)
+    await _hold_input(run, entries, said)
+    await inputs.load(writer.log)
+    runtime.reached("entered")
+    return run
+
+
+async def take_up(
+    runtime: Runtime, row: StoredRun, asked: RunInput, cached: CachedLog
+) -> tuple[PageInputs, tuple[Entry, ...]]:
+    """What a run's pages are made of, as far as it is known at once, and what of its input comes into the log."""
+    agent = _agent_of(runtime, row)
+    model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
     entering = replace(_entering(runtime, row, agent, tools), taken=await _taken(runtime.store, row, asked, cached))
     entries = () if row.entered else take_input(cached.entries, asked.messages, entering)
     seen = view((*cached.entries, *entries))
+    opened = _opened_by(seen)
+    goes_on = opened not in ("", row.response_id)
     inputs = PageInputs(
         runtime=runtime,
         row=row,
-        asked=await _of_turn(runtime.store, row, asked, seen),
+        goes_on=goes_on,
+        asked=await _of_turn(runtime.store, row, asked, opened) if goes_on else asked,
         agent=agent,
         model=model,
         tools=tools,
@@ -69,25 +88,22 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
         is_cold=cached.model != model.name and len(cached.entries) >= COLD,
         shown_history=cached.history,
     )
-    writer = LogWriter(recorder, inputs, cached.entries, signal)
-    state = RunState.of(row, agent.limits, signal, runtime.clock)
-    run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer)
-    await _hold_input(run, entries, said)
-    await inputs.load(writer.log)
-    runtime.reached("entered")
-    return run
+    return inputs, entries
 
 
-def _for_tier(agent: Agent, tier: str) -> Agent:
-    return replace(agent, limits=agent.tiers[tier]) if tier in agent.tiers else agent
+def _agent_of(runtime: Runtime, row: StoredRun) -> Agent:
+    # An agent that is gone answers no more, but what it was asked is kept.
+    agent = runtime.agents.get(row.agent) or Agent(name=row.agent, prompt=CHAT.prompt)
+    return replace(agent, limits=agent.tiers[row.tier]) if row.tier in agent.tiers else agent
 
 
-def _wanted(runtime: Runtime, row: StoredRun, agent: Agent) -> LogQuery:
+def log_query(runtime: Runtime, row: StoredRun) -> LogQuery:
+    """As much of a run's log as its pages can show."""
     return LogQuery(
         thread=row.thread,
         last_seq=row.last_seq,
         born=row.thread_created,
-        history=most_history(agent),
+        history=most_history(_agent_of(runtime, row)),
         counter=runtime.counter,
     )
 
@@ -120,17 +136,14 @@ def _entering(runtime: Runtime, row: StoredRun, agent: Agent, tools: Registry) -
     )
 
 
-async def _of_turn(store: Store, row: StoredRun, asked: RunInput, seen: View) -> RunInput:
-    """What a run asks for. One that goes on with a turn has its time zone and its datasets: they are the turn's (F1).
-
-    The file ids it was admitted with were never shown, so they are taken back.
-    """
+def _opened_by(seen: View) -> str:
+    """The response id that the current turn was admitted with; nothing where there is none."""
     user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
-    opened = user.response_id if isinstance(user, UserMessage) else ""
-    if opened in ("", row.response_id):
-        return asked
-    if has_files(asked.messages):
-        await store.forget_refs(row.thread, row.response_id)
+    return user.response_id if isinstance(user, UserMessage) else ""
+
+
+async def _of_turn(store: Store, row: StoredRun, asked: RunInput, opened: str) -> RunInput:
+    """What a run asks for that goes on with a turn. Time zone and datasets are the turn's (F1)."""
     found = await store.opening_input(row.thread, opened)
     if found is None:
         return asked
@@ -148,7 +161,7 @@ async def _hold_input(run: LoadedRun, entries: Sequence[Entry], said: Sequence[b
     # Progress that an earlier worker reported may have come before anything else was stored.
     events += [] if row.entered else [RunStarted(thread=row.thread, run=row.name, parent=run.inputs.asked.parent)]
     settled, shown = await _with_answers(run, entries)
-    settled = (*settled, *(() if row.entered else _asked_for(run.inputs, writer.log)))
+    settled = (*settled, *(() if row.entered else skill_asked_for(run.inputs, writer.log)))
     events += [*shown, *_expired(settled)]
     if events or not row.entered:
         writer.hold(RunChange(entries=settled, entered=True), events)
@@ -203,7 +216,7 @@ async def _unless_stopped(state: RunState, acting: Coroutine[object, object, Too
         await asyncio.gather(doing, return_exceptions=True)
 
 
-def _asked_for(inputs: PageInputs, log: Sequence[Entry]) -> Iterator[SkillChanged]:
+def skill_asked_for(inputs: PageInputs, log: Sequence[Entry]) -> Iterator[SkillChanged]:
     """The skill a request asks for (S4). It wins over the thread's, and stands behind its user message.
 
     A scenario alone is one of the skill that is on; without such a skill it means nothing.

@@ -297,12 +297,13 @@ def _seen_row(seen: CallSeen, *, full: bool) -> CallShape:
         "bytes": len(seen.body) if seen.body is not None else None,
         "verified": not seen.damaged,
         "damaged": seen.damaged,
-        "page": _parsed(seen.body),
+        "page": parsed_page(seen.body),
         "manifest": load_object(seen.summary.manifest) if seen.summary.manifest is not None else None,
     }
 
 
-def _parsed(body: bytes | None) -> Json:
+def parsed_page(body: bytes | None) -> Json:
+    """A page as JSON; None where it is none."""
     try:
         return load(body) if body is not None else None
     except ValueError:
