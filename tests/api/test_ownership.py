@@ -33,6 +33,8 @@ SIGNED = f"GET {AGENT}/files/{{id}}/{{name}}"
 PROFILE = "/api/v1/profile"
 # Only operators may: to others, everybody's is the same.
 TIER = "PUT /api/v1/users/{user}/tier"
+# A thread that is nowhere is a new one, as it is to a run; somebody else's is not.
+PREVIEW = f"POST {AGENT}/threads/{{id}}/preview"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
 
@@ -66,6 +68,7 @@ class Belongings:
             "runs/{id}": list(self.runs.values()),
             "threads/{id}": list(self.threads.values()),
             "calls/{n}": ["1"],
+            "diff/{other}": ["1"],
             "attachments/{id}": [self.attachment],
             "files/{id}": [self.attachment],
             "{id}/{name}": [FILE],
@@ -90,6 +93,8 @@ class Belongings:
             "?after": "1",
             "?protocolVersion": "1.0",
             "?raw": "1",
+            "?as": "har",
+            "?run": self.runs["finished"],
             "?agent": "chat",
         }
         assert name in known, f"No value is known for {name}. Name one in Belongings.query, in {__file__}."
@@ -109,6 +114,7 @@ class Belongings:
             "POST /api/v1/chat": {"message": "hello", "conversation_id": self.threads["finished"]},
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
+            PREVIEW: {"messages": ask("hello")["messages"]},
             f"POST {AGENT}/datasets": {"name": "not alice's"},
             f"PATCH {AGENT}/datasets/{{id}}": {"name": "taken over", "sharedWith": ["bob"]},
             f"PATCH {PROFILE}": {"life_context": {"note": "taken over"}, "skill_data": {"notes": None}},
@@ -240,6 +246,9 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
             for query in queries(alices, operation):
                 nowhere = {**values, operation.places[0]: other}
                 foreign = send(alices, operation, operation.at(values, query), BOB)
+                if operation.name == PREVIEW:
+                    assert_refused(foreign, 404, f"There is no thread '{mine}'.", "not_found")
+                    continue
                 absent = send(alices, operation, operation.at(nowhere, query), BOB)
                 problem = shown(foreign)
                 assert (problem[0], problem[1], problem[2].replace(mine, other)) == shown(absent), operation.at(

@@ -17,7 +17,7 @@ from recto.api.parameters import in_query
 from recto.api.route import THREAD, Route
 from recto.api.runs.admit import admission_of, check_admission
 from recto.api.runs.admit_files import attach
-from recto.api.runs.routes import RUN_BODY, RunBody
+from recto.api.runs.routes import RUN_BODY, MessageShape, RunBody
 from recto.api.threads.calls import PageShape, parsed_page
 from recto.api.threads.routes import ONE, ThreadId
 from recto.conversation.attachment import files_in
@@ -38,7 +38,8 @@ class PreviewBody(RunBody):
     """What a run would be started with. Without messages, the page is that of the thread as it stands."""
 
     thread_id: str = Field(default="", alias="threadId", description="As in the path, if it is named at all.")
-    run_id: str = Field(default=NAME, alias="runId", max_length=128)
+    run_id: str = Field(default=NAME, alias="runId", min_length=1, max_length=128)
+    messages: list[MessageShape] = Field(default=[], max_length=200)
 
 
 class PreviewShape(TypedDict):
@@ -103,7 +104,7 @@ def _sent(body: bytes, thread: str) -> SentRun:
     given = load_object(body)
     if given is None:
         raise WireError(where="body", problem="must be a JSON object")
-    named = next((name for name in ("threadId", "thread_id") if given.get(name) is not None), None)
+    named = next((name for name in ("threadId", "thread_id") if name in given), None)
     if named and str(given[named]).lower() != thread.lower():
         raise WireError(where=named, problem=OTHER_THREAD)
     value: dict[str, Json] = {"runId": NAME, **given, "threadId": thread}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, and_, or_, select
 
 from recto.conversation.json import load_object
 from recto.errors import Conflict, NotFound, WireError
@@ -102,6 +102,18 @@ def look_at(connection: Connection, run: str, number: int) -> CallSeen:
     is_whole = not [name for name in damaged if name != "manifest"]
     body = b"".join([data[hash] or b"" for hash in page]) if is_whole else None
     return CallSeen(summary=summary, body=body, damaged=tuple(damaged))
+
+
+def before(connection: Connection, run: str, number: int) -> tuple[str, int] | None:
+    """The call of its thread that was made before a call, for the same: its run and number. None: there is none."""
+    this = select(RUNS.c.thread, RUNS.c.number, CALLS.c.purpose).join(CALLS, CALLS.c.run == RUNS.c.id)
+    thread, place, purpose = connection.execute(this.where(RUNS.c.id == run, CALLS.c.number == number)).one()
+    is_earlier = or_(RUNS.c.number < place, and_(RUNS.c.id == run, CALLS.c.number < number))
+    found = select(CALLS.c.run, CALLS.c.number).join(RUNS, CALLS.c.run == RUNS.c.id)
+    found = found.where(RUNS.c.thread == thread, CALLS.c.purpose == purpose, is_earlier)
+    newest = found.order_by(RUNS.c.number.desc(), CALLS.c.number.desc()).limit(1)
+    row = connection.execute(newest).one_or_none()
+    return (row.run, row.number) if row else None
 
 
 def page_of(seen: CallSeen) -> bytes:

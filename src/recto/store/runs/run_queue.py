@@ -370,6 +370,13 @@ def find(connection: Connection, owner: str, id: str) -> StoredRun:
     return found
 
 
+def find_by_anyone(connection: Connection, id: str) -> tuple[StoredRun, ...]:
+    """The run of this server's id; else all that clients gave that name, of whichever user."""
+    query = select(*COLUMNS).where(or_(RUNS.c.id == id, RUNS.c.name == id)).order_by(RUNS.c.number)
+    rows = [run_of_row(row) for row in connection.execute(query)]
+    return tuple([run for run in rows if run.id == id] or rows)
+
+
 def run_of_row(row: Sequence[object]) -> StoredRun:
     """A run from its columns, in the order of `COLUMNS`."""
     values = dict(zip(NAMES, row, strict=True))
