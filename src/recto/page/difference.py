@@ -71,7 +71,7 @@ class Difference:
         return {**known, "tokensAgain": self.tokens_again}
 
     def _part_rows(self) -> Iterator[dict[str, Json]]:
-        parts = {"before": self.before.manifest.rows(), "after": self.after.manifest.rows()}
+        manifests = {"before": self.before.manifest, "after": self.after.manifest}
         for row in self.rows:
             sides = {"before": row.before, "after": row.after}
             told: dict[str, Json] = {"change": row.change, "places": {name: _ends(at) for name, at in sides.items()}}
@@ -79,7 +79,7 @@ class Difference:
                 tokens = sum(part.tokens_after for part in self.after.manifest.parts[row.after.start : row.after.stop])
                 yield {**told, "count": len(row.after), TOKENS: tokens}
                 continue
-            told |= {name: parts[name][at.start] for name, at in sides.items() if at}
+            told |= {name: manifests[name].row(at.start) for name, at in sides.items() if at}
             told |= {"fields": list(row.fields)} if row.fields else {}
             yield told | ({"instead": _instead_row(row.instead)} if row.instead else {})
 

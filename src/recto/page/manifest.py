@@ -116,6 +116,10 @@ class Manifest:
         """The manifest as JSON objects, one for each part."""
         return [_row(part, span) for part, span in zip(self.parts, self.spans, strict=True)]
 
+    def row(self, place: int) -> dict[str, Json]:
+        """The part at a place as a JSON object."""
+        return _row(self.parts[place], self.spans[place])
+
 
 def _row(part: Part, span: Span | None) -> dict[str, Json]:
     kind, source, role, before, after, decision, rule, reason, receipts, upto, count = part
