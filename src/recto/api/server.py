@@ -16,7 +16,7 @@ from recto.api.route import Route
 from recto.api.router import Api
 from recto.api.runs import chat
 from recto.api.runs import routes as runs
-from recto.api.threads import calls, history, preview
+from recto.api.threads import calls, history, previews
 from recto.api.threads import routes as threads
 from recto.api.users import me, profile
 
@@ -25,7 +25,7 @@ ROUTES = (
     *chat.ROUTES,
     *calls.ROUTES,
     *threads.ROUTES,
-    *preview.ROUTES,
+    *previews.ROUTES,
     *history.ROUTES,
     *attachments.ROUTES,
     *serving.ROUTES,

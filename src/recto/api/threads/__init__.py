@@ -3,5 +3,5 @@
 - `routes`: routes of threads
 - `history`: the route of history (P13)
 - `calls`: routes of model calls (X1)
-- `preview`: the route of previews (X1)
+- `previews`: the route of previews (X1)
 """

@@ -44,8 +44,8 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run: its ta
 CallArgument = Annotated[
     int | None, typer.Argument(metavar="CALL", min=1, help="Number of the call, from 1.  [default: its last reply]")
 ]
-Every = Annotated[bool, typer.Option("--every", help="A line for each part, also for those that were kept.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the call, its parts and what changed as JSON.")]
+EveryPart = Annotated[bool, typer.Option("--every", help="A line for each part, also for those that were kept.")]
+CallAsJson = Annotated[bool, typer.Option("--json", help="Print the call, its parts and what changed as JSON.")]
 AsCurl = Annotated[bool, typer.Option("--curl", help="Print a command that makes the call again; it holds no key.")]
 AsHar = Annotated[bool, typer.Option("--har", help="Print the call as a HAR file; it holds no key.")]
 
@@ -66,8 +66,8 @@ def explain(
     run: RunArgument,
     call: CallArgument = None,
     *,
-    every: Every = False,
-    as_json: AsJson = False,
+    every: EveryPart = False,
+    as_json: CallAsJson = False,
     curl: AsCurl = False,
     har: AsHar = False,
     user: options.ForUser = None,
