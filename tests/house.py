@@ -44,7 +44,7 @@ CORNERS: dict[str, tuple[str, ...]] = {
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
     "worker": ("context", "tools", "model"),
     "api": ("access", "runs", "threads", "files", "users", "ops", "copilotkit"),
-    "cli": ("fold",),
+    "cli": ("fold", "calls"),
     "cli.fold": ("sessions",),
     "agents.shipped.vibe": ("almanac",),
     "agents.shipped.vibe.almanac": ("birth", "bazi", "sky", "tarot"),

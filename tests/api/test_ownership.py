@@ -33,6 +33,8 @@ SIGNED = f"GET {AGENT}/files/{{id}}/{{name}}"
 PROFILE = "/api/v1/profile"
 # Only operators may: to others, everybody's is the same.
 TIER = "PUT /api/v1/users/{user}/tier"
+# A thread that is nowhere is a new one, as it is to a run; somebody else's is not.
+PREVIEW = f"POST {AGENT}/threads/{{id}}/preview"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
 # Places of a path where everybody may have anything.
@@ -69,6 +71,7 @@ class Belongings:
             "runs/{id}": list(self.runs.values()),
             "threads/{id}": list(self.threads.values()),
             "calls/{n}": ["1"],
+            "diff/{other}": ["1"],
             "attachments/{id}": [self.attachment],
             "files/{id}": [self.attachment],
             "{id}/{name}": [FILE],
@@ -96,6 +99,8 @@ class Belongings:
             "?join": "1",
             "?protocolVersion": "1.0",
             "?raw": "1",
+            "?as": "har",
+            "?run": self.runs["finished"],
             "?agent": "chat",
         }
         assert name in known, f"No value is known for {name}. Name one in Belongings.query, in {__file__}."
@@ -117,6 +122,7 @@ class Belongings:
             "POST /api/v1/chat": {"message": "hello", "conversation_id": self.threads["finished"]},
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
+            PREVIEW: {"messages": ask("hello")["messages"]},
             f"POST {AGENT}/datasets": {"name": "not alice's"},
             f"PATCH {AGENT}/datasets/{{id}}": {"name": "taken over", "sharedWith": ["bob"]},
             f"PATCH {PROFILE}": {"life_context": {"note": "taken over"}, "skill_data": {"notes": None}},
@@ -242,7 +248,7 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
     before = alices.export()
     asked = 0
     for operation in operations(alices.url):
-        is_hers = operation.places and operation.places[0] not in EVERYBODYS
+        is_hers = operation.places and operation.places[0] not in EVERYBODYS and operation.name != PREVIEW
         for values in filled(alices, operation) if is_hers else ():
             mine = values[operation.places[0]]
             other = absent_like(mine)
@@ -260,6 +266,15 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
                 asked += 1
     assert asked > 100
     assert alices.export() == before
+
+
+def test_P5_a_preview_of_a_thread_of_alices_is_not_for_bob(alices: Belongings):
+    body = {"messages": ask("hello")["messages"]}
+    for thread in alices.threads.values():
+        for path in (f"{AGENT}/threads/{thread}/preview", f"{AGENT}/threads/{thread.upper()}/preview?raw=1"):
+            for sent in (body, {}):
+                reply = request(alices.url, "POST", path, sent, token=BOB)
+                assert_refused(reply, 404, f"There is no thread '{thread}'.", "not_found")
 
 
 @pytest.mark.parametrize("token", [BOB, CAROL], ids=["bob", "carol"])

@@ -49,6 +49,7 @@ from recto.files.storage.choose_storage import read_storage_url
 from recto.files.urls.signing import FILES, Signer
 from recto.files.urls.signing_keys import parse_keys
 from recto.ids import new_id
+from recto.models.endpoint import EndpointModel
 from recto.models.prices import load_prices
 from recto.store.database.folder import DataFolder
 from recto.store.ports import Claimant
@@ -62,6 +63,7 @@ from recto.worker.context.thread_files import FileServices
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.model.suggest import suggest
+from recto.worker.preview import preview
 from recto.worker.runtime import Point, Runtime, pass_by
 
 LOGGER = logging.getLogger("recto.app")
@@ -276,10 +278,17 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         state_bytes=settings.work.state_bytes,
         schemas=runtime.schemas,
         suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
+        model_urls=_model_urls(runtime),
+        preview=partial(preview, runtime),
         workspaces=runtime.workspaces,
         clock=now,
         new_id=new_id,
     )
+
+
+def _model_urls(runtime: Runtime) -> Mapping[str, str]:
+    models = (runtime.model, *runtime.models.values())
+    return {model.name: model.base_url for model in models if isinstance(model, EndpointModel)}
 
 
 def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:

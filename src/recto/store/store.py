@@ -48,10 +48,14 @@ EVENTS_BYTES = 2**20
 
 
 async def open_store(
-    url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None
+    url: str,
+    *,
+    sqlite: SqliteSettings | None = None,
+    postgres: PostgresSettings | None = None,
+    is_reader: bool = False,
 ) -> Store:
-    """Open a database and bring it to this version's tables."""
-    return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres))
+    """Open a database and bring it to this version's tables; for a reader, only if it has them already."""
+    return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres, is_reader=is_reader))
 
 
 class Store:
@@ -98,9 +102,17 @@ class Store:
         work = partial(run_queue.admit, admission=admission, who=who)
         return await self._database.write(work, size=len(admission.input))
 
+    async def as_admitted(self, admission: Admission) -> StoredRun:
+        """The row that a run would have, were it admitted now. Nothing is stored. Somebody else's thread: NotFound."""
+        return await self._database.read(partial(run_queue.as_admitted, admission=admission))
+
     async def find_run(self, owner: str, id: str) -> StoredRun:
         """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
         return await self._database.read(partial(run_queue.find, owner=owner, id=id))
+
+    async def find_runs_of_anyone(self, id: str) -> Sequence[StoredRun]:
+        """The run of a server's id; else all runs of that name, whoever has them. For who may see everything."""
+        return await self._database.read(partial(run_queue.find_by_anyone, id=id))
 
     async def opening_input(self, thread: str, response_id: str) -> bytes | None:
         """The request that opened a turn; None where its run is not there."""
@@ -193,6 +205,10 @@ class Store:
     async def look_at_call(self, run: str, number: int) -> calls.CallSeen:
         """One model call with its page, checked against what was sent. Damage is named, not raised."""
         return await self._database.read(partial(calls.look_at, run=run, number=number))
+
+    async def call_before(self, run: str, number: int) -> tuple[str, int] | None:
+        """The call before a call in its thread, for the same purpose: its run and number."""
+        return await self._database.read(partial(calls.before, run=run, number=number))
 
     async def knows(self, run: str) -> bool:
         """Whether there is such a run; one that was deleted is none."""

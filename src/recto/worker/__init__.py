@@ -12,5 +12,6 @@
 - `tools`: calls of tools, from the model's text to their results
 - `recorder`: events of a run, merged, numbered, committed, published
 - `account`: tokens a run used, and their price
+- `preview`: the page that a run would send first, for whoever wants to see it
 - `finish`: how a run ends, and what its readers get last
 """

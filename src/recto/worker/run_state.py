@@ -139,19 +139,24 @@ class LoadedRun:
 
     def snapshot(self) -> Run:
         """What `next_step` decides by, as it is now."""
-        state, limits = self.state, self.state.limits
-        return Run(
-            cancel=state.signal.cancelled.is_set(),
-            now=self.runtime.clock(),
-            deadline=state.deadline,
-            failures=state.failures,
-            too_long=state.too_long,
-            full=state.full,
-            can_compact=state.can_compact,
-            client_tools=self.inputs.client_tools,
-            repeatable=frozenset(name for name, tool in self.inputs.tools.items() if tool.mark.safe_to_repeat),
-            max_steps=limits.steps,
-            max_failures=limits.failures,
-            max_bad_arguments=limits.bad_arguments,
-            max_calls=limits.calls,
-        )
+        return snapshot(self.state, self.inputs)
+
+
+def snapshot(state: RunState, inputs: PageInputs) -> Run:
+    """What `next_step` decides by, as it is now."""
+    limits = state.limits
+    return Run(
+        cancel=state.signal.cancelled.is_set(),
+        now=state.clock(),
+        deadline=state.deadline,
+        failures=state.failures,
+        too_long=state.too_long,
+        full=state.full,
+        can_compact=state.can_compact,
+        client_tools=inputs.client_tools,
+        repeatable=frozenset(name for name, tool in inputs.tools.items() if tool.mark.safe_to_repeat),
+        max_steps=limits.steps,
+        max_failures=limits.failures,
+        max_bad_arguments=limits.bad_arguments,
+        max_calls=limits.calls,
+    )

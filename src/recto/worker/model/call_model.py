@@ -23,7 +23,6 @@ from recto.page.body import Page
 from recto.page.facts import Facts
 from recto.page.manifest import Manifest
 from recto.page.prompt.quote import Quote
-from recto.page.steps.compact import is_full
 from recto.page.text.tokens import Calibration
 from recto.store.ports import CallBegun, CallEnded, Purpose, RunChange
 from recto.worker.account import report_usage, seconds_between
@@ -46,13 +45,8 @@ async def call_model(run: LoadedRun) -> None:
     runtime, inputs, state = run.runtime, run.inputs, run.state
     if not inputs.is_quoted:
         inputs.take_quote(await _quoted(runtime, inputs, run.writer))
-    context = await inputs.prompt_context(run.writer.log)
-    facts = inputs.facts(run.writer.log, context)
-    page, manifest = await inputs.set_page(facts)
-    # A skill that the agent has no more is in the log, but not in the page.
-    manifest = replace(manifest, skill=context.skill.name if context.skill else None)
-    room = replace(inputs.agent.compact, window=inputs.agent.window or inputs.model.window)
-    state.note_full(is_full=state.can_compact and not state.full and is_full(manifest.tokens.tokens, room))
+    facts, page, manifest = await inputs.next_page(run.writer.log)
+    state.note_full(is_full=state.can_compact and not state.full and inputs.is_full(manifest))
     if state.full:
         return
     runtime.telemetry.page.record(manifest)
