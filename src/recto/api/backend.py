@@ -93,7 +93,8 @@ class Backend:
     `profile_checks` what they have to say of a profile that a client changes. `operators`
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
-    of requests; `profile_bytes` is how much may be kept of a user; `suggestions` asks models what users could say next.
+    of requests; `profile_bytes` is how much may be kept of a user, `state_bytes` how long the state of a thread may be;
+    `suggestions` asks models what users could say next.
     Large bodies that come at once wait for `body_turns`, so that others get theirs in between.
     """
 
@@ -125,6 +126,7 @@ class Backend:
     outbound: Callable[[], Outbound] = field(default_factory=lambda: cache(usual_outbound))
     schemas: Schemas = field(default_factory=Schemas)
     profile_bytes: int = WorkSettings.profile_bytes
+    state_bytes: int = WorkSettings.state_bytes
     suggestions: Suggestions = field(default_factory=Suggestions)
 
 

@@ -64,6 +64,9 @@ class WorkSettings:
         "Bytes of all that is kept of one user in their [profile](profiles.md), what skills keep included.",
         Range(least=1_000),
     )
+    state_bytes: int = setting(
+        65_536, "Bytes of the state that a thread shares with its clients; beyond it 422.", Range(least=1_000)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from recto.config.access_settings import BodyLimits
 from recto.config.run_settings import PostgresSettings, SqliteSettings
 from recto.conversation.attachment import Attachment, FileRef
 from recto.conversation.json import Json
-from recto.conversation.log import Entry
+from recto.conversation.log import Entry, StateChanged
 from recto.page.prompt.reminder import Dataset
 from recto.store.database import notes
 from recto.store.database.database import Database, Result
@@ -258,6 +258,10 @@ class Store:
     async def turn(self, thread: str) -> Sequence[Entry]:
         """What is in view of a thread's current turn."""
         return await self._database.read(partial(visible.turn_of, thread=thread))
+
+    async def state(self, thread: str) -> StateChanged | None:
+        """The state that a thread shares with its clients, as it was changed last."""
+        return await self._database.read(partial(visible.state_in, thread=thread))
 
     async def runs_of_thread(self, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
         """Runs of a thread, newest first (P8)."""
