@@ -13,6 +13,7 @@ from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.client import RUNS, HttpReply, ask, request
 from recto.testing.model_server import Answer, Call
+from tests.api.copilotkit_client import wish
 from tests.api.described import Operation, operations
 from tests.api.forms import FORM, Field, file, form_of
 from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER, Scripted, scripted_server
@@ -38,7 +39,8 @@ PREVIEW = f"POST {AGENT}/threads/{{id}}/preview"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
 # Places of a path where everybody may have anything.
-EVERYBODYS = ("ag-ui/{agent}",)
+EVERYBODYS = ("ag-ui/{agent}", "agent/{agent}")
+KIT = "/api/v1/copilotkit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,9 @@ class Belongings:
             "datasets/{id}": [self.dataset],
             "users/{user}": ["alice"],
             "ag-ui/{agent}": ["chat"],
+            "agent/{agent}": ["chat"],
+            "stop/{thread}": [self.threads["running"]],
+            "threads/{thread}": list(self.threads.values()),
         }
         assert place in known, (
             f"No id is known for {place}. Name one in Belongings.ids, in tests/api/test_ownership.py."
@@ -102,6 +107,8 @@ class Belongings:
             "?as": "har",
             "?run": self.runs["finished"],
             "?agent": "chat",
+            "?agentId": "chat",
+            "?includeArchived": "true",
         }
         assert name in known, f"No value is known for {name}. Name one in Belongings.query, in {__file__}."
         return f"{name[1:]}={known[name]}"
@@ -119,6 +126,12 @@ class Belongings:
             f"POST {RUNS}": ask("hello", thread=self.threads["finished"]),
             f"POST {AGENT}/ag-ui": ask("hello", thread=self.threads["finished"]),
             f"POST {AGENT}/ag-ui/{{agent}}": ask("hello", thread=self.threads["waiting"]),
+            f"POST {KIT}/agent/{{agent}}/run": ask("hello", thread=self.threads["finished"]),
+            f"POST {KIT}/agent/{{agent}}/connect": ask("hello", thread=self.threads["running"]),
+            f"POST {KIT}/agent/{{agent}}/stop/{{thread}}": {"runId": "a-running-run"},
+            f"POST {KIT}/agent/{{agent}}/suggest": wish(),
+            f"PATCH {KIT}/threads/{{thread}}": {"agentId": "chat", "name": "taken over", "archived": True},
+            f"POST {KIT}": {"method": "resource/request", "params": {"path": "/threads", "httpMethod": "GET"}},
             "POST /api/v1/chat": {"message": "hello", "conversation_id": self.threads["finished"]},
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
