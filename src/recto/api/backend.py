@@ -93,7 +93,8 @@ class Backend:
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
     of requests; `profile_bytes` is how much may be kept of a user, `state_bytes` how long the state of a thread may be.
-    Large bodies that come at once wait for `body_turns`, so that others get theirs in between.
+    `has_spans`: those of runs are recorded, below that of whoever asked for one. Large bodies that come at once wait
+    for `body_turns`, so that others get theirs in between.
     """
 
     store: Store
@@ -125,6 +126,7 @@ class Backend:
     schemas: Schemas = field(default_factory=Schemas)
     profile_bytes: int = WorkSettings.profile_bytes
     state_bytes: int = WorkSettings.state_bytes
+    has_spans: bool = False
 
 
 def backend_of(request: Request) -> Backend:

@@ -23,6 +23,7 @@ from recto.config.run_settings import (
     SchemaLimits,
     SqliteSettings,
     Timeouts,
+    TraceSettings,
     WorkSettings,
 )
 from recto.config.setting import NAME, Range, setting
@@ -97,6 +98,7 @@ class ServerSettings:
     bodies: BodyLimits = BodyLimits()
     streams: StreamLimits = StreamLimits()
     hub: HubSettings = HubSettings()
+    traces: TraceSettings = TraceSettings()
     dispatch: DispatchSettings = DispatchSettings()
     bounds: Bounds = Bounds()
     work: WorkSettings = WorkSettings()

@@ -25,6 +25,7 @@ from recto.store.ports import RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
+from recto.tracing.spans import NO_SPAN, Span
 from recto.worker.context.prompt_context import most_history
 from recto.worker.context.thread_files import has_files
 from recto.worker.log_cache import CachedLog, LogQuery, is_unread
@@ -46,7 +47,9 @@ IDS = ("messageId", "parentMessageId", "toolCallId")
 OF_TURN = ("timezone", "datasets", "voice_mode")
 
 
-async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder) -> LoadedRun:
+async def load_run(
+    runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder, *, span: Span = NO_SPAN
+) -> LoadedRun:
     """A claimed run, with its input ready to enter the log with the first write, once."""
     runtime.reached("claimed")
     # An agent that is gone answers no more, but what it was asked is kept.
@@ -74,7 +77,7 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
     )
     writer = LogWriter(recorder, inputs, cached.entries, signal)
     state = RunState.of(row, agent.limits, signal, runtime.clock)
-    run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer)
+    run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer, span=span)
     await _hold_input(run, entries, said)
     await inputs.load(writer.log)
     runtime.reached("entered")

@@ -19,7 +19,7 @@ from recto.api.runs.streams import EventRenderer, event_renderer, stream, stream
 from recto.api.signed import signs
 from recto.conversation.attachment import files_in
 from recto.conversation.history import time_text
-from recto.conversation.input.run_input import RunInput
+from recto.conversation.input.run_input import TRACEPARENT, RunInput, known_traceparent, with_traceparent
 from recto.conversation.input.run_options import RunOptions
 from recto.conversation.json import dump
 from recto.errors import NotFound, RectoError, Refused, WireError
@@ -69,7 +69,7 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
         if again is None:
             raise
         return _known(backend, again.run, render, streams=streams)
-    attached = await attach(backend, owner, sent, agent.file_input, signed=signed)
+    attached = _traced(request, await attach(backend, owner, sent, agent.file_input, signed=signed))
     admission = replace(_admission(backend, owner, attached), digest=sent.digest, fallback=fallback)
     try:
         if streams:
@@ -78,6 +78,15 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
     except RectoError:
         await attached.drop(backend, owner)
         raise
+
+
+def _traced(request: Request, attached: Attached) -> Attached:
+    """The request with the span of whoever sent it, where spans are recorded: the run may be another process's."""
+    sender = known_traceparent(request.headers.get(TRACEPARENT)) if backend_of(request).has_spans else None
+    if sender is None:
+        return attached
+    body, asked = with_traceparent(attached.body, sender), replace(attached.input, traceparent=sender)
+    return replace(attached, body=body, input=asked)
 
 
 def _has_files(asked: RunInput) -> bool:

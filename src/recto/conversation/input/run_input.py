@@ -5,6 +5,7 @@ It judges form and nothing else: limits and rights are for whoever admits the ru
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,9 @@ from recto.conversation.input.run_options import RunOptions, run_options
 from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import Message, ToolOffer
 from recto.errors import WireError
+
+TRACEPARENT = "traceparent"
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +32,8 @@ class ContextItem:
 class RunInput:
     """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'.
 
-    `state` is the client's copy of the state it shares with the thread; None says nothing of it.
+    `state` is the client's copy of the state it shares with the thread; None says nothing of it. `traceparent` is the
+    span of whoever asks, as W3C Trace Context has it.
     """
 
     thread: str
@@ -40,6 +45,7 @@ class RunInput:
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     protocol: str | None = None
     state: Json = None
+    traceparent: str | None = None
     options: RunOptions = RunOptions()
 
 
@@ -78,7 +84,18 @@ def decode_input(body: Json) -> RunInput:
         props=as_object(props, "forwardedProps") if props is not None else {},
         protocol=_protocol(item),
         state=item.get("state"),
+        traceparent=known_traceparent(item.get(TRACEPARENT)),
     )
+
+
+def known_traceparent(value: Json) -> str | None:
+    """What a `traceparent` says, if it is one. Whatever else stands there is nobody's fault that has to be told."""
+    return value if isinstance(value, str) and _TRACEPARENT.fullmatch(value) else None
+
+
+def with_traceparent(body: bytes, traceparent: str) -> bytes:
+    """An input as it is to be stored, with the span of whoever asks: written behind all else, so that it counts."""
+    return b'%b,"%b":"%b"}' % (body.rstrip()[:-1], TRACEPARENT.encode(), traceparent.encode())
 
 
 def _protocol(item: Object) -> str | None:
