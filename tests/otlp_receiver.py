@@ -3,7 +3,7 @@
 import gzip
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -78,7 +78,7 @@ def _span(span: SentSpan, resource: dict[str, Json]) -> ReceivedSpan:
     )
 
 
-def _attributes(pairs: "list[KeyValue]") -> dict[str, Json]:
+def _attributes(pairs: Iterable[KeyValue]) -> dict[str, Json]:
     return {pair.key: _value(pair.value) for pair in pairs}
 
 

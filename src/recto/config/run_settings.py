@@ -75,8 +75,8 @@ class TraceSettings:
 
     endpoint: str | None = setting(
         None,
-        "Where [spans](telemetry.md#spans) of runs are sent: the address of a collector that speaks OTLP over HTTP, such "
-        "as `http://127.0.0.1:4318`, with `recto[otel]` installed. `OTEL_EXPORTER_OTLP_ENDPOINT` is heeded too.",
+        "Where [spans](telemetry.md#spans) of runs are sent: the address of a collector that speaks OTLP over HTTP, "
+        "such as `http://127.0.0.1:4318`, with `recto[otel]` installed. `OTEL_EXPORTER_OTLP_ENDPOINT` is heeded too.",
         name="otlp_endpoint",
         secrecy="url",
     )
