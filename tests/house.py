@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("conversation",),
     ("page",),
     ("telemetry", "config"),
+    ("tracing",),
     ("skills",),
     ("agents",),
     ("tools", "files", "models", "store", "engine"),

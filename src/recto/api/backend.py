@@ -104,7 +104,7 @@ class Backend:
     of requests; `profile_bytes` is how much may be kept of a user, `state_bytes` how long the state of a thread may be;
     `suggestions` asks models what users could say next. Large bodies that come at once wait for `body_turns`, so that
     others get theirs in between. `model_urls` are the addresses of models, by their names. `preview` sets the page of a
-    run that is not stored.
+    run that is not stored. `has_spans`: those of runs are recorded, below that of whoever asked for one.
     """
 
     store: Store
@@ -139,6 +139,7 @@ class Backend:
     suggestions: Suggestions = field(default_factory=Suggestions)
     model_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     preview: Previewer = no_preview
+    has_spans: bool = False
 
 
 def backend_of(request: Request) -> Backend:

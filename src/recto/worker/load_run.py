@@ -26,6 +26,7 @@ from recto.store.ports import RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
+from recto.tracing.spans import NO_SPAN, Span
 from recto.worker.context.prompt_context import most_history
 from recto.worker.context.thread_files import has_files
 from recto.worker.log_cache import CachedLog, LogQuery, is_unread
@@ -47,7 +48,9 @@ IDS = ("messageId", "parentMessageId", "toolCallId")
 OF_TURN = ("timezone", "datasets", "voice_mode")
 
 
-async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder) -> LoadedRun:
+async def load_run(
+    runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder, *, span: Span = NO_SPAN
+) -> LoadedRun:
     """A claimed run, with its input ready to enter the log with the first write, once."""
     runtime.reached("claimed")
     cached = await runtime.log_cache.take(log_query(runtime, row))
@@ -59,7 +62,7 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
         await runtime.store.forget_refs(row.thread, row.response_id)
     writer = LogWriter(recorder, inputs, cached.entries, signal)
     state = RunState.of(row, inputs.agent.limits, signal, runtime.clock)
-    run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer)
+    run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer, span=span)
     await _hold_input(run, entries, said)
     await inputs.load(writer.log)
     runtime.reached("entered")

@@ -15,6 +15,7 @@ from recto.models.ports import Usage
 from recto.models.prices import Prices
 from recto.page.body import Page
 from recto.store.ports import StoredRun
+from recto.tracing.spans import NO_SPAN, Span
 from recto.worker.account import Account, account_of, charge
 from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
@@ -128,13 +129,14 @@ async def is_done_in_time(state: RunState, doing: asyncio.Task[object]) -> bool:
 class LoadedRun:
     """A claimed run while it is worked on: its state, what its pages are made of, and its log with the way to write.
 
-    Whoever changes the state that is shared with clients waits for `state_turn`.
+    Whoever changes the state that is shared with clients waits for `state_turn`. `span` is the run's.
     """
 
     runtime: Runtime
     state: RunState
     inputs: PageInputs
     writer: LogWriter
+    span: Span = NO_SPAN
     state_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def snapshot(self) -> Run:

@@ -19,7 +19,7 @@ from recto.api.runs.joining import event_renderer
 from recto.api.runs.streams import EventRenderer, stream, stream_new
 from recto.conversation.attachment import Attachment, files_in
 from recto.conversation.history import time_text
-from recto.conversation.input.run_input import RunInput
+from recto.conversation.input.run_input import TRACEPARENT, RunInput, known_traceparent, with_traceparent
 from recto.conversation.input.run_options import RunOptions
 from recto.conversation.json import dump
 from recto.conversation.messages import Source
@@ -61,7 +61,7 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
         if again is None:
             raise
         return _known(backend, again.run, render, streams=streams)
-    attached = await attach(backend, owner, sent, agent.file_input, signed=signed)
+    attached = _traced(request, await attach(backend, owner, sent, agent.file_input, signed=signed))
     admission = replace(admission_of(backend, owner, attached), digest=sent.digest, fallback=fallback)
     try:
         if streams:
@@ -87,6 +87,15 @@ async def check_admission(
     _check_tools(asked, backend.tool_names.get(agent.name, ()))
     await backend.schemas.admit(asked.tools)
     return agent, signed
+
+
+def _traced(request: Request, attached: Attached) -> Attached:
+    """The request with the span of whoever sent it, where spans are recorded: the run may be another process's."""
+    sender = known_traceparent(request.headers.get(TRACEPARENT)) if backend_of(request).has_spans else None
+    if sender is None:
+        return attached
+    body, asked = with_traceparent(attached.body, sender), replace(attached.input, traceparent=sender)
+    return replace(attached, body=body, input=asked)
 
 
 def _has_files(asked: RunInput) -> bool:
