@@ -1,5 +1,6 @@
 """Previews over HTTP (X1, P17, F11): the page that would be sent next, and that nothing is left of having looked."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
@@ -220,3 +221,59 @@ async def test_P5_a_preview_of_somebody_elses_thread_or_with_their_file_is_refus
         part: Json = {"type": "document", "source": {"type": "url", "value": url, "mimeType": "text/plain"}}
         reply = await server.send("POST", f"{THREADS}/{new_id()}/preview", {"messages": [says([part])]}, token=BOB)
         assert (reply.status, reply.json["detail"]) == (422, "binary content url is not a valid signed URL")
+
+
+@pytest.mark.full
+async def test_S4_a_skill_that_is_asked_for_is_in_the_preview_and_not_in_the_thread(server: InProcess):
+    thread = new_id()
+    body: dict[str, Json] = {
+        "messages": [says("帮我算个八字")],
+        "forwardedProps": {"agent": "vibe", "skill": "bazi", "timezone": "Asia/Shanghai"},
+    }
+    for _ in range(2):
+        seen = (await look(server, thread, body)).json
+        assert cast("Mapping[str, Json]", seen["manifest"])["skill"] == "bazi"
+        raw = (await look(server, thread, body, raw=True)).body
+        assert timeless(raw) == timeless(await send_it(server, thread, body))
+        body = {"messages": [says("继续")]}
+
+
+@pytest.mark.full
+async def test_P11_a_form_that_is_answered_does_not_act_in_a_preview(server: InProcess, tmp_path: Path):
+    thread, words = new_id(), says("帮我算个八字", "m1")
+    form: Json = {"name": "collect_birth_info", "description": "A form.", "parameters": {"type": "object"}}
+    props: Json = {"agent": "vibe", "skill": "bazi"}
+    server.answers.append(Answer(calls=(Call(name="collect_birth_info"),)))
+    await send_it(server, thread, {"messages": [words], "tools": [form], "forwardedProps": props})
+    pending = (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"]
+    call = cast("list[Mapping[str, Json]]", pending)[0]["id"]
+    born = '{"date": "1990-05-15", "time": "14:30", "place": "北京"}'
+    result: Json = {"id": "t1", "role": "tool", "toolCallId": call, "content": born}
+    before = everything(tmp_path)
+    seen = (await look(server, thread, {"messages": [words, result], "tools": [form]})).json
+    assert everything(tmp_path) == before
+    assert "The tool collect_birth_info would act on the client's answer first" in str(seen["notes"])
+    assert "1990-05-15" in str(seen["page"])
+
+
+async def test_P6_a_preview_beside_a_run_at_work_says_that_it_may_be_another_page(server: InProcess):
+    thread = new_id()
+    server.answers.append(Answer(hang=True))
+    body = {"threadId": thread, "runId": "r1", "messages": [says("hold on")]}
+    assert (await server.send("POST", RUNS, body)).status == 202
+    while not server.model.requests:
+        await asyncio.sleep(0.01)
+    seen = (await look(server, thread, {"messages": [says("and?")]})).json
+    assert "A run is at work on this thread" in str(seen["notes"])
+    assert (await server.send("POST", f"{RUNS}/r1/cancel")).status == 200
+
+
+async def test_R13_a_preview_of_a_page_without_room_says_that_a_summary_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with in_process(tmp_path, monkeypatch, settings="window: 2000") as server:
+        seen = (await look(server, new_id(), {"messages": [says("word " * 1_900)]})).json
+        assert (seen["next"], "a run would have what is old summarised first" in str(seen["notes"])) == (
+            "compact",
+            True,
+        )
