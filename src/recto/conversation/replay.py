@@ -11,6 +11,7 @@ from recto.conversation.history import FileUrlSigner, statuses_of
 from recto.conversation.input import agui
 from recto.conversation.input.take_input import pending_calls
 from recto.conversation.input_files import arguments_for
+from recto.conversation.interrupts import interrupt_event, interrupts_of
 from recto.conversation.json import Json, load
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import Entry, View, view
@@ -71,7 +72,7 @@ def snapshot_events(ended: EndedRun, log: Sequence[Entry], context: RenderContex
     statuses = statuses_of(seen.markers)
     rows = [_marked(row, statuses) for message in seen.messages for row in _rows(message, context)]
     snapshot = MessagesSnapshot(messages=rows)
-    events = (start, snapshot, *_shown_by_hints(seen, ended.events, context.locale), _end(ended, seen))
+    events = (start, snapshot, *_shown_by_hints(seen, ended.events, context.locale), _end(ended, seen, context.locale))
     return tuple(body for event in events for body in encode_event(event))
 
 
@@ -86,14 +87,21 @@ def _spoken(message: Message) -> str:
     return words_of(message) if isinstance(message, (AssistantMessage, ToolMessage)) else ""
 
 
-def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:
+def _end(ended: EndedRun, seen: View, locale: str) -> RunFinished | RunFailed:
     if ended.outcome == "cancelled":
         return RunFinished(thread=ended.thread, run=ended.run, outcome="cancelled", usage=ended.usage)
     if ended.outcome not in FINISHED:
         return RunFailed(message=ended.error or "The run failed.", code=ended.outcome, usage=ended.usage)
     calls = pending_calls(seen) if ended.outcome == "waiting" else ()
-    pending, finish = tuple(call.id for call in calls), FINISHED[ended.outcome]
-    return RunFinished(thread=ended.thread, run=ended.run, pending=pending, finish=finish, usage=ended.usage)
+    waiting = [one for one in interrupts_of(seen) if one.waits] if ended.outcome == "waiting" else ()
+    return RunFinished(
+        thread=ended.thread,
+        run=ended.run,
+        pending=tuple(call.id for call in calls),
+        interrupts=tuple([interrupt_event(one, locale) for one in waiting]),
+        finish=FINISHED[ended.outcome],
+        usage=ended.usage,
+    )
 
 
 def _marked(row: Json, statuses: Mapping[str, str]) -> Json:

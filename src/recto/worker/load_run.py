@@ -13,7 +13,9 @@ from datetime import timedelta
 from recto.agents.agent import CHAT, Agent
 from recto.conversation.events import CallAnswered, Event, RunStarted, discard_lost
 from recto.conversation.input.run_input import RunInput, stored_input
+from recto.conversation.input.take_decisions import Brought, take_decisions
 from recto.conversation.input.take_input import EXPIRED, AdmittedRun, pending_calls, take_input
+from recto.conversation.interrupts import DENIED
 from recto.conversation.json import load_object
 from recto.conversation.log import Entry, SkillChanged, View, view
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
@@ -52,12 +54,12 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
     cached = await runtime.log_cache.take(_wanted(runtime, row, agent))
     said = await _said(runtime.store, row) if row.last_event else ()
     entering = replace(_entering(runtime, row, agent, tools), taken=await _taken(runtime.store, row, asked, cached))
-    entries = () if row.entered else take_input(cached.entries, asked.messages, entering)
+    entries = () if row.entered else _taken_in(cached.entries, asked, row, entering)
     seen = view((*cached.entries, *entries))
     inputs = PageInputs(
         runtime=runtime,
         row=row,
-        asked=await _of_turn(runtime.store, row, asked, seen),
+        asked=_without_asking(await _of_turn(runtime.store, row, asked, seen), tools),
         agent=agent,
         model=model,
         tools=tools,
@@ -97,6 +99,19 @@ async def _taken(store: Store, row: StoredRun, asked: RunInput, cached: CachedLo
     if row.entered or not is_unread(cached.entries):
         return frozenset()
     return await store.taken_ids(row.thread, [row.id, *[message.id for message in asked.messages]])
+
+
+def _taken_in(log: Sequence[Entry], asked: RunInput, row: StoredRun, run: AdmittedRun) -> tuple[Entry, ...]:
+    """What a request adds to the log: what was decided of calls that wait, then what was said."""
+    entries = take_input(log, asked.messages, run)
+    brought = Brought(run=row.id, resume=asked.resume, messages=asked.messages)
+    return (*take_decisions(log, brought, run, entries), *entries)
+
+
+def _without_asking(asked: RunInput, tools: Registry) -> RunInput:
+    """A request without tools that are the client's way to ask a person about one of the agent's, by its name."""
+    kept = tuple([tool for tool in asked.tools if tool.name not in tools.confirmed()])
+    return asked if len(kept) == len(asked.tools) else replace(asked, tools=kept)
 
 
 async def _said(store: Store, row: StoredRun) -> Sequence[bytes]:
@@ -219,7 +234,7 @@ def _asked_for(inputs: PageInputs, log: Sequence[Entry]) -> Iterator[SkillChange
 
 
 def _expired(entries: Sequence[Entry]) -> Iterator[CallAnswered]:
-    """For readers: calls of the client's that were answered by us."""
+    """For readers: calls that waited for the client or a person, and were answered by us."""
     for entry in entries:
-        if isinstance(entry, ToolMessage) and entry.error == EXPIRED:
+        if isinstance(entry, ToolMessage) and entry.error in (EXPIRED, DENIED):
             yield CallAnswered(message=entry.id, call=entry.tool_call_id, content="\n".join(texts_of(entry)))

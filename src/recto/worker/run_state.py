@@ -137,6 +137,7 @@ class LoadedRun:
         """What `next_step` decides by, as it is now."""
         state, limits = self.state, self.state.limits
         return Run(
+            id=state.row.id,
             cancel=state.signal.cancelled.is_set(),
             now=self.runtime.clock(),
             deadline=state.deadline,
@@ -146,6 +147,7 @@ class LoadedRun:
             can_compact=state.can_compact,
             client_tools=self.inputs.client_tools,
             repeatable=frozenset(name for name, tool in self.inputs.tools.items() if tool.mark.safe_to_repeat),
+            confirm=frozenset(name for name, tool in self.inputs.tools.items() if tool.mark.confirm),
             max_steps=limits.steps,
             max_failures=limits.failures,
             max_bad_arguments=limits.bad_arguments,

@@ -51,6 +51,9 @@ def _broken(found: RunInput) -> Iterator[tuple[str, str]]:
         yield MANY_MESSAGES, "messages"
     if any(_length(user) > MAX_WORDS for user in users):
         yield LONG_WORDS, "messages"
+    # What only answers interrupts goes on with what was said before.
+    if found.resume and not found.messages:
+        return
     if len(users) != 1:
         yield NOT_ONE_USER, "messages"
     if found.messages[0].role != "user":

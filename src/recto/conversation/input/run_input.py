@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from recto.conversation.attachment import from_stored
 from recto.conversation.input import agui
+from recto.conversation.input.resume_items import ResumeItem, decode_resume
 from recto.conversation.input.run_options import RunOptions, run_options
 from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import Message, ToolOffer
@@ -26,7 +27,10 @@ class ContextItem:
 
 @dataclass(frozen=True, kw_only=True)
 class RunInput:
-    """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'."""
+    """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'.
+
+    `resume` are answers to interrupts of the thread.
+    """
 
     thread: str
     run: str
@@ -36,6 +40,7 @@ class RunInput:
     context: tuple[ContextItem, ...] = ()
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     protocol: str | None = None
+    resume: tuple[ResumeItem, ...] = ()
     options: RunOptions = RunOptions()
 
 
@@ -73,6 +78,7 @@ def decode_input(body: Json) -> RunInput:
         context=tuple(_context(_get(item, "context"))),
         props=as_object(props, "forwardedProps") if props is not None else {},
         protocol=_protocol(item),
+        resume=tuple(decode_resume(_get(item, "resume"))),
     )
 
 
