@@ -10,7 +10,7 @@ from recto.conversation.input.resume_items import ResumeItem
 from recto.conversation.input.run_input import stored_input
 from recto.conversation.input.take_decisions import check_resume
 from recto.conversation.log import View
-from recto.errors import Conflict
+from recto.errors import Conflict, WireError
 from recto.store.log.visible import turn_of
 from recto.store.ports import Admission
 from recto.store.schema import IS_OPEN, RUNS
@@ -43,4 +43,8 @@ def taken_by(connection: Connection, admission: Admission) -> str | None:
 
 
 def _is_same(body: bytes, items: tuple[ResumeItem, ...]) -> bool:
-    return set(stored_input(body).resume) == set(items)
+    try:
+        return set(stored_input(body).resume) == set(items)
+    except (WireError, ValueError):
+        # The run itself will say so.
+        return False

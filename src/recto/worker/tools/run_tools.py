@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from recto.conversation.events import CallAnswered, Event
 from recto.conversation.input.take_input import EXPIRED
-from recto.conversation.interrupts import DENIED, UNANSWERED, denial_text
+from recto.conversation.interrupts import DENIED, UNANSWERED, denial_text, interrupts_of
 from recto.conversation.json import Json, dump, load_object
-from recto.conversation.log import Entry, SkillChanged, ToolStarted, View, view
+from recto.conversation.log import ConfirmDecided, Entry, SkillChanged, ToolStarted, View, view
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolPart
 from recto.conversation.next_step import INVALID_ARGUMENTS, DeniedCall, RunTools, WaitForClient
 from recto.conversation.ui.compile_ui import hinted, ui_events
@@ -36,9 +36,10 @@ TOO_MANY_CALLS = (
     "need them, fewer at a time."
 )
 STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
-# What a person changed of a call, told with its result; in one that is read as JSON, under a name of its own.
+# What a person changed of a call and said to it, told with its result; in one that is read as JSON, by names.
 CHANGED = "\n\n(A person changed the arguments before they agreed. It was called with: {arguments})"
-CALLED_WITH = "called_with"
+AGREED = "\n\n(The person who agreed said: {words})"
+CALLED_WITH, PERSON_SAID = "called_with", "person_said"
 REPEATED = "\n\n(You made this very call with this very result "
 REPEATED_MORE = (
     "{count} times in this turn. Making it again will change nothing: do something else, or answer with what you have.)"
@@ -141,7 +142,7 @@ async def _act(
     finally:
         progress.end()
     runtime.reached("tool_acted")
-    result = _with_changes(run.writer.log, call, result)
+    result = _with_decision(run.writer.log, call, result)
     message = _message(runtime, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
     # In one write: whoever goes on after a crash goes on in the skill.
     change = RunChange(entries=(message, *_activated(runtime, result)))
@@ -233,24 +234,26 @@ def _with_notice(count: int, result: ToolResult) -> ToolResult:
             return replace(result, parts=(*parts, Text(text=notice.lstrip())))
 
 
-def _with_changes(log: Sequence[Entry], call: ToolCall, result: ToolResult) -> ToolResult:
-    """The result of a call whose arguments a person changed tells the model with what it was called."""
-    reply = view(log).reply
-    made = [one.arguments for one in reply.tool_calls if one.id == call.id] if reply else []
-    if call.arguments in made:
+def _with_decision(log: Sequence[Entry], call: ToolCall, result: ToolResult) -> ToolResult:
+    """The result of a call that a person agreed to tells the model what they changed of it, and what they said."""
+    asked = [one for one in interrupts_of(view(log)) if one.call.id == call.id]
+    decision = asked[-1].decision if asked else None
+    if decision is None or not (decision.text or decision.arguments):
         return result
     match result.parts:
         case (Text() as only,) if shown := hinted(only.text):
-            told = dump({**shown, CALLED_WITH: load_object(call.arguments)}).decode()
+            changes: dict[str, Json] = {CALLED_WITH: load_object(decision.arguments)} if decision.arguments else {}
+            told = dump({**shown, **changes, **({PERSON_SAID: decision.text} if decision.text else {})}).decode()
             return replace(result, parts=(replace(only, text=told),))
         case (*others, Text() as last):
-            return replace(result, parts=(*others, replace(last, text=last.text + _changes(call))))
+            return replace(result, parts=(*others, replace(last, text=last.text + _notes(decision))))
         case parts:
-            return replace(result, parts=(*parts, Text(text=_changes(call).lstrip())))
+            return replace(result, parts=(*parts, Text(text=_notes(decision).lstrip())))
 
 
-def _changes(call: ToolCall) -> str:
-    return CHANGED.format(arguments=call.arguments)
+def _notes(decision: ConfirmDecided) -> str:
+    changed = CHANGED.format(arguments=decision.arguments) if decision.arguments else ""
+    return changed + (AGREED.format(words=decision.text) if decision.text else "")
 
 
 def _is_shown(result: ToolResult) -> bool:
