@@ -1,18 +1,19 @@
 """P11, P15 over real HTTP: a call that a person has to agree to waits, and is made, denied or changed as they say."""
 
-import threading
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
 import pytest
 from ag_ui.core import Interrupt, RunAgentInput
 
-from recto.conversation.json import Json
+from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply, SentEvent, ask, parse_events, request
+from recto.testing.client import RUNS, SentEvent, ask, parse_events, request
 from recto.testing.model_server import Answer, Call, Request
 from tests.api.scripted_server import ALICE, BOB, Scripted, page_messages, scripted_server
+from tests.test_docs import blocks, read
 
 TOOLS = '''
 from pathlib import Path
@@ -240,14 +241,10 @@ def test_P15_of_answers_at_once_the_first_counts_and_the_tool_acts_once(server: 
     body = ask("Tell them.")
     [id] = asked(play(server, body, Answer(calls=(send("race-1"),)))[0])
     server.answers[:] = [DONE]
-    replies: list[HttpReply] = []
     bodies = [resuming(body, item(id)) for _ in range(4)]
     bodies += [resuming(body, item(id, message="Do it.")), resuming(body, item(id, approved=False))]
-    threads = [threading.Thread(target=lambda one=one: replies.append(server.post(one))) for one in bodies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        replies = list(pool.map(server.post, bodies))
     accepted = {str(reply.json["taskId"]) for reply in replies if reply.status == 202}
     assert len(accepted) == 1
     assert {reply.status for reply in replies} == {202, 409}
@@ -270,7 +267,7 @@ def test_P15_a_run_is_answered_by_its_own_address_too(server: Scripted, folder: 
     assert again.headers["content-type"] == "text/event-stream"
     assert list(parse_events(iter(again.body.splitlines(keepends=True)))) == list(events)
     assert notes(folder, "route-1") == ["sent route-1 to all"]
-    for wrong in ({}, {"resume": []}, {"resume": "yes"}, {"resume": [{"interruptId": id}]}, [1]):
+    for wrong in (b"{}", b'{"resume": []}', b'{"resume": "yes"}', b'{"resume": [{"interruptId": "x"}]}', b"[1]", b"{"):
         assert request(server.url, "POST", path, wrong, token=ALICE).status == 422
     assert request(server.url, "POST", f"{RUNS}/none/resume", items, token=ALICE).status == 404
 
@@ -279,9 +276,9 @@ def test_P5_nobody_else_sees_or_answers_what_waits(server: Scripted, folder: Pat
     body = ask("Tell them.")
     [id] = asked(play(server, body, Answer(calls=(send("mine-1"),)))[0])
     path = f"{RUNS}/{body['runId']}/resume"
-    for arguments in ({}, {"arguments": {"text": 1}}):
-        assert server.post(resuming(body, item(id, **arguments)), token=BOB).status == 404
-        assert request(server.url, "POST", path, {"resume": [item(id, **arguments)]}, token=BOB).status == 404
+    for one in (item(id), item(id, arguments={"text": 1})):
+        assert server.post(resuming(body, one), token=BOB).status == 404
+        assert request(server.url, "POST", path, {"resume": [one]}, token=BOB).status == 404
     own = ask("Mine.")
     server.answers[:] = [DONE]
     assert server.post(own, token=BOB).status == 202
@@ -327,3 +324,23 @@ def test_P11_nobody_is_asked_about_a_call_that_no_tool_can_take(server: Scripted
     events, _ = play(server, ask("Tell them."), wrong, DONE)
     assert outcome(events) == {"type": "success"}
     assert "do not match the tool's schema" in results(events)["w"]
+
+
+def test_P15_the_bodies_in_the_page_on_interrupts_do_what_it_says(server: Scripted, folder: Path):
+    told, run, alone = [block.text for block in blocks(read("docs/interrupts.md")) if block.language == "json"]
+    end = load_object(told) or {}
+    body = ask("Tell them.", thread=str(end["threadId"]), run=str(end["runId"]))
+    events, _ = play(server, body, Answer(calls=(send("page-1", "call_1"),)))
+    [id] = asked(events)
+    [one] = cast("list[dict[str, Json]]", outcome(events)["interrupts"])
+    [known] = cast("list[dict[str, Json]]", cast("Mapping[str, Json]", end["outcome"])["interrupts"])
+    assert one == {**known, "id": id, "expiresAt": one["expiresAt"]}
+    events, _ = play(server, load_object(run.replace("INTERRUPT", id)) or {}, DONE)
+    assert results(events) == {"call_1": "sent page-1"}
+    body = ask("Tell them.")
+    [id] = asked(play(server, body, Answer(calls=(send("page-2"),)))[0])
+    server.answers[:] = [DONE]
+    path = f"{RUNS}/{body['runId']}/resume"
+    reply = request(server.url, "POST", path, alone.replace("INTERRUPT", id).encode(), token=ALICE)
+    assert "Not before Friday." in results(server.reader(str(reply.json["taskId"])).wait())["s1"]
+    assert notes(folder, "page-") == ["sent page-1 to all"]
