@@ -66,6 +66,7 @@ async def test_P17_a_thread_is_told_with_its_title_and_its_times_in_utc(api: Loc
         "updated": "2026-03-01T12:00:01.123Z",
         "activeRun": None,
         "pendingCalls": [],
+        "interrupts": [],
         "queued": [],
         "state": None,
     }
@@ -75,9 +76,8 @@ async def test_P17_a_thread_at_work_names_its_run(api: LocalApi):
     lease = await begin(api, "r1")
     assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["activeRun"] == lease.run
     listed, looked_at = await api.ask("GET", THREADS), await api.ask("GET", f"{THREADS}/{ONE}")
-    assert [{**row, "pendingCalls": [], "queued": [], "state": None} for row in listed.rows("threads")] == [
-        looked_at.json
-    ]
+    nothing: dict[str, Json] = {"pendingCalls": [], "interrupts": [], "queued": [], "state": None}
+    assert [{**row, **nothing} for row in listed.rows("threads")] == [looked_at.json]
     assert listed.json["next"] is None
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.client_list import LEFT_OUT, ListReading, new_in_list, read_list, take_list, without_part
+from recto.conversation.input.client_list import LEFT_OUT, ListReading, new_in_list, read_list, roll_back, without_part
 from recto.conversation.input.run_input import ListedIds, RunInput, decode_input, with_notes
-from recto.conversation.input.take_input import AdmittedRun
+from recto.conversation.input.take_input import AdmittedRun, take_input
 from recto.conversation.json import Json, Object
 from recto.conversation.log import Entry, Interrupted, RolledBack, View, view
 from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, UserMessage
@@ -151,6 +151,11 @@ def test_P15_the_reply_that_was_broken_off_is_one_the_client_shows():
 def admitted() -> AdmittedRun:
     numbers = count()
     return AdmittedRun(admitted=NOW, response_id="r", turn_id="t", new_id=lambda: f"new-{next(numbers)}")
+
+
+def take_list(log: tuple[Entry, ...], reading: ListReading, run: AdmittedRun) -> tuple[Entry, ...]:
+    back = roll_back(reading, run)
+    return (*back, *take_input((*log, *back), reading.taken, run))
 
 
 def test_P15_an_edit_is_a_rollback_by_the_client_and_a_new_turn_under_an_id_of_its_own():

@@ -102,7 +102,7 @@ def test_P1_where_both_spellings_are_sent_camel_case_counts():
 @pytest.mark.parametrize(
     "extra",
     [
-        {"resume": [{"interruptId": "i"}]},
+        {"resume": []},
         {"state": None},
         {"nothing": None},
         {"messages": [{**HELLO, "mood": "good"}]},

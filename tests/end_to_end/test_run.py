@@ -94,14 +94,6 @@ def test_parallel_calls_run_at_once_and_the_model_sees_their_results_in_order(ha
     assert [message["tool_call_id"] for message in shown if message["role"] == "tool"] == ["slow", "fast"]
 
 
-def test_a_tool_that_needs_consent_is_not_run(harness: Harness, scripts: Scripts):
-    call = Call(name="send", arguments='{"text": "spam"}', id="s")
-    words = scripts.play("consent", Answer(calls=(call,)), Answer(text="Then not."))
-    _, log = played(harness, words)
-    assert "needs a person's consent" in next(text for kind, text in log if kind == "tool")
-    assert "spam" not in harness.notes
-
-
 def test_wrong_arguments_go_back_to_the_model_three_times_and_no_more(harness: Harness, scripts: Scripts):
     wrong = Answer(calls=(Call(name="note", arguments='{"txt": 1}', id="w"),))
     words = scripts.play("wrong arguments", wrong)

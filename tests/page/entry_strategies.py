@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from recto.conversation.log import (
     Compacted,
+    ConfirmAsked,
+    ConfirmDecided,
     Entry,
     FoldStep,
     Interrupted,
@@ -61,6 +63,8 @@ known = st.sampled_from((*(f"m{place}" for place in range(8)), "nobody"))
 any_marker: st.SearchStrategy[Entry] = st.one_of(
     st.builds(SkillChanged, skill=st.sampled_from((None, "bazi", "tarot"))),
     st.builds(ToolStarted, message=known, call=st.sampled_from(CALL_IDS)),
+    st.builds(ConfirmAsked, message=known, call=st.sampled_from(CALL_IDS), run=st.just("r"), seconds=st.just(60.0)),
+    st.builds(ConfirmDecided, interrupt=known, run=st.just("t"), approved=st.booleans()),
     st.builds(FoldStep, upto=known),
     st.builds(StateChanged, value=st.sampled_from(('{"a":1}', "null"))),
     st.builds(Interrupted, message=known, reason=st.just("cancelled")),

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from recto.conversation.log import (
     Compacted,
+    ConfirmAsked,
+    ConfirmDecided,
     Entry,
     FoldStep,
     Interrupted,
@@ -110,6 +112,16 @@ STORED: list[tuple[Entry, str, bytes]] = [
     (SkillChanged(skill="s", scenario="c"), "skill_changed", b'{"skill":"s","scenario":"c"}'),
     (SkillChanged(skill=None), "skill_changed", b'{"skill":null}'),
     (ToolStarted(message="m", call="c"), "tool_started", b'{"message":"m","call":"c"}'),
+    (
+        ConfirmAsked(message="m", call="c", run="r", seconds=60.0),
+        "confirm_asked",
+        b'{"message":"m","call":"c","run":"r","seconds":60.0}',
+    ),
+    (
+        ConfirmDecided(interrupt="i", run="t", approved=True, text="ok", arguments="{}"),
+        "confirm_decided",
+        b'{"interrupt":"i","run":"t","approved":true,"text":"ok","arguments":"{}"}',
+    ),
     (FoldStep(upto="m"), "fold_step", b'{"upto":"m"}'),
     (Interrupted(message="m", reason="r"), "interrupted", b'{"message":"m","reason":"r"}'),
     (ReplyEnded(message="m", finish="length"), "reply_ended", b'{"message":"m","finish":"length"}'),

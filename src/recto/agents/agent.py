@@ -46,6 +46,8 @@ class Sampling:
 class Agent:
     """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request.
 
+    A person has to agree to calls of tools that `confirm` names.
+
     Without a `model`, a `window` or a `timezone` it has the server's. `titles` says who names a thread. `client_system`
     lets a client's system and developer messages speak as the system prompt; else they are context, with a user's
     authority. `client_view` says what the list of a client's messages means. `file_input` is what its users may
@@ -68,6 +70,7 @@ class Agent:
     client_system: bool = False
     client_view: ClientView = "roll_back"
     tools: tuple[str, ...] = ()
+    confirm: tuple[str, ...] = ()
     file_input: FileInput = OFF
     quote: str = ""
     datasets: tuple[str, ...] = ()

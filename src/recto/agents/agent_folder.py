@@ -21,7 +21,7 @@ from recto.agents.agent_warnings import NO_PERSONA, agent_warnings, skill_warnin
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
-from recto.config.checked import value_fault
+from recto.config.checked import nearest, value_fault
 from recto.config.frontmatter import LONGEST, MarkdownFile, read_document
 from recto.config.problem import Fault, FileProblem
 from recto.config.settings import Limits
@@ -265,6 +265,10 @@ def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools:
         text += _whose(name, table)
         line = found.lines.get(("tools",))
         yield FileProblem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
+    has = (*taken, *own)
+    for number, name in [(number, name) for number, name in enumerate(table.confirm) if name not in has]:
+        fault = value_fault(found, ("confirm", number), name, f"this agent has no such tool{nearest(name, has)}")
+        yield FileProblem(file=file, line=fault.line, text=fault.text)
     choice = table.tool_choice
     if choice is not None and choice not in (*CHOICES, *built_in, *own):
         known = ", ".join((*CHOICES, *built_in, *own))
@@ -302,6 +306,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         client_view=table.client_view,
         vision=table.vision,
         tools=tuple(table.tools),
+        confirm=tuple(table.confirm),
         file_input=file_input(table.file_input),
         quote=table.quote,
         datasets=tuple(table.datasets),

@@ -173,6 +173,7 @@ class AgentTable(Table):
     max_tokens: Count | None = None
     reasoning_effort: Effort | None = None
     tools: list[str] = Field(default_factory=lambda: list(CHAT.tools))
+    confirm: list[str] = Field(default_factory=list[str])
     tool_calling: ToolCalling = "native"
     tool_choice: Annotated[str, AfterValidator(_choice)] | None = None
     output: dict[str, object] | None = None
@@ -245,7 +246,7 @@ def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fau
     if table.name is not None and table.name != folder_name:
         allowed = f"the folder's name decides, and it is {folder_name!r}. Take the line out or rename the folder"
         yield value_fault(found, ("name",), table.name, allowed)
-    for name, values in (("tools", table.tools), ("datasets", table.datasets)):
+    for name, values in (("tools", table.tools), ("confirm", table.confirm), ("datasets", table.datasets)):
         for number in [number for number, value in enumerate(values) if value in values[:number]]:
             yield value_fault(found, (name, number), values[number], "it is in the list already")
     for name in table.options:

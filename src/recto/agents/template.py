@@ -25,6 +25,7 @@ description: What this agent is for, in one line.
 
 # Tools
 # tools: [current_time, calculator]   # of those built in; the ones in tools.py always belong
+# confirm: []                  # names of tools that a person has to agree to, each time
 # tool_calling: native         # or prompt, for models that cannot call tools
 
 # Files and knowledge
@@ -66,6 +67,7 @@ description: What this agent is for, in one line.
 #   claims: 20
 #   compactions: 3
 #   client_seconds: 86400
+#   confirm_seconds: 86400
 # tiers: {{}}                    # limits of users of another tier than free, such as {{pro: {{steps: 100}}}}
 ---
 

@@ -98,13 +98,14 @@ class Backend:
 
     `agent` is the one a thread gets that names none, `chat_agent` the one it gets on `/chat`; `tool_names` are those of
     each agent's own tools, `offered` those its models are offered, also where a client may answer for them,
-    `profile_checks` what they have to say of a profile that a client changes. `operators`
-    are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
-    `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
-    of requests; `profile_bytes` is how much may be kept of a user, `state_bytes` how long the state of a thread may be;
-    `suggestions` asks models what users could say next. Large bodies that come at once wait for `body_turns`, so that
-    others get theirs in between. `model_urls` are the addresses of models, by their names. `preview` sets the page of a
-    run that is not stored. `has_spans`: those of runs are recorded, below that of whoever asked for one.
+    `confirmed` those a person has to agree to, with their schemas, `profile_checks` what they have to say of a profile
+    that a client changes. `operators` are the users who may look at how the whole server does. `uploading` counts the
+    uploads at work in this process, `streams` the readers of events; `outbound` gives what fetches files of other
+    addresses; `schemas` judges the tools of requests; `profile_bytes` is how much may be kept of a user, `state_bytes`
+    how long the state of a thread may be; `suggestions` asks models what users could say next. Large bodies that come
+    at once wait for `body_turns`, so that others get theirs in between. `model_urls` are the addresses of models, by
+    their names. `preview` sets the page of a run that is not stored. `has_spans`: those of runs are recorded, below
+    that of whoever asked for one.
     """
 
     store: Store
@@ -126,6 +127,7 @@ class Backend:
     workspaces: Path | None = None
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    confirmed: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     profile_checks: Mapping[str, tuple[ProfileCheck, ...]] = field(default_factory=dict[str, tuple[ProfileCheck, ...]])
     bodies: BodyLimits = BodyLimits()
     body_turns: asyncio.Lock = field(default_factory=asyncio.Lock)

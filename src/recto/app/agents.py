@@ -47,7 +47,9 @@ def load_agents_and_models(settings: ServerSettings) -> AgentsAndModels:
             why = "; ".join(map(str, loaded.broken.get(name, left_out.get(name, ()))))
             raise SettingsError(name="agent", value=name, allowed=f"{known}. {why}".strip(". "))
     tools = {
-        name: Registry((*tools_of_agent(agent, built_in), *of_folder(loaded.folders[name]).values()))
+        name: Registry((*tools_of_agent(agent, built_in), *of_folder(loaded.folders[name]).values())).confirming(
+            agent.confirm
+        )
         for name, agent in agents.items()
     }
     return AgentsAndModels(agents=agents, tools=tools, models=models)

@@ -63,6 +63,9 @@ class Limits(Table):
     client_seconds: Seconds = Field(
         default=86_400, description="How long a client may take to answer a call of its own tool."
     )
+    confirm_seconds: Seconds = Field(
+        default=86_400, description="How long a person may take to agree to a call of a tool that asks for it."
+    )
 
     def with_given(self, other: Limits) -> Limits:
         """These, but those that were given of the other in their place."""

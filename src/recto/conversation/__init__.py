@@ -13,6 +13,7 @@ Pure: no clock, no network, no storage.
 - `input_files`: the files of a user message under the ids the model knows
 - `attachment`: attachments by their ids, in requests, messages and calls
 - `input`: what clients send, from its JSON to entries of the log
+- `interrupts`: calls that wait for a person to agree
 - `next_step`: what a run does next
 - `events`: what readers hear of a run, as values and as AG-UI
 - `ui`: how results and answers can be shown

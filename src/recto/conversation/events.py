@@ -35,12 +35,16 @@ class RunStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFinished:
-    """The run ended as it should. `pending` are calls that are the client's to answer."""
+    """The run ended as it should. `pending` are calls that are the client's to answer.
+
+    With `interrupts`, as AG-UI has them, it waits for what people decide.
+    """
 
     thread: str
     run: str
     outcome: Literal["success", "cancelled"] = "success"
     pending: tuple[str, ...] = ()
+    interrupts: tuple[Mapping[str, Json], ...] = ()
     finish: str | None = None
     usage: Mapping[str, Json] | None = None
 
@@ -343,11 +347,16 @@ def _run(event: RunStarted | RunFinished | RunFailed) -> Mapping[str, Json]:
             failure: dict[str, Json] = {"type": "RUN_ERROR", "message": event.message, "code": event.code}
             return failure | ({"usage": [event.usage]} if event.usage else {})
         case RunFinished():
-            pending: dict[str, Json] = {"pendingToolCallIds": event.pending} if event.pending else {}
             finish: dict[str, Json] = {"type": "RUN_FINISHED", "threadId": event.thread, "runId": event.run}
             finish |= {"result": {"finish": event.finish}} if event.finish else {}
-            finish |= {"outcome": {"type": event.outcome} | pending}
+            finish |= {"outcome": _outcome(event)}
             return finish | ({"usage": [event.usage]} if event.usage else {})
+
+
+def _outcome(event: RunFinished) -> Mapping[str, Json]:
+    if event.interrupts:
+        return {"type": "interrupt", "interrupts": event.interrupts}
+    return {"type": event.outcome} | ({"pendingToolCallIds": event.pending} if event.pending else {})
 
 
 def ends_run(body: bytes) -> bool:

@@ -41,6 +41,33 @@ class ToolStarted(Logged):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConfirmAsked(Logged):
+    """A person is asked whether a call of this message may be made; its own id is the interrupt's.
+
+    `run` is the client's name for the run that asks, `seconds` how long there is an answer to be given.
+    """
+
+    message: str
+    call: str
+    run: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfirmDecided(Logged):
+    """What a person decided of an interrupt: `text` is what they said to it, `arguments` take the place of the call's.
+
+    `run` is the run that brought it. An approval is good for that run alone: one that ended without acting is spent.
+    """
+
+    interrupt: str
+    run: str
+    approved: bool
+    text: str = ""
+    arguments: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FoldStep(Logged):
     """Folds up to this message are settled: they are not moved again until the next step."""
 
@@ -99,7 +126,17 @@ class StateChanged(Logged):
 
 TurnBack: TypeAlias = RolledBack | Undone
 Marker: TypeAlias = (
-    SkillChanged | ToolStarted | FoldStep | Interrupted | ReplyEnded | RolledBack | Undone | Compacted | StateChanged
+    SkillChanged
+    | ToolStarted
+    | ConfirmAsked
+    | ConfirmDecided
+    | FoldStep
+    | Interrupted
+    | ReplyEnded
+    | RolledBack
+    | Undone
+    | Compacted
+    | StateChanged
 )
 Entry: TypeAlias = Message | Marker
 MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))

@@ -20,7 +20,7 @@ THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_c
 STATUSES = frozenset(
     {
         *("error", "failed", "timeout", "unknown_tool", "invalid_arguments", "interrupted", "cut_off", "expired"),
-        *("needs_consent", "too_many_calls"),
+        *("needs_consent", "denied", "too_many_calls"),
     }
 )
 # How a failure begins where its words do not say it.

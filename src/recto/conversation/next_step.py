@@ -1,17 +1,19 @@
 """What a run does next, by the log and the run alone.
 
 Resuming after a crash, going on after tools and going on after a client's result are the same question, so they have
-the same answer. A tool that was started is never started again unless it says that it may be.
+the same answer. A tool that was started is never started again unless it says that it may be; one that a person has
+to agree to is started only by the run that brought their approval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from recto.conversation.log import Compacted, Entry, Finish, Interrupted, ToolStarted, View, view
+from recto.conversation.interrupts import Interrupt, interrupts_of
+from recto.conversation.log import Compacted, ConfirmDecided, Entry, Finish, Interrupted, ToolStarted, View, view
 from recto.conversation.messages import AssistantMessage, Message, ToolCall, ToolMessage
 
 Outcome: TypeAlias = Literal[
@@ -34,12 +36,13 @@ INVALID_ARGUMENTS = "invalid_arguments"
 class Run:
     """What a run's row says. Everything else is in the log.
 
-    `client_tools` are answered by the client, for calls that do not say it themselves; `repeatable` may be started
-    twice. `full` says that the next page would not fit; `can_compact` is false once compacting has failed. `too_long`
-    counts how often the provider found the page too long, `failures` how often a call of the model failed, both since
-    the model last replied.
+    `id` is the run's own. `client_tools` are answered by the client, for calls that do not say it themselves;
+    `repeatable` may be started twice; to calls of `confirm` a person has to agree. `full` says that the next page would
+    not fit; `can_compact` is false once compacting has failed. `too_long` counts how often the provider found the page
+    too long, `failures` how often a call of the model failed, both since the model last replied.
     """
 
+    id: str = ""
     cancel: bool = False
     now: datetime | None = None
     deadline: datetime | None = None
@@ -49,6 +52,7 @@ class Run:
     can_compact: bool = True
     client_tools: frozenset[str] = frozenset()
     repeatable: frozenset[str] = frozenset()
+    confirm: frozenset[str] = frozenset()
     max_steps: int = 50
     max_failures: int = 3
     max_bad_arguments: int = 3
@@ -61,13 +65,27 @@ class CallModel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeniedCall:
+    """A call that a person denied, and what they said to it."""
+
+    call: ToolCall
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunTools:
-    """Start these calls; settle those that were started and lost, were cut off, or are more than a reply may have."""
+    """Start these calls; settle those that were started and lost, were cut off, or are more than a reply may have.
+
+    Calls in `start` have the arguments that a person approved. `denied` are those that were not, `expired` those that
+    nobody decided on in time.
+    """
 
     start: tuple[ToolCall, ...] = ()
     interrupted: tuple[ToolCall, ...] = ()
     cut_off: tuple[ToolCall, ...] = ()
     too_many: tuple[ToolCall, ...] = ()
+    denied: tuple[DeniedCall, ...] = ()
+    expired: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +95,13 @@ class Compact:
 
 @dataclass(frozen=True, kw_only=True)
 class WaitForClient:
-    """These calls are the client's to answer; the run ends and the next one brings the results."""
+    """These calls are the client's to answer; the run ends and the next one brings the results.
 
-    calls: tuple[ToolCall, ...]
+    To those in `confirm` a person has to agree: the next one brings what was decided.
+    """
+
+    calls: tuple[ToolCall, ...] = ()
+    confirm: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +136,14 @@ def next_step(log: Sequence[Entry], run: Run) -> Step:
         beyond = {id(call) for call in reply.tool_calls[run.max_calls :]}
         within = [call for call in waiting if id(call) not in beyond]
         too_many = tuple(call for call in waiting if id(call) in beyond)
-        return _answer(within, too_many, _started(log, reply), run, half=half, broken_off=broken_off)
+        state = _CallState(
+            run=run,
+            started=_started(log, reply),
+            asked={one.call.id: one for one in interrupts_of(seen) if one.message == reply.id},
+            half=half,
+            broken_off=broken_off,
+        )
+        return _answer(within, too_many, state)
     return _call_model(seen, turn, run)
 
 
@@ -146,28 +175,69 @@ def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
     return {entry.call for entry in log if isinstance(entry, ToolStarted) and entry.message == reply.id}
 
 
-def _answer(
-    within: Sequence[ToolCall],
-    too_many: tuple[ToolCall, ...],
-    started: set[str],
-    run: Run,
-    *,
-    half: ToolCall | None,
-    broken_off: bool,
-) -> Step:
-    start, lost, cut_off = list[ToolCall](), list[ToolCall](), list[ToolCall]()
+_Kind: TypeAlias = Literal["start", "lost", "cut_off", "denied", "expired", "theirs", "confirm"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CallState:
+    """What is known of the calls of a reply: by their ids, which were started and which a person was asked about."""
+
+    run: Run
+    started: set[str]
+    asked: Mapping[str, Interrupt]
+    half: ToolCall | None
+    broken_off: bool
+
+    def kind_of(self, call: ToolCall) -> _Kind:
+        """What is to become of a call that has no result."""
+        run, is_theirs = self.run, call.is_for_client(otherwise=call.name in self.run.client_tools)
+        needs_person = not is_theirs and (call.name in run.confirm or call.id in self.asked)
+        # Half a call is never run; and nobody is asked for anything by a reply that was broken off.
+        if call is self.half or (self.broken_off and (is_theirs or needs_person)):
+            return "cut_off"
+        if is_theirs:
+            return "theirs"
+        if call.id in self.started and call.name not in run.repeatable:
+            return "lost"
+        return self._decided(self.asked.get(call.id)) if needs_person else "start"
+
+    def _decided(self, asked: Interrupt | None) -> _Kind:
+        match asked.decision if asked else None:
+            case None:
+                return "expired" if asked and asked.is_late(self.run.now) else "confirm"
+            case ConfirmDecided(approved=False):
+                return "denied"
+            case ConfirmDecided(run=by):
+                # That of a run that ended before it acted is spent, and so is one that came along with a fork.
+                return "start" if by == self.run.id else "confirm"
+
+    def as_approved(self, call: ToolCall) -> ToolCall:
+        """A call with the arguments that a person put in their place."""
+        asked = self.asked.get(call.id)
+        changed = asked.decision.arguments if asked and asked.decision else None
+        return call if changed is None else replace(call, arguments=changed)
+
+    def words_for(self, call: ToolCall) -> str:
+        """What a person said to a call."""
+        asked = self.asked.get(call.id)
+        return asked.decision.text if asked and asked.decision else ""
+
+
+def _answer(within: Sequence[ToolCall], too_many: tuple[ToolCall, ...], state: _CallState) -> Step:
+    calls: dict[_Kind, list[ToolCall]] = {}
     for call in within:
-        is_theirs = call.is_for_client(otherwise=call.name in run.client_tools)
-        # Half a call is never run; and no client is asked for anything by a reply that was broken off.
-        if call is half or (is_theirs and broken_off):
-            cut_off.append(call)
-        elif call.id in started and call.name not in run.repeatable and not is_theirs:
-            lost.append(call)
-        elif not is_theirs:
-            start.append(call)
-    if start or lost or cut_off or too_many:
-        return RunTools(start=tuple(start), interrupted=tuple(lost), cut_off=tuple(cut_off), too_many=too_many)
-    return WaitForClient(calls=tuple(within))
+        calls.setdefault(state.kind_of(call), []).append(call)
+    of = {kind: tuple(some) for kind, some in calls.items()}
+    if too_many or of.keys() - {"theirs", "confirm"}:
+        return RunTools(
+            start=tuple(map(state.as_approved, of.get("start", ()))),
+            interrupted=of.get("lost", ()),
+            cut_off=of.get("cut_off", ()),
+            too_many=too_many,
+            denied=tuple([DeniedCall(call=call, words=state.words_for(call)) for call in of.get("denied", ())]),
+            expired=of.get("expired", ()),
+        )
+    return WaitForClient(calls=of.get("theirs", ()), confirm=of.get("confirm", ()))
 
 
 def _call_model(seen: View, turn: Sequence[Message], run: Run) -> Step:

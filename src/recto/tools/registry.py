@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from recto.conversation.messages import ToolOffer
 from recto.errors import SettingsError
@@ -38,6 +39,15 @@ class Registry(Mapping[str, Tool]):
         """Those no client may answer for, nor call a tool of its own by."""
         return frozenset(name for name, tool in self._tools.items() if not tool.mark.by_client)
 
+    def confirming(self, names: Collection[str]) -> Registry:
+        """These tools, of which a person has to agree to those of these names, whatever their own marks say."""
+        return Registry([_confirming(tool) if name in names else tool for name, tool in self._tools.items()])
+
+    def confirmed(self) -> Mapping[str, str]:
+        """Those a person has to agree to, with the schema of their arguments. A form of the client's asks by itself."""
+        asking = [tool for tool in self._tools.values() if tool.mark.confirm and not tool.mark.by_client]
+        return {tool.name: tool.offer.parameters for tool in asking}
+
     def profile_checks(self) -> tuple[ProfileCheck, ...]:
         """What clients' changes of a profile are held to, beside the agent's schema."""
         return tuple([check for tool in self._tools.values() if (check := tool.mark.profile_check)])
@@ -48,6 +58,10 @@ class Registry(Mapping[str, Tool]):
             known = ", ".join(sorted(name for name, tool in self._tools.items() if tool.is_offered)) or "none"
             raise SettingsError(name="tools", value=name, allowed=f"there is no such tool; known are: {known}")
         return tool
+
+
+def _confirming(tool: Tool) -> Tool:
+    return replace(tool, mark=replace(tool.mark, confirm=True))
 
 
 def _used_twice(first: Tool, second: Tool) -> SettingsError:

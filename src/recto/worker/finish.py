@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from recto.conversation.events import Event, RunFailed, RunFinished
+from recto.conversation.interrupts import interrupt_event, interrupts_of
+from recto.conversation.log import ConfirmAsked, view
 from recto.conversation.messages import ToolCall
-from recto.conversation.next_step import Outcome
+from recto.conversation.next_step import Outcome, WaitForClient
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong, RunGivenUp
 from recto.store.ports import RunChange, RunEnding
 from recto.worker.account import usage_row
 from recto.worker.log_writer import LogWriter
 from recto.worker.recorder import Recorder
-from recto.worker.run_state import RunState
+from recto.worker.run_state import LoadedRun, RunState
 
 WHY: Mapping[Outcome, str] = {
     "deadline": "The run used all of its {seconds:g} seconds. What it did so far is kept; send a message to go on.",
@@ -62,13 +64,42 @@ def farewell(state: RunState, outcome: Outcome) -> tuple[RunEnding, Event]:
             return RunEnding(outcome=outcome, error=why), RunFailed(message=why, code=outcome, usage=usage)
 
 
-async def wait_for_client(state: RunState, writer: LogWriter, calls: Sequence[ToolCall]) -> bool:
-    """End the run with calls that are the client's to answer; its next run brings the results."""
-    usage = usage_row(state.account.usage)
-    pending = tuple(call.id for call in calls)
-    event = RunFinished(thread=state.row.thread, run=state.row.name, pending=pending, usage=usage)
-    await writer.write(RunChange(ending=RunEnding(outcome=WAITING)), [event])
+async def wait_for_client(run: LoadedRun, step: WaitForClient) -> bool:
+    """End the run with calls that are the client's to answer, or a person's to agree to; its next run brings both.
+
+    Who was not asked yet is asked in the write that ends it.
+    """
+    row, writer = run.state.row, run.writer
+    asks = tuple(_asks(run, step.confirm))
+    waiting = [one for one in interrupts_of(view((*writer.log, *asks))) if one.waits]
+    event = RunFinished(
+        thread=row.thread,
+        run=row.name,
+        pending=tuple(call.id for call in step.calls),
+        interrupts=tuple([interrupt_event(one, run.inputs.agent.locale) for one in waiting]),
+        usage=usage_row(run.state.account.usage),
+    )
+    run.runtime.reached("asking")
+    await writer.write(RunChange(entries=asks, ending=RunEnding(outcome=WAITING)), [event])
+    run.runtime.reached("asked")
     return True
+
+
+def _asks(run: LoadedRun, calls: Sequence[ToolCall]) -> Iterator[ConfirmAsked]:
+    """A question for each call that does not have one that waits. What was approved for an earlier run is spent."""
+    seen, row, now = view(run.writer.log), run.state.row, run.runtime.clock()
+    message = seen.reply.id if seen.reply else ""
+    waiting = {one.call.id for one in interrupts_of(seen) if one.message == message and one.waits}
+    for call in calls:
+        if call.id not in waiting:
+            yield ConfirmAsked(
+                id=run.runtime.new_id(),
+                time=now,
+                message=message,
+                call=call.id,
+                run=row.name,
+                seconds=run.state.limits.confirm_seconds,
+            )
 
 
 def _why(state: RunState, outcome: Outcome) -> str:

@@ -12,9 +12,11 @@ from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
 from recto.conversation.events import ActivityUpdate, CallAnswered, Event, RunStarted, discard_lost
-from recto.conversation.input.client_list import read_list, take_list
+from recto.conversation.input.client_list import read_list, roll_back
 from recto.conversation.input.run_input import RunInput, stored_input
+from recto.conversation.input.take_decisions import Brought, take_decisions
 from recto.conversation.input.take_input import EXPIRED, AdmittedRun, pending_calls, take_input
+from recto.conversation.interrupts import DENIED
 from recto.conversation.json import Json, load_object
 from recto.conversation.log import Entry, SkillChanged, StateChanged, View, view
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
@@ -76,7 +78,7 @@ async def take_up(
     agent = _agent_of(runtime, row)
     model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
     entering = replace(_entering(runtime, row, agent, tools), taken=await _taken(runtime.store, row, asked, cached))
-    entries = () if row.entered else _entries(agent, cached, asked, entering)
+    entries = () if row.entered else _taken_in(agent, cached.entries, asked, row, entering)
     seen = view((*cached.entries, *entries))
     opened = _opened_by(seen)
     goes_on = opened not in ("", row.response_id)
@@ -84,7 +86,7 @@ async def take_up(
         runtime=runtime,
         row=row,
         goes_on=goes_on,
-        asked=await _of_turn(runtime.store, row, asked, opened) if goes_on else asked,
+        asked=_without_asking(await _of_turn(runtime.store, row, asked, opened) if goes_on else asked, tools),
         agent=agent,
         model=model,
         tools=tools,
@@ -126,17 +128,31 @@ async def _whole_for_list(runtime: Runtime, row: StoredRun, asked: RunInput, cac
     return CachedLog(entries=tuple(await runtime.store.log_after(row.thread)), born=cached.born)
 
 
-def _entries(agent: Agent, cached: CachedLog, asked: RunInput, entering: AdmittedRun) -> tuple[Entry, ...]:
-    if not asked.listed or agent.client_view == "ignore":
-        return take_input(cached.entries, asked.messages, entering)
-    return take_list(cached.entries, read_list(view(cached.entries), asked, entering.own_tools), entering)
-
-
 async def _taken(store: Store, row: StoredRun, asked: RunInput, cached: CachedLog) -> frozenset[str]:
     """Of the ids that may be given to what enters the log, those taken by what was not read of it."""
     if row.entered or not is_unread(cached.entries):
         return frozenset()
     return await store.taken_ids(row.thread, [row.id, *[message.id for message in asked.messages]])
+
+
+def _taken_in(
+    agent: Agent, log: Sequence[Entry], asked: RunInput, row: StoredRun, run: AdmittedRun
+) -> tuple[Entry, ...]:
+    """What a request adds to the log: a rollback, what was decided of calls that wait, then what was said."""
+    back, messages = (), asked.messages
+    if asked.listed and agent.client_view == "roll_back":
+        reading = read_list(view(log), asked, run.own_tools)
+        back, messages = roll_back(reading, run), reading.taken
+    left = (*log, *back)
+    entries = take_input(left, messages, run)
+    brought = Brought(run=row.id, resume=asked.resume, messages=asked.messages)
+    return (*back, *take_decisions(left, brought, run, entries), *entries)
+
+
+def _without_asking(asked: RunInput, tools: Registry) -> RunInput:
+    """A request without tools that are the client's way to ask a person about one of the agent's, by its name."""
+    kept = tuple([tool for tool in asked.tools if tool.name not in tools.confirmed()])
+    return asked if len(kept) == len(asked.tools) else replace(asked, tools=kept)
 
 
 async def _said(store: Store, row: StoredRun) -> Sequence[bytes]:
@@ -283,7 +299,7 @@ def _state_of(run: LoadedRun, settled: Sequence[Entry]) -> Iterator[StateChanged
 
 
 def _expired(entries: Sequence[Entry]) -> Iterator[CallAnswered]:
-    """For readers: calls of the client's that were answered by us."""
+    """For readers: calls that waited for the client or a person, and were answered by us."""
     for entry in entries:
-        if isinstance(entry, ToolMessage) and entry.error == EXPIRED:
+        if isinstance(entry, ToolMessage) and entry.error in (EXPIRED, DENIED):
             yield CallAnswered(message=entry.id, call=entry.tool_call_id, content="\n".join(texts_of(entry)))

@@ -93,9 +93,9 @@ async def _loop(run: LoadedRun) -> bool:
                 await _unless_stopped(state, run_tools(run, step))
             case Compact():
                 await _unless_stopped(state, summarise(run))
-            case WaitForClient(calls=calls):
-                if not await send_back_bad_calls(run, calls):
-                    return await wait_for_client(state, writer, calls)
+            case WaitForClient() as step:
+                if not await send_back_bad_calls(run, step):
+                    return await wait_for_client(run, step)
             case Finished(outcome="done") if wants_name(run):
                 await _unless_stopped(state, name_thread(run))
             case Finished(outcome=outcome):

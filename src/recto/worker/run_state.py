@@ -148,6 +148,7 @@ def snapshot(state: RunState, inputs: PageInputs) -> Run:
     """What `next_step` decides by, as it is now."""
     limits = state.limits
     return Run(
+        id=state.row.id,
         cancel=state.signal.cancelled.is_set(),
         now=state.clock(),
         deadline=state.deadline,
@@ -157,6 +158,7 @@ def snapshot(state: RunState, inputs: PageInputs) -> Run:
         can_compact=state.can_compact,
         client_tools=inputs.client_tools,
         repeatable=frozenset(name for name, tool in inputs.tools.items() if tool.mark.safe_to_repeat),
+        confirm=frozenset(name for name, tool in inputs.tools.items() if tool.mark.confirm),
         max_steps=limits.steps,
         max_failures=limits.failures,
         max_bad_arguments=limits.bad_arguments,

@@ -26,7 +26,17 @@ from recto.worker.log_cache import LogCache
 
 # Places in a run where a process that dies loses the most. Whoever watches may stop it there.
 Point: TypeAlias = Literal[
-    "claimed", "entered", "call_begun", "delta", "replied", "tools_started", "tool_acted", "tool_ended", "ending"
+    "claimed",
+    "entered",
+    "call_begun",
+    "delta",
+    "replied",
+    "tools_started",
+    "tool_acted",
+    "tool_ended",
+    "ending",
+    "asking",
+    "asked",
 ]
 
 

@@ -19,6 +19,7 @@ from tests.store.suite.order import OrderSuite
 from tests.store.suite.profiles import ProfileSuite, TierSuite
 from tests.store.suite.reading import ReadingSuite
 from tests.store.suite.records import RecordSuite
+from tests.store.suite.resuming import ResumingSuite
 from tests.store.suite.threads import ThreadSuite
 from tests.store.suite.users import CleaningSuite, SpendingSuite, UserSuite
 
@@ -26,6 +27,7 @@ from tests.store.suite.users import CleaningSuite, SpendingSuite, UserSuite
 class StoreSuite(
     AdmissionSuite,
     BoundsSuite,
+    ResumingSuite,
     ClaimSuite,
     OrderSuite,
     LeaseSuite,

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from recto.conversation.log import (
     Compacted,
+    ConfirmAsked,
+    ConfirmDecided,
     Entry,
     FoldStep,
     Interrupted,
@@ -136,6 +138,9 @@ def every_kind_of_entry() -> Sequence[Entry]:
         SkillChanged(skill="bazi", scenario="work"),
         SkillChanged(skill=None),
         ToolStarted(message="m1", call="c1"),
+        ConfirmAsked(message="m1", call="c1", run="r1", seconds=0.5),
+        ConfirmDecided(interrupt="i1", run="t1", approved=False, text="No 四", arguments='{"a": 1.0}'),
+        ConfirmDecided(interrupt="i1", run="t1", approved=True),
         FoldStep(upto="m1"),
         StateChanged(value='{"a":[1,null]}'),
         Interrupted(message="m1", reason="cancelled"),

@@ -1,6 +1,7 @@
 """Runs: how one is started, and how its events are read.
 
 - `routes`: routes of runs
+- `resume`: the route that answers interrupts
 - `chat`: the route of chat (P16)
 - `ag_ui`: routes for AG-UI clients as they are (P15)
 - `client_threads`: what clients call threads

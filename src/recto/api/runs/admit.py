@@ -21,7 +21,9 @@ from recto.conversation.attachment import Attachment, files_in
 from recto.conversation.history import time_text
 from recto.conversation.input.run_input import TRACEPARENT, RunInput, known_traceparent, with_traceparent
 from recto.conversation.input.run_options import RunOptions
+from recto.conversation.interrupts import interrupts_of
 from recto.conversation.json import dump
+from recto.conversation.log import View
 from recto.conversation.messages import Source
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
@@ -84,7 +86,9 @@ async def check_admission(
     _check_skill_options(agent, asked.options, thread.skill if thread else None)
     _check_owner(asked, thread)
     signed = await signed_of(backend, owner, asked, agent.file_input)
-    _check_tools(asked, backend.tool_names.get(agent.name, ()))
+    confirmed = backend.confirmed.get(agent.name, {})
+    _check_tools(asked, backend.tool_names.get(agent.name, frozenset()) - confirmed.keys())
+    await _check_changes(backend, asked, confirmed)
     await backend.schemas.admit(asked.tools)
     return agent, signed
 
@@ -140,7 +144,7 @@ async def _thread_of(backend: Backend, owner: str, asked: RunInput) -> FoundThre
     options = asked.options
     of_agent = options.agent is None and (bool(asked.tools) or _has_skill_options(options))
     of_skill = options.scenario is not None and options.skill is None
-    if not (of_agent or of_skill or _has_files(asked)):
+    if not (of_agent or of_skill or asked.resume or _has_files(asked)):
         return None
     return await backend.store.thread_for_admission(owner, asked.thread.lower())
 
@@ -171,13 +175,20 @@ def _check_known(name: str, known: Collection[str], what: str) -> None:
 
 
 def _check_owner(asked: RunInput, thread: FoundThread | None) -> None:
-    """Files are looked at, and fetched, only for a thread of one's own, or one that is not there yet (P5)."""
-    if _has_files(asked) and thread and not thread.is_own:
+    """Files are looked at, and fetched, only for a thread of one's own, or one that is not there yet (P5).
+
+    What waits for an answer is in a thread that is there.
+    """
+    is_missing = not thread.is_own if thread else bool(asked.resume)
+    if (_has_files(asked) or asked.resume) and is_missing:
         raise NotFound(what="thread", id=asked.thread.lower())
 
 
 def _check_tools(found: RunInput, own: Collection[str]) -> None:
-    """Refuse two tools of one name, be it the agent's own: a call of it would mean either."""
+    """Refuse two tools of one name, be it the agent's own: a call of it would mean either.
+
+    But for those a person has to agree to: by that name, clients ask them.
+    """
     known: set[str] = set()
     for place, tool in enumerate(found.tools):
         where = f"tools[{place}].name"
@@ -187,6 +198,22 @@ def _check_tools(found: RunInput, own: Collection[str]) -> None:
         if tool.name in known:
             raise WireError(where=where, problem=f"{tool.name!r} is there twice; give each its own name")
         known.add(tool.name)
+
+
+async def _check_changes(backend: Backend, asked: RunInput, schemas: Mapping[str, str]) -> None:
+    """Refuse arguments that a person gives a call and its tool cannot take: nothing of the request counts then."""
+    changed = {place: item for place, item in enumerate(asked.resume) if item.decision.arguments is not None}
+    if not changed:
+        return
+    known = {one.id: one for one in interrupts_of(View(entries=tuple(await backend.store.turn(asked.thread.lower()))))}
+    for place, item in changed.items():
+        found = known.get(item.interrupt)
+        schema = schemas.get(found.call.name) if found else None
+        # Whether it waits at all is asked when the run is stored.
+        if schema is not None and item.decision.arguments is not None:
+            [advice] = await backend.schemas.check([(item.decision.arguments, schema)])
+            if advice is not None:
+                raise WireError(where=f"resume[{place}].payload.arguments", problem=f"cannot be used. {advice}")
 
 
 def admission_of(backend: Backend, owner: str, attached: Attached) -> Admission:

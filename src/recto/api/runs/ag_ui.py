@@ -27,7 +27,6 @@ from recto.api.runs.routes import ContextShape, MessageShape, ToolShape
 from recto.conversation.input import agui
 from recto.conversation.input.client_list import NewInList, new_in_list, read_list, without_part
 from recto.conversation.input.run_input import RunInput, noted
-from recto.conversation.input.take_input import pending_calls
 from recto.conversation.json import Json, Object, as_list, as_object, dump, load, optional_text, text_field
 from recto.conversation.log import View, view
 from recto.conversation.messages import Message, ToolMessage, UserMessage
@@ -162,6 +161,8 @@ def _data_of(part: Json) -> str:
 
 async def _has_new(request: Request, asked: _Asked) -> bool:
     """Whether a list that does not end with the user's words has anything to be answered: a result, words before."""
+    if asked.value.get("resume"):
+        return True
     backend, thread = backend_of(request), str(asked.value["threadId"])
     found = _outline(asked)
     if not found.messages:
@@ -171,8 +172,8 @@ async def _has_new(request: Request, asked: _Asked) -> bool:
         return any(isinstance(message, UserMessage) for message in found.messages)
     if not known.is_own:
         raise NotFound(what="thread", id=thread)
-    waiting = {call.id for call in pending_calls(View(entries=tuple(await backend.store.turn(thread))))}
-    if any(isinstance(message, ToolMessage) and message.tool_call_id in waiting for message in found.messages):
+    turn = View(entries=tuple(await backend.store.turn(thread)))
+    if any(isinstance(message, ToolMessage) for message in read_list(turn, found).taken):
         return True
     return bool(read_list(view(await backend.store.log_after(thread)), found).taken)
 

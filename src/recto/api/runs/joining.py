@@ -24,6 +24,7 @@ from recto.conversation.events import (
     starts_run,
 )
 from recto.conversation.input.take_input import pending_calls
+from recto.conversation.interrupts import interrupt_event, interrupts_of
 from recto.conversation.json import load_object
 from recto.conversation.log import view
 from recto.conversation.snapshots.agui_messages import message_rows
@@ -84,11 +85,12 @@ async def snapshot_stream(
         seen = view(log)
         rows = await asyncio.to_thread(message_rows, seen, context)
         pending = tuple([call.id for call in pending_calls(seen, context.own_tools)])
+        asked = tuple([interrupt_event(one, context.locale) for one in interrupts_of(seen) if one.waits])
         events = (
             RunStarted(thread=thread, run=run_id),
             *state_events(seen),
             MessagesSnapshot(messages=rows),
-            RunFinished(thread=thread, run=run_id, pending=pending),
+            RunFinished(thread=thread, run=run_id, pending=pending, interrupts=asked),
         )
         bodies = [body for event in events for body in encode_event(event)]
         render = event_renderer(backend, protocol, thread_name)

@@ -71,8 +71,27 @@ class ContextShape(BaseModel):
     value: str
 
 
+class ResumePayload(BaseModel):
+    """What a person says to a call: whether it may be made, with which arguments, and words for the model."""
+
+    approved: bool
+    message: str | None = None
+    arguments: dict[str, object] | None = Field(default=None, description="In the place of the call's own.")
+
+
+class ResumeShape(BaseModel):
+    """The answer to one interrupt. `cancelled` denies."""
+
+    interrupt_id: str = Field(alias="interruptId")
+    status: Literal["resolved", "cancelled"]
+    payload: ResumePayload | None = Field(default=None, description="Needed where it is `resolved`.")
+
+
 class RunBody(BaseModel):
-    """AG-UI's RunAgentInput. Unknown fields are ignored; snake_case is taken too."""
+    """AG-UI's RunAgentInput. Unknown fields are ignored; snake_case is taken too.
+
+    With `resume`, which answers interrupts of the thread, `messages` may be empty.
+    """
 
     thread_id: str = Field(alias="threadId", json_schema_extra={"format": "uuid"})
     run_id: str = Field(alias="runId", min_length=1, max_length=128)
@@ -82,6 +101,7 @@ class RunBody(BaseModel):
     tools: list[ToolShape] | None = []
     context: list[ContextShape] | None = []
     forwarded_props: dict[str, object] | None = Field(default=None, alias="forwardedProps")
+    resume: list[ResumeShape] | None = None
 
 
 class RunShape(TaskAccepted):

@@ -23,7 +23,9 @@ from recto.conversation.attachment import FileRef
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
 from recto.conversation.input.take_input import pending_calls
+from recto.conversation.interrupts import REASON, interrupts_of, question
 from recto.conversation.json import load
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import View
 from recto.conversation.messages import AssistantMessage
 from recto.conversation.snapshots.agui_messages import RenderContext
@@ -52,6 +54,23 @@ class PendingCall(TypedDict):
     expiresAt: str | None
 
 
+class InterruptRow(TypedDict):
+    """A call that waits for a person to agree, until `expiresAt`. `arguments` is what the model wrote.
+
+    `runId` is the run that asked.
+    """
+
+    id: str
+    toolCallId: str
+    tool: str
+    arguments: str
+    reason: str
+    message: str
+    created: str | None
+    expiresAt: str | None
+    runId: str
+
+
 class ThreadRow(TypedDict):
     """A thread. `activeRun` is the task id of the run at work on it."""
 
@@ -69,6 +88,7 @@ class ThreadShape(ThreadRow):
     """A thread, what it waits for, and the state it shares with its clients."""
 
     pendingCalls: Sequence[PendingCall]
+    interrupts: Sequence[InterruptRow]
     queued: Sequence[HistoryMessageShape]
     state: JsonValue
 
@@ -124,7 +144,24 @@ THREAD_ROW: ThreadRow = {
     "activeRun": None,
 }
 PENDING_EXAMPLE: PendingCall = {"id": "c1", "name": "pick_date", "arguments": "{}", "expiresAt": TIME}
-THREAD_EXAMPLE: ThreadShape = {**THREAD_ROW, "pendingCalls": [PENDING_EXAMPLE], "queued": [], "state": None}
+INTERRUPT_EXAMPLE: InterruptRow = {
+    "id": "01990b1e-7a00-7c5e-8a57-1f0c2b9d4e11",
+    "toolCallId": "c2",
+    "tool": "send",
+    "arguments": '{"text": "Hello"}',
+    "reason": REASON,
+    "message": "May send be called with these arguments?",
+    "created": TIME,
+    "expiresAt": TIME,
+    "runId": "run-001",
+}
+THREAD_EXAMPLE: ThreadShape = {
+    **THREAD_ROW,
+    "pendingCalls": [PENDING_EXAMPLE],
+    "interrupts": [INTERRUPT_EXAMPLE],
+    "queued": [],
+    "state": None,
+}
 THREADS_EXAMPLE: ThreadsShape = {"threads": [THREAD_ROW], "next": None}
 RUNS_EXAMPLE: RunsShape = {"runs": [{**RUN_EXAMPLE, "active": False}], "next": None}
 DELETED_EXAMPLE: DeletedShape = {"id": THREAD, "stopped": [TASK]}
@@ -143,7 +180,7 @@ async def list_threads(
 
 
 async def get_thread(request: Request, id: ThreadId) -> Response:
-    """A thread, the run at work on it, messages that wait, calls that wait for your results, and the shared state."""
+    """A thread, the run at work on it, messages that wait, calls that wait for you, and the shared state."""
     backend = backend_of(request)
     return await _answer(backend, await backend.store.get_thread(user_of(request).name, await own_thread(request, id)))
 
@@ -230,18 +267,21 @@ async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> 
     refs = await backend.store.file_refs(thread.id)
     url_of, queued = urls_of(backend, refs), await backend.store.queued(thread.id, backend.bodies.queued_bytes)
     # While a run is at work, calls are its own to wait for or to answer.
-    calls = await _pending(backend, thread, refs) if thread.active is None else ()
-    waiting = [queued_row(one, url_of) for one in queued]
+    seen = View(entries=tuple(await backend.store.turn(thread.id)) if thread.active is None else ())
     shared = await backend.store.state(thread.id)
-    state = cast("JsonValue", load(shared.value)) if shared else None
-    answer: ThreadShape = {**thread_row(thread), "pendingCalls": calls, "queued": waiting, "state": state}
+    answer: ThreadShape = {
+        **thread_row(thread),
+        "pendingCalls": _pending(backend, thread, refs, seen),
+        "interrupts": _interrupts(backend, thread, seen),
+        "queued": [queued_row(one, url_of) for one in queued],
+        "state": cast("JsonValue", load(shared.value)) if shared else None,
+    }
     return json_answer(answer, status)
 
 
-async def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRef]) -> Sequence[PendingCall]:
+def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRef], seen: View) -> Sequence[PendingCall]:
     """The calls the next run may still bring results of."""
     own = backend.tool_names.get(thread.agent or "", frozenset())
-    seen = View(entries=tuple(await backend.store.turn(thread.id)))
     end = _expiry(backend, thread, seen)
     if end is not None and backend.clock() > end:
         return ()
@@ -251,6 +291,26 @@ async def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRe
     return [
         {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": expires}
         for call in pending_calls(seen, own)
+    ]
+
+
+def _interrupts(backend: Backend, thread: StoredThread, seen: View) -> Sequence[InterruptRow]:
+    """The calls that people may still agree to."""
+    agent, now = backend.agents.get(thread.agent or backend.agent), backend.clock()
+    waiting = [one for one in interrupts_of(seen) if one.waits and not one.is_late(now)]
+    return [
+        {
+            "id": one.id,
+            "toolCallId": one.call.id,
+            "tool": one.call.name,
+            "arguments": one.call.arguments,
+            "reason": REASON,
+            "message": question(one, agent.locale if agent else DEFAULT_LOCALE),
+            "created": time_text(one.asked) if one.asked else None,
+            "expiresAt": time_text(one.expires) if one.expires else None,
+            "runId": one.run,
+        }
+        for one in waiting
     ]
 
 

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from recto.conversation.input.run_input import ListedIds, RunInput
-from recto.conversation.input.take_input import AdmittedRun, pending_calls, take_input
+from recto.conversation.input.take_input import AdmittedRun, pending_calls
+from recto.conversation.interrupts import interrupts_of
 from recto.conversation.json import Json, Object, as_list
-from recto.conversation.log import Entry, RolledBack, View
+from recto.conversation.log import RolledBack, View
 from recto.conversation.messages import (
     AssistantMessage,
     File,
@@ -153,7 +154,9 @@ def read_list(seen: View, asked: RunInput, own_tools: Collection[str] = ()) -> L
     """Compare a list with what is in view: K is the latest message of the view that the list has."""
     listed = asked.listed or ListedIds()
     user = next((message for message in asked.messages if isinstance(message, UserMessage)), None)
-    waiting = {call.id for call in pending_calls(seen, own_tools)}
+    waiting = {call.id for call in pending_calls(seen, own_tools)} | {
+        one.call.id for one in interrupts_of(seen) if one.waits
+    }
     tools = [message for message in asked.messages if isinstance(message, ToolMessage)]
     results = tuple(message for message in tools if message.tool_call_id in waiting)
     ids = {*listed.before, *listed.after, *([user.id] if user else ())}
@@ -210,9 +213,8 @@ def _keys(message: UserMessage) -> Iterator[str]:
             yield part.source.key if isinstance(part.source, Key) else ""
 
 
-def take_list(log: Sequence[Entry], reading: ListReading, run: AdmittedRun) -> tuple[Entry, ...]:
-    """The entries to append for a list: what rolls back first, then what is taken of it."""
+def roll_back(reading: ListReading, run: AdmittedRun) -> tuple[RolledBack, ...]:
+    """The entry that hides what a list no longer shows; none, where it shows all."""
     if reading.back_to is None:
-        return take_input(log, reading.taken, run)
-    back = RolledBack(id=run.new_id(), time=run.admitted, to=reading.back_to, cause=BY_CLIENT)
-    return (back, *take_input((*log, back), reading.taken, run))
+        return ()
+    return (RolledBack(id=run.new_id(), time=run.admitted, to=reading.back_to, cause=BY_CLIENT),)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from recto.conversation.attachment import from_stored
 from recto.conversation.input import agui
+from recto.conversation.input.resume_items import ResumeItem, decode_resume
 from recto.conversation.input.run_options import RunOptions, run_options
 from recto.conversation.json import Json, Object, as_list, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import Message, ToolOffer
@@ -48,7 +49,7 @@ class RunInput:
     A client that sends all it shows has it `listed`; `messages` are then what may be new of it. `sent_thread` is what
     it calls a thread whose id here is another; `left_out` says why parts of what it sent could not be used. `state` is
     the client's copy of the state it shares with the thread; None says nothing of it. `traceparent` is the span of
-    whoever asks, as W3C Trace Context has it.
+    whoever asks, as W3C Trace Context has it. `resume` are answers to interrupts of the thread.
     """
 
     thread: str
@@ -61,6 +62,7 @@ class RunInput:
     protocol: str | None = None
     state: Json = None
     traceparent: str | None = None
+    resume: tuple[ResumeItem, ...] = ()
     options: RunOptions = RunOptions()
     listed: ListedIds | None = None
     sent_thread: str | None = None
@@ -128,6 +130,7 @@ def decode_input(body: Json) -> RunInput:
         protocol=_protocol(item),
         state=item.get("state"),
         traceparent=known_traceparent(item.get(TRACEPARENT)),
+        resume=tuple(decode_resume(_get(item, "resume"))),
     )
 
 

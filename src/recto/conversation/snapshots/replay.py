@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from recto.conversation.events import Event, MessagesSnapshot, RunFailed, RunFinished, RunStarted, encode_event
 from recto.conversation.input.take_input import pending_calls
+from recto.conversation.interrupts import interrupt_event, interrupts_of
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, View, view
 from recto.conversation.messages import AssistantMessage, Message, ToolMessage, words_of
@@ -38,7 +39,7 @@ def snapshot_events(ended: EndedRun, log: Sequence[Entry], context: RenderContex
     state = state_events(seen)
     snapshot = MessagesSnapshot(messages=message_rows(seen, context))
     hints = _shown_by_hints(seen, ended.events - len(state), context.locale)
-    events = (start, *state, snapshot, *hints, _end(ended, seen))
+    events = (start, *state, snapshot, *hints, _end(ended, seen, context.locale))
     return tuple(body for event in events for body in encode_event(event))
 
 
@@ -53,11 +54,18 @@ def _spoken(message: Message) -> str:
     return words_of(message) if isinstance(message, (AssistantMessage, ToolMessage)) else ""
 
 
-def _end(ended: EndedRun, seen: View) -> RunFinished | RunFailed:
+def _end(ended: EndedRun, seen: View, locale: str) -> RunFinished | RunFailed:
     if ended.outcome == "cancelled":
         return RunFinished(thread=ended.thread, run=ended.run, outcome="cancelled", usage=ended.usage)
     if ended.outcome not in FINISHED:
         return RunFailed(message=ended.error or "The run failed.", code=ended.outcome, usage=ended.usage)
     calls = pending_calls(seen) if ended.outcome == "waiting" else ()
-    pending, finish = tuple(call.id for call in calls), FINISHED[ended.outcome]
-    return RunFinished(thread=ended.thread, run=ended.run, pending=pending, finish=finish, usage=ended.usage)
+    waiting = [one for one in interrupts_of(seen) if one.waits] if ended.outcome == "waiting" else ()
+    return RunFinished(
+        thread=ended.thread,
+        run=ended.run,
+        pending=tuple(call.id for call in calls),
+        interrupts=tuple([interrupt_event(one, locale) for one in waiting]),
+        finish=FINISHED[ended.outcome],
+        usage=ended.usage,
+    )

@@ -16,6 +16,8 @@ from recto.conversation import log as page_log
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.log import (
     Compacted,
+    ConfirmAsked,
+    ConfirmDecided,
     FoldStep,
     Interrupted,
     ReplyEnded,
@@ -56,6 +58,8 @@ ENTRIES: Mapping[str, type[Logged]] = {
     "activity": ActivityMessage,
     "skill_changed": SkillChanged,
     "tool_started": ToolStarted,
+    "confirm_asked": ConfirmAsked,
+    "confirm_decided": ConfirmDecided,
     "fold_step": FoldStep,
     "interrupted": Interrupted,
     "reply_ended": ReplyEnded,

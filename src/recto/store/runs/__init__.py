@@ -1,6 +1,7 @@
 """Runs in the database, in the order of a run's life.
 
 - `admission`: what stands in the way of a new run
+- `resuming`: whether what a run answers still waits
 - `run_queue`: runs admitted, claimed under a lease, handed back, cancelled
 - `queued`: user messages of runs that have not begun
 - `record`: what a worker writes, under its fence

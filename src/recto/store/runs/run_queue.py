@@ -21,6 +21,7 @@ from recto.store.database.database import lock_thread, lock_user
 from recto.store.files.file_refs import add_refs, hold_files
 from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
 from recto.store.runs.admission import make_room
+from recto.store.runs.resuming import taken_by
 from recto.store.schema import EVENTS, IS_OPEN, NOBODY, PROFILES, RUN_NUMBERS, RUNS, THREADS, micros, moment
 from recto.store.statement import Statement, StatementValues, Value, apart, insert_into, insert_missing, param
 
@@ -152,6 +153,8 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
         return known
     hold_files(connection, admission)
     agent, of_thread = _thread(connection, admission)
+    if taken := taken_by(connection, admission):
+        return Admitted(run=find(connection, admission.owner, taken), is_new=False)
     room = make_room(connection, admission, who)
     created = micros(admission.created)
     values: StatementValues = {

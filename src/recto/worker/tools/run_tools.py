@@ -8,24 +8,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from recto.conversation.events import CallAnswered, Event
-from recto.conversation.input_files import arguments_for
-from recto.conversation.json import Json, load_object
-from recto.conversation.log import Entry, SkillChanged, ToolStarted, View, view
+from recto.conversation.input.take_input import EXPIRED
+from recto.conversation.interrupts import DENIED, UNANSWERED, denial_text, interrupts_of
+from recto.conversation.json import Json, dump, load_object
+from recto.conversation.log import ConfirmDecided, Entry, SkillChanged, ToolStarted, View, view
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolPart
-from recto.conversation.next_step import INVALID_ARGUMENTS, RunTools
+from recto.conversation.next_step import INVALID_ARGUMENTS, DeniedCall, RunTools, WaitForClient
 from recto.conversation.ui.compile_ui import hinted, ui_events
 from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
-from recto.tools.ports import ReportProgress, ToolResult
+from recto.tools.ports import ReportProgress, ToolResult, report_nothing
 from recto.tools.registry import Registry
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
 from recto.worker.tools.calls_in_text import UNREADABLE
 from recto.worker.tools.shared_state import settle_state
-from recto.worker.tools.tool_context import act, tools_of_reply
+from recto.worker.tools.tool_context import act, tools_of_reply, with_urls
 from recto.worker.tools.tool_progress import ProgressReporter
 
-INTERRUPTED, CUT_OFF, NEEDS_CONSENT, TOO_MANY = "interrupted", "cut_off", "needs_consent", "too_many_calls"
+INTERRUPTED, CUT_OFF, TOO_MANY = "interrupted", "cut_off", "too_many_calls"
 LOST = (
     "{name} was started and then interrupted; whether it finished is not known. "
     "It was not started again. Look at what is there before you do."
@@ -36,7 +37,10 @@ TOO_MANY_CALLS = (
     "need them, fewer at a time."
 )
 STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
-ASK = "{name} needs a person's consent, and this agent has no way to ask for it. It was not run."
+# What a person changed of a call and said to it, told with its result; in one that is read as JSON, by names.
+CHANGED = "\n\n(A person changed the arguments before they agreed. It was called with: {arguments})"
+AGREED = "\n\n(The person who agreed said: {words})"
+CALLED_WITH, PERSON_SAID = "called_with", "person_said"
 REPEATED = "\n\n(You made this very call with this very result "
 REPEATED_MORE = (
     "{count} times in this turn. Making it again will change nothing: do something else, or answer with what you have.)"
@@ -51,6 +55,8 @@ async def run_tools(run: LoadedRun, step: RunTools) -> None:
     settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
     beyond = TOO_MANY_CALLS.format(most=run.state.limits.calls)
     settled += [(call, ToolResult(parts=(Text(text=beyond),), error=TOO_MANY)) for call in step.too_many]
+    settled += [(call, _settled(call, UNANSWERED, EXPIRED)) for call in step.expired]
+    settled += [(denied.call, _denied(denied)) for denied in step.denied]
     tools = tools_of_reply(run.inputs, run.writer.log)
     await _start(run, step.start, settled)
     acting = _acting(run, step.start, tools, _earlier(view(run.writer.log)))
@@ -67,24 +73,30 @@ async def run_tools(run: LoadedRun, step: RunTools) -> None:
         await asyncio.gather(*acting, return_exceptions=True)
 
 
-async def send_back_bad_calls(run: LoadedRun, calls: Sequence[ToolCall]) -> bool:
-    """Answer those calls of the client's tools whose arguments do not match the schema; whether there were any.
+async def send_back_bad_calls(run: LoadedRun, step: WaitForClient) -> bool:
+    """Answer those calls whose arguments do not match their tool's schema; whether there were any.
 
-    The client never has to take them: the model is told what is wrong, and writes them again.
+    Neither the client nor a person has to take them: the model is told what is wrong, and writes them again.
     """
     runtime, inputs = run.runtime, run.inputs
-    schemas = {tool.name: tool.parameters for tool in inputs.asked.tools}
-    # Without its schema there is nothing to check a call by: it was found good when it was made.
-    known = [call for call in calls if call.name in schemas]
+    tools = tools_of_reply(inputs, run.writer.log) if step.confirm else Registry()
+    brought = {tool.name: tool.parameters for tool in inputs.asked.tools}
     urls = inputs.files.fresh_urls(runtime.clock())
-    # As the client will get them: a schema may ask for a url where the model wrote an id (F8).
-    as_sent = [(arguments_for(call.name, call.arguments, urls), schemas[call.name]) for call in known]
-    advices = await runtime.schemas.check(as_sent)
+    # As their tools will get them: a schema may ask for a url where the model wrote an id (F8). Without its schema
+    # there is nothing to check a client's call by: it was found good when it was made.
+    checked = [(call, with_urls(call, urls), brought[call.name]) for call in step.calls if call.name in brought]
+    for call in [call for call in step.confirm if call.name in tools]:
+        tool = tools[call.name]
+        checked.append((call, with_urls(call, urls) if tool.mark.external else call, tool.offer.parameters))
+    advices = await runtime.schemas.check([(sent.arguments, schema) for _, sent, schema in checked])
     messages = [
         _message(runtime, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
-        for call, advice in zip(known, advices, strict=True)
+        for (call, _, _), advice in zip(checked, advices, strict=True)
         if advice is not None
     ]
+    # Nobody is asked about a tool that there is not.
+    unknown = [call for call in step.confirm if call.name not in tools]
+    messages += [_message(runtime, call, await act(run, call, tools, report_nothing)) for call in unknown]
     if messages:
         await run.writer.write(RunChange(entries=messages), _events_of(messages, inputs.agent.locale))
     return bool(messages)
@@ -92,6 +104,10 @@ async def send_back_bad_calls(run: LoadedRun, calls: Sequence[ToolCall]) -> bool
 
 def _settled(call: ToolCall, text: str, error: str) -> ToolResult:
     return ToolResult(parts=(Text(text=text.format(name=call.name)),), error=error)
+
+
+def _denied(denied: DeniedCall) -> ToolResult:
+    return ToolResult(parts=(Text(text=denial_text(denied.call.name, denied.words)),), error=DENIED)
 
 
 async def _start(run: LoadedRun, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
@@ -127,6 +143,7 @@ async def _act(
     finally:
         progress.end()
     runtime.reached("tool_acted")
+    result = _with_decision(run.writer.log, call, result)
     if result.changes:
         # One after the other: each changes the state that the one before it has left.
         async with run.state_turn:
@@ -146,12 +163,9 @@ async def _store(run: LoadedRun, call: ToolCall, earlier: Earlier, acted: ToolRe
 
 
 async def _result(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
-    tool = tools.get(call.name)
     if call.name == UNREADABLE:
         problem = str((load_object(call.arguments) or {}).get("problem", ""))
         return ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS)
-    if tool and tool.mark.confirm:
-        return _settled(call, ASK, NEEDS_CONSENT)
     return await act(run, call, tools, report)
 
 
@@ -230,6 +244,28 @@ def _with_notice(count: int, result: ToolResult) -> ToolResult:
             return replace(result, parts=(*others, replace(last, text=last.text + notice)))
         case parts:
             return replace(result, parts=(*parts, Text(text=notice.lstrip())))
+
+
+def _with_decision(log: Sequence[Entry], call: ToolCall, result: ToolResult) -> ToolResult:
+    """The result of a call that a person agreed to tells the model what they changed of it, and what they said."""
+    asked = [one for one in interrupts_of(view(log)) if one.call.id == call.id]
+    decision = asked[-1].decision if asked else None
+    if decision is None or not (decision.text or decision.arguments):
+        return result
+    match result.parts:
+        case (Text() as only,) if shown := hinted(only.text):
+            changes: dict[str, Json] = {CALLED_WITH: load_object(decision.arguments)} if decision.arguments else {}
+            told = dump({**shown, **changes, **({PERSON_SAID: decision.text} if decision.text else {})}).decode()
+            return replace(result, parts=(replace(only, text=told),))
+        case (*others, Text() as last):
+            return replace(result, parts=(*others, replace(last, text=last.text + _notes(decision))))
+        case parts:
+            return replace(result, parts=(*parts, Text(text=_notes(decision).lstrip())))
+
+
+def _notes(decision: ConfirmDecided) -> str:
+    changed = CHANGED.format(arguments=decision.arguments) if decision.arguments else ""
+    return changed + (AGREED.format(words=decision.text) if decision.text else "")
 
 
 def _is_shown(result: ToolResult) -> bool:

@@ -43,7 +43,7 @@ async def act(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportPro
     limits, context = run.state.limits, replace(_context_of(run, call, report), state=state)
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     tool = tools.get(call.name)
-    asked = _with_urls(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.mark.external else call
+    asked = with_urls(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.mark.external else call
     with begin_tool(run.span, call) as span:
         result = await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.asked.tools])
         note_result(span, result)
@@ -51,7 +51,7 @@ async def act(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportPro
     return replace(result, changes=(*result.changes, *state.changes)) if state.changes else result
 
 
-def _with_urls(call: ToolCall, urls: Mapping[str, str]) -> ToolCall:
+def with_urls(call: ToolCall, urls: Mapping[str, str]) -> ToolCall:
     """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
     return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
 

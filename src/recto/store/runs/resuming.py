@@ -1,0 +1,50 @@
+"""SQL of answers to interrupts: whether what they answer waits, asked in the transaction that admits their run."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sqlalchemy import Connection, bindparam, select, text
+
+from recto.conversation.input.resume_items import ResumeItem
+from recto.conversation.input.run_input import stored_input
+from recto.conversation.input.take_decisions import check_resume
+from recto.conversation.log import View
+from recto.errors import Conflict, WireError
+from recto.store.log.visible import turn_of
+from recto.store.ports import Admission
+from recto.store.schema import IS_OPEN, RUNS
+from recto.store.statement import Statement
+
+BUSY = (
+    "Another run of this thread is at work or waits, so its interrupts are not yours to answer now. Wait for its end."
+)
+
+OPEN_INPUTS = Statement(select(RUNS.c.id, RUNS.c.input).where(RUNS.c.thread == bindparam("of"), text(IS_OPEN)))
+
+
+def taken_by(connection: Connection, admission: Admission) -> str | None:
+    """The run that brought these very answers before; None where they are for this one to bring.
+
+    What answers nothing that waits is refused. A run that is not over may have answered, or may still ask: only the
+    same answers again are told apart from others.
+    """
+    asked = admission.parsed
+    if asked is None or not asked.resume:
+        return None
+    others = cast("list[tuple[str, bytes]]", OPEN_INPUTS.rows(connection, {"of": admission.thread}))
+    same = next((id for id, body in others if _is_same(body, asked.resume)), None)
+    if others and same is None:
+        raise Conflict(BUSY)
+    if same:
+        return same
+    seen = View(entries=turn_of(connection, admission.thread))
+    return check_resume(seen, asked.resume, admission.created, has_messages=bool(asked.messages))
+
+
+def _is_same(body: bytes, items: tuple[ResumeItem, ...]) -> bool:
+    try:
+        return set(stored_input(body).resume) == set(items)
+    except (WireError, ValueError):
+        # The run itself will say so.
+        return False

@@ -1,0 +1,130 @@
+"""P11, X4: a server killed around asking, deciding and acting: nothing is made that nobody agreed to, nothing twice."""
+
+import http.client
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.ids import new_id
+from recto.testing.client import Reader, SentEvent, ask, request, start
+from recto.testing.model_server import Answer, Call, Request
+from tests.end_to_end.harness import Harness
+
+pytestmark = pytest.mark.full
+
+KILLED = -9
+SENT = "noted hello"
+LOST = "send was started and then interrupted"
+# Where the server dies while it asks.
+ASKING = ["asking", "asked"]
+# Where it dies after a person agreed, and what then became of the call.
+DECIDING = [
+    ("entered", SENT),
+    ("tools_started", LOST),
+    ("tool_acted", LOST),
+    ("tool_ended", SENT),
+]
+
+
+def a_message_then_an_answer(made: Request) -> Answer:
+    messages = cast("list[Mapping[str, Json]]", made.page["messages"])
+    if messages[-1]["role"] == "tool":
+        return Answer(text="It is done.")
+    return Answer(text="One moment.", calls=(Call(name="send", arguments='{"text": "hello"}', id="s1"),))
+
+
+def post(url: str, body: Mapping[str, Json]) -> None:
+    """Sent once; the server may die over it, and has it all the same."""
+    with suppress(OSError, http.client.HTTPException):
+        start(url, body)
+
+
+def interrupts(harness: Harness, thread: str) -> list[str]:
+    found = request(harness.url, "GET", f"/api/v1/agent/threads/{thread}").json["interrupts"]
+    return [str(one["id"]) for one in cast("list[Mapping[str, Json]]", found)]
+
+
+def agreeing(thread: str, id: str, *, approved: bool = True) -> dict[str, Json]:
+    item = {"interruptId": id, "status": "resolved", "payload": {"approved": approved}}
+    return {"threadId": thread, "runId": new_id(), "protocolVersion": "1.0", "messages": [], "resume": [item]}
+
+
+def outcome(events: Sequence[SentEvent]) -> Json:
+    assert [sent.number for sent in events] == list(range(1, len(events) + 1))
+    return cast("Mapping[str, Json]", events[-1].event["outcome"])["type"]
+
+
+def results(events: Sequence[SentEvent]) -> list[str]:
+    return [str(sent.event["content"]) for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
+
+
+@pytest.mark.parametrize("point", ASKING)
+def test_X4_a_server_killed_while_it_asks_asks_once(point: str, tmp_path: Path):
+    with Harness(tmp_path, a_message_then_an_answer) as harness:
+        body = ask("Tell them.")
+        with harness.crash(point, 1) as dying:
+            post(harness.url, body)
+            assert dying.wait() == KILLED
+        with harness.serve():
+            # Lost before it was admitted, or not: the same request is the same run.
+            events = Reader(lambda: harness.url, start(harness.url, body)).wait()
+            assert outcome(events) == "interrupt"
+            [id] = interrupts(harness, str(body["threadId"]))
+            assert harness.notes == []
+            next_run = agreeing(str(body["threadId"]), id)
+            events = Reader(lambda: harness.url, start(harness.url, next_run)).wait()
+            assert (results(events), harness.notes) == ([SENT], ["hello"])
+
+
+@pytest.mark.parametrize(("point", "told"), DECIDING)
+def test_X4_a_server_killed_after_a_person_agreed_acts_once(point: str, told: str, tmp_path: Path):
+    with Harness(tmp_path, a_message_then_an_answer) as harness:
+        body = ask("Tell them.")
+        thread = str(body["threadId"])
+        with harness.serve():
+            Reader(lambda: harness.url, start(harness.url, body)).wait()
+            [id] = interrupts(harness, thread)
+        next_run = agreeing(thread, id)
+        with harness.crash(point, 1) as dying:
+            post(harness.url, next_run)
+            assert dying.wait() == KILLED
+        with harness.serve():
+            events = Reader(lambda: harness.url, start(harness.url, next_run)).wait()
+            assert outcome(events) == "success"
+            [result] = results(events)
+            assert result.startswith(told)
+            # Lost before it acted, or after: never twice.
+            assert harness.notes in ([["hello"]] if told == SENT else [[], ["hello"]])
+            again = request(harness.url, "POST", "/api/v1/agent/runs", agreeing(thread, id))
+            assert (again.status, again.json["runId"]) == (202, next_run["runId"])
+            refused = request(harness.url, "POST", "/api/v1/agent/runs", agreeing(thread, id, approved=False))
+            assert refused.status == 409
+            assert interrupts(harness, thread) == []
+
+
+def test_P8_an_approval_of_a_run_that_was_cancelled_before_it_acted_is_spent(tmp_path: Path):
+    with Harness(tmp_path, a_message_then_an_answer) as harness:
+        body = ask("Tell them.")
+        thread = str(body["threadId"])
+        with harness.serve():
+            Reader(lambda: harness.url, start(harness.url, body)).wait()
+            [id] = interrupts(harness, thread)
+        next_run = agreeing(thread, id)
+        with harness.crash("entered", 1) as dying:
+            post(harness.url, next_run)
+            assert dying.wait() == KILLED
+        # Nobody works on it there.
+        with harness.serve(runs=0):
+            request(harness.url, "POST", f"/api/v1/agent/runs/{next_run['runId']}/cancel")
+        with harness.serve():
+            assert outcome(Reader(lambda: harness.url, str(next_run["runId"])).wait()) == "cancelled"
+            assert interrupts(harness, thread) == []
+            events = Reader(lambda: harness.url, start(harness.url, {**body, "runId": new_id()})).wait()
+            [new] = interrupts(harness, thread)
+            assert (outcome(events), new != id, harness.notes) == ("interrupt", True, [])
+            events = Reader(lambda: harness.url, start(harness.url, agreeing(thread, new))).wait()
+            assert (results(events), harness.notes) == ([SENT], ["hello"])

@@ -1,0 +1,103 @@
+"""What a store promises of answers to interrupts: each is brought by one run, whoever else comes at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from recto.conversation.input.run_input import stored_input
+from recto.conversation.json import Json, dump
+from recto.conversation.log import ConfirmAsked, ConfirmDecided, RolledBack
+from recto.conversation.messages import AssistantMessage, ToolCall
+from recto.errors import Conflict, NotFound
+from recto.store.ports import Admission, RunChange, RunEnding
+from recto.store.store import Store
+from tests.store.suite.samples import NODE, admission, at, begin, said
+
+THREAD = "11111111-1111-4111-8111-111111111111"
+YES: Mapping[str, Json] = {"approved": True}
+NO: Mapping[str, Json] = {"approved": False}
+HOUR = 3_600.0
+
+
+async def waiting(store: Store) -> None:
+    """A thread whose run ended with two questions, `i1` and `i2`."""
+    lease = await begin(store, "asks", THREAD)
+    calls = tuple(ToolCall(id=f"c{number}", name="send", arguments="{}") for number in (1, 2))
+    asks = [
+        ConfirmAsked(id=f"i{number}", time=at(0), message="m1", call=f"c{number}", run="asks", seconds=HOUR)
+        for number in (1, 2)
+    ]
+    entries = (said("u1"), AssistantMessage(id="m1", time=at(0), parts=calls), *asks)
+    await store.record(lease, RunChange(entries=entries, entered=True, ending=RunEnding(outcome="waiting")), at(0))
+
+
+def answering(name: str, *, owner: str = "ann", **payloads: Mapping[str, Json]) -> Admission:
+    """A run that brings answers, by the ids of interrupts."""
+    items = [{"interruptId": id, "status": "resolved", "payload": payload} for id, payload in payloads.items()]
+    body = dump({"threadId": THREAD, "runId": name, "messages": [], "resume": items})
+    made = admission(name, THREAD, owner=owner, input=body)
+    return replace(made, parsed=stored_input(body), created=at(1))
+
+
+class ResumingSuite:
+    """Answers come in."""
+
+    async def test_answers_to_what_waits_are_admitted_some_or_all(self, store: Store):
+        await waiting(store)
+        assert (await store.admit(answering("r1", i1=YES))).is_new
+
+    async def test_of_two_answers_at_once_one_is_admitted_and_the_other_refused(self, store: Store):
+        await waiting(store)
+        both = (store.admit(answering("r1", i1=YES)), store.admit(answering("r2", i1=NO)))
+        found = await asyncio.gather(*both, return_exceptions=True)
+        assert sorted(type(one).__name__ for one in found) == ["Admitted", "Conflict"]
+
+    async def test_the_same_answers_at_once_are_one_run(self, store: Store):
+        await waiting(store)
+        found = await asyncio.gather(*(store.admit(answering(f"r{number}", i1=YES, i2=NO)) for number in range(8)))
+        assert len({one.run.id for one in found}) == 1
+        assert [one.is_new for one in found].count(True) == 1
+
+    async def test_what_was_answered_is_answered_once(self, store: Store):
+        await waiting(store)
+        first = await store.admit(answering("r1", i1=YES))
+        [run] = await store.claim(NODE, at(1), limit=1)
+        decided = ConfirmDecided(id="d1", time=at(1), interrupt="i1", run=run.id, approved=True)
+        ending = RunEnding(outcome="waiting")
+        await store.record(run.lease, RunChange(entries=(decided,), entered=True, ending=ending), at(2))
+        again = await store.admit(answering("r2", i1=YES))
+        assert (again.run.id, again.is_new) == (first.run.id, False)
+        with pytest.raises(Conflict, match="in another way"):
+            await store.admit(answering("r3", i1=NO))
+        assert (await store.admit(answering("r4", i1=YES, i2=YES))).is_new
+
+    async def test_an_answer_to_nothing_leaves_nothing(self, store: Store):
+        with pytest.raises(NotFound):
+            await store.admit(answering("r1", i1=YES))
+        with pytest.raises(NotFound):
+            await store.get_thread("ann", THREAD)
+        await waiting(store)
+        with pytest.raises(NotFound, match="interrupt"):
+            await store.admit(answering("r1", i1=YES, i9=YES))
+        assert (await store.admit(answering("r2", i1=NO))).is_new
+
+    async def test_P5_somebody_elses_thread_is_not_there(self, store: Store):
+        await waiting(store)
+        with pytest.raises(NotFound, match="thread"):
+            await store.admit(answering("r1", owner="bob", i1=YES))
+
+    async def test_what_was_rolled_back_waits_no_more(self, store: Store):
+        await waiting(store)
+        await store.admit(admission("back", THREAD))
+        [run] = await store.claim(NODE, at(1), limit=1)
+        with pytest.raises(Conflict, match="Another run"):
+            await store.admit(answering("r1", i1=YES))
+        back = RolledBack(id="b1", time=at(1), to="u1")
+        ending = RunEnding(outcome="done")
+        await store.record(run.lease, RunChange(entries=(back,), entered=True, ending=ending), at(2))
+        with pytest.raises(NotFound, match="interrupt"):
+            await store.admit(answering("r1", i1=YES))
