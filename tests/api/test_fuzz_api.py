@@ -22,6 +22,7 @@ from recto.conversation.json import Json, dump
 from recto.files.urls.signing import FILES
 from recto.testing.client import RUNS, ask, bearer, read_events, request
 from recto.testing.process import ServerProcess
+from tests.api.copilotkit_client import wish
 from tests.api.described import operations
 from tests.api.forms import FORM, file, form_of
 from tests.api.generated import Case, Generated, assert_as_described, cases_of, generated
@@ -88,6 +89,7 @@ class Fuzzed:
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
     free = dict.fromkeys(("RECTO_USER_RUNS", "RECTO_USER_REQUESTS", "RECTO_THREAD_QUEUE", "RECTO_QUEUE"), "0")
+    free |= {"RECTO_SUGGESTION_PAUSE_SECONDS": "0", "RECTO_USER_SUGGESTIONS": "0"}
     known = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_OPERATORS": "alice", "RECTO_AGENT": "chat"}
     with ServerProcess.serve(tmp_path_factory.mktemp("fuzzed"), {**known, **free}) as server:
         methods = generated(request(server.url, "GET", "/openapi.json").json)
@@ -125,15 +127,18 @@ def lead_home(case: Case, route: Route, home: Home) -> None:
     """Put what exists into the places for it, so that what else is sent is looked at."""
     known = {THREADS: home.thread, ATTACHMENTS: home.attachment, FILES: home.attachment, DATASETS: home.dataset}
     id = next((id for path, id in known.items() if route.path.startswith(path)), home.run)
-    ids = {"id": id, "n": "1", "name": str(NOTES.filename)}
+    ids = {"id": id, "n": "1", "name": str(NOTES.filename), "agent": "chat", "thread": home.thread}
     for name in case.path_parameters.keys() & ids.keys():
         case.path_parameters[name] = ids[name]
     if route.path.startswith(FILES):
         case.query = dict(home.signed)
-    if "threadId" in case.query:
-        case.query["threadId"] = home.thread
+    for name, value in (("threadId", home.thread), ("agentId", "chat")):
+        if name in case.query:
+            case.query[name] = value
     body = case.body
-    if route.path == RUNS and isinstance(body, dict):
+    if route.path.endswith("/suggest") and isinstance(body, dict):
+        case.body = {**cast("dict[str, Json]", body), **wish()}
+    elif route.path.endswith(("/runs", "/run", "/connect")) and isinstance(body, dict):
         message = {"id": "m", "role": "user", "content": "What is 12*7?"}
         case.body = {**cast("dict[str, Json]", body), "threadId": home.thread, "messages": [message]}
 
@@ -144,7 +149,7 @@ TAKING = [route for route in ROUTES if route.body]
 @pytest.mark.parametrize("route", TAKING, ids=lambda route: f"{route.method} {route.path}")
 def test_bytes_that_are_no_good_body_are_refused_as_a_problem(fuzzed: Fuzzed, route: Route):
     home = fuzzed.settle()["alice"]
-    path = route.path.replace("{id}", home.thread)
+    path = route.path.replace("{id}", home.thread).replace("{thread}", home.thread).replace("{agent}", "chat")
     whole = dump(ask("What is 12*7?", thread=home.thread))
 
     @REPEATABLE
