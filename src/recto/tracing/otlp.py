@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from recto.config.run_settings import TraceSettings
 from recto.errors import SettingsError
 from recto.tracing.span_names import ERROR_TYPE
-from recto.tracing.spans import NO_TRACER, Attributes, Span, SpanValue, Tracer
+from recto.tracing.spans import NO_TRACER, SpanAttributes, SpanValue, Tracer, TraceSpan
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -81,7 +81,7 @@ class OtlpTracer(Tracer):
         """Somebody records them."""
         return True
 
-    def begin(self, name: str, attributes: Attributes, parent: str | None = None) -> Span:
+    def begin(self, name: str, attributes: SpanAttributes, parent: str | None = None) -> TraceSpan:
         """A span below the one of a `traceparent`; without one, or with one that is none, the first of its trace."""
         from opentelemetry.context import Context
         from opentelemetry.trace import SpanKind
@@ -98,7 +98,7 @@ class OtlpTracer(Tracer):
         await asyncio.to_thread(closing.join, CLOSING_SECONDS)
 
 
-class OtlpSpan(Span):
+class OtlpSpan(TraceSpan):
     """A span that is recorded."""
 
     def __init__(self, tracer: OtelTracer, span: OtelSpan, *, has_content: bool) -> None:
@@ -111,7 +111,7 @@ class OtlpSpan(Span):
         """Whether what was said may be in it."""
         return self._has_content
 
-    def child(self, name: str, attributes: Attributes, *, goes_out: bool = False) -> Span:
+    def child(self, name: str, attributes: SpanAttributes, *, goes_out: bool = False) -> TraceSpan:
         """A span within this one."""
         from opentelemetry.context import Context
         from opentelemetry.trace import SpanKind, set_span_in_context
@@ -120,12 +120,12 @@ class OtlpSpan(Span):
         span = self._tracer.start_span(name, set_span_in_context(self._span, Context()), kind, _known(attributes))
         return OtlpSpan(self._tracer, span, has_content=self._has_content)
 
-    def set(self, attributes: Attributes) -> None:
+    def set(self, attributes: SpanAttributes) -> None:
         """Add what is known by now."""
         if self._span.is_recording():
             self._span.set_attributes(_known(attributes))
 
-    def note(self, event: str, attributes: Attributes) -> None:
+    def note(self, event: str, attributes: SpanAttributes) -> None:
         """Something happened at this moment."""
         if self._span.is_recording():
             self._span.add_event(event, _known(attributes))
@@ -144,5 +144,5 @@ class OtlpSpan(Span):
             self._span.end()
 
 
-def _known(attributes: Attributes) -> dict[str, SpanValue]:
+def _known(attributes: SpanAttributes) -> dict[str, SpanValue]:
     return {name: value for name, value in attributes.items() if value is not None}

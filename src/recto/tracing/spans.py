@@ -11,10 +11,10 @@ from recto.tracing.span_names import BROKEN_OFF
 
 SpanValue: TypeAlias = str | bool | int | float | Sequence[str]
 # What is None is not known, and left out.
-Attributes: TypeAlias = Mapping[str, SpanValue | None]
+SpanAttributes: TypeAlias = Mapping[str, SpanValue | None]
 
 
-class Span:
+class TraceSpan:
     """Something that takes time, and what is to be known of it. It ends once, at the latest with its block."""
 
     @property
@@ -22,15 +22,15 @@ class Span:
         """Whether what was said may be in it."""
         return False
 
-    def child(self, name: str, attributes: Attributes, *, goes_out: bool = False) -> Span:
+    def child(self, name: str, attributes: SpanAttributes, *, goes_out: bool = False) -> TraceSpan:
         """A span within this one; `goes_out` where another server is asked."""
         del name, attributes, goes_out
         return self
 
-    def set(self, attributes: Attributes) -> None:
+    def set(self, attributes: SpanAttributes) -> None:
         """Add what is known by now."""
 
-    def note(self, event: str, attributes: Attributes) -> None:
+    def note(self, event: str, attributes: SpanAttributes) -> None:
         """Something happened at this moment."""
 
     def fail(self, kind: str) -> None:
@@ -60,7 +60,7 @@ class Tracer:
         """Whether anybody records them."""
         return False
 
-    def begin(self, name: str, attributes: Attributes, parent: str | None = None) -> Span:
+    def begin(self, name: str, attributes: SpanAttributes, parent: str | None = None) -> TraceSpan:
         """A span; `parent` is a `traceparent` of whoever asked for it."""
         del name, attributes, parent
         return NO_SPAN
@@ -69,4 +69,4 @@ class Tracer:
         """Send what was not sent yet, if that does not take long."""
 
 
-NO_SPAN, NO_TRACER = Span(), Tracer()
+NO_SPAN, NO_TRACER = TraceSpan(), Tracer()

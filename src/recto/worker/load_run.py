@@ -28,7 +28,7 @@ from recto.store.ports import RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
-from recto.tracing.spans import NO_SPAN, Span
+from recto.tracing.spans import NO_SPAN, TraceSpan
 from recto.worker.context.prompt_context import most_history
 from recto.worker.context.thread_files import has_files
 from recto.worker.log_cache import CachedLog, LogQuery, is_unread
@@ -51,7 +51,7 @@ OF_TURN = ("timezone", "datasets", "voice_mode")
 
 
 async def load_run(
-    runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder, *, span: Span = NO_SPAN
+    runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder, *, span: TraceSpan = NO_SPAN
 ) -> LoadedRun:
     """A claimed run, with its input ready to enter the log with the first write, once."""
     runtime.reached("claimed")

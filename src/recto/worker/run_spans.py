@@ -15,7 +15,7 @@ from recto.page.manifest import Manifest
 from recto.store.ports import Purpose, StoredRun
 from recto.tools.ports import ToolResult
 from recto.tracing import span_names as names
-from recto.tracing.spans import Attributes, Span, Tracer
+from recto.tracing.spans import SpanAttributes, Tracer, TraceSpan
 from recto.worker.account import Account, seconds_between
 
 # A run that ended so did what it could.
@@ -24,9 +24,9 @@ WELL = ("done", "waiting", "length", "refused", "cancelled")
 MOST_CONTENT = 16_384
 
 
-def begin_run(tracer: Tracer, row: StoredRun, asked: RunInput) -> Span:
+def begin_run(tracer: Tracer, row: StoredRun, asked: RunInput) -> TraceSpan:
     """The span of a run, below that of whoever asked for it. A run that is taken over has one for each worker."""
-    known: Attributes = {
+    known: SpanAttributes = {
         names.OPERATION: names.INVOKE_AGENT,
         names.AGENT: row.agent,
         names.CONVERSATION: row.thread,
@@ -38,7 +38,7 @@ def begin_run(tracer: Tracer, row: StoredRun, asked: RunInput) -> Span:
     return tracer.begin(f"{names.INVOKE_AGENT} {row.agent}", known, asked.traceparent)
 
 
-def end_run(span: Span, outcome: str | None, usage: Usage | None) -> None:
+def end_run(span: TraceSpan, outcome: str | None, usage: Usage | None) -> None:
     """How it ended here; without an outcome somebody else goes on with it."""
     span.set({names.OUTCOME: outcome, **(_tokens(usage) if usage else {})})
     if outcome is not None and outcome not in WELL:
@@ -46,11 +46,11 @@ def end_run(span: Span, outcome: str | None, usage: Usage | None) -> None:
     span.end()
 
 
-def begin_model_call(above: Span, model: str, number: int, purpose: Purpose, manifest: Manifest) -> Span:
+def begin_model_call(above: TraceSpan, model: str, number: int, purpose: Purpose, manifest: Manifest) -> TraceSpan:
     """The span of one try to have a page answered."""
     provider, _, name = model.rpartition(":")
     receipts = list(manifest.receipts)
-    known: Attributes = {
+    known: SpanAttributes = {
         names.OPERATION: names.CHAT,
         names.PROVIDER: provider or name,
         names.REQUEST_MODEL: name,
@@ -64,7 +64,7 @@ def begin_model_call(above: Span, model: str, number: int, purpose: Purpose, man
     return above.child(f"{names.CHAT} {name}", known, goes_out=True)
 
 
-def note_reply(span: Span, finish: str, spent: Account, first_token: float | None) -> None:
+def note_reply(span: TraceSpan, finish: str, spent: Account, first_token: float | None) -> None:
     """A model call was answered."""
     is_priced = spent.price is not None and bool(spent.currency)
     span.set(
@@ -78,7 +78,7 @@ def note_reply(span: Span, finish: str, spent: Account, first_token: float | Non
     )
 
 
-def note_words(span: Span, asked: RunInput, answer: str) -> None:
+def note_words(span: TraceSpan, asked: RunInput, answer: str) -> None:
     """What the user said in this run, and what the model answered."""
     if not span.has_content:
         return
@@ -95,9 +95,9 @@ def _text(messages: Sequence[Json]) -> str:
     return dump(messages).decode()
 
 
-def begin_tool(above: Span, call: ToolCall) -> Span:
+def begin_tool(above: TraceSpan, call: ToolCall) -> TraceSpan:
     """The span of a tool that acts."""
-    known: Attributes = {
+    known: SpanAttributes = {
         names.OPERATION: names.EXECUTE_TOOL,
         names.TOOL_NAME: call.name,
         names.TOOL_CALL: call.id,
@@ -107,7 +107,7 @@ def begin_tool(above: Span, call: ToolCall) -> Span:
     return above.child(f"{names.EXECUTE_TOOL} {call.name}", known)
 
 
-def note_result(span: Span, result: ToolResult) -> None:
+def note_result(span: TraceSpan, result: ToolResult) -> None:
     """What the tool answered, as far as that may be told."""
     if span.has_content:
         words = "\n".join([part.text for part in result.parts if isinstance(part, Text)])
@@ -116,12 +116,12 @@ def note_result(span: Span, result: ToolResult) -> None:
         span.fail(result.error)
 
 
-def note_retry(span: Span, error: str, failures: int, seconds: float) -> None:
+def note_retry(span: TraceSpan, error: str, failures: int, seconds: float) -> None:
     """A model call failed and is made again after so many seconds."""
     span.note(names.RETRY, {names.ERROR_TYPE: error, names.RETRY_FAILURES: failures, names.RETRY_SECONDS: seconds})
 
 
-def _tokens(usage: Usage) -> Attributes:
+def _tokens(usage: Usage) -> SpanAttributes:
     """Those there were."""
     counts = {
         names.INPUT_TOKENS: usage.input,

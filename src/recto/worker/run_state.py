@@ -15,7 +15,7 @@ from recto.models.ports import Usage
 from recto.models.prices import Prices
 from recto.page.body import Page
 from recto.store.ports import StoredRun
-from recto.tracing.spans import NO_SPAN, Span
+from recto.tracing.spans import NO_SPAN, TraceSpan
 from recto.worker.account import Account, account_of, charge
 from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
@@ -136,7 +136,7 @@ class LoadedRun:
     state: RunState
     inputs: PageInputs
     writer: LogWriter
-    span: Span = NO_SPAN
+    span: TraceSpan = NO_SPAN
     state_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def snapshot(self) -> Run:

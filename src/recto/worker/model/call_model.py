@@ -25,7 +25,7 @@ from recto.page.manifest import Manifest
 from recto.page.prompt.quote import Quote
 from recto.page.text.tokens import Calibration
 from recto.store.ports import CallBegun, CallEnded, Purpose, RunChange
-from recto.tracing.spans import Span
+from recto.tracing.spans import TraceSpan
 from recto.worker.account import report_usage, seconds_between
 from recto.worker.context.quoted import quoted
 from recto.worker.finish import farewell, fault_text
@@ -73,6 +73,7 @@ async def _answer(run: LoadedRun, call: _Call) -> None:
             await _keep_what_was_said(run, call)
         raise
     else:
+        note_words(call.span, run.inputs.asked, "".join(call.reply.words))
         await _append(run, call)
 
 
@@ -111,7 +112,7 @@ class _Call:
     reply: Reply
     text: CallsInText
     started: datetime
-    span: Span
+    span: TraceSpan
     first_token: datetime | None = None
 
 
@@ -176,7 +177,6 @@ async def _append(run: LoadedRun, call: _Call) -> None:
     first_token = seconds_between(call.started, call.first_token)
     report_usage(runtime.telemetry, inputs.model.name, spent, first_token)
     note_reply(call.span, ended.finish, spent, first_token)
-    note_words(call.span, inputs.asked, "".join(reply.words))
     if ended.usage and ended.usage.input:
         counted = call.manifest.tokens_after
         inputs.calibrate(Calibration(digest=call.page.digest, counted=counted, reported=ended.usage.input))

@@ -15,7 +15,7 @@ from recto.models.ports import Delta, Model, ReplyEnd, TextDelta, Usage
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.store.ports import CallEnded, Purpose, RunChange
-from recto.tracing.spans import Span
+from recto.tracing.spans import TraceSpan
 from recto.worker.account import Account, report_usage
 from recto.worker.model.call_model import begin_call, note_fault
 from recto.worker.run_spans import begin_model_call, note_reply
@@ -79,7 +79,7 @@ async def side_call(
     return answer
 
 
-def _note_answer(span: Span, answer: Collected) -> None:
+def _note_answer(span: TraceSpan, answer: Collected) -> None:
     if answer.error:
         span.fail(type(answer.error).__name__)
     elif answer.ended:
