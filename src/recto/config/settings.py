@@ -92,7 +92,7 @@ class ServerSettings:
     operators: str = setting(
         "local",
         "The users, by name, who may read `/metrics`, give [tiers](profiles.md#tiers), and see at their model calls "
-        "what a provider said of a fault.",
+        "where these went and what a provider said of a fault.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = setting("warning", "What the log has at least.")
     log_format: Literal["text", "json"] = setting("text", "Lines of text, or `json` with one object a line.")
