@@ -106,6 +106,7 @@ class Belongings:
             return form_of(file("not-alices.txt", b"not alice's"))
         known: dict[str, Json] = {
             f"POST {RUNS}": ask("hello", thread=self.threads["finished"]),
+            f"POST {RUNS}/{{id}}/resume": {"resume": [{"interruptId": new_id(), "status": "cancelled"}]},
             "POST /api/v1/chat": {"message": "hello", "conversation_id": self.threads["finished"]},
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
