@@ -39,6 +39,7 @@ tool_choice: calculator
 output: {type: object, properties: {b: {type: 'null'}, a: {enum: [null, 1.5]}}}
 options: {seed: 7, metadata: {a: null, list: [yes, 1e3]}}
 tools: [calculator]
+confirm: [calculator]
 tool_calling: prompt
 file_input:
   documents: false
@@ -127,6 +128,7 @@ def test_C4_every_setting_becomes_a_value(tmp_path: Path):
         titles="model",
         client_system=True,
         tools=("calculator",),
+        confirm=("calculator",),
         file_input=ATTACHED,
         quote="Our rules.",
         datasets=("d1", "d2"),
@@ -304,6 +306,12 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
         ("tools:\n- calculator\n- calculator", 4, 'tools.1 is "calculator"; it is in the list already.'),
         ("tool_calling: text", 2, "tool_calling is \"text\"; it is 'native' or 'prompt'."),
         ("tool_choice: the best", 2, 'tool_choice is "the best"; it is auto, none, required or the name of a tool.'),
+        (
+            "confirm: [current_time, currant_time]",
+            2,
+            'confirm.1 is "currant_time"; this agent has no such tool; did you ',
+        ),
+        ("confirm: [calculator, calculator]", 2, 'confirm.1 is "calculator"; it is in the list already.'),
         ("tool_choice: water", 2, 'tool_choice is "water"; this agent has no such tool. Known: auto, none, required, '),
         ("titles: long", 2, "titles is \"long\"; it is 'words' or 'model'."),
         ("temperature: hot", 2, 'temperature is "hot"; it is a number.'),
@@ -391,6 +399,7 @@ def test_C4_lines_are_those_of_an_editor_whatever_ends_them(tmp_path: Path):
 
 def test_C5_the_tools_of_the_folder_may_be_chosen(tmp_path: Path):
     assert problems_of(tmp_path, "---\ntool_choice: water\n---\n", own=["water"]) == []
+    assert problems_of(tmp_path, "---\nconfirm: [water]\n---\n", own=["water"]) == []
 
 
 def test_C5_a_tool_that_is_built_in_and_in_the_folder_is_told(tmp_path: Path):

@@ -36,6 +36,12 @@ def send(text: str, to: str = "all") -> str:
     """Send a line to everybody."""
     note(f"sent {text} to {to}")
     return f"sent {text}"
+
+
+@tool(confirm=True)
+def card(title: str) -> dict[str, object]:
+    """Show a card."""
+    return {"title": title, "ui_hints": {"title": title}}
 '''
 AGENTS = {
     "careful": "You are careful.\n",
@@ -344,3 +350,12 @@ def test_P15_the_bodies_in_the_page_on_interrupts_do_what_it_says(server: Script
     reply = request(server.url, "POST", path, alone.replace("INTERRUPT", id).encode(), token=ALICE)
     assert "Not before Friday." in results(server.reader(str(reply.json["taskId"])).wait())["s1"]
     assert notes(folder, "page-") == ["sent page-1 to all"]
+
+
+def test_P14_a_result_that_is_shown_stays_one_and_tells_what_a_person_changed(server: Scripted):
+    body = ask("Show it.")
+    [id] = asked(play(server, body, Answer(calls=(Call(name="card", arguments='{"title": "A"}', id="k"),)))[0])
+    events, _ = play(server, resuming(body, item(id, arguments={"title": "B"}, message="Shorter.")), DONE)
+    told = load_object(results(events)["k"]) or {}
+    assert (told["title"], told["called_with"], told["person_said"]) == ("B", {"title": "B"}, "Shorter.")
+    assert [sent.event["name"] for sent in events if sent.event["type"] == "CUSTOM"] == ["recto.ui"]

@@ -132,6 +132,7 @@ class Belongings:
             f"POST {KIT}/agent/{{agent}}/suggest": wish(),
             f"PATCH {KIT}/threads/{{thread}}": {"agentId": "chat", "name": "taken over", "archived": True},
             f"POST {KIT}": {"method": "resource/request", "params": {"path": "/threads", "httpMethod": "GET"}},
+            f"POST {RUNS}/{{id}}/resume": {"resume": [{"interruptId": new_id(), "status": "cancelled"}]},
             "POST /api/v1/chat": {"message": "hello", "conversation_id": self.threads["finished"]},
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
