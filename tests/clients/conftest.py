@@ -1,0 +1,59 @@
+"""What tests of real clients share: one server with a scripted model, and a Node program for each kind of client."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.api.scripted_server import Scripted, scripted_server
+from tests.clients.agents import VERSIONS
+from tests.clients.node import NodeProcess
+
+TOOLS = '''
+from recto import tool
+
+
+@tool
+def weather(city: str) -> str:
+    """What the weather is like."""
+    return f"Sunny in {city}."
+
+
+@tool(confirm=True)
+def send(text: str) -> str:
+    """Send a line to everybody."""
+    return f"Sent: {text}"
+'''
+
+
+@pytest.fixture(scope="package")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
+    folder = tmp_path_factory.mktemp("clients")
+    write_agent(folder / "agents" / "helper")
+    with scripted_server(folder / "data", {"RECTO_AGENTS": str(folder / "agents"), "RECTO_AGENT": "helper"}) as server:
+        yield server
+
+
+def write_agent(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "AGENT.md").write_text("---\nfile_input: {images: true, documents: true}\n---\nYou help.\n", "utf-8")
+    (folder / "tools.py").write_text(TOOLS, "utf-8")
+
+
+@pytest.fixture
+def server(shared: Scripted) -> Scripted:
+    """The server, with nothing left to say from the test before."""
+    shared.answers.clear()
+    shared.go.clear()
+    return shared
+
+
+@pytest.fixture(scope="package")
+def node() -> Generator[NodeProcess]:
+    with NodeProcess("http_agent.mjs") as program:
+        yield program
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
