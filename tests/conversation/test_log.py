@@ -83,13 +83,18 @@ def test_R12_rollback_hides_a_user_message_and_all_that_follows(log: Log, seen: 
     [
         pytest.param("nobody", id="no such message"),
         pytest.param("", id="no id"),
-        pytest.param("a1", id="an assistant's message"),
-        pytest.param("r2", id="a tool's result"),
         pytest.param("t2", id="a marker"),
     ],
 )
-def test_R12_rollback_to_what_is_no_user_message_changes_nothing(to: str):
+def test_R12_rollback_to_what_is_no_message_changes_nothing(to: str):
     assert view((*TALK, back(to))) == View(entries=TALK)
+
+
+@pytest.mark.parametrize("to", ["a1", "r2"])
+def test_P15_a_rollback_may_keep_the_question_and_hide_its_answer(to: str):
+    place = next(place for place, entry in enumerate(TALK) if entry.id == to)
+    assert view((*TALK, back(to))) == View(entries=TALK[:place], can_undo=True)
+    assert view((*TALK, back(to), undo)) == View(entries=TALK)
 
 
 @pytest.mark.parametrize("to", ["u2", "u3"])

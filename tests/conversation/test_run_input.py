@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.run_input import ContextItem, RunInput, decode_input, stored_input, stored_protocol
+from recto.conversation.input.run_input import ContextItem, RunInput, decode_input, stored_dialect, stored_input
 from recto.conversation.input.run_options import RunOptions
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, ToolOffer, UserMessage
@@ -63,7 +63,7 @@ def test_P1_what_is_stored_and_is_no_input_says_so(body: bytes):
 
 def test_P7_the_protocol_of_a_stored_input_is_read_without_the_rest_of_it():
     bodies: list[Body] = [LEAST, {"protocolVersion": "1.0"}, {"protocol_version": "0.9", "messages": 5}]
-    assert [stored_protocol(dump(body)) for body in bodies] == [None, "1.0", "0.9"]
+    assert [stored_dialect(dump(body))[0] for body in bodies] == [None, "1.0", "0.9"]
 
 
 def test_P1_snake_case_says_the_same():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.log import Entry, RolledBack, Seen, Stretch, Undone, fork, seen_of, view
+from recto.conversation.log import MESSAGES, Entry, RolledBack, Seen, Stretch, Undone, fork, seen_of, view
 from recto.conversation.messages import UserMessage
 from tests.page.entry_strategies import entry_logs
 
@@ -19,7 +19,7 @@ def numbered(log: Sequence[Entry]) -> tuple[Entry, ...]:
 
 def seen_in(log: Sequence[Entry]) -> Seen:
     turns = [entry for entry in log if isinstance(entry, (RolledBack, Undone))]
-    return seen_of(turns, {entry.id: entry.seq or 0 for entry in log if isinstance(entry, UserMessage)})
+    return seen_of(turns, {entry.id: entry.seq or 0 for entry in log if isinstance(entry, MESSAGES)})
 
 
 def turning() -> st.SearchStrategy[tuple[Entry, ...]]:

@@ -113,6 +113,7 @@ STORED: list[tuple[Entry, str, bytes]] = [
     (Interrupted(message="m", reason="r"), "interrupted", b'{"message":"m","reason":"r"}'),
     (ReplyEnded(message="m", finish="length"), "reply_ended", b'{"message":"m","finish":"length"}'),
     (RolledBack(to="m"), "rolled_back", b'{"to":"m"}'),
+    (RolledBack(to="m", cause="client"), "rolled_back", b'{"to":"m","cause":"client"}'),
     (Undone(), "undone", b"{}"),
     (Compacted(upto="m", summary="s"), "compacted", b'{"upto":"m","summary":"s"}'),
 ]

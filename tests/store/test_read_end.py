@@ -19,8 +19,8 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.text.tokens import OFFLINE, tokens_of
 from recto.page.wire.base import Target
-from recto.store.log.entries import encode_entry, kind_of_entry
-from recto.store.log.read_end import MESSAGES, EndQuery, LogEnd, Uncounted, read_end, set_tokens, uncounted
+from recto.store.log.entries import MESSAGE_KINDS, encode_entry, kind_of_entry
+from recto.store.log.read_end import EndQuery, LogEnd, Uncounted, read_end, set_tokens, uncounted
 from recto.store.log.read_log import log_after
 from recto.store.runs.record import ADD_ENTRY
 from recto.store.schema import FILE_REFS, METADATA, THREADS, micros
@@ -65,12 +65,11 @@ def talks(draw: st.DrawFn) -> tuple[Entry, ...]:
     log: list[Entry] = []
     for entry in [entry for turn in draw(st.lists(turns(), min_size=4, max_size=12)) for entry in turn]:
         named = replace(entry, id=f"m{len(log)}")
-        said = [one.id for one in log if kind_of_entry(one) in MESSAGES]
-        asked = [one.id for one in log if isinstance(one, UserMessage)]
+        said = [one.id for one in log if kind_of_entry(one) in MESSAGE_KINDS]
         if isinstance(named, Compacted):
             named = replace(named, upto=draw(st.sampled_from(said)))
         if isinstance(named, RolledBack):
-            named = replace(named, to=draw(st.sampled_from(asked)))
+            named = replace(named, to=draw(st.sampled_from(said)))
         log.append(named)
     return tuple(log)
 
@@ -89,7 +88,7 @@ def stored(connection: Connection, log: Sequence[Entry], *, counted: bool = True
             "time": micros(START + timedelta(minutes=place)),
             "body": encode_entry(entry),
             "tokens": tokens_of(cast("Message", entry), OFFLINE)
-            if counted and kind_of_entry(entry) in MESSAGES
+            if counted and kind_of_entry(entry) in MESSAGE_KINDS
             else None,
             "counter": OFFLINE.name if counted else None,
         }

@@ -21,6 +21,8 @@ from recto.skills.directory import use_skill_offer
 from recto.skills.skill import Skill
 
 Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
+# Whether what a client no longer shows of a thread is rolled back (P15), or its list is looked at for what is new only.
+ClientView: TypeAlias = Literal["roll_back", "ignore"]
 Titles: TypeAlias = Literal["words", "model"]
 DIRECTORY_TOKENS, CASES, VOICE = 1_200, 2, "warm"
 
@@ -46,9 +48,9 @@ class Agent:
 
     Without a `model`, a `window` or a `timezone` it has the server's. `titles` says who names a thread. `client_system`
     lets a client's system and developer messages speak as the system prompt; else they are context, with a user's
-    authority. `file_input` is what its users may attach, `quote` a text that all its pages carry (D2), `datasets` the
-    ids of those it brings along. `vision` says whether its model sees pictures; None leaves it to what is known of the
-    model.
+    authority. `client_view` says what the list of a client's messages means. `file_input` is what its users may
+    attach, `quote` a text that all its pages carry (D2), `datasets` the ids of those it brings along. `vision` says
+    whether its model sees pictures; None leaves it to what is known of the model.
 
     With `skills` its pages are those of a phase (S1): `select` while a thread has no skill, then `execute`. The offer
     of `use_skill` has `directory_tokens`, an expert is shown `cases` at most. `voices` are texts of the tone section,
@@ -64,6 +66,7 @@ class Agent:
     sampling: Sampling = Sampling()
     titles: Titles = "words"
     client_system: bool = False
+    client_view: ClientView = "roll_back"
     tools: tuple[str, ...] = ()
     file_input: FileInput = OFF
     quote: str = ""

@@ -299,6 +299,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         sampling=_sampling(table),
         titles=table.titles,
         client_system=table.client_system,
+        client_view=table.client_view,
         vision=table.vision,
         tools=tuple(table.tools),
         file_input=file_input(table.file_input),

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, Effort, Titles
+from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, ClientView, Effort, Titles
 from recto.agents.file_input import FileInput, FileMode
 from recto.agents.fold_table import Fold, on_or_off, rule_table
 from recto.agents.profile_schema import schema_faults
@@ -194,6 +194,7 @@ class AgentTable(Table):
     tiers: dict[TierName, Limits] = Field(default_factory=dict[str, Limits])
     titles: Titles = "words"
     client_system: bool = False
+    client_view: ClientView = "roll_back"
 
 
 # The table at each place, so that who gives an unknown name hears of the known ones.

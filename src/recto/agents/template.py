@@ -41,6 +41,7 @@ description: What this agent is for, in one line.
 # voice: warm                  # the one without; where voices has no such name, its first
 # titles: words                # a thread is named by its first words, or by a model
 # client_system: false         # whether a client's system messages speak as the system prompt
+# client_view: roll_back       # what an AG-UI client no longer shows is rolled back; or ignore
 
 # How much the model sees
 # history: all                 # or a number of messages before the current turn

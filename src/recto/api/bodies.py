@@ -17,7 +17,7 @@ from recto.api.backend import backend_of
 from recto.api.codings import Unpacked, coding_of
 from recto.conversation.attachment import without_copies
 from recto.conversation.input.input_rules import check_input
-from recto.conversation.input.run_input import RunInput
+from recto.conversation.input.run_input import NOTES, RunInput
 from recto.conversation.json import Json, dump, load, load_object, parts_of
 from recto.errors import TooLarge, WireError
 
@@ -92,16 +92,20 @@ def parse_run(body: bytes) -> SentRun:
         value = load(body)
     except ValueError as error:
         raise WireError(where="body", problem=f"is no JSON: {error}") from error
+    if isinstance(value, dict) and NOTES in value:
+        # They are ours to make.
+        value = {name: field for name, field in value.items() if name != NOTES}
+        body = dump(value)
     return check_run(value, body)
 
 
-def check_run(value: Json, body: bytes) -> SentRun:
-    """The run that a value asks for, which is written as `body`."""
+def check_run(value: Json, body: bytes, *, is_list: bool = False) -> SentRun:
+    """The run that a value asks for, which is written as `body`; or what is noted of a client's whole list (P15)."""
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
         raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} deep; make it flatter")
     if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
         raise WireError(where=field, problem="holds the character U+0000, which cannot be stored; take it out")
-    found, kept = check_input(value), without_copies(value)
+    found, kept = check_input(value, is_list=is_list), without_copies(value)
     digest = hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
     return SentRun(input=found, digest=digest, kept=kept, body=body if kept is value else dump(kept))
 

@@ -14,7 +14,7 @@ from recto.api.files import attachments, datasets, serving
 from recto.api.ops import agents, health, operations
 from recto.api.route import Route
 from recto.api.router import Api
-from recto.api.runs import chat
+from recto.api.runs import ag_ui, chat
 from recto.api.runs import routes as runs
 from recto.api.threads import calls, history
 from recto.api.threads import routes as threads
@@ -22,6 +22,7 @@ from recto.api.users import me, profile
 
 ROUTES = (
     *runs.ROUTES,
+    *ag_ui.ROUTES,
     *chat.ROUTES,
     *calls.ROUTES,
     *threads.ROUTES,

@@ -97,6 +97,11 @@ class BodyLimits:
 
     seconds: float = setting(60.0, "Seconds until all of a JSON body has come.", SECONDS, name="body_seconds")
     chat_bytes: int = setting(2**20, "Bytes of the body of `POST /api/v1/chat`.", Range(least=262_144))
+    agui_bytes: int = setting(
+        32 * 2**20,
+        "Bytes of the body of `POST /api/v1/agent/ag-ui`: all that a client shows, with the bytes of its files.",
+        Range(least=262_144),
+    )
     queued_bytes: int = setting(
         2**20,
         "Bytes of the requests that wait in a thread which are read to tell their messages, in `queued` and in "

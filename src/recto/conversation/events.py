@@ -17,6 +17,7 @@ DISCARDED, UI = "recto.discarded", "recto.ui"
 # Whoever reads an event has to hold it.
 MOST_SAID = 8_192
 ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
+NAMES_THREAD = (b'{"type":"RUN_STARTED"', b'{"type":"RUN_FINISHED"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,6 +289,13 @@ def _run(event: RunStarted | RunFinished | RunFailed) -> Mapping[str, Json]:
 def ends_run(body: bytes) -> bool:
     """Whether nothing follows this event."""
     return body.startswith(ENDS)
+
+
+def in_thread(body: bytes, thread: str) -> bytes:
+    """The event with another name for its thread."""
+    if not body.startswith(NAMES_THREAD):
+        return body
+    return dump({**(load_object(body) or {}), "threadId": thread})
 
 
 def for_older_client(body: bytes) -> bytes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
-from recto.conversation.messages import AssistantMessage, Logged, Message, UserMessage
+from recto.conversation.messages import AssistantMessage, Logged, Message, UnreadMessages, UserMessage
 
 # `core` is what a client calls having no skill.
 NO_SKILL = (None, "", "core")
@@ -64,9 +64,13 @@ class ReplyEnded(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class RolledBack(Logged):
-    """This user message and all that follows it are no longer seen."""
+    """This message and all that follows it are no longer seen. `cause` says who did it, where it was no person (P15).
+
+    People roll back to what they said; a client whose list ends before an answer rolls back to that answer.
+    """
 
     to: str
+    cause: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +90,8 @@ TurnBack: TypeAlias = RolledBack | Undone
 Marker: TypeAlias = SkillChanged | ToolStarted | FoldStep | Interrupted | ReplyEnded | RolledBack | Undone | Compacted
 Entry: TypeAlias = Message | Marker
 MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))
+# What can be turned back to: not what stands for messages that were not read.
+MESSAGES: tuple[type[Message], ...] = tuple(kind for kind in get_args(Message) if kind is not UnreadMessages)
 TURNS_BACK: frozenset[type[Entry]] = frozenset(get_args(TurnBack))
 
 
@@ -162,7 +168,7 @@ def view(log: Sequence[Entry]) -> View:
     for entry in log:
         match entry:
             case RolledBack(to=to):
-                place = _place_of(entries, to)
+                place = _place_of(entries, to, MESSAGES)
                 if place is not None:
                     hidden.append(tuple(entries))
                     del entries[place:]
@@ -173,15 +179,15 @@ def view(log: Sequence[Entry]) -> View:
     return View(entries=tuple(entries), can_undo=bool(hidden))
 
 
-def _place_of(entries: Sequence[Entry], user_message: str) -> int | None:
-    places = (place for place, entry in enumerate(entries) if isinstance(entry, UserMessage))
-    return next((place for place in places if entries[place].id == user_message), None)
+def _place_of(entries: Sequence[Entry], id: str, kinds: tuple[type[Entry], ...]) -> int | None:
+    places = (place for place, entry in enumerate(entries) if entry.id == id)
+    return next((place for place in places if isinstance(entries[place], kinds)), None)
 
 
 def fork(log: Sequence[Entry], *, before: str | None = None) -> tuple[Entry, ...]:
     """The entries a new thread begins with: what is seen of this one, up to a user message where one is named."""
     entries = view(log).entries
-    place = _place_of(entries, before) if before is not None else None
+    place = _place_of(entries, before, (UserMessage,)) if before is not None else None
     return entries[:place]
 
 
@@ -214,8 +220,8 @@ class Seen:
         return Seen(stretches=_listed(_cut(_linked(self.stretches), number - 1)))
 
 
-def seen_of(turns: Sequence[TurnBack], users: Mapping[str, int]) -> Seen:
-    """What is in view after these, the rollbacks and undos of a log in their order; `users` numbers user messages.
+def seen_of(turns: Sequence[TurnBack], messages: Mapping[str, int]) -> Seen:
+    """What is in view after these, the rollbacks and undos of a log in their order; `messages` are numbers by ids.
 
     The numbers are those of the entries `view` keeps, where a log is numbered from 1 without gaps.
     """
@@ -226,7 +232,7 @@ def seen_of(turns: Sequence[TurnBack], users: Mapping[str, int]) -> Seen:
         now = _cut(now, number - 1)
         match turn:
             case RolledBack(to=to):
-                target = users.get(to)
+                target = messages.get(to)
                 if target is not None and _has(now, target):
                     hidden.append(now)
                     now = _cut(now, target - 1)

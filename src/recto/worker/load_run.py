@@ -6,15 +6,16 @@ A client may answer in the place of a tool: the tool acts on that answer, and it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
-from recto.conversation.events import CallAnswered, Event, RunStarted, discard_lost
+from recto.conversation.events import ActivityUpdate, CallAnswered, Event, RunStarted, discard_lost
+from recto.conversation.input.client_list import ListReading, read_list, take_list
 from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.input.take_input import EXPIRED, AdmittedRun, pending_calls, take_input
-from recto.conversation.json import load_object
+from recto.conversation.json import Json, load_object
 from recto.conversation.log import Entry, SkillChanged, View, view
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
 from recto.conversation.ui.compile_ui import ui_events
@@ -51,8 +52,12 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
     model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
     cached = await runtime.log_cache.take(_wanted(runtime, row, agent))
     said = await _said(runtime.store, row) if row.last_event else ()
-    entering = replace(_entering(runtime, row, agent, tools), taken=await _taken(runtime.store, row, asked, cached))
-    entries = () if row.entered else take_input(cached.entries, asked.messages, entering)
+    entering = _entering(runtime, row, agent, tools)
+    reading = None
+    if asked.listed and not row.entered and agent.client_view == "roll_back":
+        cached, reading = await _read_list(runtime.store, row, asked, cached, entering)
+    entering = replace(entering, taken=await _taken(runtime.store, row, asked, cached))
+    entries = () if row.entered else _entries(cached, asked, reading, entering)
     seen = view((*cached.entries, *entries))
     inputs = PageInputs(
         runtime=runtime,
@@ -90,6 +95,26 @@ def _wanted(runtime: Runtime, row: StoredRun, agent: Agent) -> LogQuery:
         history=most_history(agent),
         counter=runtime.counter,
     )
+
+
+async def _read_list(
+    store: Store, row: StoredRun, asked: RunInput, cached: CachedLog, entering: AdmittedRun
+) -> tuple[CachedLog, ListReading]:
+    """What a client's list means for the log (P15); and the log, whole where it may go back to what was not read."""
+    reading = read_list(view(cached.entries), asked, entering.own_tools)
+    is_behind = reading.back_to is not None or not reading.is_known
+    if is_behind and is_unread(cached.entries):
+        cached = CachedLog(entries=tuple(await store.log_after(row.thread)), born=cached.born)
+        reading = read_list(view(cached.entries), asked, entering.own_tools)
+    return cached, reading
+
+
+def _entries(
+    cached: CachedLog, asked: RunInput, reading: ListReading | None, entering: AdmittedRun
+) -> tuple[Entry, ...]:
+    if reading is None:
+        return take_input(cached.entries, asked.messages, entering)
+    return take_list(cached.entries, reading, entering)
 
 
 async def _taken(store: Store, row: StoredRun, asked: RunInput, cached: CachedLog) -> frozenset[str]:
@@ -149,7 +174,7 @@ async def _hold_input(run: LoadedRun, entries: Sequence[Entry], said: Sequence[b
     events += [] if row.entered else [RunStarted(thread=row.thread, run=row.name, parent=run.inputs.asked.parent)]
     settled, shown = await _with_answers(run, entries)
     settled = (*settled, *(() if row.entered else _asked_for(run.inputs, writer.log)))
-    events += [*shown, *_expired(settled)]
+    events += [*shown, *_expired(settled), *(() if row.entered else _left_out(run))]
     if events or not row.entered:
         writer.hold(RunChange(entries=settled, entered=True), events)
 
@@ -216,6 +241,13 @@ def _asked_for(inputs: PageInputs, log: Sequence[Entry]) -> Iterator[SkillChange
         chosen = scenario or (skill.scenario(None) if skill else None)
         name, at, id = chosen.name if chosen else None, inputs.row.created, inputs.runtime.new_id()
         yield SkillChanged(id=id, time=at, skill=skill.name if skill else None, scenario=name)
+
+
+def _left_out(run: LoadedRun) -> Iterator[ActivityUpdate]:
+    """For readers: parts of what was sent that could not be used. The model is told in their place."""
+    if reasons := run.inputs.asked.left_out:
+        content: Mapping[str, Json] = {"notes": list(reasons)}
+        yield ActivityUpdate(message=f"{run.state.row.id}-left-out", activity="recto.attachments", content=content)
 
 
 def _expired(entries: Sequence[Entry]) -> Iterator[CallAnswered]:

@@ -150,7 +150,9 @@ class LogWriter:
         turn = seen.messages[seen.turn_start :]
         first = turn[0].response_id if turn and isinstance(turn[0], UserMessage) else ""
         is_first = all(message.role != "assistant" for message in turn)
-        return first if first and is_first and first not in self._said else self._new_id()
+        # An answer under it may have been turned back.
+        is_free = first and is_first and first not in self._said and all(entry.id != first for entry in self._log)
+        return first if is_free else self._new_id()
 
     def call_id(self, given: str) -> str:
         """What a call goes by that is made now: the provider's id, unless it sent none or the thread has had it."""

@@ -2,6 +2,8 @@
 
 - `routes`: routes of runs
 - `chat`: the route of chat (P16)
+- `ag_ui`: routes for AG-UI clients as they are (P15)
+- `client_threads`: what clients call threads
 - `admit`: admission of a run
 - `admit_files`: files of a run's request
 - `streams`: runs as server-sent events

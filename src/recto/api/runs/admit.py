@@ -47,7 +47,7 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
     `fallback` is the agent that answers where neither the run nor its thread names one.
     """
     backend, owner, asked = backend_of(request), user_of(request).name, sent.input
-    render = event_renderer(asked.protocol, signs(backend))
+    render = event_renderer(asked.protocol, signs(backend), asked.sent_thread)
     if _has_files(asked) and (again := await backend.store.again(owner, asked.run, sent.digest)):
         # It was taken before (P4): its files are not looked for, nor stored, once more.
         return _known(backend, again.run, render, streams=streams)

@@ -19,7 +19,7 @@ from recto.api.runs.streams import event_renderer, stream, stream_again, wants_s
 from recto.api.signed import signs, urls_of
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
-from recto.conversation.input.run_input import stored_protocol
+from recto.conversation.input.run_input import stored_dialect
 from recto.conversation.json import Json, load_object
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
@@ -143,7 +143,8 @@ async def get_events(
     run = await find_run(request, id)
     _check_after(number, run)
     backend = backend_of(request)
-    render = event_renderer(protocol or stored_protocol(run.input), signs(backend))
+    own_protocol, thread = stored_dialect(run.input)
+    render = event_renderer(protocol or own_protocol, signs(backend), thread)
     with backend.streams.hold(run.owner) as held:
         if run.status == "ended" and not await backend.store.has_events(run.id):
             return stream_again(run, await _snapshot(backend, run), number, render, held.pop_all())

@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from recto.api.route import JSON_MEDIA, STREAM_MEDIA
 from recto.conversation.attachment import UrlSigner, as_sent
-from recto.conversation.events import ends_run, for_older_client
+from recto.conversation.events import ends_run, for_older_client, in_thread
 from recto.engine.hub import Hub, Listener
 from recto.errors import LimitReached, ServerFull
 from recto.store.ports import StoredEvent, StoredRun
@@ -41,11 +41,18 @@ OF_SERVER = "This server has {most} event streams open, which is the limit. Try 
 EventRenderer: TypeAlias = Callable[[bytes], bytes]
 
 
-def event_renderer(protocol: str | None, url_of: UrlSigner) -> EventRenderer:
-    """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8)."""
-    if protocol == NEWEST:
-        return lambda body: as_sent(body, url_of)
-    return lambda body: for_older_client(as_sent(body, url_of))
+def event_renderer(protocol: str | None, url_of: UrlSigner, thread: str | None = None) -> EventRenderer:
+    """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8).
+
+    `thread` is what it calls the thread, where that is not what we do (P15).
+    """
+
+    def render(body: bytes) -> bytes:
+        sent = as_sent(body, url_of)
+        sent = sent if thread is None else in_thread(sent, thread)
+        return sent if protocol == NEWEST else for_older_client(sent)
+
+    return render
 
 
 class OpenStreams:

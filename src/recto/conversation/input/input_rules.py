@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
 
-from recto.conversation.input.run_input import RunInput, decode_input, with_options
+from recto.conversation.input.run_input import RunInput, decode_input, with_notes, with_options
 from recto.conversation.json import Json
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import Refused
@@ -27,12 +27,13 @@ NOT_SIGNED = "binary content url is not a valid signed URL"
 STAND_IN_TYPE, STAND_IN_URL = "image/png", "https://stand.in/"
 
 
-def check_input(value: Json) -> RunInput:
+def check_input(value: Json, *, is_list: bool = False) -> RunInput:
     """The input of a run that keeps every rule but the one on signed urls; the first it breaks raises Refused.
 
-    What its options are is asked last.
+    What its options are is asked last. Of a whole list only what may be new of it is here, noted as such (P15).
     """
     found = decode_input(_with_stand_ins(value))
+    found = with_notes(found, value) if is_list else found
     for problem, where in _broken(found):
         raise Refused(problem, where=where)
     for problem, where in _broken_blocks(list(_binaries(value))):
@@ -47,10 +48,12 @@ def _broken(found: RunInput) -> Iterator[tuple[str, str]]:
         yield NO_UUID, "threadId"
     if not 0 < len(found.run) <= MAX_RUN_ID:
         yield LONG_RUN_ID, "runId"
-    if len(found.messages) > MAX_MESSAGES:
+    if len(found.messages) > MAX_MESSAGES and not found.listed:
         yield MANY_MESSAGES, "messages"
     if any(_length(user) > MAX_WORDS for user in users):
         yield LONG_WORDS, "messages"
+    if found.listed:
+        return
     if len(users) != 1:
         yield NOT_ONE_USER, "messages"
     if found.messages[0].role != "user":

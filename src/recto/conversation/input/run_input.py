@@ -5,15 +5,18 @@ It judges form and nothing else: limits and rights are for whoever admits the ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from recto.conversation.attachment import from_stored
 from recto.conversation.input import agui
 from recto.conversation.input.run_options import RunOptions, run_options
-from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
+from recto.conversation.json import Json, Object, as_list, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import Message, ToolOffer
 from recto.errors import WireError
+
+# Under this name in a stored input; what a client sends by it is not read.
+NOTES = "rectoNotes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +28,23 @@ class ContextItem:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ListedIds:
+    """A client's whole list of messages, by their ids: what it shows of a thread (P15).
+
+    `before` and `after` are the ids around the last message of the user's in it.
+    """
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunInput:
-    """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'."""
+    """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'.
+
+    A client that sends all it shows has it `listed`; `messages` are then what may be new of it. `sent_thread` is what
+    it calls a thread whose id here is another; `left_out` says why parts of what it sent could not be used.
+    """
 
     thread: str
     run: str
@@ -37,12 +55,35 @@ class RunInput:
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     protocol: str | None = None
     options: RunOptions = RunOptions()
+    listed: ListedIds | None = None
+    sent_thread: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def stored_input(body: bytes) -> RunInput:
     """The input of a run as the store keeps it: its files by the keys of their attachments."""
-    found = with_options(decode_input(load(body)))
-    return replace(found, messages=from_stored(found.messages))
+    value = load(body)
+    found = with_options(decode_input(value))
+    return with_notes(replace(found, messages=from_stored(found.messages)), value)
+
+
+def noted(value: Mapping[str, Json], listed: ListedIds, *, thread: str | None, left_out: Sequence[str] = ()) -> Object:
+    """A request as it is stored, with what was found out about it: `stored_input` finds that there again."""
+    ids: dict[str, Json] = {"before": list(listed.before), "after": list(listed.after)}
+    return {**value, NOTES: {"listed": ids, "thread": thread, "leftOut": list(left_out)}}
+
+
+def with_notes(found: RunInput, value: Json) -> RunInput:
+    """An input with what was noted of it."""
+    match value:
+        case {
+            "rectoNotes": {"listed": {"before": list(before), "after": list(after)}, "thread": thread, "leftOut": out}
+        }:
+            ids = ListedIds(before=tuple(map(str, before)), after=tuple(map(str, after)))
+            name, reasons = thread if isinstance(thread, str) else None, as_list(out, NOTES)
+            return replace(found, listed=ids, sent_thread=name, left_out=tuple(map(str, reasons)))
+        case _:
+            return found
 
 
 def with_options(found: RunInput) -> RunInput:
@@ -50,9 +91,14 @@ def with_options(found: RunInput) -> RunInput:
     return replace(found, options=run_options(found.props))
 
 
-def stored_protocol(body: bytes) -> str | None:
-    """The version of the protocol that a stored input was sent in; nothing else of it is read."""
-    return _protocol(as_object(load(body), "RunAgentInput"))
+def stored_dialect(body: bytes) -> tuple[str | None, str | None]:
+    """The version of the protocol that a stored input was sent in, and what its client calls the thread."""
+    item = as_object(load(body), "RunAgentInput")
+    match item.get(NOTES):
+        case {"thread": str(thread)}:
+            return _protocol(item), thread
+        case _:
+            return _protocol(item), None
 
 
 def decode_input(body: Json) -> RunInput:

@@ -62,6 +62,7 @@ ENTRIES: Mapping[str, type[Logged]] = {
     "undone": Undone,
     "compacted": Compacted,
 }
+MESSAGE_KINDS = tuple(name for name, kind in ENTRIES.items() if issubclass(kind, page_log.MESSAGES))
 VALUES: Mapping[str, type[object]] = {
     "text": Text,
     "file": File,

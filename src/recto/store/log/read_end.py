@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, func, select, text, update
 
 from recto.conversation.log import TURNS_BACK, Compacted, Entry, Seen, SkillChanged, view
 from recto.conversation.messages import AssistantMessage, File, ToolMessage, UnreadMessages, UserMessage
+from recto.store.log.entries import MESSAGE_KINDS
 from recto.store.log.read_log import ENTRY_COLUMNS, LOG_AFTER, entry_of
 from recto.store.log.visible import seen_in
 from recto.store.schema import FILE_REFS, LOG, STANDS_OUT, moment
@@ -26,7 +27,6 @@ BATCH = 128
 ABOVE_ALL = 2**62
 # By their stored names: what a window counts, and what it shows however old it is.
 COUNTED, ALWAYS_SHOWN = ("user", "assistant", "tool"), ("system", "developer")
-MESSAGES = (*COUNTED, *ALWAYS_SHOWN, "reasoning", "activity")
 
 _mine = LOG.c.thread == bindparam("this")
 _upto = LOG.c.seq <= bindparam("upto")
@@ -46,7 +46,7 @@ STANDING_OUT = Statement(select(*ENTRY_COLUMNS).where(_mine, text(STANDS_OUT), _
 PLACE_OF = Statement(select(LOG.c.seq, LOG.c.kind).where(_mine, LOG.c.id == bindparam("id_is")))
 ID_OF = Statement(select(LOG.c.id).where(_mine, LOG.c.seq == bindparam("number")))
 HAS_FILES = Statement(select(FILE_REFS.c.id).where(FILE_REFS.c.thread == bindparam("this")).limit(1))
-_messages = text(_is_any_of(MESSAGES))
+_messages = text(_is_any_of(MESSAGE_KINDS))
 _sums = [
     func.count(),
     func.count().filter(LOG.c.counter == bindparam("counter_is")),
@@ -171,7 +171,7 @@ class _StoredLog:
             entry = entry_of(row)
             if isinstance(entry, Compacted) and (entry.seq or 0) in self.seen:
                 found = cast("Sequence[tuple[int, str]]", self._rows(PLACE_OF, id_is=entry.upto))
-                if found and found[0][1] in MESSAGES and found[0][0] in self.seen:
+                if found and found[0][1] in MESSAGE_KINDS and found[0][0] in self.seen:
                     return entry, found[0][0]
         return None, 0
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, select, text
 
 from recto.conversation.log import Entry, RolledBack, Seen, SkillChanged, TurnBack, seen_of
 from recto.conversation.messages import UserMessage
+from recto.store.log.entries import MESSAGE_KINDS
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
 from recto.store.schema import LOG, STANDS_OUT, TURNED_BACK
 from recto.store.statement import Statement, in_pieces
@@ -35,11 +36,11 @@ def seen_in(connection: Connection, thread: str) -> Seen:
     if not turns:
         return Seen()
     wanted = sorted({turn.to for turn in turns if isinstance(turn, RolledBack)})
-    users: dict[str, int] = {}
+    places: dict[str, int] = {}
     for some in in_pieces(wanted):
         query = select(LOG.c.id, LOG.c.seq, LOG.c.kind).where(LOG.c.thread == thread, LOG.c.id.in_(some))
-        users |= {row.id: row.seq for row in connection.execute(query) if row.kind == "user"}
-    return seen_of(turns, users)
+        places |= {row.id: row.seq for row in connection.execute(query) if row.kind in MESSAGE_KINDS}
+    return seen_of(turns, places)
 
 
 def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:

@@ -1,0 +1,233 @@
+"""Routes for AG-UI clients as they are (P15): the whole list of what one shows in, the events of a run out.
+
+What may be new of the list is admitted as any run is; where nothing is, the answer is the thread as it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, NamedTuple
+
+import orjson
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.api.backend import agent_named, backend_of, user_of
+from recto.api.bodies import MAX_BYTES, check_run, read_body
+from recto.api.parameters import in_path
+from recto.api.route import THREAD, Route
+from recto.api.runs.admit import admit_run
+from recto.api.runs.client_threads import check_name, thread_of
+from recto.api.runs.routes import ContextShape, MessageShape, ToolShape
+from recto.conversation.input import agui
+from recto.conversation.input.client_list import NewInList, new_in_list, read_list, without_part
+from recto.conversation.input.run_input import RunInput, noted
+from recto.conversation.input.take_input import pending_calls
+from recto.conversation.json import Json, Object, as_list, as_object, dump, load, text_field
+from recto.conversation.log import View, view
+from recto.conversation.messages import Message, ToolMessage, UserMessage
+from recto.errors import NotFound, Refused, TooLarge, WireError
+
+AG_UI = "/api/v1/agent/ag-ui"
+# Objects and arrays of a body: each is made, though only what may be new is read.
+MOST_PARTS = 1_000_000
+MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the messages before."
+# Parts of one message that are left out of it; one with more is refused.
+MOST_LEFT_OUT = 50
+LONG_TEXT = "RunAgentInput payload exceeds size limit"
+INTERRUPT = "interrupt"
+IN_MESSAGE = re.compile(r"messages\[(\d+)\]")
+AnsweringAgent = Annotated[str, in_path("The agent that answers.")]
+EXAMPLE: Json = {
+    "threadId": THREAD,
+    "runId": "run-002",
+    "messages": [
+        {"id": "m1", "role": "user", "content": "What is 6 * 7?"},
+        {"id": "m2", "role": "assistant", "content": "42."},
+        {"id": "m3", "role": "user", "content": "And half of it?"},
+    ],
+}
+
+
+class ListBody(BaseModel):
+    """AG-UI's RunAgentInput as its clients send it: with all they show of the thread."""
+
+    thread_id: str = Field(alias="threadId", description="Any name; events name the thread by it.")
+    run_id: str = Field(alias="runId", min_length=1, max_length=128)
+    parent_run_id: str | None = Field(default=None, alias="parentRunId")
+    state: object = None
+    messages: list[MessageShape]
+    tools: list[ToolShape] | None = []
+    context: list[ContextShape] | None = []
+    forwarded_props: dict[str, object] | None = Field(default=None, alias="forwardedProps")
+
+
+async def answer(request: Request) -> Response:
+    """Answer what is new in a client's list of messages, with the events of the run.
+
+    Messages are compared with the thread by their ids. What the thread has behind the latest one listed is rolled
+    back, so that a message that was edited or is to be answered again is. A list with nothing new, or an empty one, is
+    answered with a snapshot of the thread. A run at work in the thread ends for the new one, unless `multitask` says
+    otherwise.
+    """
+    return await admit_client_list(request, await read_list_body(request), None)
+
+
+async def answer_by(request: Request, agent: AnsweringAgent) -> Response:
+    """The same, by this agent."""
+    agent_named(backend_of(request), agent, "agent")
+    return await admit_client_list(request, await read_list_body(request), agent)
+
+
+async def read_list_body(request: Request) -> bytes:
+    """The body of a request with a whole list."""
+    return await read_body(request, backend_of(request).bodies.agui_bytes)
+
+
+async def admit_client_list(request: Request, body: bytes, agent: str | None) -> Response:
+    """Admit what is new in a list, for an agent if one is named, and answer with the events of its run."""
+    asked = _asked(request, body, agent)
+    if not asked.new.ends_with_user and not await _has_new(request, asked):
+        return await _snapshot(request, asked)
+    value, left_out, digest = asked.value, list[str](), asked.digest
+    while True:
+        whole = noted(value, asked.new.listed, thread=asked.sent_thread, left_out=left_out)
+        try:
+            sent = replace(check_run(whole, dump(whole), is_list=True), digest=digest)
+            return await admit_run(request, sent, streams=True, fallback=backend_of(request).agent)
+        except (WireError, Refused) as error:
+            problem = error.problem if isinstance(error, WireError) else str(error)
+            without = without_part(value, error.where, problem) if len(left_out) < MOST_LEFT_OUT else None
+            if without is None:
+                raise _as_sent(error, asked.new.places) from error
+            value, text = without
+            left_out.append(text)
+
+
+class _Asked(NamedTuple):
+    """A request with what may be new of its list, in a thread of ours; `sent_thread` if it goes by another name."""
+
+    value: Object
+    new: NewInList
+    digest: bytes
+    sent_thread: str | None
+
+
+def _asked(request: Request, body: bytes, agent: str | None) -> _Asked:
+    if body.count(b"{") + body.count(b"[") > MOST_PARTS:
+        raise TooLarge(MANY_PARTS)
+    try:
+        value = as_object(load(body), "RunAgentInput")
+    except ValueError as error:
+        raise WireError(where="body", problem=f"is no JSON: {error}") from error
+    name = text_field(value, agui.spelled(value, "threadId"), "RunAgentInput")
+    check_name(name)
+    thread = thread_of(user_of(request).name, name)
+    new = new_in_list(as_list(value.get("messages"), "messages"))
+    own = ("thread_id", "threadId", "messages", "forwardedProps", "forwarded_props")
+    rest = {field: found for field, found in value.items() if field not in own}
+    props = _props(value.get(agui.spelled(value, "forwardedProps")), agent)
+    taken = {"threadId": thread, **rest, "messages": list(new.messages), "forwardedProps": props}
+    if len(dump(taken)) - _inline_bytes(new) > MAX_BYTES:
+        raise TooLarge(LONG_TEXT)
+    digest = hashlib.sha256(orjson.dumps([taken, new.listed], option=orjson.OPT_SORT_KEYS)).digest()
+    return _Asked(value=taken, new=new, digest=digest, sent_thread=None if name == thread else name)
+
+
+def _props(props: Json, agent: str | None) -> Json:
+    """The options of the run. Who sends a new message here does not wait for what they no longer read."""
+    if props is not None and not isinstance(props, dict):
+        return props
+    return {"multitask": INTERRUPT, **(props or {}), **({"agent": agent} if agent else {})}
+
+
+def _inline_bytes(new: NewInList) -> int:
+    contents = [content for message in new.messages if isinstance(content := message.get("content"), list)]
+    return sum(len(data) for content in contents for part in content if (data := _data_of(part)))
+
+
+def _data_of(part: Json) -> str:
+    match part:
+        case {"source": {"type": "data", "value": str(data)}}:
+            return data
+        case _:
+            return ""
+
+
+async def _has_new(request: Request, asked: _Asked) -> bool:
+    """Whether a list that does not end with the user's words has anything to be answered: a result, words before."""
+    backend, thread = backend_of(request), str(asked.value["threadId"])
+    found = _outline(asked)
+    if not found.messages:
+        return False
+    known = await backend.store.thread_for_admission(user_of(request).name, thread)
+    if known is None:
+        return any(isinstance(message, UserMessage) for message in found.messages)
+    if not known.is_own:
+        raise NotFound(what="thread", id=thread)
+    waiting = {call.id for call in pending_calls(View(entries=tuple(await backend.store.turn(thread))))}
+    if any(isinstance(message, ToolMessage) and message.tool_call_id in waiting for message in found.messages):
+        return True
+    return bool(read_list(view(await backend.store.log_after(thread)), found).taken)
+
+
+def _outline(asked: _Asked) -> RunInput:
+    """What may be new, by its ids alone: nothing else is judged before it is known to be taken."""
+    messages = list[Message]()
+    for message in asked.new.messages:
+        id, call = str(message.get("id")), str(message.get(agui.spelled(message, "toolCallId")))
+        if message.get("role") == "user":
+            messages.append(UserMessage(id=id, parts=()))
+        elif message.get("role") == "tool":
+            messages.append(ToolMessage(id=id, tool_call_id=call, parts=()))
+    return RunInput(thread="", run="", messages=tuple(messages), listed=asked.new.listed)
+
+
+async def _snapshot(request: Request, asked: _Asked) -> Response:
+    """The thread as it stands. Nothing of the request is kept."""
+    thread = str(asked.value["threadId"])
+    known = await backend_of(request).store.thread_for_admission(user_of(request).name, thread)
+    if known and not known.is_own:
+        raise NotFound(what="thread", id=thread)
+    raise WireError(where="messages", problem="has nothing new")
+
+
+def _as_sent(error: WireError | Refused, places: Sequence[int]) -> WireError | Refused:
+    """A problem with the place that its message has in the list that was sent."""
+    found = IN_MESSAGE.match(error.where)
+    if found is None or int(found[1]) >= len(places):
+        return error
+    where = f"messages[{places[int(found[1])]}]{error.where[found.end() :]}"
+    return (
+        WireError(where=where, problem=error.problem)
+        if isinstance(error, WireError)
+        else Refused(str(error), where=where)
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=AG_UI,
+        handler=answer,
+        tag="runs",
+        body=ListBody,
+        streams=True,
+        refusals=(404, 409, 413, 422),
+        examples={"body": EXAMPLE},
+    ),
+    Route(
+        method="POST",
+        path=f"{AG_UI}/{{agent}}",
+        handler=answer_by,
+        tag="runs",
+        body=ListBody,
+        streams=True,
+        refusals=(404, 409, 413, 422),
+        examples={"body": EXAMPLE},
+    ),
+)

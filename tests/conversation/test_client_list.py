@@ -1,0 +1,272 @@
+"""A client's whole list against the log: what is new of it, and what it no longer shows (P15)."""
+
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.conversation.input.client_list import LEFT_OUT, ListReading, new_in_list, read_list, take_list, without_part
+from recto.conversation.input.run_input import ListedIds, RunInput, decode_input, with_notes
+from recto.conversation.input.take_input import AdmittedRun
+from recto.conversation.json import Json, Object
+from recto.conversation.log import Entry, Interrupted, RolledBack, View, view
+from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, UserMessage
+
+NOW = datetime(2026, 5, 14, tzinfo=UTC)
+
+
+def user(id: str, words: str = "", client_id: str | None = None) -> UserMessage:
+    return UserMessage(id=id, parts=(Text(text=words or f"words of {id}"),), client_id=client_id)
+
+
+def reply(id: str, *calls: str) -> AssistantMessage:
+    asked = [ToolCall(id=call, name="pick", arguments="{}", runner="client") for call in calls]
+    return AssistantMessage(id=id, parts=(Text(text="said"), *asked))
+
+
+def result(id: str, call: str) -> ToolMessage:
+    return ToolMessage(id=id, tool_call_id=call, parts=(Text(text="picked"),))
+
+
+def said(id: str, words: str = "") -> Object:
+    return {"id": id, "role": "user", "content": words or f"words of {id}"}
+
+
+def copy(id: str, *calls: str) -> Object:
+    asked: list[Json] = [
+        {"id": call, "type": "function", "function": {"name": "pick", "arguments": "{}"}} for call in calls
+    ]
+    return {"id": id, "role": "assistant", "content": "a copy", **({"toolCalls": asked} if calls else {})}
+
+
+def brought(id: str, call: str) -> Object:
+    return {"id": id, "role": "tool", "toolCallId": call, "content": "picked"}
+
+
+def asked(*listed: Json) -> RunInput:
+    """The input that a list becomes."""
+    new = new_in_list(listed)
+    found = decode_input({"threadId": "t", "runId": "r", "messages": list(new.messages)})
+    return RunInput(thread="t", run="r", messages=found.messages, listed=new.listed)
+
+
+TALK = (user("u1"), reply("a1"), user("u2"), reply("a2"))
+WAITING = (user("u1"), reply("a1", "c1"))
+SYSTEM: Object = {"id": "s", "role": "system", "content": "be brief"}
+
+
+@pytest.mark.parametrize(
+    ("log", "listed", "back_to", "taken"),
+    [
+        pytest.param((), [said("u1")], None, ["u1"], id="the first message"),
+        pytest.param(TALK, [said("u1"), copy("a1"), said("u2"), copy("a2"), said("u3")], None, ["u3"], id="the next"),
+        pytest.param(
+            TALK, [SYSTEM, said("u1"), copy("a1"), said("u2"), copy("a2"), said("u3")], None, ["u3"], id="context first"
+        ),
+        pytest.param(TALK, [said("u3")], None, ["u3"], id="only what is new"),
+        pytest.param(TALK, [copy("a2"), said("u3")], None, ["u3"], id="a list cut at its beginning"),
+        pytest.param(TALK, [said("u1"), copy("a1"), said("u2")], "a2", [], id="the last answer again"),
+        pytest.param(TALK, [said("u1")], "a1", [], id="an earlier answer again"),
+        pytest.param(TALK, [said("u1"), copy("a1"), said("u2", "other")], "u2", ["u2"], id="other words under its id"),
+        pytest.param(
+            TALK, [said("u1"), copy("a1"), said("n2", "other")], "u2", ["n2"], id="other words under a new id"
+        ),
+        pytest.param(TALK, [said("n1", "other")], None, ["n1"], id="nothing that is known"),
+        pytest.param(TALK, [said("u1"), copy("a1"), said("bad"), said("u3")], "u2", ["u3"], id="one that was refused"),
+        pytest.param(TALK, [said("u1"), copy("a1"), said("u2"), copy("a2")], None, [], id="nothing new"),
+        pytest.param(TALK, [said("u1"), copy("a1")], None, [], id="nothing new, and stale"),
+        pytest.param(TALK, [], None, [], id="an empty list"),
+        pytest.param((user("u1"),), [said("u1")], None, [], id="no answer yet"),
+        pytest.param(WAITING, [said("u1"), copy("a1", "c1"), brought("r1", "c1")], None, ["r1"], id="a result"),
+        pytest.param(WAITING, [said("u1"), brought("r1", "c1")], None, ["r1"], id="a result without its call"),
+        pytest.param(WAITING, [brought("r1", "c1")], None, ["r1"], id="a result alone"),
+        pytest.param(
+            WAITING, [said("u1"), copy("a1", "c1"), brought("r1", "c1"), said("u2")], None, ["r1", "u2"], id="and words"
+        ),
+        pytest.param(
+            WAITING, [said("u1"), copy("a1", "c1"), brought("r1", "other")], None, [], id="a result of nothing"
+        ),
+        pytest.param(WAITING, [said("u1")], "a1", [], id="the question again, while a call waits"),
+        pytest.param(
+            (user("u1"), reply("a1", "c1", "c2"), result("r1", "c1")),
+            [said("u1"), copy("a1", "c1", "c2"), brought("r2", "c2"), brought("r1", "c1")],
+            None,
+            ["r2"],
+            id="a result that stands before one that is known",
+        ),
+        pytest.param(
+            (user("u1"), reply("a1", "c1"), result("r1", "c1"), reply("a2")),
+            [said("u1"), copy("a1", "c1"), said("u2")],
+            "a2",
+            ["u2"],
+            id="results stay with their calls",
+        ),
+        pytest.param(
+            (user("u1", client_id="m"), reply("a1"), user("x2", client_id="m"), reply("a2")),
+            [said("m", "words of x2")],
+            "a2",
+            [],
+            id="an id that was used twice is the newest that came under it",
+        ),
+        pytest.param(
+            (user("m", "one"), reply("a1")),
+            [said("m", "one"), copy("a1"), said("m", "two")],
+            None,
+            ["m"],
+            id="an id that is used for everything",
+        ),
+        pytest.param(TALK, [7, None, {"role": "user"}, "x", said("u3")], None, ["u3"], id="what is no message"),
+    ],
+)
+def test_P15_the_list_says_what_is_seen(
+    log: tuple[Entry, ...], listed: list[Json], back_to: str | None, taken: list[str]
+):
+    found = read_list(view(log), asked(*listed))
+    assert (found.back_to, [message.id for message in found.taken]) == (back_to, taken)
+
+
+def test_P15_a_message_with_files_is_the_same_while_its_files_cannot_be_had():
+    file = File(kind="image", source=Key(key="k"))
+    note = Text(text=f"{LEFT_OUT}a.png: the url has expired. Tell the user so.)")
+    log = (UserMessage(id="u1", parts=(Text(text="look"), file)), reply("a1"))
+    for parts in ((Text(text="look"), file), (Text(text="look"), note), (Text(text="look"),)):
+        sent = RunInput(thread="t", run="r", messages=(UserMessage(id="u1", parts=parts),), listed=ListedIds())
+        assert read_list(view(log), sent) == ListReading(back_to="a1")
+    other = replace_files(sent, File(kind="image", source=Key(key="other")))
+    assert read_list(view(log), other).back_to == "u1"
+
+
+def replace_files(sent: RunInput, file: File) -> RunInput:
+    message = UserMessage(id="u1", parts=(Text(text="look"), file))
+    return RunInput(thread="t", run="r", messages=(message,), listed=sent.listed)
+
+
+def test_P15_the_reply_that_was_broken_off_is_one_the_client_shows():
+    log = (user("u1"), reply("a1"), Interrupted(id="i", message="a1", reason="stopped"))
+    assert read_list(view(log), asked(said("u1"), copy("a1"), said("u2"))).back_to is None
+
+
+def admitted() -> AdmittedRun:
+    numbers = count()
+    return AdmittedRun(admitted=NOW, response_id="r", turn_id="t", new_id=lambda: f"new-{next(numbers)}")
+
+
+def test_P15_an_edit_is_a_rollback_by_the_client_and_a_new_turn_under_an_id_of_its_own():
+    sent = asked(said("u1"), copy("a1"), said("u2", "other"))
+    entries = take_list(TALK, read_list(view(TALK), sent), admitted())
+    assert entries[0] == RolledBack(id="new-0", time=NOW, to="u2", cause="client")
+    assert [(entry.id, entry.client_id) for entry in entries if isinstance(entry, UserMessage)] == [("t", "u2")]
+    assert [message.id for message in view((*TALK, *entries)).messages] == ["u1", "a1", "t"]
+
+
+def test_P15_what_a_client_rolled_back_can_be_had_again():
+    entries = take_list(TALK, read_list(view(TALK), asked(said("u1"))), admitted())
+    assert [message.id for message in view((*TALK, *entries)).messages] == ["u1"]
+    assert view((*TALK, *entries)).can_undo
+
+
+conversations = st.lists(st.integers(0, 3), max_size=6)
+
+
+def talk(turns: list[int]) -> tuple[Entry, ...]:
+    """Turns with so many calls each, all answered but for those of the last."""
+    log: list[Entry] = []
+    for turn, calls in enumerate(turns):
+        names = [f"c{turn}.{call}" for call in range(calls)]
+        log += [user(f"u{turn}"), reply(f"a{turn}", *names)]
+        log += [result(f"r{turn}.{name}", name) for name in names] if turn < len(turns) - 1 else []
+    return tuple(log)
+
+
+def listed_of(seen: View) -> list[Json]:
+    rows: list[Json] = []
+    for message in seen.messages:
+        match message:
+            case UserMessage():
+                rows.append(said(message.id))
+            case ToolMessage():
+                rows.append(brought(message.id, message.tool_call_id))
+            case _:
+                rows.append(
+                    copy(message.id, *[call.id for call in message.tool_calls])
+                    if isinstance(message, AssistantMessage)
+                    else {}
+                )
+    return rows
+
+
+@given(conversations, st.data())
+def test_P15_after_a_list_is_taken_the_view_is_what_the_list_shows(turns: list[int], data: st.DataObject):
+    log = talk(turns)
+    rows = listed_of(view(log))
+    cut = rows[: data.draw(st.integers(0, len(rows)))]
+    sent = asked(*cut, said("new", "new words"))
+    entries = take_list(log, read_list(view(log), sent), admitted())
+    seen = [message.id for message in view((*log, *entries)).messages]
+    shown = [str(row["id"]) for row in cut if isinstance(row, dict)]
+    # Nothing of the list is missing, and nothing else is there but results of calls that it shows.
+    assert seen[-1] == "new"
+    if cut:
+        assert [id for id in seen[:-1] if not id.startswith("r")] == [id for id in shown if not id.startswith("r")]
+        assert set(shown) <= set(seen)
+    else:
+        assert seen[:-1] == [message.id for message in view(log).messages]
+
+
+@given(conversations)
+def test_P15_the_same_list_again_rolls_nothing_back(turns: list[int]):
+    log = talk(turns)
+    sent = asked(*listed_of(view(log)), said("new", "new words"))
+    entries = take_list(log, read_list(view(log), sent), admitted())
+    again = read_list(view((*log, *entries)), sent)
+    assert (again.back_to, again.taken) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ("messages[1].content[1]", 1),
+        ("messages[1].content[2].source.type", 2),
+        ("messages[1].content", 2),
+        ("messages[1].content[0].text", None),
+        ("messages[0].content", None),
+        ("messages[7].content[1]", None),
+        ("threadId", None),
+    ],
+)
+def test_P15_a_part_that_cannot_be_used_gives_way_to_a_text_that_says_so(where: str, left: int | None):
+    parts: list[Json] = [
+        {"type": "text", "text": "look"},
+        {"type": "image", "source": {"type": "data", "value": ""}, "metadata": {"filename": "a.png"}},
+        {"type": "hologram"},
+    ]
+    value: Object = {"messages": [SYSTEM, {"id": "u", "role": "user", "content": parts}]}
+    found = without_part(value, where, "it is empty.")
+    assert (found is None) is (left is None)
+    if found and left:
+        name = "a.png: " if left == 1 else ""
+        text = f"(An attachment could not be used: {name}it is empty. Tell the user so.)"
+        expected = [*parts[:left], {"type": "text", "text": text}, *parts[left + 1 :]]
+        assert found == ({"messages": [SYSTEM, {"id": "u", "role": "user", "content": expected}]}, text)
+
+
+def test_P15_parts_of_the_older_form_are_taken_in_any_kind():
+    binary: list[Json] = [
+        {"type": "binary", "mimeType": "image/png", "data": "AA=="},
+        {"type": "binary", "mime_type": "application/pdf", "url": "https://x/y", "filename": "y.pdf"},
+    ]
+    new = new_in_list([{"id": "u", "role": "user", "content": binary}])
+    assert new.messages[0]["content"] == [
+        {"type": "image", "source": {"type": "data", "value": "AA==", "mimeType": "image/png"}},
+        {
+            "type": "document",
+            "source": {"type": "url", "value": "https://x/y", "mimeType": "application/pdf"},
+            "metadata": {"filename": "y.pdf"},
+        },
+    ]
+
+
+def test_P15_notes_of_a_stored_input_are_read_as_they_were_written():
+    assert with_notes(RunInput(thread="t", run="r"), {"rectoNotes": 3}) == RunInput(thread="t", run="r")
