@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
 from recto.conversation.json import Json
 from recto.ids import new_id
@@ -11,6 +11,7 @@ from tests.api.scripted_server import ALICE
 from tests.clients.node import NodeProcess
 
 VERSIONS = ("1.0.0", "0.0.59")
+AG_UI = "/api/v1/agent/ag-ui"
 Row: TypeAlias = Mapping[str, Json]
 
 
@@ -83,6 +84,12 @@ class Client:
         self._node.ask("stop", name=self._name)
 
 
+class ClientMaker(Protocol):
+    """Makes a client of the version at hand, for the server at hand."""
+
+    def __call__(self, **config: Json) -> Client: ...
+
+
 def user(words: Json, id: str = "") -> Row:
     return {"id": id or new_id(), "role": "user", "content": words}
 
@@ -113,3 +120,9 @@ def seen_of(answer: Row) -> Seen:
 
 def rows(value: Json) -> list[Row]:
     return list(cast("list[Row]", value or []))
+
+
+def function_of(call: Row) -> tuple[str, str]:
+    """A call's name and arguments."""
+    function = cast("Row", call["function"])
+    return str(function["name"]), str(function["arguments"])

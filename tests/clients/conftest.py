@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from recto.conversation.json import Json
 from tests.api.scripted_server import Scripted, scripted_server
-from tests.clients.agents import VERSIONS
+from tests.clients.agents import AG_UI, VERSIONS, Client, ClientMaker
 from tests.clients.node import NodeProcess
 
 TOOLS = '''
@@ -55,5 +56,10 @@ def node() -> Generator[NodeProcess]:
 
 
 @pytest.fixture(params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def make(request: pytest.FixtureRequest, node: NodeProcess, server: Scripted) -> ClientMaker:
+    """Makes clients of each version in turn."""
+
+    def made(**config: Json) -> Client:
+        return Client(node, str(request.param), f"{server.url}{AG_UI}", **config)
+
+    return made
