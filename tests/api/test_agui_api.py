@@ -240,6 +240,25 @@ def test_P15_files_come_along_and_what_cannot_be_used_is_told(server: Scripted):
     assert last_words(server.model.requests[-1]).endswith("and now?")
 
 
+@pytest.mark.parametrize("kept", [0, 2, 4], ids=["an empty list", "a stale one", "nothing new"])
+def test_P15_where_nothing_is_new_the_answer_is_the_thread_as_it_stands(server: Scripted, kept: int):
+    client = ListClient(server=server, thread=f"named {new_id()}")
+    client.say("one")
+    client.say("two")
+    asked, shown = len(server.model.requests), list(client.messages)
+    client.messages = client.messages[:kept]
+    events = client.run()
+    assert kinds(events) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    assert events[0].event["threadId"] == client.thread
+    rows = cast("list[Mapping[str, Json]]", events[1].event["messages"])
+    assert [row["id"] for row in rows] == [cast("Mapping[str, Json]", row)["id"] for row in shown]
+    assert len(server.model.requests) == asked
+    # Nothing was rolled back for it.
+    client.messages = shown
+    client.say("three")
+    assert [words for role, words in client.page() if role == "user"] == ["one", "two", "three"]
+
+
 def test_P15_the_same_run_again_is_no_second_one(server: Scripted):
     client = ListClient(server=server, messages=[{"id": "u", "role": "user", "content": "once"}])
     run = new_id()

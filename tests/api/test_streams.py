@@ -12,7 +12,8 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from recto.api.runs.streams import EventStream, stream_again, stream_new
+from recto.api.runs.streams import EventRenderer, EventStream, stream_again, stream_new
+from recto.conversation.events import ViewSnapshot
 from recto.engine.hub import Hub
 from recto.store.ports import StoredRun
 from recto.store.store import Store, open_store
@@ -21,6 +22,13 @@ from tests.store.suite.samples import admit
 # From this version of ASGI on, who has gone is found out by sending.
 WITHOUT_LISTENING = "2.4"
 BODIES = (b'{"type":"RUN_STARTED"}', b'{"type":"MESSAGES_SNAPSHOT"}', b'{"type":"RUN_FINISHED"}')
+
+
+async def no_view(_run: StoredRun, _snapshot: ViewSnapshot) -> bytes:
+    raise AssertionError("No event here stands for a view.")
+
+
+AS_STORED = EventRenderer(render=bytes, view=no_view)
 
 
 @pytest.fixture
@@ -45,7 +53,7 @@ async def told_again(run: StoredRun, after: int) -> list[int]:
     async def send(message: Message) -> None:
         pieces.append(message.get("body", b""))
 
-    await stream_again(run, BODIES, after, bytes, ExitStack())({"type": "http"}, receive, send)
+    await stream_again(run, BODIES, after, AS_STORED, ExitStack())({"type": "http"}, receive, send)
     return [int(number) for number in re.findall(rb"^id: (\d+)$", b"".join(pieces), re.MULTILINE)]
 
 
@@ -76,7 +84,7 @@ async def test_P7_a_client_that_is_gone_before_its_stream_began_leaves_nobody_li
     hub, before = Hub(store), channels()
     run = await admit(store, "r1")
     hearing = ExitStack()
-    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, bytes)
+    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, AS_STORED)
     assert channels() == before + 1
     with suppress(ClientDisconnect):
         await send_to_nobody(response, spec)
@@ -86,7 +94,7 @@ async def test_P7_a_client_that_is_gone_before_its_stream_began_leaves_nobody_li
 async def test_P7_a_client_that_leaves_in_the_middle_ends_its_stream_at_once(store: Store):
     hub, before, left, begun = Hub(store), channels(), asyncio.Event(), asyncio.Event()
     run, hearing = await admit(store, "r1"), ExitStack()
-    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, bytes)
+    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, AS_STORED)
 
     async def receive() -> Message:
         await left.wait()
@@ -106,7 +114,7 @@ async def test_P7_a_client_that_leaves_in_the_middle_ends_its_stream_at_once(sto
 async def test_P7_a_stream_that_is_cancelled_from_outside_stays_cancelled(store: Store):
     hub, begun = Hub(store), asyncio.Event()
     run, hearing = await admit(store, "r1"), ExitStack()
-    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, bytes)
+    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, AS_STORED)
 
     async def receive() -> Message:
         return await asyncio.get_running_loop().create_future()

@@ -21,6 +21,7 @@ from recto.conversation.events import (
     TextSaid,
     TextStarted,
     UiUpdate,
+    ViewSnapshot,
     discard_lost,
     encode_event,
 )
@@ -28,6 +29,8 @@ from recto.conversation.json import load_object
 from tests.conversation.event_strategies import streams
 
 WHY = "It was lost."
+LAST = "the last entry of the log"
+SEEN = ViewSnapshot(upto=LAST)
 
 said_half = (TextStarted(message="m"), TextSaid(message="m", delta="We"))
 thought = (ReasoningStarted(message="t"), ReasoningSaid(message="t", delta="hm"), ReasoningEnded(message="t"))
@@ -36,6 +39,14 @@ called = (CallOpened(call="c", name="ls", message="m"), CallSaid(call="c", delta
 
 def lost(id: str) -> Discarded:
     return Discarded(message=id, reason=WHY)
+
+
+def answered(call: str) -> CallAnswered:
+    return CallAnswered(message=f"{call}-discarded", call=call, content=WHY)
+
+
+def without(*thoughts: str) -> ViewSnapshot:
+    return ViewSnapshot(upto=LAST, thoughts=thoughts)
 
 
 def bodies(stream: Sequence[Event]) -> list[bytes]:
@@ -47,28 +58,34 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
     [
         pytest.param((), set[str](), (), id="nothing was said"),
         pytest.param((RunStarted(thread="t", run="r"),), set[str](), (), id="the run began"),
-        pytest.param(said_half, set[str](), (TextEnded(message="m"), lost("m")), id="half a text"),
-        pytest.param((*said_half, TextEnded(message="m")), set[str](), (lost("m"),), id="a whole text, not logged"),
+        pytest.param(said_half, set[str](), (TextEnded(message="m"), lost("m"), SEEN), id="half a text"),
+        pytest.param(
+            (*said_half, TextEnded(message="m")), set[str](), (lost("m"), SEEN), id="a whole text, not logged"
+        ),
         pytest.param((*said_half, TextEnded(message="m")), {"m"}, (), id="a whole text, logged"),
         pytest.param(said_half, {"m"}, (TextEnded(message="m"),), id="logged, but its end was not said"),
-        pytest.param(thought[:2], set[str](), (ReasoningEnded(message="t"), lost("t")), id="half a thought"),
+        pytest.param(
+            thought[:2], set[str](), (ReasoningEnded(message="t"), lost("t"), without("t")), id="half a thought"
+        ),
         pytest.param(
             (*thought, *said_half),
             set[str](),
-            (TextEnded(message="m"), lost("t"), lost("m")),
+            (TextEnded(message="m"), lost("t"), lost("m"), without("t")),
             id="a whole thought and half a text",
         ),
-        pytest.param(called, set[str](), (CallClosed(call="c"), lost("m")), id="half a call and no text"),
+        pytest.param(
+            called, set[str](), (CallClosed(call="c"), answered("c"), lost("m"), SEEN), id="half a call and no text"
+        ),
         pytest.param(
             (*said_half, TextEnded(message="m"), *called),
             set[str](),
-            (CallClosed(call="c"), lost("m")),
+            (CallClosed(call="c"), answered("c"), lost("m"), SEEN),
             id="a text and half a call are one message",
         ),
         pytest.param(
             (*called, CallOpened(call="d", name="ls", message="m")),
             set[str](),
-            (CallClosed(call="c"), CallClosed(call="d"), lost("m")),
+            (CallClosed(call="c"), CallClosed(call="d"), answered("c"), answered("d"), lost("m"), SEEN),
             id="calls at once",
         ),
         pytest.param(
@@ -78,36 +95,37 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
         pytest.param(
             (*said_half, TextEnded(message="m"), UiUpdate(message="m", schema={})),
             set[str](),
-            (lost("m"),),
+            (lost("m"), SEEN),
             id="how it is shown was sent, and it is lost all the same",
         ),
         pytest.param(
             (*said_half, TextEnded(message="m"), lost("m"), TextStarted(message="n")),
             set[str](),
-            (TextEnded(message="n"), lost("n")),
+            (TextEnded(message="n"), lost("n"), SEEN),
             id="lost a second time, under another id",
         ),
     ],
 )
 def test_a_lost_reply_is_closed_and_taken_back(stream: Sequence[Event], logged: set[str], expected: Sequence[Event]):
-    assert discard_lost(bodies(stream), logged=logged, reason=WHY) == tuple(expected)
+    assert discard_lost(bodies(stream), logged=logged, reason=WHY, upto=LAST) == tuple(expected)
 
 
 def test_bytes_that_are_no_event_are_passed_over():
-    assert discard_lost([b"{", b"[]", b'{"type":"NEW","messageId":"m"}'], logged=(), reason=WHY) == ()
+    assert discard_lost([b"{", b"[]", b'{"type":"NEW","messageId":"m"}'], logged=(), reason=WHY, upto=LAST) == ()
 
 
 @given(streams, st.sets(st.sampled_from(["m1", "m2", "m3"])))
 def test_after_a_discard_nothing_is_open_and_each_lost_message_is_taken_back_exactly_once(
     stream: Sequence[Event], logged: set[str]
 ):
-    events = discard_lost(bodies(stream), logged=logged, reason=WHY)
+    events = discard_lost(bodies(stream), logged=logged, reason=WHY, upto=LAST)
     whole = [*stream, *events]
     assert not left_open(whole)
     taken_back = [event.message for event in events if isinstance(event, Discarded)]
     assert len(taken_back) == len(set(taken_back))
     assert set(taken_back) == standing(stream) - logged
-    assert discard_lost(bodies(whole), logged=logged, reason=WHY) == ()
+    assert [event for event in events if isinstance(event, ViewSnapshot)] == list(events[-1:] if taken_back else ())
+    assert discard_lost(bodies(whole), logged=logged, reason=WHY, upto=LAST) == ()
 
 
 def left_open(stream: Sequence[Event]) -> set[str]:

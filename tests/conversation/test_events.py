@@ -29,6 +29,7 @@ from recto.conversation.events import (
     TextSaid,
     TextStarted,
     UiUpdate,
+    ViewSnapshot,
     encode_event,
     ends_run,
     for_older_client,
@@ -43,6 +44,10 @@ EXAMPLES: list[tuple[Event, list[str]]] = [
     (
         MessagesSnapshot(messages=[{"id": "u", "role": "user", "content": "Hi"}]),
         ['{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u","role":"user","content":"Hi"}]}'],
+    ),
+    (
+        ViewSnapshot(upto="a", thoughts=("r",)),
+        ['{"type":"MESSAGES_SNAPSHOT","rectoView":{"upto":"a","thoughts":["r"]}}'],
     ),
     (RunStarted(thread="t", run="r"), ['{"type":"RUN_STARTED","threadId":"t","runId":"r"}']),
     (

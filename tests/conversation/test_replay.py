@@ -8,6 +8,7 @@ from ag_ui.core import events as official
 from hypothesis import given
 from pydantic import TypeAdapter
 
+from recto.conversation.agui_messages import RenderContext
 from recto.conversation.attachment import FileRef
 from recto.conversation.events import MessagesSnapshot, encode_event, ends_run
 from recto.conversation.json import Json, dump, load
@@ -23,7 +24,7 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
+from recto.conversation.replay import EndedRun, snapshot_events
 from recto.conversation.ui.compile_ui import compile_ui
 from tests.page.log_strategies import logs
 
@@ -63,6 +64,7 @@ def test_P7_a_run_is_replayed_as_its_start_the_conversation_and_its_end():
         "type": "MESSAGES_SNAPSHOT",
         "messages": [
             {"id": "u", "role": "user", "content": "Look"},
+            {"id": "r", "role": "reasoning", "content": "Hm."},
             {"id": "a", "role": "assistant", "content": "I look", "toolCalls": [call]},
             {"id": "t", "role": "tool", "content": "4", "toolCallId": "c", "error": "error"},
         ],

@@ -175,8 +175,8 @@ def test_a_reply_that_is_taken_back_half_way_leaves_nothing_open(deltas: list[De
     reply = Reply(id="m", reasoning_id="t")
     events = [event for delta in deltas for event in reply.take(delta)]
     # What the reply says it has announced is enough to take all of it back.
-    back = discard_lost(encoded(reply.announced), logged=(), reason="lost")
-    assert discard_lost(encoded([*events, *back]), logged=(), reason="lost") == ()
+    back = discard_lost(encoded(reply.announced), logged=(), reason="lost", upto="u")
+    assert discard_lost(encoded([*events, *back]), logged=(), reason="lost", upto="u") == ()
 
 
 def encoded(events: Sequence[Event]) -> list[bytes]:

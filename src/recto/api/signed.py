@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from recto.api.backend import Backend
+from recto.conversation.agui_messages import RenderContext
 from recto.conversation.attachment import FileRef, UrlSigner
 from recto.conversation.history import FileUrlSigner
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.messages import File, Key
 
 
@@ -30,3 +32,15 @@ def urls_of(backend: Backend, refs: Iterable[FileRef]) -> FileUrlSigner:
         return signed(key, file.name or file.kind) if key in there else None
 
     return url_of
+
+
+async def render_context(backend: Backend, thread: str, agent: str | None) -> RenderContext:
+    """How the messages of a thread are told, in which this agent answers."""
+    refs, known = await backend.store.file_refs(thread), backend.agents.get(agent or "")
+    return RenderContext(
+        url_of=urls_of(backend, refs),
+        refs=refs,
+        own_tools=backend.tool_names.get(agent or "", frozenset()),
+        locale=known.locale if known else DEFAULT_LOCALE,
+        most_bytes=backend.bodies.snapshot_bytes,
+    )

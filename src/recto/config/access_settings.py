@@ -108,6 +108,11 @@ class BodyLimits:
         "history; the messages of later ones are told once these are fewer.",
         COUNT_OR_ZERO,
     )
+    snapshot_bytes: int = setting(
+        2**25,
+        "Bytes of a thread's messages that one `MESSAGES_SNAPSHOT` tells; of a larger thread the newest turns.",
+        Range(least=65_536),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

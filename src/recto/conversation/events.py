@@ -6,7 +6,7 @@ Neighbouring deltas become one. Stored events are AG-UI 1.0; older clients die o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -14,10 +14,14 @@ from recto.conversation.attachment import FileRef, with_files
 from recto.conversation.json import Json, dump, load_object
 
 DISCARDED, UI = "recto.discarded", "recto.ui"
+# Under this name in a stored event; nobody is ever sent it.
+VIEW = "rectoView"
+_VIEW = f'{{"type":"MESSAGES_SNAPSHOT","{VIEW}":'.encode()
 # Whoever reads an event has to hold it.
 MOST_SAID = 8_192
 ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
-NAMES_THREAD = (b'{"type":"RUN_STARTED"', b'{"type":"RUN_FINISHED"')
+_STARTED = b'{"type":"RUN_STARTED"'
+_RESULTS = (b'{"type":"TOOL_CALL_RESULT"', b'{"type":"MESSAGES_SNAPSHOT"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +164,17 @@ class MessagesSnapshot:
     messages: Sequence[Json]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ViewSnapshot:
+    """The same, of the log up to an entry: stored by that entry's id alone, and read from the log when it is told.
+
+    `thoughts` are lost ones: clients keep thoughts that a snapshot says nothing of, unless it has others.
+    """
+
+    upto: str
+    thoughts: tuple[str, ...] = ()
+
+
 Event: TypeAlias = (
     RunStarted
     | RunFinished
@@ -178,6 +193,7 @@ Event: TypeAlias = (
     | Discarded
     | UiUpdate
     | MessagesSnapshot
+    | ViewSnapshot
 )
 DeltaEvent: TypeAlias = TextSaid | ReasoningSaid | CallSaid
 
@@ -255,6 +271,8 @@ def encode_event(event: Event) -> list[bytes]:
             return [dump({"type": "CUSTOM", "name": UI, "value": value})]
         case MessagesSnapshot():
             return [dump({"type": "MESSAGES_SNAPSHOT", "messages": event.messages})]
+        case ViewSnapshot(upto=upto, thoughts=thoughts):
+            return [dump({"type": "MESSAGES_SNAPSHOT", VIEW: {"upto": upto, "thoughts": thoughts}})]
         case RunStarted() | RunFinished() | RunFailed():
             return [dump(_run(event))]
 
@@ -291,15 +309,21 @@ def ends_run(body: bytes) -> bool:
     return body.startswith(ENDS)
 
 
-def in_thread(body: bytes, thread: str) -> bytes:
-    """The event with another name for its thread."""
-    if not body.startswith(NAMES_THREAD):
-        return body
-    return dump({**(load_object(body) or {}), "threadId": thread})
+def starts_run(body: bytes) -> bool:
+    """Whether this event says that a run is being worked on."""
+    return body.startswith(_STARTED)
+
+
+def in_thread(body: bytes, name: str) -> bytes:
+    """The event as a client gets it that calls the thread so."""
+    event = load_object(body) if starts_run(body) or ends_run(body) else None
+    return dump({**event, "threadId": name}) if event and "threadId" in event else body
 
 
 def for_older_client(body: bytes) -> bytes:
-    """The event as clients before AG-UI 1.0 take it. Most are the same; the end of a run is not."""
+    """The event as clients before AG-UI 1.0 take it. Most are the same; ends of runs are not, nor parts of results."""
+    if body.startswith(_RESULTS) and b'"content":[' in body:
+        return _with_plain_results(body)
     if not ends_run(body):
         return body
     event = dict(load_object(body) or {})
@@ -311,21 +335,55 @@ def for_older_client(body: bytes) -> bytes:
             return dump(event)
 
 
-def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: str) -> tuple[Event, ...]:
-    """The events that close what stored events left open and name the messages the log does not have.
+def _with_plain_results(body: bytes) -> bytes:
+    """Results as words: these clients die on one that is a list of parts."""
+    event = dict(load_object(body) or {})
+    if isinstance(messages := event.get("messages"), list):
+        rows = [_plain(row) if isinstance(row, dict) and row.get("role") == "tool" else row for row in messages]
+        return dump(event | {"messages": rows})
+    return dump(_plain(event))
 
-    A call belongs to the message that asked for it. What was discarded before is not discarded again.
+
+def _plain(result: Mapping[str, Json]) -> Mapping[str, Json]:
+    parts = result.get("content")
+    if not isinstance(parts, list):
+        return result
+    texts = [part.get("text") if "text" in part else dump(part).decode() for part in parts if isinstance(part, dict)]
+    return {**result, "content": "\n".join(map(str, texts))}
+
+
+def view_named(body: bytes) -> ViewSnapshot | None:
+    """The view that a stored event stands for, where it stands for one."""
+    if not body.startswith(_VIEW):
+        return None
+    match (load_object(body) or {}).get(VIEW):
+        case {"upto": str(upto), "thoughts": list(thoughts)}:
+            return ViewSnapshot(upto=upto, thoughts=tuple([str(id) for id in thoughts]))
+        case _:
+            return None
+
+
+def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: str, upto: str) -> tuple[Event, ...]:
+    """The events that close what stored events left open and take back the messages the log does not have.
+
+    A call belongs to the message that asked for it; a lost one is answered, so that no client runs it. At last comes
+    what the log has, up to the entry `upto`. What was discarded before is not discarded again.
     """
     still_open: dict[tuple[str, str], Event] = {}
-    messages: dict[str, None] = {}
+    messages: dict[str, list[str]] = {}
+    thoughts: set[str] = set()
     for body in stored:
         match load_object(body):
             case {"type": "TEXT_MESSAGE_START", "messageId": str(id)}:
-                still_open["text", id], messages[id] = TextEnded(message=id), None
+                still_open["text", id] = TextEnded(message=id)
+                messages.setdefault(id, [])
             case {"type": "REASONING_START", "messageId": str(id)}:
-                still_open["reasoning", id], messages[id] = ReasoningEnded(message=id), None
+                still_open["reasoning", id] = ReasoningEnded(message=id)
+                messages.setdefault(id, [])
+                thoughts.add(id)
             case {"type": "TOOL_CALL_START", "toolCallId": str(call), "parentMessageId": str(id)}:
-                still_open["call", call], messages[id] = CallClosed(call=call), None
+                still_open["call", call] = CallClosed(call=call)
+                messages.setdefault(id, []).append(call)
             case {"type": "TEXT_MESSAGE_END", "messageId": str(id)}:
                 still_open.pop(("text", id), None)
             case {"type": "REASONING_END", "messageId": str(id)}:
@@ -336,5 +394,17 @@ def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: st
                 messages.pop(id, None)
             case _:
                 pass
-    lost = [Discarded(message=id, reason=reason) for id in messages if id not in logged]
-    return (*still_open.values(), *lost)
+    lost = {id: calls for id, calls in messages.items() if id not in logged}
+    return (*still_open.values(), *_taken_back(lost, reason), *_as_logged(lost, thoughts, upto))
+
+
+def _taken_back(lost: Mapping[str, Sequence[str]], reason: str) -> Iterator[Event]:
+    for call in dict.fromkeys(call for calls in lost.values() for call in calls):
+        yield CallAnswered(message=f"{call}-discarded", call=call, content=reason)
+    for id in lost:
+        yield Discarded(message=id, reason=reason)
+
+
+def _as_logged(lost: Collection[str], thoughts: Collection[str], upto: str) -> Iterator[Event]:
+    if lost:
+        yield ViewSnapshot(upto=upto, thoughts=tuple([id for id in lost if id in thoughts]))

@@ -34,8 +34,9 @@ from recto.store.ports import (
     StoredEvent,
     StoredRun,
 )
-from recto.store.runs import calls, queued, record, run_queue, spending
+from recto.store.runs import calls, queued, record, run_queue, so_far, spending
 from recto.store.runs.event_batch import EventBatch
+from recto.store.runs.so_far import RunSoFar
 from recto.store.threads import cleaning, deleting, forks, history, thread_rows
 from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsQuery
 from recto.store.users import export, profiles
@@ -151,6 +152,10 @@ class Store:
         """The entries of a log up to a number, in order."""
         return await self._database.read(partial(read_log.log_up_to, thread=thread, seq=seq))
 
+    async def log_up_to_entry(self, thread: str, id: str) -> Sequence[Entry]:
+        """The entries of a log up to the one of this id, in order; none where it is not there."""
+        return await self._database.read(partial(read_log.log_up_to_entry, thread=thread, id=id))
+
     async def log_end(self, query: read_end.EndQuery) -> read_end.LogEnd | read_end.Uncounted | None:
         """Of a long log what its pages can show; None where it has to be read whole."""
         return await self._database.read(partial(read_end.read_end, query=query))
@@ -199,6 +204,10 @@ class Store:
     async def log_of_run(self, run: StoredRun) -> Sequence[Entry]:
         """The log of a run's thread as the run left it."""
         return await self._database.read(partial(read_log.log_of_run, run=run))
+
+    async def run_so_far(self, run: StoredRun) -> RunSoFar:
+        """A run with all its events and the log of its thread, as of one moment. One that was deleted: NotFound."""
+        return await self._database.read(partial(so_far.run_so_far, run=run))
 
     async def history(self, owner: str, query: history.HistoryQuery) -> history.HistoryDay:
         """The newest day of a thread that has something to show (P13)."""

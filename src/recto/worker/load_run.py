@@ -184,7 +184,8 @@ def _take_back(writer: LogWriter, said: Sequence[bytes]) -> list[Event]:
     for body in said:
         event = load_object(body) or {}
         writer.note_said(id for key in IDS if isinstance(id := event.get(key), str))
-    return list(discard_lost(said, logged={entry.id for entry in writer.log}, reason=TAKEN_OVER))
+    logged = {entry.id for entry in writer.log}
+    return list(discard_lost(said, logged=logged, reason=TAKEN_OVER, upto=writer.last_id))
 
 
 async def _with_answers(run: LoadedRun, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], list[Event]]:

@@ -51,6 +51,11 @@ class LogWriter:
         """The log as the run sees it now."""
         return self._log
 
+    @property
+    def last_id(self) -> str:
+        """The id of its last entry."""
+        return self._log[-1].id if self._log else ""
+
     async def read_whole(self) -> None:
         """Have all of the log here, where only its end was read."""
         if is_unread(self._log):

@@ -7,4 +7,5 @@
 - `admit`: admission of a run
 - `admit_files`: files of a run's request
 - `streams`: runs as server-sent events
+- `joining`: a thread as it is, then what the run at work on it says
 """

@@ -15,8 +15,8 @@ from recto.api.bodies import SentRun
 from recto.api.parameters import zone_of
 from recto.api.route import TASK, THREAD, TIME
 from recto.api.runs.admit_files import Attached, attach, signed_of
-from recto.api.runs.streams import EventRenderer, event_renderer, stream, stream_new
-from recto.api.signed import signs
+from recto.api.runs.joining import event_renderer
+from recto.api.runs.streams import EventRenderer, stream, stream_new
 from recto.conversation.attachment import files_in
 from recto.conversation.history import time_text
 from recto.conversation.input.run_input import RunInput
@@ -47,7 +47,7 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
     `fallback` is the agent that answers where neither the run nor its thread names one.
     """
     backend, owner, asked = backend_of(request), user_of(request).name, sent.input
-    render = event_renderer(asked.protocol, signs(backend), asked.sent_thread)
+    render = event_renderer(backend, asked.protocol, asked.sent_thread)
     if _has_files(asked) and (again := await backend.store.again(owner, asked.run, sent.digest)):
         # It was taken before (P4): its files are not looked for, nor stored, once more.
         return _known(backend, again.run, render, streams=streams)

@@ -22,12 +22,13 @@ from recto.api.parameters import in_path
 from recto.api.route import THREAD, Route
 from recto.api.runs.admit import admit_run
 from recto.api.runs.client_threads import check_name, thread_of
+from recto.api.runs.joining import snapshot_stream
 from recto.api.runs.routes import ContextShape, MessageShape, ToolShape
 from recto.conversation.input import agui
 from recto.conversation.input.client_list import NewInList, new_in_list, read_list, without_part
 from recto.conversation.input.run_input import RunInput, noted
 from recto.conversation.input.take_input import pending_calls
-from recto.conversation.json import Json, Object, as_list, as_object, dump, load, text_field
+from recto.conversation.json import Json, Object, as_list, as_object, dump, load, optional_text, text_field
 from recto.conversation.log import View, view
 from recto.conversation.messages import Message, ToolMessage, UserMessage
 from recto.errors import NotFound, Refused, TooLarge, WireError
@@ -189,11 +190,14 @@ def _outline(asked: _Asked) -> RunInput:
 
 async def _snapshot(request: Request, asked: _Asked) -> Response:
     """The thread as it stands. Nothing of the request is kept."""
-    thread = str(asked.value["threadId"])
-    known = await backend_of(request).store.thread_for_admission(user_of(request).name, thread)
-    if known and not known.is_own:
-        raise NotFound(what="thread", id=thread)
-    raise WireError(where="messages", problem="has nothing new")
+    value, run = asked.value, agui.spelled(asked.value, "runId")
+    return await snapshot_stream(
+        request,
+        str(value["threadId"]),
+        text_field(value, run, "RunAgentInput"),
+        thread_name=asked.sent_thread,
+        protocol=optional_text(value, agui.spelled(value, "protocolVersion"), "RunAgentInput"),
+    )
 
 
 def _as_sent(error: WireError | Refused, places: Sequence[int]) -> WireError | Refused:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.backend import backend_of, json_answer, user_of
 from recto.api.bodies import NUL, parse_run, read_body
 from recto.api.parameters import in_header, in_path, in_query
 from recto.api.route import THREAD, TIME, Route
 from recto.api.runs.admit import ACCEPTED, TaskAccepted, admit_run, admitted_row
-from recto.api.runs.streams import event_renderer, stream, stream_again, wants_stream
-from recto.api.signed import signs, urls_of
+from recto.api.runs.joining import ended_events, event_renderer, join_stream
+from recto.api.runs.streams import stream, stream_again, wants_stream
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
 from recto.conversation.input.run_input import stored_dialect
 from recto.conversation.json import Json, load_object
-from recto.conversation.locale import DEFAULT_LOCALE
-from recto.conversation.replay import EndedRun, RenderContext, snapshot_events
 from recto.errors import NotFound, WireError
 from recto.store.ports import Cancel, StoredRun
 
@@ -134,20 +131,25 @@ async def get_run(request: Request, id: RunId) -> Response:
 async def get_events(
     request: Request,
     id: RunId,
+    *,
     after: Annotated[str | None, in_query("The number of the last event you have.")] = None,
     last_event_id: Annotated[str | None, in_header("The same; it wins.")] = None,
     protocol: Annotated[str | None, in_query("`1.0`, or an older one.", alias="protocolVersion")] = None,
+    join: Annotated[bool, in_query("Begin with the conversation so far, unless you have an event's number.")] = False,
 ) -> Response:
-    """A run's events from any number on, while it runs or later."""
+    """A run's events from any number on, while it runs or later; or from now on, behind the conversation so far."""
     number = _parse_after(last_event_id or after or "0")
     run = await find_run(request, id)
     _check_after(number, run)
     backend = backend_of(request)
     own_protocol, thread = stored_dialect(run.input)
-    render = event_renderer(protocol or own_protocol, signs(backend), thread)
+    spoken = protocol or own_protocol
+    if join and not (last_event_id or after):
+        return await join_stream(request, run, thread_name=thread, protocol=spoken)
+    render = event_renderer(backend, spoken, thread)
     with backend.streams.hold(run.owner) as held:
         if run.status == "ended" and not await backend.store.has_events(run.id):
-            return stream_again(run, await _snapshot(backend, run), number, render, held.pop_all())
+            return stream_again(run, await ended_events(backend, run), number, render, held.pop_all())
         return stream(backend.hub, run, number, render, held.pop_all())
 
 
@@ -163,30 +165,6 @@ def _check_after(after: int, run: StoredRun) -> None:
     if run.status != "ended" and after > run.last_event:
         problem = f"is {after}, but the newest event of this run is number {run.last_event}"
         raise WireError(where="Last-Event-ID", problem=problem)
-
-
-async def _snapshot(backend: Backend, run: StoredRun) -> Sequence[bytes]:
-    """What is told of a run whose events are kept no longer."""
-    known = load_object(run.usage) if run.usage else None
-    # Events have no place for a price.
-    usage = {name: count for name, count in known.items() if isinstance(count, int)} if known else None
-    ended = EndedRun(
-        thread=run.thread,
-        run=run.name,
-        outcome=run.outcome or "",
-        events=run.last_event,
-        error=run.error,
-        usage=usage,
-    )
-    log, refs = await backend.store.log_of_run(run), await backend.store.file_refs(run.thread)
-    context = RenderContext(
-        url_of=urls_of(backend, refs),
-        refs=refs,
-        own_tools=backend.tool_names.get(run.agent, frozenset()),
-        locale=agent.locale if (agent := backend.agents.get(run.agent)) else DEFAULT_LOCALE,
-    )
-    # A long thread takes a while to write out.
-    return await asyncio.to_thread(snapshot_events, ended, log, context)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:

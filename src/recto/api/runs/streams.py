@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
-from typing import TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import cast
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from recto.api.route import JSON_MEDIA, STREAM_MEDIA
-from recto.conversation.attachment import UrlSigner, as_sent
-from recto.conversation.events import ends_run, for_older_client, in_thread
+from recto.conversation.events import ViewSnapshot, ends_run, view_named
 from recto.engine.hub import Hub, Listener
 from recto.errors import LimitReached, ServerFull
 from recto.store.ports import StoredEvent, StoredRun
@@ -28,7 +28,6 @@ HEADERS = (
     (b"x-accel-buffering", b"no"),
 )
 HEARTBEAT = b":\n\n"
-NEWEST = "1.0"
 # The most that is handed over at once: what a reader does not take waits in the server.
 PIECE_BYTES = 65_536
 RETRY_SECONDS = 5.0
@@ -38,21 +37,13 @@ OF_USER = (
 )
 OF_SERVER = "This server has {most} event streams open, which is the limit. Try again in a moment."
 
-EventRenderer: TypeAlias = Callable[[bytes], bytes]
 
+@dataclass(frozen=True, kw_only=True)
+class EventRenderer:
+    """How a client is told the events that are stored: each by its bytes, or by the log's view that it stands for."""
 
-def event_renderer(protocol: str | None, url_of: UrlSigner, thread: str | None = None) -> EventRenderer:
-    """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8).
-
-    `thread` is what it calls the thread, where that is not what we do (P15).
-    """
-
-    def render(body: bytes) -> bytes:
-        sent = as_sent(body, url_of)
-        sent = sent if thread is None else in_thread(sent, thread)
-        return sent if protocol == NEWEST else for_older_client(sent)
-
-    return render
+    render: Callable[[bytes], bytes]
+    view: Callable[[StoredRun, ViewSnapshot], Awaitable[bytes]]
 
 
 class OpenStreams:
@@ -126,17 +117,22 @@ def _weight(kind: str) -> tuple[str, float]:
 
 
 class EventStream(Response):
-    """A response that sends events as they come, until the last or until the client is gone.
+    """A response that sends events as they come, until the last or until the client is gone. `run` is whose they are.
 
     It gives up what is held for it, even if it never began.
     """
 
     def __init__(
-        self, events: AsyncGenerator[Sequence[StoredEvent]], render: EventRenderer, run: StoredRun, held: ExitStack
+        self,
+        events: AsyncGenerator[Sequence[StoredEvent]],
+        render: EventRenderer,
+        run: StoredRun | None,
+        held: ExitStack,
     ) -> None:
         # Not the way of all responses: its headers are bytes already, and it has no body to be measured.
         self.status_code, self.body, self.background = 200, b"", None
-        self.raw_headers = [*HEADERS, (b"recto-task-id", run.id.encode())]
+        self.raw_headers = [*HEADERS, *([(b"recto-task-id", run.id.encode())] if run else [])]
+        self._run = run
         self._events = events
         self._render = render
         self._held = held
@@ -168,13 +164,22 @@ class EventStream(Response):
             async for some in events:
                 # The end goes with the last event: one packet less, and one less that wakes the client.
                 is_over = bool(some) and ends_run(some[-1].body)
-                frame = _frame(some, self._render) or HEARTBEAT
+                frame = _frame(await self._with_views(some), self._render.render) or HEARTBEAT
                 for start in range(0, len(frame), PIECE_BYTES):
                     piece, has_more = frame[start : start + PIECE_BYTES], start + PIECE_BYTES < len(frame)
                     body = {"type": "http.response.body", "body": piece, "more_body": has_more or not is_over}
                     await _write(send, body)
         if not is_over:
             await _write(send, {"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _with_views(self, events: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
+        named = [view_named(event.body) for event in events]
+        if self._run is None or not any(named):
+            return events
+        return [
+            replace(event, body=await self._render.view(self._run, view)) if view else event
+            for event, view in zip(events, named, strict=True)
+        ]
 
 
 async def _write(send: Send, message: Message) -> None:
@@ -185,5 +190,10 @@ async def _write(send: Send, message: Message) -> None:
         raise ClientDisconnect from error
 
 
-def _frame(events: Sequence[StoredEvent], render: EventRenderer) -> bytes:
-    return b"".join([b"id: %d\ndata: %b\n\n" % (event.number, render(event.body)) for event in events])
+def _frame(events: Sequence[StoredEvent], render: Callable[[bytes], bytes]) -> bytes:
+    return b"".join([_numbered(event.number) + b"data: %b\n\n" % render(event.body) for event in events])
+
+
+def _numbered(number: int) -> bytes:
+    """What has no number cannot be gone on from: whoever has nothing else begins anew."""
+    return b"id: %d\n" % number if number else b""

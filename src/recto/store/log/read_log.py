@@ -105,6 +105,12 @@ def log_of_run(connection: Connection, run: StoredRun) -> tuple[Entry, ...]:
     return tuple(map(entry_of, rows))
 
 
+def log_up_to_entry(connection: Connection, thread: str, id: str) -> tuple[Entry, ...]:
+    """The entries of a log up to the one of this id, in order; none where it is not there."""
+    found = select(LOG.c.seq).where(LOG.c.thread == thread, LOG.c.id == id)
+    return log_up_to(connection, thread, connection.execute(found).scalar() or 0)
+
+
 def count_waiting(connection: Connection) -> int:
     """How many runs wait to be claimed."""
     return connection.execute(select(func.count()).where(RUNS.c.status == "queued")).scalar_one()

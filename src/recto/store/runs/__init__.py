@@ -6,5 +6,6 @@
 - `record`: what a worker writes, under its fence
 - `event_batch`: events of many runs, written as one
 - `calls`: model calls as they were sent
+- `so_far`: a run with its events and its log as of one moment
 - `spending`: what calls took, by user and day
 """

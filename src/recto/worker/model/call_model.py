@@ -211,7 +211,7 @@ async def _give_up(run: LoadedRun, call: _Call, error: ModelError) -> None:
     change = replace(
         _unfinished(run, call, str(error)), failures=state.failures, too_long=state.too_long, error=state.problem
     )
-    await run.writer.write(change, _take_back(call.reply))
+    await run.writer.write(change, _take_back(run.writer, call.reply))
     if error.may_retry and state.failures < state.limits.failures:
         wait = delay(state.failures, error.retry_after, run.runtime.chance(), run.runtime.backoff)
         await asyncio.sleep(min(wait, state.seconds_left))
@@ -239,10 +239,10 @@ def _without_pictures(call: _Call) -> Page:
     return assemble(replace(call.facts, pictures={}))[0]
 
 
-def _take_back(reply: Reply) -> tuple[Event, ...]:
+def _take_back(writer: LogWriter, reply: Reply) -> tuple[Event, ...]:
     """What readers need to hear of a reply that does not count."""
     bodies = [body for event in reply.announced for body in encode_event(event)]
-    return discard_lost(bodies, logged=(), reason=CUT_SHORT)
+    return discard_lost(bodies, logged=(), reason=CUT_SHORT, upto=writer.last_id)
 
 
 async def _keep_what_was_said(run: LoadedRun, call: _Call) -> None:
