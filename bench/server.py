@@ -37,16 +37,19 @@ from traffic import Measured, Target, measure
 # Below what any clock shows: tokens come one by one, as models write them, as fast as they can be written.
 NO_PAUSE = 1e-6
 AT_ONCE = (1, 8, 32)
-RUNS, CHAT = "/api/v1/agent/runs", "/v1/chat/completions"
+RUNS, LISTS, CHAT = "/api/v1/agent/runs", "/api/v1/agent/ag-ui", "/v1/chat/completions"
 DIRECT, RECTO, PYDANTIC, AGNO = "direct", "recto", "pydantic-ai", "agno"
 NAMES = (DIRECT, RECTO, PYDANTIC, AGNO)
+# The same server, asked as AG-UI's clients do.
+AG_UI = "recto ag-ui"
 PEERS = {PYDANTIC: ("pydantic_ai", "/"), AGNO: ("agno", "/agui")}
 WHO = """\
 direct       the model itself, asked over HTTP by the same client: it writes each token by itself, without a pause
 recto        POST /api/v1/agent/runs with its SQLite store: the run, its events and the reply are committed
+recto ag-ui  POST /api/v1/agent/ag-ui of the same server
 pydantic-ai  its AG-UI adapter; it stores nothing
 agno         its AG-UI interface with its SQLite database; it stores the session"""
-TIMES_PEER, OF_DIRECT, FIRST_MS = 5.0, 0.35, 4.0
+TIMES_PEER, OF_DIRECT, OF_RUNS, FIRST_MS = 5.0, 0.35, 0.9, 4.0
 MEMORY_MB, LATE_MS, READY_SECONDS = 200.0, 150.0, 1.0
 REST_MB, HELP_SECONDS, FOLD_SECONDS = 100.0, 0.3, 0.5
 # How long a server that is ready is left alone before its memory is read.
@@ -147,7 +150,7 @@ def _throughput(options: Options, folder: Path) -> Results:
     found: dict[tuple[str, int], list[Measured]] = {}
     with ExitStack() as running:
         model = _enter(running, start_model(folder / "model", options.delay))
-        targets = [target for name in options.only if (target := _target(name, running, folder, model.port))]
+        targets = [target for name in options.only for target in _targets(name, running, folder, model.port)]
         for target in targets:
             _measure(target, at_once=WARM_UP, seconds=min(1.0, options.seconds))
         for turn in range(options.rounds):
@@ -159,19 +162,20 @@ def _throughput(options: Options, folder: Path) -> Results:
     return found
 
 
-def _target(name: str, running: ExitStack, folder: Path, model: int) -> Target | None:
+def _targets(name: str, running: ExitStack, folder: Path, model: int) -> list[Target]:
     if name == DIRECT:
-        return Target(name=name, port=model, path=CHAT, wire="openai")
+        return [Target(name=name, port=model, path=CHAT, wire="openai")]
     if name == RECTO:
         process = _enter(running, start_recto(folder / name, model))
-        return Target(name=name, port=process.port, path=RUNS, wire="agui")
+        ways = ((RECTO, RUNS), (AG_UI, LISTS))
+        return [Target(name=way, port=process.port, path=path, wire="agui") for way, path in ways]
     environment, path = PEERS[name]
     try:
         process = _enter(running, start_peer(environment, folder / name, model))
     except PeerMissing as missing:
         print(f"Without {name}: {missing}", flush=True)
-        return None
-    return Target(name=name, port=process.port, path=path, wire="agui")
+        return []
+    return [Target(name=name, port=process.port, path=path, wire="agui")]
 
 
 def _enter(running: ExitStack, process: Process) -> Process:
@@ -198,7 +202,7 @@ def _middle(found: Sequence[Measured]) -> Measured:
 def _table(results: Results) -> list[str]:
     times = f"{'runs/s':>10}{'first ms':>10}{'end ms':>10}"
     head = f"{'':<14}{'at once':>8}{times}{'bytes':>9}{'events':>8}{'runs/s from - to':>20}"
-    rows = [(name, many) for many in AT_ONCE for name in NAMES if (name, many) in results]
+    rows = [(name, many) for many in AT_ONCE for name in (*NAMES, AG_UI) if (name, many) in results]
     return [WHO, head, *[_row(name, many, results[name, many]) for name, many in rows]]
 
 
@@ -216,6 +220,11 @@ def _goals(results: Results) -> list[Goal]:
         ours, theirs = middle.get((RECTO, many)), middle.get((peer, many))
         if ours and theirs:
             goals.append(_ratio(peer, many, ours.rate / theirs.rate))
+    for many in AT_ONCE:
+        lists, runs = middle.get((AG_UI, many)), middle.get((RECTO, many))
+        if lists and runs:
+            least, share = 100 * OF_RUNS if many > 1 else None, 100 * lists.rate / runs.rate
+            goals.append(Goal(name=f"ag-ui of runs, {many} at once", value=share, unit="%", least=least))
     ours, direct = middle.get((RECTO, 1)), middle.get((DIRECT, 1))
     if ours and direct:
         more = ours.first - direct.first

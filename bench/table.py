@@ -26,6 +26,8 @@ BENCHES: Mapping[str, Sequence[str]] = {
 ROWS: Sequence[tuple[str, str]] = (
     ("server", "recto of direct, 8 at once"),
     ("server", "recto of direct, 32 at once"),
+    ("server", "ag-ui of runs, 8 at once"),
+    ("server", "ag-ui of runs, 32 at once"),
     ("server", "first token, 1 at once, beyond direct"),
     ("server", "1000 streams, a word late, p99"),
     ("server", "1000 streams, memory, peak"),

@@ -88,6 +88,8 @@ class Belongings:
             "?tz": "UTC",
             "?limit": "10",
             "?after": "1",
+            "?since": self.message,
+            "?join": "1",
             "?protocolVersion": "1.0",
             "?raw": "1",
             "?agent": "chat",

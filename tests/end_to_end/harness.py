@@ -175,7 +175,7 @@ def stream_texts(events: Sequence[SentEvent]) -> dict[str, list[str]]:
     """Messages put together from a stream as a client does it: text, calls, results; what was discarded is gone."""
     texts: dict[str, str] = {}
     parents: dict[str, str] = {}
-    results: list[str] = []
+    results: dict[str, str] = {}
     for sent in events:
         match sent.event:
             case {"type": "TEXT_MESSAGE_CONTENT", "messageId": str(id), "delta": str(delta)}:
@@ -184,14 +184,15 @@ def stream_texts(events: Sequence[SentEvent]) -> dict[str, list[str]]:
                 texts[f"{id}/{call}"], parents[call] = f"{name} ", id
             case {"type": "TOOL_CALL_ARGS", "toolCallId": str(call), "delta": str(delta)}:
                 texts[f"{parents[call]}/{call}"] += delta
-            case {"type": "TOOL_CALL_RESULT", "content": str(content)}:
-                results.append(content)
+            case {"type": "TOOL_CALL_RESULT", "toolCallId": str(call), "content": str(content)}:
+                results[call] = content
             case {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": str(id)}}:
                 texts = {key: text for key, text in texts.items() if key.split("/")[0] != id}
+                results = {call: content for call, content in results.items() if parents.get(call) != id}
             case _:
                 pass
     words = [text for key, text in texts.items() if "/" not in key]
-    return {"words": words, "calls": [text for key, text in texts.items() if "/" in key], "results": results}
+    return {"words": words, "calls": [text for key, text in texts.items() if "/" in key], "results": [*results.values()]}
 
 
 def log_texts(log: Sequence[Entry]) -> dict[str, list[str]]:

@@ -41,20 +41,28 @@ def view_event(log: Sequence[Entry], snapshot: ViewSnapshot, context: RenderCont
 
 
 def _placed(rows: Sequence[MessageRow], told: Mapping[str, MessageRow | None]) -> list[MessageRow]:
-    """The rows of the log, and behind each what was told after it and only events have."""
-    known = {str(row["id"]) for row in rows}
-    first = next((id for id in told if id in known), None)
+    """The rows of the log, and behind each what was told after it and only events have.
+
+    Clients put results right behind the message whose calls they answer.
+    """
+    places = {str(row["id"]): place for place, row in enumerate(rows)}
+    first = min((id for id in told if id in places), key=places.__getitem__, default=None)
     behind: dict[str | None, list[MessageRow]] = {}
     last: str | None = None
     for id, row in told.items():
-        last = id if id in known else last
+        # A reply's thoughts stand before it in the log, whenever they were told.
+        last = id if places.get(id, -1) > places.get(last or "", -1) else last
         if row is not None:
             behind.setdefault(last, []).append(row)
-    placed: list[MessageRow] = []
+    placed, waiting = list[MessageRow](), list[MessageRow]()
     for row in rows:
-        placed += behind.pop(None, []) if row["id"] == first else []
-        placed += [row, *behind.pop(str(row["id"]), [])]
-    return placed + behind.pop(None, [])
+        waiting += behind.pop(None, []) if row["id"] == first else []
+        if row["role"] != "tool":
+            placed += waiting
+            waiting = []
+        placed.append(row)
+        waiting += behind.pop(str(row["id"]), [])
+    return [*placed, *waiting, *behind.pop(None, [])]
 
 
 @dataclass(kw_only=True)
@@ -83,7 +91,7 @@ class _Told:
     logged: Collection[str]
     again: list[bytes] = field(default_factory=list[bytes])
     still_open: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
-    # In the order they were told; None for those the log has, and for what is no reply.
+    # In the order they were told; None for those the log has, and for activities.
     _replies: dict[str, _Partial | None] = field(default_factory=dict[str, "_Partial | None"])
     _activities: dict[str, MessageRow] = field(default_factory=dict[str, MessageRow])
     _parents: dict[str, str] = field(default_factory=dict[str, str])
@@ -124,8 +132,6 @@ class _Told:
 
     def _take_rest(self, event: MessageRow, id: str, body: bytes) -> None:
         match event:
-            case {"type": "TOOL_CALL_RESULT", "messageId": str(result)}:
-                self._replies.setdefault(result, None)
             case {"type": "ACTIVITY_SNAPSHOT", "activityType": kind, "content": content}:
                 self._replies.setdefault(id, None)
                 self._activities[id] = {"id": id, "role": "activity", "activityType": kind, "content": content}

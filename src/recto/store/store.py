@@ -37,7 +37,7 @@ from recto.store.ports import (
 from recto.store.runs import calls, queued, record, run_queue, so_far, spending
 from recto.store.runs.event_batch import EventBatch
 from recto.store.runs.so_far import RunSoFar
-from recto.store.threads import cleaning, deleting, forks, history, thread_rows
+from recto.store.threads import cleaning, deleting, forks, history, messages, thread_rows
 from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsQuery
 from recto.store.users import export, profiles
 from recto.store.users.profiles import ProfileChange, StoredProfile
@@ -212,6 +212,10 @@ class Store:
     async def history(self, owner: str, query: history.HistoryQuery) -> history.HistoryDay:
         """The newest day of a thread that has something to show (P13)."""
         return await self._with_sent(partial(history.history_day, owner=owner, query=query))
+
+    async def messages_page(self, owner: str, query: messages.MessagesQuery) -> messages.MessagesPage:
+        """A page of a thread's messages in view, oldest first. A message that is not in view: WireError."""
+        return await self._database.read(partial(messages.messages_page, owner=owner, query=query))
 
     async def queued(self, thread: str, most_bytes: int = BodyLimits.queued_bytes) -> Sequence[queued.Queued]:
         """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""

@@ -2,5 +2,6 @@
 
 - `routes`: routes of threads
 - `history`: the route of history (P13)
+- `messages`: the route of messages in AG-UI form (P17)
 - `calls`: routes of model calls (X1)
 """

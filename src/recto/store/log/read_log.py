@@ -20,6 +20,7 @@ _behind = (
     select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after")).order_by(LOG.c.seq)
 )
 LOG_AFTER = Statement(_behind)
+LOG_AFTER_SOME = Statement(_behind.limit(bindparam("most")))
 LOG_UP_TO = Statement(_behind.where(LOG.c.seq <= bindparam("last")))
 _replies = select(LOG.c.seq).where(
     LOG.c.thread == bindparam("this"), LOG.c.seq <= bindparam("last"), LOG.c.kind == "assistant"

@@ -1,0 +1,88 @@
+"""The route of a thread's messages in AG-UI form (P17): for clients that keep what they show themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from starlette.requests import Request
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.bodies import NUL
+from recto.api.parameters import in_query, stored_id
+from recto.api.route import TASK, THREAD, Route
+from recto.api.signed import render_context
+from recto.api.threads.routes import ONE, ThreadId
+from recto.conversation.agui_messages import message_rows
+from recto.conversation.log import View
+from recto.errors import WireError
+from recto.store.threads.messages import NOT_SEEN, MessagesQuery
+
+MOST = 1_000
+
+
+class MessagesShape(TypedDict):
+    """Messages of a thread, oldest first, as AG-UI has them; a reply that is not whole has a `status` besides.
+
+    `next` is the `since` of the page that follows, `activeRun` the task id of the run at work on the thread.
+    """
+
+    threadId: str
+    messages: Sequence[Mapping[str, object]]
+    next: str | None
+    activeRun: str | None
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "calculator", "arguments": '{"expression":"12*7"}'}}
+MESSAGES_EXAMPLE: MessagesShape = {
+    "threadId": THREAD,
+    "messages": [
+        {"id": "msg-001", "role": "user", "content": "What is 12*7?"},
+        {"id": "a1", "role": "assistant", "toolCalls": [CALL]},
+        {"id": "t1", "role": "tool", "content": "84", "toolCallId": "c1"},
+        {"id": "a2", "role": "assistant", "content": "84."},
+    ],
+    "next": None,
+    "activeRun": TASK,
+}
+
+
+async def get_messages(
+    request: Request,
+    id: ThreadId,
+    since: Annotated[str | None, in_query("Only what follows the message of this id.")] = None,
+    limit: Annotated[int, in_query("How many messages at most.", ge=1, le=MOST)] = MOST,
+) -> Response:
+    """What is in view of a thread, or what follows a message of it. What a run at work says is in its events."""
+    if since is not None and NUL in since:
+        raise WireError(where="since", problem=NOT_SEEN.format(id=since[:64]))
+    backend, known = backend_of(request), stored_id(id, "thread")
+    query = MessagesQuery(thread=known, since=since, limit=limit, most_bytes=backend.bodies.snapshot_bytes)
+    page = await backend.store.messages_page(user_of(request).name, query)
+    context = await render_context(backend, known, page.thread.agent)
+    # The page is bounded already; what was cut off here would be in none.
+    rows = await asyncio.to_thread(message_rows, View(entries=page.entries), replace(context, most_bytes=None))
+    answer: MessagesShape = {
+        "threadId": known,
+        "messages": rows,
+        "next": page.next,
+        "activeRun": page.thread.active,
+    }
+    return json_answer(answer)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=f"{ONE}/messages",
+        handler=get_messages,
+        tag="threads",
+        answer=MessagesShape,
+        refusals=(404, 422),
+        examples={"answer": MESSAGES_EXAMPLE},
+    ),
+)

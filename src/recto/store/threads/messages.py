@@ -1,0 +1,72 @@
+"""SQL of a thread's messages in view, a page at a time, oldest first. Reads what the page has, not the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from sqlalchemy import Connection, bindparam, select
+
+from recto.conversation.log import MARKERS, Entry, Seen
+from recto.errors import WireError
+from recto.store.log.read_log import LOG_AFTER_SOME, entry_of
+from recto.store.log.visible import seen_in
+from recto.store.schema import LOG
+from recto.store.statement import Statement
+from recto.store.threads.thread_rows import StoredThread, get_thread
+
+BATCH = 256
+NOT_SEEN = "there is no message {id!r} in view of this thread; read it from its beginning, without `since`"
+NUMBER = Statement(select(LOG.c.seq).where(LOG.c.thread == bindparam("this"), LOG.c.id == bindparam("id_is")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagesQuery:
+    """Which messages are wanted: those behind this one, or all; so many, and no more once they have so many bytes."""
+
+    thread: str
+    since: str | None
+    limit: int
+    most_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagesPage:
+    """A thread, some of what is in view of it, markers included, and the message that the next page is behind."""
+
+    thread: StoredThread
+    entries: tuple[Entry, ...]
+    next: str | None
+
+
+def messages_page(connection: Connection, owner: str, query: MessagesQuery) -> MessagesPage:
+    """A page of a thread's messages. Somebody else's thread: NotFound; a message that is not in view: WireError."""
+    thread, seen = get_thread(connection, owner, query.thread), seen_in(connection, query.thread)
+    after = _number_of(connection, query.thread, query.since, seen) if query.since is not None else 0
+    entries, last, count, size = list[Entry](), None, 0, 0
+    for entry, weight in _forwards(connection, query.thread, after):
+        if (entry.seq or 0) not in seen:
+            continue
+        if type(entry) not in MARKERS:
+            if count == query.limit or size >= query.most_bytes:
+                return MessagesPage(thread=thread, entries=tuple(entries), next=last)
+            last, count, size = entry.id, count + 1, size + weight
+        entries.append(entry)
+    return MessagesPage(thread=thread, entries=tuple(entries), next=None)
+
+
+def _number_of(connection: Connection, thread: str, id: str, seen: Seen) -> int:
+    rows = NUMBER.rows(connection, {"this": thread, "id_is": id})
+    number = cast("int", rows[0][0]) if rows else 0
+    if number not in seen:
+        raise WireError(where="since", problem=NOT_SEEN.format(id=id[:64]))
+    return number
+
+
+def _forwards(connection: Connection, thread: str, after: int) -> Iterator[tuple[Entry, int]]:
+    while rows := LOG_AFTER_SOME.rows(connection, {"this": thread, "after": after, "most": BATCH}):
+        for row in rows:
+            entry = entry_of(row)
+            after = entry.seq or 0
+            yield entry, len(cast("bytes", row[1]))

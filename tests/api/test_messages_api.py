@@ -1,0 +1,168 @@
+"""A thread's messages in AG-UI form over HTTP (P17): whole, since one of them, and a page at a time."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from ag_ui.core import Message
+from pydantic import TypeAdapter
+
+from recto.api.threads import messages
+from recto.conversation.attachment import Attachment, FileRef
+from recto.conversation.json import Json
+from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, SkillChanged, ToolStarted
+from recto.conversation.messages import (
+    AssistantMessage,
+    File,
+    Key,
+    ReasoningMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from recto.ids import new_id
+from recto.store.ports import RunChange, RunEnding
+from tests.api.local_api import BASE, LocalApi, assert_problem, local_api
+from tests.store.suite.samples import NODE, admission, admit, at, lease_of
+
+THREAD = "550e8400-e29b-41d4-a716-44665544000a"
+PATH = f"/api/v1/agent/threads/{THREAD}/messages"
+PARSER: TypeAdapter[Message] = TypeAdapter(Message)
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, messages.ROUTES) as made:
+        yield made
+
+
+async def write(api: LocalApi, *entries: Entry) -> None:
+    await admit(api.store, new_id(), THREAD)
+    (run,) = await api.store.claim(NODE, at(0), 1)
+    await api.store.record(lease_of(run), RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
+
+
+def said(id: str, words: str = "Hi") -> UserMessage:
+    return UserMessage(id=id, time=at(0), parts=(Text(text=words),))
+
+
+def answered(id: str, words: str = "Hello") -> AssistantMessage:
+    return AssistantMessage(id=id, time=at(0), parts=(Text(text=words),))
+
+
+async def ids(api: LocalApi, query: str = "") -> list[Json]:
+    return [row["id"] for row in (await api.ask("GET", PATH + query)).rows("messages")]
+
+
+async def test_P17_messages_are_told_as_AG_UI_has_them(api: LocalApi):
+    call = ToolCall(id="c", name="look", arguments='{"a": 1}', provider_id="call_0", runner="server")
+    await write(
+        api,
+        UserMessage(id="u", client_id="mine", time=at(0), parts=(Text(text="Look"),)),
+        SkillChanged(id="s", time=at(0), skill="x"),
+        ReasoningMessage(id="r", time=at(0), text="Hm."),
+        AssistantMessage(id="a", time=at(0), parts=(Text(text="I look."), call)),
+        ToolStarted(id="ts", time=at(0), message="a", call="c"),
+        ToolMessage(id="t", time=at(0), tool_call_id="c", parts=(Text(text="4"), Text(text="5")), error="failed"),
+        ReplyEnded(id="e", time=at(0), message="b", finish="length"),
+        answered("b", "Four"),
+    )
+    answer = await api.ask("GET", PATH)
+    function = {"name": "look", "arguments": '{"a": 1}'}
+    assert answer.json == {
+        "threadId": THREAD,
+        "messages": [
+            {"id": "u", "role": "user", "content": "Look"},
+            {"id": "r", "role": "reasoning", "content": "Hm."},
+            {
+                "id": "a",
+                "role": "assistant",
+                "content": "I look.",
+                "toolCalls": [{"id": "c", "type": "function", "function": function}],
+            },
+            {"id": "t", "role": "tool", "content": "4\n5", "toolCallId": "c", "error": "failed"},
+            {"id": "b", "role": "assistant", "content": "Four", "status": "length"},
+        ],
+        "next": None,
+        "activeRun": None,
+    }
+    for row in answer.rows("messages"):
+        PARSER.validate_python({name: value for name, value in row.items() if name != "status"})
+
+
+async def test_P10_files_are_told_by_urls_that_are_signed_now(api: LocalApi):
+    one = Attachment(
+        id="k1",
+        owner="ann",
+        name="a.png",
+        kind="image",
+        mime_type="image/png",
+        size=1,
+        sha256="0",
+        blob="b",
+        created=at(0),
+    )
+    await api.store.add_attachment(one, user_bytes=0)
+    ref = FileRef(id="resp-0", attachment="k1", name="a.png", kind="image")
+    await api.store.admit(replace(admission(new_id(), THREAD), files=(ref,)))
+    (run,) = await api.store.claim(NODE, at(0), 1)
+    picture = File(kind="image", source=Key(key="k1"), mime_type="image/png", name="a.png")
+    gone = File(kind="image", source=Key(key="gone"), name="b.png")
+    user = UserMessage(id="u", time=at(0), parts=(Text(text="See"), picture, gone))
+    await api.store.record(lease_of(run), RunChange(entries=[user], ending=RunEnding(outcome="done")), at(1))
+    (row,) = (await api.ask("GET", PATH)).rows("messages")
+    text, image = cast("list[dict[str, dict[str, str]]]", row["content"])
+    assert (text, image["type"], image["metadata"]) == ({"type": "text", "text": "See"}, "image", {"filename": "a.png"})
+    assert image["source"]["value"].startswith(f"{BASE}/api/v1/agent/files/k1/a.png?")
+
+
+async def test_P17_what_follows_a_message_is_told_since_it(api: LocalApi):
+    await write(api, said("u1"), answered("a1"))
+    await write(api, said("u2"), answered("a2"))
+    assert await ids(api, "?since=a1") == ["u2", "a2"]
+    assert await ids(api, "?since=a2") == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 9])
+async def test_P17_pages_follow_each_other_without_gap_or_repeat(api: LocalApi, limit: int):
+    await write(api, said("u1"), ReasoningMessage(id="r", time=at(0), text="Hm."), answered("a1"))
+    await write(api, said("u2"), answered("a2"), Interrupted(id="i", time=at(0), message="a2", reason="x"))
+    found, query = list[Json](), f"?limit={limit}"
+    while True:
+        answer = await api.ask("GET", PATH + query)
+        rows = answer.rows("messages")
+        assert len(rows) <= limit
+        found += [(row["id"], row.get("status")) for row in rows]
+        if answer.json["next"] is None:
+            break
+        query = f"?limit={limit}&since={answer.json['next']}"
+    assert found == [("u1", None), ("r", None), ("a1", None), ("u2", None), ("a2", "interrupted")]
+
+
+async def test_R12_what_was_rolled_back_is_not_told_and_nothing_follows_it(api: LocalApi):
+    await write(api, said("u1"), answered("a1"), said("u2"), answered("a2"))
+    await write(api, RolledBack(id="b", time=at(0), to="u2"), said("u3"))
+    assert await ids(api) == ["u1", "a1", "u3"]
+    assert await ids(api, "?since=a1") == ["u3"]
+    assert_problem(await api.ask("GET", PATH + "?since=a2"), 422, "since: there is no message 'a2' in view")
+
+
+@pytest.mark.parametrize("since", ["nobody", "", "%00"])
+async def test_P17_a_message_that_is_not_there_is_refused_in_words(api: LocalApi, since: str):
+    await write(api, said("u1"))
+    assert_problem(await api.ask("GET", f"{PATH}?since={since}"), 422, "read it from its beginning, without `since`")
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "many"])
+async def test_P17_a_page_is_of_1_to_1000_messages(api: LocalApi, limit: str):
+    await write(api, said("u1"))
+    assert_problem(await api.ask("GET", f"{PATH}?limit={limit}"), 422, "limit")
+
+
+async def test_P5_somebody_else_s_thread_is_not_there(api: LocalApi):
+    await write(api, said("u1"))
+    assert_problem(await api.ask("GET", PATH, user="bob"), 404, f"There is no thread '{THREAD}'")
+    assert_problem(await api.ask("GET", PATH.replace(THREAD, "none")), 404, "There is no thread 'none'")
