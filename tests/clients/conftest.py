@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from recto.conversation.json import Json
+from recto.testing.process import free_port
 from tests.api.scripted_server import Scripted, scripted_server
 from tests.clients.agents import AG_UI, VERSIONS, Client, ClientMaker
+from tests.clients.browser import Page, PageMaker
 from tests.clients.node import NodeProcess
 
 TOOLS = '''
@@ -28,10 +30,17 @@ def send(text: str) -> str:
 
 
 @pytest.fixture(scope="package")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
+def origin() -> str:
+    """Where the pages of the browser come from: not from the server, which has to let them."""
+    return f"http://127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="package")
+def shared(tmp_path_factory: pytest.TempPathFactory, origin: str) -> Generator[Scripted]:
     folder = tmp_path_factory.mktemp("clients")
     write_agent(folder / "agents" / "helper")
-    with scripted_server(folder / "data", {"RECTO_AGENTS": str(folder / "agents"), "RECTO_AGENT": "helper"}) as server:
+    settings = {"RECTO_AGENTS": str(folder / "agents"), "RECTO_AGENT": "helper", "RECTO_CORS_ORIGINS": origin}
+    with scripted_server(folder / "data", settings) as server:
         yield server
 
 
@@ -63,3 +72,25 @@ def make(request: pytest.FixtureRequest, node: NodeProcess, server: Scripted) ->
         return Client(node, str(request.param), f"{server.url}{AG_UI}", **config)
 
     return made
+
+
+@pytest.fixture(scope="package")
+def browser(origin: str) -> Generator[NodeProcess]:
+    with NodeProcess("browser.mjs") as program:
+        program.ask("start", port=int(origin.rpartition(":")[2]))
+        yield program
+
+
+@pytest.fixture
+def show(browser: NodeProcess, server: Scripted, origin: str) -> Generator[PageMaker]:
+    """Opens pages; they are shut again. What they complain about is shown with a test that fails."""
+    opened: list[Page] = []
+
+    def made(page: str, **query: str) -> Page:
+        opened.append(Page(browser, origin, page, server, **query))
+        return opened[-1]
+
+    yield made
+    for page in opened:
+        print("\n".join(page.said()))
+        page.shut()

@@ -3,34 +3,19 @@
 import pytest
 
 from recto.ids import new_id
-from recto.testing.model_server import Answer, Call
+from recto.testing.model_server import Answer
 from tests.api.scripted_server import PLAIN, Scripted, page_messages
 from tests.clients.agents import Client, ClientMaker, Row, Seen, function_of, result, tool, user
+from tests.clients.scripts import LOST, call, model_page, script
 
 ASK = tool("ask", question={"type": "string"})
 PICK = tool("pick", colour={"type": "string"})
-
-
-def page(server: Scripted) -> list[str]:
-    """Who said what on the page that the model saw last, without the system prompt and reminders."""
-    rows = [row for row in page_messages(server.model.requests[-1]) if row["role"] != "system"]
-    words = [str(row["content"]).rsplit("\n\n", 1)[-1] for row in rows]
-    return [f"{row['role']}: {said}" for row, said in zip(rows, words, strict=True)]
 
 
 def taken(seen: Seen) -> Seen:
     """A run that the client took without a word."""
     assert (seen.failed, list(seen.warned)) == (None, [])
     return seen
-
-
-def script(server: Scripted, *answers: Answer) -> None:
-    """What the model says next, in order; then it says the same to all."""
-    server.answers.extend(answers)
-
-
-def call(name: str, arguments: str, id: str = "call_0") -> Call:
-    return Call(name=name, arguments=arguments, id=id)
 
 
 def test_P15_turn_after_turn_is_answered(make: ClientMaker, server: Scripted):
@@ -41,7 +26,7 @@ def test_P15_turn_after_turn_is_answered(make: ClientMaker, server: Scripted):
     seen = taken(client.say("third"))
     spoken = ["user: first", "assistant: answer 1", "user: second", "assistant: answer 2", "user: third"]
     assert seen.said == [*spoken, "assistant: answer 3"]
-    assert page(server) == spoken
+    assert model_page(server) == spoken
 
 
 def test_P15_a_system_message_first_is_read_and_stays(make: ClientMaker, server: Scripted):
@@ -58,7 +43,7 @@ def test_P15_a_thread_of_any_name_is_named_as_the_client_does(make: ClientMaker,
     client.say("one")
     seen = taken(client.say("two"))
     assert {event["threadId"] for event in seen.events if "threadId" in event} == {name}
-    assert page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
+    assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
 
 
 def test_P15_a_tool_of_the_server_is_shown_with_its_result(make: ClientMaker, server: Scripted):
@@ -69,7 +54,7 @@ def test_P15_a_tool_of_the_server_is_shown_with_its_result(make: ClientMaker, se
     assert [function_of(one) for one in seen.calls] == [("weather", '{"city": "Bonn"}')]
     assert (seen.unanswered, seen.pending or []) == ([], [])
     taken(client.say("thanks"))
-    assert page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
+    assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
 
 
 def test_P15_a_tool_of_the_client_is_answered_by_the_next_run(make: ClientMaker, server: Scripted):
@@ -81,7 +66,7 @@ def test_P15_a_tool_of_the_client_is_answered_by_the_next_run(make: ClientMaker,
     seen = taken(client.answer(first.unanswered[0], "the red one", tools=[ASK]))
     assert seen.said[-1] == "assistant: The red one, then."
     assert seen.unanswered == []
-    assert page(server)[-1] == "tool: the red one"
+    assert model_page(server)[-1] == "tool: the red one"
 
 
 def test_P15_tools_of_both_sides_called_at_once_are_all_answered(make: ClientMaker, server: Scripted):
@@ -97,7 +82,7 @@ def test_P15_tools_of_both_sides_called_at_once_are_all_answered(make: ClientMak
     results = [result(one, f"{function_of(one)[0]} is answered") for one in first.unanswered]
     seen = taken(client.run(add=results, tools=[ASK, PICK]))
     assert seen.said[-1] == "assistant: All done."
-    got = [line for line in page(server) if line.startswith("tool: ")]
+    got = [line for line in model_page(server) if line.startswith("tool: ")]
     assert sorted(got) == ["tool: Sunny in Bonn.", "tool: ask is answered", "tool: pick is answered"]
 
 
@@ -115,9 +100,9 @@ def test_P15_an_answer_is_given_again_where_the_list_was_cut_before_it(make: Cli
     first = client.say("hello")
     seen = taken(client.run(messages=first.messages[:1]))
     assert seen.said == ["user: hello", "assistant: this one"]
-    assert page(server) == ["user: hello"]
+    assert model_page(server) == ["user: hello"]
     taken(client.say("on"))
-    assert page(server) == ["user: hello", "assistant: this one", "user: on"]
+    assert model_page(server) == ["user: hello", "assistant: this one", "user: on"]
 
 
 @pytest.mark.parametrize("id", ["m1", "m1-edited"], ids=["under its id", "under a new id"])
@@ -128,7 +113,7 @@ def test_P15_a_message_that_was_edited_takes_the_place_of_what_followed(make: Cl
     before = client.say("one", "m1")
     seen = taken(client.run(messages=[*before.messages[:2], user("another", id)]))
     assert seen.said == ["user: zero", "assistant: a", "user: another", "assistant: c"]
-    assert page(server) == ["user: zero", "assistant: a", "user: another"]
+    assert model_page(server) == ["user: zero", "assistant: a", "user: another"]
 
 
 def test_P15_a_message_that_was_refused_stays_in_the_list_and_harms_nothing(make: ClientMaker, server: Scripted):
@@ -139,7 +124,7 @@ def test_P15_a_message_that_was_refused_stays_in_the_list_and_harms_nothing(make
     assert "exceeds limit" in str(refused.failed["message"])
     seen = taken(client.say("two"))
     assert [len(str(row["content"])) for row in seen.messages if row["role"] == "user"] == [3, 10_001, 3]
-    assert page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
+    assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
 
 
 def test_P15_a_stopped_run_gives_way_to_what_is_said_next(make: ClientMaker, server: Scripted):
@@ -163,24 +148,13 @@ def test_P15_calls_without_ids_and_with_the_same_ids_are_told_apart(make: Client
         assert [function_of(one) for one in first.unanswered] == [("ask", asked)]
         seen = taken(client.answer(first.unanswered[0], f"yes, {city}", tools=[ASK]))
         assert seen.said[-1] == f"assistant: {city} it is."
-        assert page(server)[-1] == f"tool: yes, {city}"
+        assert model_page(server)[-1] == f"tool: yes, {city}"
     assert len({str(one["id"]) for one in seen.calls}) == len(seen.calls) == 4
 
 
-@pytest.fixture
-def lost(server: Scripted) -> Scripted:
-    """A reply that breaks off behind a call of a client's tool, and one that is whole."""
-    asked = call("ask", '{"question": "Lost?"}')
-    script(
-        server,
-        Answer(text="partial", calls=(asked,), finish="tool_calls", done=False, fault=("overloaded", "")),
-        Answer(text="Whole."),
-    )
-    return server
-
-
-def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: ClientMaker, lost: Scripted):
-    seen = taken(make().say("go", tools=[ASK]))
+def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: ClientMaker, server: Scripted):
+    script(server, LOST, Answer(text="Whole."))
+    seen = taken(make().say("go", tools=[tool("paint", colour={"type": "string"})]))
     assert seen.said == ["user: go", "assistant: Whole."]
     assert (seen.unanswered, seen.pending or []) == ([], [])
 
@@ -202,4 +176,4 @@ def test_P15_an_empty_list_of_a_known_thread_is_answered_with_all_of_it(make: Cl
     assert [row["role"] for row in seen.messages] == ["user", "assistant", "tool", "assistant"]
     assert (seen.said, seen.unanswered) == (before.said, [])
     taken(other.say("thanks"))
-    assert page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
+    assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]

@@ -45,7 +45,7 @@ function Tools() {
 // Answering again and editing are an app's own: the list is cut, and sent as it is then.
 function Chat({ thread }) {
   const { copilotkit } = useCopilotKit();
-  const { agent } = useAgent({ threadId: thread });
+  const { agent } = useAgent();
   const rerun = (messages) => {
     agent.setMessages(messages);
     copilotkit.runAgent({ agent });
