@@ -97,12 +97,12 @@ def test_P15_an_edited_message_takes_the_place_of_what_followed(show: PageMaker,
     page.wait("text=to the first")
     say(page, "second")
     page.wait("text=to the second")
-    page.click(f"{USER}:has-text('first') >> text=Edit")
+    page.click(f"{USER}:has-text('second') >> text=Edit")
     page.fill("[data-testid=edit]", "changed")
     page.click("button:text-is('Change')")
     page.wait("text=to the edited")
-    assert shown(page) == ["changed", "to the edited"]
-    assert model_page(server) == ["user: changed"]
+    assert shown(page) == ["first", "to the first", "changed", "to the edited"]
+    assert model_page(server) == ["user: first", "assistant: to the first", "user: changed"]
 
 
 def test_P15_a_stopped_run_gives_way_to_what_is_said_next(show: PageMaker, server: Scripted):
