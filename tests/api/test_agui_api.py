@@ -4,6 +4,7 @@ import base64
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
+from urllib.parse import quote
 
 import pytest
 
@@ -169,10 +170,11 @@ def test_P15_a_thread_has_any_name_and_is_its_users(server: Scripted):
     name = f"chat/{new_id()} 聊天"
     mine, theirs = ListClient(server=server, thread=name), ListClient(server=server, thread=name, token=BOB)
     events = mine.say("mine")
-    assert {sent.event["threadId"] for sent in events if "threadId" in sent.event} == {name}
+    assert [sent.event["threadId"] for sent in events if "threadId" in sent.event] == [name, name]
     theirs.say("theirs")
     assert [words for role, words in theirs.page() if role == "user"] == ["theirs"]
     mine.say("more")
+    assert server.get(f"/threads/{quote(name, safe='')}")["title"] == "mine"
     assert [words for role, words in mine.page() if role == "user"] == ["mine", "more"]
 
 

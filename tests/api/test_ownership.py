@@ -35,6 +35,9 @@ PROFILE = "/api/v1/profile"
 TIER = "PUT /api/v1/users/{user}/tier"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
+# Places of a path where everybody may have anything.
+EVERYBODYS = ("ag-ui/{agent}",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Belongings:
@@ -71,6 +74,7 @@ class Belongings:
             "{id}/{name}": [FILE],
             "datasets/{id}": [self.dataset],
             "users/{user}": ["alice"],
+            "ag-ui/{agent}": ["chat"],
         }
         assert place in known, (
             f"No id is known for {place}. Name one in Belongings.ids, in tests/api/test_ownership.py."
@@ -108,6 +112,8 @@ class Belongings:
             return form_of(file("not-alices.txt", b"not alice's"))
         known: dict[str, Json] = {
             f"POST {RUNS}": ask("hello", thread=self.threads["finished"]),
+            f"POST {AGENT}/ag-ui": ask("hello", thread=self.threads["finished"]),
+            f"POST {AGENT}/ag-ui/{{agent}}": ask("hello", thread=self.threads["waiting"]),
             "POST /api/v1/chat": {"message": "hello", "conversation_id": self.threads["finished"]},
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
@@ -236,7 +242,8 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
     before = alices.export()
     asked = 0
     for operation in operations(alices.url):
-        for values in filled(alices, operation) if operation.places else ():
+        is_hers = operation.places and operation.places[0] not in EVERYBODYS
+        for values in filled(alices, operation) if is_hers else ():
             mine = values[operation.places[0]]
             other = absent_like(mine)
             for query in queries(alices, operation):

@@ -192,7 +192,11 @@ def stream_texts(events: Sequence[SentEvent]) -> dict[str, list[str]]:
             case _:
                 pass
     words = [text for key, text in texts.items() if "/" not in key]
-    return {"words": words, "calls": [text for key, text in texts.items() if "/" in key], "results": [*results.values()]}
+    return {
+        "words": words,
+        "calls": [text for key, text in texts.items() if "/" in key],
+        "results": [*results.values()],
+    }
 
 
 def log_texts(log: Sequence[Entry]) -> dict[str, list[str]]:

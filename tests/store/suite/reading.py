@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from recto.errors import NotFound
-from recto.store.ports import RunChange
+from recto.conversation.log import RolledBack
+from recto.errors import NotFound, WireError
+from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
-from tests.store.suite.samples import admission, admit, at, begin, events, every_kind_of_entry, said
+from recto.store.threads.messages import MessagesQuery
+from tests.store.suite.samples import NODE, admission, admit, at, begin, events, every_kind_of_entry, said
 
 
 class ReadingSuite:
@@ -61,6 +63,63 @@ class ReadingSuite:
         bodies = [b"", bytes(range(256)), b'{ "n": 1.0e3 }', "四 😀".encode(), b"x" * 1_000_000]
         await store.record(lease, RunChange(events=bodies), at(1))
         assert [event.body for event in await store.events(lease.run, after=0, limit=9)] == bodies
+
+    async def test_a_log_is_read_up_to_an_entry(self, store: Store):
+        lease = await begin(store, "r1")
+        await store.record(lease, RunChange(entries=[said(f"m{number}") for number in range(1, 6)]), at(1))
+        assert [entry.id for entry in await store.log_up_to_entry("thread-1", "m3")] == ["m1", "m2", "m3"]
+        assert list(await store.log_up_to_entry("thread-1", "unknown")) == []
+        assert list(await store.log_up_to_entry("unknown", "m3")) == []
+
+    async def test_P15_a_run_so_far_is_its_row_its_events_and_its_log_as_of_one_moment(self, store: Store):
+        before = await begin(store, "r0")
+        await store.record(before, RunChange(entries=[said("m0")], ending=RunEnding(outcome="done")), at(1))
+        waiting = await admit(store, "r1")
+        found = await store.run_so_far(waiting)
+        assert (found.run, list(found.events), found.last, found.is_over) == (waiting, [], 0, False)
+        assert ([entry.id for entry in found.log], found.has_input) == (["m0"], False)
+        (run,) = await store.claim(NODE, at(1), limit=1)
+        bodies = [b"%d" % number for number in range(2_500)]
+        await store.record(run.lease, RunChange(entries=[said("m1")], entered=True, events=bodies), at(2))
+        found = await store.run_so_far(waiting)
+        assert [event.body for event in found.events] == bodies
+        assert ([entry.id for entry in found.log], found.has_input, found.last) == (["m0", "m1"], True, 2_500)
+
+    async def test_P15_a_run_that_has_ended_has_the_log_it_left(self, store: Store):
+        for number in (1, 2):
+            lease = await begin(store, f"r{number}")
+            change = RunChange(entries=[said(f"m{number}")], events=[b"end"], ending=RunEnding(outcome="done"))
+            await store.record(lease, change, at(number))
+        found = await store.run_so_far(await store.find_run("ann", "r1"))
+        assert ([entry.id for entry in found.log], found.is_over, found.last) == (["m1"], True, 1)
+
+    async def test_P15_a_run_that_was_deleted_has_nothing_so_far(self, store: Store):
+        run = await admit(store, "r1")
+        await store.delete_thread("ann", "thread-1")
+        with pytest.raises(NotFound):
+            await store.run_so_far(run)
+
+    async def test_P17_messages_in_view_are_read_a_page_at_a_time(self, store: Store):
+        lease = await begin(store, "r1")
+        hidden = [said("m2"), RolledBack(id="b", time=at(1), to="m2")]
+        many = [said(f"n{number}") for number in range(600)]
+        await store.record(lease, RunChange(entries=[said("m1"), *hidden, *many]), at(1))
+        asked = MessagesQuery(thread="thread-1", since=None, limit=500, most_bytes=2**20)
+        first = await store.messages_page("ann", asked)
+        rest = await store.messages_page("ann", replace(asked, since=first.next))
+        ids = [entry.id for entry in (*first.entries, *rest.entries)]
+        assert (first.next, rest.next, ids) == ("n498", None, ["m1", *[entry.id for entry in many]])
+        small = await store.messages_page("ann", replace(asked, most_bytes=1))
+        assert ([entry.id for entry in small.entries], small.next) == (["m1"], "m1")
+
+    async def test_P17_a_page_is_of_the_owner_and_behind_a_message_in_view(self, store: Store):
+        lease = await begin(store, "r1")
+        await store.record(lease, RunChange(entries=[said("m1"), RolledBack(id="b", time=at(1), to="m1")]), at(1))
+        asked = MessagesQuery(thread="thread-1", since="m1", limit=5, most_bytes=2**20)
+        with pytest.raises(WireError, match="no message 'm1' in view"):
+            await store.messages_page("ann", asked)
+        with pytest.raises(NotFound):
+            await store.messages_page("bob", asked)
 
     async def test_a_store_in_order_passes_its_probe(self, store: Store):
         await admit(store, "r1")

@@ -13,8 +13,9 @@ from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, json_answer, user_of
 from recto.api.bodies import NUL
-from recto.api.parameters import in_query, stored_id
+from recto.api.parameters import in_query
 from recto.api.route import TASK, THREAD, Route
+from recto.api.runs.client_threads import own_thread
 from recto.api.signed import render_context
 from recto.api.threads.routes import ONE, ThreadId
 from recto.conversation.agui_messages import message_rows
@@ -60,7 +61,7 @@ async def get_messages(
     """What is in view of a thread, or what follows a message of it. What a run at work says is in its events."""
     if since is not None and NUL in since:
         raise WireError(where="since", problem=NOT_SEEN.format(id=since[:64]))
-    backend, known = backend_of(request), stored_id(id, "thread")
+    backend, known = backend_of(request), await own_thread(request, id)
     query = MessagesQuery(thread=known, since=since, limit=limit, most_bytes=backend.bodies.snapshot_bytes)
     page = await backend.store.messages_page(user_of(request).name, query)
     context = await render_context(backend, known, page.thread.agent)

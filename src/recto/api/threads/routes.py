@@ -13,8 +13,9 @@ from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import NUL, read_object
-from recto.api.parameters import Cursor, PageLimit, in_path, in_query, stored_id
+from recto.api.parameters import Cursor, PageLimit, in_path, in_query
 from recto.api.route import TASK, THREAD, TIME, Route
+from recto.api.runs.client_threads import own_thread
 from recto.api.runs.routes import RUN_EXAMPLE, RunShape, run_row
 from recto.api.signed import urls_of
 from recto.api.threads.history import HistoryMessageShape, queued_row
@@ -35,7 +36,7 @@ from recto.tools.workspace.workspaces import drop_workspace
 THREADS = "/api/v1/agent/threads"
 ONE = f"{THREADS}/{{id}}"
 LONGEST_SEARCH = 200
-ThreadId = Annotated[str, in_path("The thread's id, a UUID.")]
+ThreadId = Annotated[str, in_path("The thread's id, or what an AG-UI client calls it.")]
 TitleSearch = Annotated[
     str | None, in_query("Only threads with this in their title, in any case.", max_length=LONGEST_SEARCH)
 ]
@@ -142,19 +143,21 @@ async def list_threads(
 async def get_thread(request: Request, id: ThreadId) -> Response:
     """A thread, the run at work on it, messages that wait for their turn, and calls that wait for your results."""
     backend = backend_of(request)
-    return await _answer(backend, await backend.store.get_thread(user_of(request).name, stored_id(id, "thread")))
+    return await _answer(backend, await backend.store.get_thread(user_of(request).name, await own_thread(request, id)))
 
 
 async def rename_thread(request: Request, id: ThreadId) -> Response:
     """Give a thread a title. It is never changed by anybody else again."""
     backend, body = backend_of(request), await read_object(request, b"{}")
     title = given_title(body.get("title"))
-    return await _answer(backend, await backend.store.rename(user_of(request).name, stored_id(id, "thread"), title))
+    return await _answer(
+        backend, await backend.store.rename(user_of(request).name, await own_thread(request, id), title)
+    )
 
 
 async def delete_thread(request: Request, id: ThreadId) -> Response:
     """Delete a thread with all there is of it, for good. Runs at work on it are stopped."""
-    backend, known = backend_of(request), stored_id(id, "thread")
+    backend, known = backend_of(request), await own_thread(request, id)
     stopped = await backend.store.delete_thread(user_of(request).name, known)
     stop(backend, stopped)
     if backend.workspaces:
@@ -172,7 +175,7 @@ async def fork_thread(request: Request, id: ThreadId) -> Response:
     if before is not None and NUL in before:
         raise NotFound(what="user message", id=before)
     options = ForkOptions(
-        thread=stored_id(id, "thread"),
+        thread=await own_thread(request, id),
         id=backend.new_id(),
         now=backend.clock(),
         before=before,
@@ -184,7 +187,7 @@ async def fork_thread(request: Request, id: ThreadId) -> Response:
 async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
     """The runs of a thread, newest first; the one at work is marked."""
     store = backend_of(request).store
-    found = await store.runs_of_thread(user_of(request).name, stored_id(id, "thread"), cursor, limit)
+    found = await store.runs_of_thread(user_of(request).name, await own_thread(request, id), cursor, limit)
     rows: list[RunOfThread] = [{**run_row(run), "active": run.status == "running"} for run in found.runs]
     answer: RunsShape = {"runs": rows, "next": found.next}
     return json_answer(answer)

@@ -1,0 +1,90 @@
+"""P15: a thread told as a run that stores nothing, and a run joined under the name its client has for the thread."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recto.api.route import Route
+from recto.api.runs.joining import join_stream, snapshot_stream
+from recto.conversation.events import RunFinished, RunStarted, TextStarted, encode_event
+from recto.conversation.json import Json
+from recto.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
+from recto.store.ports import RunChange, RunEnding
+from recto.testing.client import SentEvent, parse_events
+from tests.api.local_api import Answer, LocalApi, assert_problem, local_api
+from tests.store.suite.samples import admit, at, begin
+
+THREAD, NAME = "550e8400-e29b-41d4-a716-44665544000a", "the client's own"
+ASKED = UserMessage(id="u", time=at(0), parts=(Text(text="Pick"),))
+PICKING = AssistantMessage(id="a", time=at(0), parts=(ToolCall(id="c", name="pick", arguments="{}", runner="client"),))
+
+
+async def snapshot(request: Request) -> Response:
+    protocol = request.query_params.get("protocol")
+    return await snapshot_stream(request, THREAD, "r9", thread_name=NAME, protocol=protocol)
+
+
+async def join(request: Request) -> Response:
+    (run,) = (await request.app.state.backend.store.runs_of_thread("ann", THREAD, None, 1)).runs
+    return await join_stream(request, run, thread_name=NAME, protocol="1.0")
+
+
+ROUTES = (
+    Route(method="GET", path="/snapshot", handler=snapshot, tag=""),
+    Route(method="GET", path="/join", handler=join, tag=""),
+)
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
+    async with local_api(tmp_path, ROUTES) as made:
+        yield made
+
+
+def events(answer: Answer) -> list[SentEvent]:
+    assert answer.headers["content-type"] == "text/event-stream"
+    return list(parse_events(line + b"\n" for line in answer.body.split(b"\n")))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "outcome"), [("1.0", {"type": "success", "pendingToolCallIds": ["c"]}), ("", None)]
+)
+async def test_P15_a_thread_is_told_as_a_run_under_the_names_the_client_sent(
+    api: LocalApi, protocol: str, outcome: Json
+):
+    lease = await begin(api.store, "r1", THREAD)
+    change = RunChange(entries=[ASKED, PICKING], entered=True, ending=RunEnding(outcome="waiting"))
+    await api.store.record(lease, change, at(1))
+    start, told, end = events(await api.ask("GET", f"/snapshot?protocol={protocol}"))
+    assert start.event == {"type": "RUN_STARTED", "threadId": NAME, "runId": "r9"}
+    assert [row["id"] for row in cast("list[dict[str, Json]]", told.event["messages"])] == ["u", "a"]
+    assert (end.event["threadId"], end.event["runId"], end.event.get("outcome")) == (NAME, "r9", outcome)
+    assert [sent.number for sent in (start, told, end)] == [0, 0, 0]
+    assert len((await api.store.runs_of_thread("ann", THREAD, None, 5)).runs) == 1
+
+
+async def test_P5_somebody_else_s_thread_is_not_told(api: LocalApi):
+    await admit(api.store, "r1", THREAD)
+    assert_problem(await api.ask("GET", "/snapshot", user="bob"), 404, "no thread")
+
+
+async def test_P15_a_run_is_joined_under_the_name_the_client_has_for_the_thread(api: LocalApi):
+    lease = await begin(api.store, "r1", THREAD)
+    said = [RunStarted(thread=THREAD, run="r1"), TextStarted(message="a"), RunFinished(thread=THREAD, run="r1")]
+    bodies = [body for event in said for body in encode_event(event)]
+    change = RunChange(entries=[ASKED], entered=True, events=bodies, ending=RunEnding(outcome="done"))
+    await api.store.record(lease, change, at(1))
+    start, told, end = events(await api.ask("GET", "/join"))
+    assert [sent.event.get("threadId") for sent in (start, told, end)] == [NAME, None, NAME]
+    assert (start.number, told.number, end.number) == (0, 0, 3)
+
+
+async def test_P7_a_run_whose_events_are_kept_no_longer_can_be_joined(api: LocalApi):
+    lease = await begin(api.store, "r1", THREAD)
+    await api.store.record(lease, RunChange(entries=[ASKED], entered=True, ending=RunEnding(outcome="done")), at(1))
+    told = [sent.event["type"] for sent in events(await api.ask("GET", "/join"))]
+    assert told == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]

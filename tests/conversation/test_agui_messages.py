@@ -1,0 +1,135 @@
+"""A thread's messages in AG-UI form: what is told of each, and how much of a long thread at once (P17)."""
+
+from collections.abc import Sequence
+
+import pytest
+from ag_ui.core import Message
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from recto.conversation.agui_messages import RenderContext, message_rows
+from recto.conversation.events import for_older_client, in_thread
+from recto.conversation.json import Json, dump
+from recto.conversation.log import Entry, view
+from recto.conversation.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    File,
+    Key,
+    ReasoningMessage,
+    SystemMessage,
+    Text,
+    ToolMessage,
+    UserMessage,
+)
+from recto.conversation.messages import (
+    Message as OwnMessage,
+)
+from tests.page.log_strategies import logs
+
+PARSER: TypeAdapter[Message] = TypeAdapter(Message)
+SIGNED = RenderContext(url_of=lambda file: f"https://signed.test/{file.name}")
+PICTURE = File(kind="image", source=Key(key="k"), mime_type="image/png", name="a.png")
+SHOWN = {"type": "image", "source": {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}}
+
+
+def rows(*log: Entry, most_bytes: int | None = None) -> list[dict[str, Json]]:
+    context = RenderContext(url_of=SIGNED.url_of, most_bytes=most_bytes)
+    return [dict(row) for row in message_rows(view(log), context)]
+
+
+def result(*parts: Text | File) -> ToolMessage:
+    return ToolMessage(id="m", tool_call_id="c", parts=parts)
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (ReasoningMessage(id="m", text="Hm.", encrypted_value="x"), [{"role": "reasoning", "content": "Hm."}]),
+        (ReasoningMessage(id="m", text=""), []),
+        (
+            ActivityMessage(id="m", activity_type="plan", content='{"step": 1}'),
+            [{"role": "activity", "activityType": "plan", "content": {"step": 1}}],
+        ),
+        (ActivityMessage(id="m", activity_type="plan", content="[]"), []),
+        (SystemMessage(id="m", text="Never told."), []),
+        (AssistantMessage(id="m"), []),
+        (UserMessage(id="m", client_id="theirs"), [{"role": "user", "content": ""}]),
+        (result(), [{"role": "tool", "content": "", "toolCallId": "c"}]),
+        (result(Text(text="1"), Text(text="2")), [{"role": "tool", "content": "1\n2", "toolCallId": "c"}]),
+        (
+            result(Text(text="1"), PICTURE),
+            [
+                {
+                    "role": "tool",
+                    "content": [{"type": "text", "text": "1"}, {**SHOWN, "metadata": {"filename": "a.png"}}],
+                    "toolCallId": "c",
+                }
+            ],
+        ),
+    ],
+)
+def test_P17_each_kind_of_message_is_told_as_AG_UI_has_it(message: OwnMessage, told: Sequence[dict[str, Json]]):
+    assert rows(message) == [{"id": "m", **row} for row in told]
+
+
+@given(logs())
+def test_P17_whatever_the_log_holds_the_official_package_reads_each_message(log: tuple[Entry, ...]):
+    for row in rows(*log):
+        PARSER.validate_json(dump({name: value for name, value in row.items() if name != "status"}))
+
+
+LONG = [
+    UserMessage(id="u1", parts=(Text(text="x" * 100),)),
+    AssistantMessage(id="a1", parts=(Text(text="x" * 100),)),
+    UserMessage(id="u2", parts=(Text(text="x" * 100),)),
+    AssistantMessage(id="a2", parts=(Text(text="x" * 100),)),
+]
+
+
+@pytest.mark.parametrize(
+    ("most", "told"),
+    [(None, "u1 a1 u2 a2"), (10_000, "u1 a1 u2 a2"), (500, "u2 a2"), (300, "u2 a2"), (200, "a2"), (1, "a2")],
+)
+def test_P17_of_a_thread_that_is_too_long_the_newest_turns_are_told(most: int | None, told: str):
+    assert [row["id"] for row in rows(*LONG, most_bytes=most)] == told.split()
+
+
+@given(logs(), st.integers(1, 2_000))
+def test_P17_what_is_told_of_a_long_thread_is_its_end_and_fits(log: tuple[Entry, ...], most: int):
+    whole, told = rows(*log), rows(*log, most_bytes=most)
+    assert told == whole[len(whole) - len(told) :]
+    assert len(told) == bool(whole) or sum(len(dump(row)) for row in told) <= most + 40 * len(told)
+
+
+@pytest.mark.parametrize(
+    ("content", "plain"),
+    [
+        ("as it was", "as it was"),
+        ([{"type": "text", "text": "1"}, {"type": "text", "text": "2"}], "1\n2"),
+        ([{"type": "text", "text": "1"}, {"type": "image", "source": "s"}], '1\n{"type":"image","source":"s"}'),
+        ([], ""),
+    ],
+)
+def test_P7_older_clients_get_results_as_words(content: Json, plain: str):
+    result: dict[str, Json] = {"type": "TOOL_CALL_RESULT", "messageId": "t", "toolCallId": "c", "content": content}
+    assert for_older_client(dump(result)) == dump({**result, "content": plain})
+    user: Json = {"id": "u", "role": "user", "content": [{"type": "text", "text": "kept"}]}
+    tool: dict[str, Json] = {"id": "t", "role": "tool", "toolCallId": "c", "content": content}
+    snapshot: dict[str, Json] = {"type": "MESSAGES_SNAPSHOT", "messages": [user, tool]}
+    expected = dump({**snapshot, "messages": [user, {**tool, "content": plain}]})
+    assert for_older_client(dump(snapshot)) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b'{"type":"RUN_STARTED","threadId":"t","runId":"r"}', b'{"type":"RUN_STARTED","threadId":"n","runId":"r"}'),
+        (b'{"type":"RUN_FINISHED","threadId":"t","runId":"r"}', b'{"type":"RUN_FINISHED","threadId":"n","runId":"r"}'),
+        (b'{"type":"RUN_ERROR","message":"m"}', b'{"type":"RUN_ERROR","message":"m"}'),
+        (b'{"type":"CUSTOM","threadId":"t"}', b'{"type":"CUSTOM","threadId":"t"}'),
+    ],
+)
+def test_P15_a_run_names_its_thread_as_the_client_does(body: bytes, named: bytes):
+    assert in_thread(body, "n") == named
