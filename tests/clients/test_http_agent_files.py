@@ -1,4 +1,4 @@
-"""HttpAgent with files in its messages, as bytes: the model sees them, later turns send them again, bad ones are told."""
+"""HttpAgent with files in its messages, as bytes: the model sees them, they are sent again, bad ones are told."""
 
 import base64
 
