@@ -3,6 +3,8 @@ import { CopilotKitCore, ɵcreateThreadStore as createThreadStore } from "@copil
 import { z } from "zod";
 import { serve, until } from "./commands.mjs";
 
+// It asks a server nothing where it sees no window.
+globalThis.window ??= globalThis;
 const cores = new Map();
 
 function look(held) {

@@ -67,14 +67,21 @@ function Chat({ thread }) {
   );
 }
 
-const { url, token, thread, single } = Object.fromEntries(new URLSearchParams(location.search));
-createRoot(document.getElementById("root")).render(
-  <CopilotKitProvider
-    runtimeUrl={`${url}/api/v1/copilotkit`}
-    headers={{ Authorization: `Bearer ${token}` }}
-    useSingleEndpoint={Boolean(single)}
-  >
-    <Tools />
-    <Chat thread={thread} />
-  </CopilotKitProvider>,
-);
+function App({ url, token, thread, single }) {
+  const [problem, setProblem] = useState("");
+  return (
+    <CopilotKitProvider
+      runtimeUrl={`${url}/api/v1/copilotkit`}
+      headers={{ Authorization: `Bearer ${token}` }}
+      useSingleEndpoint={Boolean(single)}
+      onError={({ error }) => setProblem(error.message)}
+    >
+      {problem && <p role="alert">{problem}</p>}
+      <Tools />
+      <Chat thread={thread} />
+    </CopilotKitProvider>
+  );
+}
+
+const query = Object.fromEntries(new URLSearchParams(location.search));
+createRoot(document.getElementById("root")).render(<App {...query} />);
