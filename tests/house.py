@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 FAKES, LIBRARY = "testing", "recto"
 # The corners of a room, low to high: one imports those before it. What stands in the room itself may meet all.
 CORNERS: dict[str, tuple[str, ...]] = {
-    "conversation": ("input", "ui"),
+    "conversation": ("state", "input", "ui"),
     "page": ("text", "wire", "fold", "prompt", "steps"),
     "tools": ("documents", "workspace", "builtin"),
     "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
@@ -43,7 +43,7 @@ CORNERS: dict[str, tuple[str, ...]] = {
     "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
     "worker": ("context", "tools", "model"),
-    "api": ("access", "runs", "threads", "files", "users", "ops"),
+    "api": ("access", "runs", "threads", "files", "users", "ops", "copilotkit"),
     "cli": ("fold",),
     "cli.fold": ("sessions",),
     "agents.shipped.vibe": ("almanac",),

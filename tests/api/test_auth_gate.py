@@ -259,9 +259,44 @@ async def test_C2_a_named_origin_is_told_what_it_may_send():
     assert answer.status == 204
     assert answer.headers["access-control-allow-origin"] == PAGE
     assert "DELETE" in answer.headers["access-control-allow-methods"]
-    assert answer.headers["access-control-allow-headers"] == "Authorization, Content-Type, Last-Event-ID"
+    allowed = "Authorization, Content-Type, Last-Event-ID, X-CopilotCloud-Public-Api-Key"
+    assert answer.headers["access-control-allow-headers"] == allowed
     assert answer.headers["vary"] == "Origin"
     assert "access-control-allow-credentials" not in answer.headers
+
+
+async def test_P15_an_app_may_send_headers_of_its_own_and_cookies_where_settings_say_so():
+    rules = GateRules(cors_origins=PAGE, cors_headers="X-Tenant, X-Request-Id", cors_credentials=True)
+    asked = {"origin": PAGE, "access_control_request_method": "POST"}
+    answer = await ask(gate(rules), "OPTIONS", "/who", None, **asked)
+    assert answer.headers["access-control-allow-headers"].endswith("Api-Key, X-Tenant, X-Request-Id")
+    told = await ask(gate(rules), "GET", "/who", origin=PAGE)
+    assert [answer.headers["access-control-allow-credentials"] for answer in (answer, told)] == ["true", "true"]
+    assert "access-control-allow-credentials" not in (await ask(gate(rules), "GET", "/who")).headers
+
+
+@pytest.mark.parametrize("names", ["*", "X-One,*", "two words", "X-One,,X-Two", "X-One\r\nX-Two"])
+def test_P15_headers_that_are_none_stop_the_start(names: str):
+    with pytest.raises(SettingsError, match="RECTO_CORS_HEADERS"):
+        GateRules(cors_headers=names)
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("", "application/problem+json"),
+        ("*/*", "application/problem+json"),
+        ("application/*;q=0.5", "application/problem+json"),
+        ("application/json, application/problem+json", "application/problem+json"),
+        ("application/json", "application/json"),
+        ("Application/JSON;q=0.9, */*", "application/json"),
+        ("text/event-stream", "application/json"),
+    ],
+)
+async def test_P15_a_refusal_is_called_what_the_client_reads_and_has_a_message(accept: str, kind: str):
+    answer = await ask(gate(), "GET", "/who", None, accept=accept)
+    assert (answer.status, answer.headers["content-type"]) == (401, kind)
+    assert answer.json["message"] == answer.json["detail"] != ""
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", f"{PAGE}.evil", f"{PAGE}:444", "null", "http://localhost"])

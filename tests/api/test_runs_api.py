@@ -104,7 +104,7 @@ def events_of(reply: HttpReply) -> list[SentEvent]:
 
 def assert_problem(reply: HttpReply, status: int, code: str, words: str) -> None:
     assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json")
-    assert reply.json.keys() == {"type", "title", "status", "detail", "code", "errors"}
+    assert reply.json.keys() == {"type", "title", "status", "detail", "message", "code", "errors"}
     assert (reply.json["status"], reply.json["code"]) == (status, code)
     assert words in str(reply.json["detail"])
 

@@ -16,6 +16,10 @@ from recto.conversation.events import (
     RunFailed,
     RunFinished,
     RunStarted,
+    StateDelta,
+    StateSnapshot,
+    StepFinished,
+    StepStarted,
     TextEnded,
     TextSaid,
     TextStarted,
@@ -50,6 +54,10 @@ ends: st.SearchStrategy[Event] = st.one_of(
     st.builds(RunFailed, message=WORDS, code=WORDS, usage=USAGE),
 )
 middles: st.SearchStrategy[Event] = st.one_of(
+    st.builds(StateSnapshot, state=st.dictionaries(WORDS, WORDS, max_size=2)),
+    st.builds(StateDelta, operations=st.just([{"op": "add", "path": "/a", "value": 1}])),
+    st.builds(StepStarted, step=WORDS),
+    st.builds(StepFinished, step=WORDS),
     st.builds(RunStarted, thread=WORDS, run=WORDS, parent=st.none() | WORDS),
     st.builds(TextStarted, message=MESSAGES),
     st.builds(TextEnded, message=MESSAGES),

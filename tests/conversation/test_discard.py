@@ -17,6 +17,8 @@ from recto.conversation.events import (
     ReasoningSaid,
     ReasoningStarted,
     RunStarted,
+    StepFinished,
+    StepStarted,
     TextEnded,
     TextSaid,
     TextStarted,
@@ -58,6 +60,10 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
     [
         pytest.param((), set[str](), (), id="nothing was said"),
         pytest.param((RunStarted(thread="t", run="r"),), set[str](), (), id="the run began"),
+        pytest.param(
+            (StepStarted(step="compact"),), set[str](), (StepFinished(step="compact"),), id="in the middle of a step"
+        ),
+        pytest.param((StepStarted(step="s"), StepFinished(step="s")), set[str](), (), id="a step that is over"),
         pytest.param(said_half, set[str](), (TextEnded(message="m"), lost("m"), SEEN), id="half a text"),
         pytest.param(
             (*said_half, TextEnded(message="m")), set[str](), (lost("m"), SEEN), id="a whole text, not logged"
@@ -134,10 +140,10 @@ def left_open(stream: Sequence[Event]) -> set[str]:
     for body in bodies(stream):
         event = load_object(body) or {}
         kind, _, phase = str(event["type"]).rpartition("_")
-        thing = f"{kind} {event.get('toolCallId') or event.get('messageId')}"
-        if phase == "START":
+        thing = f"{kind} {event.get('toolCallId') or event.get('messageId') or event.get('stepName')}"
+        if phase in ("START", "STARTED") and kind != "RUN":
             waiting.add(thing)
-        elif phase == "END":
+        elif phase in ("END", "FINISHED"):
             waiting.discard(thing)
     return waiting
 

@@ -25,6 +25,10 @@ from recto.conversation.events import (
     RunFailed,
     RunFinished,
     RunStarted,
+    StateDelta,
+    StateSnapshot,
+    StepFinished,
+    StepStarted,
     TextEnded,
     TextSaid,
     TextStarted,
@@ -114,6 +118,13 @@ EXAMPLES: list[tuple[Event, list[str]]] = [
             '"uiSchema":{"version":"2.0","root":{"type":"stack","children":[]}}}}'
         ],
     ),
+    (StateSnapshot(state={"a": [1]}), ['{"type":"STATE_SNAPSHOT","snapshot":{"a":[1]}}']),
+    (
+        StateDelta(operations=[{"op": "replace", "path": "/a/0", "value": 2}]),
+        ['{"type":"STATE_DELTA","delta":[{"op":"replace","path":"/a/0","value":2}]}'],
+    ),
+    (StepStarted(step="compact"), ['{"type":"STEP_STARTED","stepName":"compact"}']),
+    (StepFinished(step="compact"), ['{"type":"STEP_FINISHED","stepName":"compact"}']),
 ]
 
 

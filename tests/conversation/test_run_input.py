@@ -41,6 +41,7 @@ def test_P1_everything_a_client_can_send_in_camel_case():
         context=(ContextItem(description="Page", value="/home"),),
         props={"agent": "docs", "mine": [1, None]},
         protocol="1.0",
+        state={"any": "thing"},
     )
 
 
@@ -102,7 +103,7 @@ def test_P1_where_both_spellings_are_sent_camel_case_counts():
     "extra",
     [
         {"resume": [{"interruptId": "i"}]},
-        {"state": 7},
+        {"state": None},
         {"nothing": None},
         {"messages": [{**HELLO, "mood": "good"}]},
         {"parentRunId": None, "tools": None, "context": None, "forwardedProps": None, "protocolVersion": None},

@@ -133,13 +133,13 @@ def messages_of(page: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
 
 @asynccontextmanager
 async def in_process(
-    folder: Path, patch: pytest.MonkeyPatch, *, settings: str = "", **environment: object
+    folder: Path, patch: pytest.MonkeyPatch, *, settings: str = "", tools: str = TOOLS, **environment: object
 ) -> AsyncGenerator[InProcess]:
-    """A server on a new folder, with one agent (`settings` are lines of its AGENT.md) and a tool of its own."""
+    """A server on a new folder, with one agent (`settings` are lines of its AGENT.md) and `tools` of its own."""
     agent = folder / "agents" / "helper"
     agent.mkdir(parents=True)
     (agent / "AGENT.md").write_text(AGENT.format(settings=settings), encoding="utf-8")
-    (agent / "tools.py").write_text(TOOLS, encoding="utf-8")
+    (agent / "tools.py").write_text(tools, encoding="utf-8")
     answers, reached = list[Answer](), list[Point]()
 
     def script(_: object) -> Answer:

@@ -18,6 +18,7 @@ from recto.conversation.log import (
     ReplyEnded,
     RolledBack,
     SkillChanged,
+    StateChanged,
     ToolStarted,
     Undone,
 )
@@ -61,6 +62,7 @@ any_marker: st.SearchStrategy[Entry] = st.one_of(
     st.builds(SkillChanged, skill=st.sampled_from((None, "bazi", "tarot"))),
     st.builds(ToolStarted, message=known, call=st.sampled_from(CALL_IDS)),
     st.builds(FoldStep, upto=known),
+    st.builds(StateChanged, value=st.sampled_from(('{"a":1}', "null"))),
     st.builds(Interrupted, message=known, reason=st.just("cancelled")),
     st.builds(ReplyEnded, message=known, finish=st.sampled_from(("length", "refused", "filtered"))),
     st.builds(Compacted, upto=known, summary=st.just("so far")),

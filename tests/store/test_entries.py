@@ -15,6 +15,7 @@ from recto.conversation.log import (
     ReplyEnded,
     RolledBack,
     SkillChanged,
+    StateChanged,
     ToolStarted,
     Undone,
 )
@@ -116,6 +117,7 @@ STORED: list[tuple[Entry, str, bytes]] = [
     (RolledBack(to="m", cause="client"), "rolled_back", b'{"to":"m","cause":"client"}'),
     (Undone(), "undone", b"{}"),
     (Compacted(upto="m", summary="s"), "compacted", b'{"upto":"m","summary":"s"}'),
+    (StateChanged(value='{"a":1}'), "state_changed", b'{"value":"{\\"a\\":1}"}'),
 ]
 
 

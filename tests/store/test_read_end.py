@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
 from recto.conversation.input.take_input import pending_calls
-from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, Undone, view
+from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, StateChanged, Undone, view
 from recto.conversation.messages import File, Message, SystemMessage, ToolMessage, UnreadMessages, Url, UserMessage
 from recto.conversation.next_step import Run, next_step
 from recto.page.assemble import assemble
@@ -53,6 +53,7 @@ def turns(draw: st.DrawFn) -> list[Entry]:
     more = st.one_of(
         st.just(Compacted(upto="", summary="so far")),
         st.builds(SkillChanged, skill=st.sampled_from((None, "bazi", "tarot"))),
+        st.builds(StateChanged, value=st.sampled_from(('{"a":1}', '{"a":2}', "null"))),
         st.just(RolledBack(to="")),
         st.just(Undone()),
     )
@@ -112,7 +113,7 @@ def what_comes_of(log: Sequence[Entry], facts: Facts) -> object:
         page.body,
         manifest.rows(),
         (manifest.tokens, manifest.skill, manifest.left_alone),
-        (seen.skill, seen.compaction, seen.messages[seen.turn_start :], pending_calls(seen)),
+        (seen.skill, seen.state, seen.compaction, seen.messages[seen.turn_start :], pending_calls(seen)),
         next_step(log, Run()),
         [entry for entry in seen.entries[-1:] if not isinstance(entry, UnreadMessages)],
     )

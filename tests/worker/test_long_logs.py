@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from recto.agents.agent import CHAT
 from recto.conversation.json import Json, Object, load_object
-from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, messages_of
+from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, StateChanged, messages_of
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, UnreadMessages, UserMessage
 from recto.page.text.tokens import OFFLINE, tokens_of
 from recto.store.database.sqlite import SqliteDatabase
@@ -166,6 +166,17 @@ async def test_S4_the_skill_of_long_ago_is_still_that_of_the_thread(tmp_path: Pa
         assert [entry for entry in log if isinstance(entry, SkillChanged)] == [
             replace(skill, seq=1, time=log[1].time),
         ]
+
+
+async def test_P1_the_state_of_long_ago_is_still_that_of_the_thread(tmp_path: Path):
+    states = [StateChanged(id=f"state{place}", value=f'{{"a":{place}}}') for place in range(3)]
+    long_ago = [*turns(20), *states, *turns(200)[80:]]
+    async with a_long_play(tmp_path, long_ago) as play:
+        log = await reading(play)
+        assert [entry.value for entry in log if isinstance(entry, StateChanged)] == ['{"a":2}']
+        assert is_unread(log)
+        events = await play.run("doer")
+        assert {"type": "STATE_SNAPSHOT", "snapshot": {"a": 2}} in events
 
 
 async def test_an_agent_that_shows_more_than_was_read_has_the_log_read_again(tmp_path: Path):

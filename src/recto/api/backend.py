@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.agents.agent import Agent
+from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.uploads import UnderWay
 from recto.api.runs.streams import OpenStreams
 from recto.config.access_settings import BodyLimits
@@ -92,8 +93,9 @@ class Backend:
     `profile_checks` what they have to say of a profile that a client changes. `operators`
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
-    of requests; `profile_bytes` is how much may be kept of a user. Large bodies that come at once wait for
-    `body_turns`, so that others get theirs in between.
+    of requests; `profile_bytes` is how much may be kept of a user, `state_bytes` how long the state of a thread may be;
+    `suggestions` asks models what users could say next.
+    Large bodies that come at once wait for `body_turns`, so that others get theirs in between.
     """
 
     store: Store
@@ -124,6 +126,8 @@ class Backend:
     outbound: Callable[[], Outbound] = field(default_factory=lambda: cache(usual_outbound))
     schemas: Schemas = field(default_factory=Schemas)
     profile_bytes: int = WorkSettings.profile_bytes
+    state_bytes: int = WorkSettings.state_bytes
+    suggestions: Suggestions = field(default_factory=Suggestions)
 
 
 def backend_of(request: Request) -> Backend:

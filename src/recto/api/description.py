@@ -19,8 +19,9 @@ ABOUT = """\
 Recto keeps the whole conversation in a log that is never edited, and for every model call sets a fresh page from it.
 
 Send `Authorization: Bearer` with the server's token, an API key or a JWT. Whatever is refused is
-`application/problem+json` with `type`, `title`, `status`, `detail`, `code` and `errors`. Streams are server-sent events
-of AG-UI, numbered 1, 2, 3 ...; `Last-Event-ID` goes on from any of them."""
+`application/problem+json` with `type`, `title`, `status`, `detail`, `message` (the same), `code` and `errors`; a client
+that accepts `application/json` or streams only gets the same under that name. Streams are server-sent events of AG-UI,
+numbered 1, 2, 3 ...; `Last-Event-ID` goes on from any of them."""
 SCHEME = "bearer"
 STREAM_STATUS = 200
 # What a stream is made of, and what it may look like, for the description.

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.access.audit import audit
-from recto.api.route import PROBLEM_MEDIA, Problem
+from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA, Problem
 from recto.conversation.json import dump
 from recto.errors import (
     Conflict,
@@ -59,6 +59,7 @@ def problem(
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
+        "message": detail,
         "code": code,
         "errors": list(errors),
     }
@@ -66,6 +67,18 @@ def problem(
         retry = RETRY_SECONDS
     headers = {"retry-after": str(max(1, round(retry)))} if retry is not None else None
     return Response(dump(body), status, headers, media_type=PROBLEM_MEDIA)
+
+
+def problem_media(accept: str) -> str:
+    """What a refusal is called for a client that accepts this: it is JSON in any case.
+
+    Clients of AG-UI accept event streams alone, and read a refusal only where it is called JSON.
+    """
+    kinds = {kind.partition(";")[0].strip().lower() for kind in accept.split(",")} - {""}
+    if PROBLEM_MEDIA in kinds or not kinds:
+        return PROBLEM_MEDIA
+    takes_any = "*/*" in kinds or "application/*" in kinds
+    return PROBLEM_MEDIA if takes_any and JSON_MEDIA not in kinds else JSON_MEDIA
 
 
 def refuse_user(request: Request, what: str) -> Response:

@@ -50,11 +50,12 @@ class Route:
 
 
 class Problem(TypedDict):
-    """A refusal, as `application/problem+json`."""
+    """A refusal, as `application/problem+json`. `message` is `detail` again, where most clients look for it."""
 
     type: str
     title: str
     status: int
     detail: str
+    message: str
     code: str
     errors: NotRequired[Sequence[Mapping[str, str]]]

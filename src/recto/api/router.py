@@ -76,14 +76,15 @@ class Api:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            answer = await self._ask(request)
+            answer = await self.ask(request)
         except RectoError as error:
             answer = refuse(request, error)
         except HTTPException as error:
             answer = refuse_http(error)
         await packed(scope, answer)(scope, receive, send)
 
-    async def _ask(self, request: Request) -> Response:
+    async def ask(self, request: Request) -> Response:
+        """What the route of a request answers. Where there is none, or it refuses, that is raised."""
         path = _path(request.scope)
         found = self._find(path)
         if found is None:

@@ -8,6 +8,7 @@ from functools import cache, partial
 
 from recto.api.access.auth import Authenticator
 from recto.api.access.gate import Gate, GateRules
+from recto.api.copilotkit import agent_routes, info, inspector, single_endpoint, thread_routes
 from recto.api.description import describe
 from recto.api.docs_page import get_description, get_docs
 from recto.api.files import attachments, datasets, serving
@@ -34,6 +35,11 @@ ROUTES = (
     *agents.ROUTES,
     *me.ROUTES,
     *profile.ROUTES,
+    *info.ROUTES,
+    *agent_routes.ROUTES,
+    *thread_routes.ROUTES,
+    *inspector.ROUTES,
+    *single_endpoint.ROUTES,
     *operations.ROUTES,
     *health.ROUTES,
 )

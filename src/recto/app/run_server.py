@@ -19,6 +19,7 @@ from recto.api.access.auth import Authenticator, check_binding, local_token
 from recto.api.access.gate import GateRules
 from recto.api.access.rate import is_loopback
 from recto.api.backend import Backend
+from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.listen import listen
 from recto.api.router import Api
@@ -60,6 +61,7 @@ from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.worker.context.thread_files import FileServices
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
+from recto.worker.model.suggest import suggest
 from recto.worker.runtime import Point, Runtime, pass_by
 
 LOGGER = logging.getLogger("recto.app")
@@ -177,6 +179,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
     api.state.backend = _backend(settings, runtime, services, dispatcher)
 
     async def stop() -> None:
+        api.state.backend.suggestions.stop()
         await dispatcher.stop()
         # While there is a store to delete from what they have left.
         await api.state.backend.uploading.stop()
@@ -270,7 +273,9 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         streams=OpenStreams(settings.streams.streams, settings.streams.user_streams),
         outbound=make_outbound(settings),
         profile_bytes=settings.work.profile_bytes,
+        state_bytes=settings.work.state_bytes,
         schemas=runtime.schemas,
+        suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
         workspaces=runtime.workspaces,
         clock=now,
         new_id=new_id,
@@ -288,6 +293,7 @@ def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
         workspace_bytes=settings.work.workspace_bytes,
         vision=settings.work.vision,
         profile_bytes=settings.work.profile_bytes,
+        state_bytes=settings.work.state_bytes,
         schemas=Schemas(settings.schemas),
         reached=plan.reached,
         model=model_of(settings, settings.model),

@@ -57,6 +57,11 @@ class GateSettings:
 
     public_url: str | None = setting(None, "The address clients use, where it is another than the one listened on.")
     cors_origins: str = setting("", "Origins, by commas, whose pages may use this server.")
+    cors_headers: str = setting("", "Headers of their own, by commas, that those pages may send.")
+    cors_credentials: bool = setting(
+        False,
+        "Whether those pages may send cookies along (`credentials: include`). None means anything here.",
+    )
     user_requests: int = setting(
         6_000, "Requests of one user a minute; beyond it 429 with `Retry-After`; 0 is no limit.", COUNT_OR_ZERO
     )

@@ -64,6 +64,9 @@ class WorkSettings:
         "Bytes of all that is kept of one user in their [profile](profiles.md), what skills keep included.",
         Range(least=1_000),
     )
+    state_bytes: int = setting(
+        65_536, "Bytes of the state that a thread shares with its clients; beyond it 422.", Range(least=1_000)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +113,43 @@ class Bounds:
     queue: int = setting(10_000, "Runs that may wait in the whole server; 0 is no limit.", COUNT_OR_ZERO)
     user_runs: int = setting(200, "Runs of one user at work or waiting; beyond it 429; 0 is no limit.", COUNT_OR_ZERO)
     user_tokens: int = setting(0, "Tokens of one user a day (UTC); beyond it 429; 0 is no limit.", COUNT_OR_ZERO)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuggestionSettings:
+    """What [suggestions](copilotkit.md#suggestions) may cost. `pause` is how long one waits for its client to leave."""
+
+    is_on: bool = setting(
+        True, "Whether [suggestions](copilotkit.md#suggestions) are made for CopilotKit's chat.", name="suggestions"
+    )
+    per_minute: int = setting(
+        20,
+        "Suggestions of one user a minute that the model is asked for; 0 is no limit.",
+        COUNT_OR_ZERO,
+        name="user_suggestions",
+    )
+    at_once: int = setting(
+        2,
+        "Suggestions of one user that are made at a time; a newer one ends the oldest.",
+        COUNT,
+        name="suggestions_at_once",
+    )
+    input_tokens: int = setting(
+        4_000,
+        "Tokens of the history, the context and the instruction that a suggestion is asked for with.",
+        Range(least=200),
+        name="suggestion_input_tokens",
+    )
+    output_tokens: int = setting(
+        1_000, "Tokens the model may write for one suggestion.", COUNT, name="suggestion_output_tokens"
+    )
+    seconds: float = setting(20.0, "Seconds a suggestion may take.", SECONDS, name="suggestion_seconds")
+    pause: float = setting(
+        0.2,
+        "Seconds before the model is asked: of the many that a page asks for as it loads, most are given up by then.",
+        SECONDS_OR_ZERO,
+        name="suggestion_pause_seconds",
+    )
 
 
 # For whoever admits runs without a server.

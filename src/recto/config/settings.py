@@ -22,6 +22,7 @@ from recto.config.run_settings import (
     RecorderSettings,
     SchemaLimits,
     SqliteSettings,
+    SuggestionSettings,
     Timeouts,
     WorkSettings,
 )
@@ -99,6 +100,7 @@ class ServerSettings:
     hub: HubSettings = HubSettings()
     dispatch: DispatchSettings = DispatchSettings()
     bounds: Bounds = Bounds()
+    suggestions: SuggestionSettings = SuggestionSettings()
     work: WorkSettings = WorkSettings()
     timeouts: Timeouts = Timeouts()
     backoff: BackoffSettings = BackoffSettings()

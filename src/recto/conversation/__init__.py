@@ -7,6 +7,7 @@ Pure: no clock, no network, no storage.
 - `locale`: the wording of an agent's locale, and what clients call it
 - `messages`: messages and what they are made of
 - `log`: messages and markers in order, and the view that markers leave
+- `state`: the state that a thread shares with its clients
 - `document`: a document as its parser finds it
 - `file_formats`: the table of formats of files, one row each
 - `input_files`: the files of a user message under the ids the model knows

@@ -175,6 +175,34 @@ class ViewSnapshot:
     thoughts: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class StateSnapshot:
+    """The state that the thread shares with its clients, as a whole."""
+
+    state: Json
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateDelta:
+    """What has changed of that state, as JSON Patch."""
+
+    operations: Sequence[Mapping[str, Json]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepStarted:
+    """Something begins that takes a while, and of which readers see nothing else."""
+
+    step: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFinished:
+    """It is over, however it went."""
+
+    step: str
+
+
 Event: TypeAlias = (
     RunStarted
     | RunFinished
@@ -194,6 +222,10 @@ Event: TypeAlias = (
     | UiUpdate
     | MessagesSnapshot
     | ViewSnapshot
+    | StateSnapshot
+    | StateDelta
+    | StepStarted
+    | StepFinished
 )
 DeltaEvent: TypeAlias = TextSaid | ReasoningSaid | CallSaid
 
@@ -273,8 +305,22 @@ def encode_event(event: Event) -> list[bytes]:
             return [dump({"type": "MESSAGES_SNAPSHOT", "messages": event.messages})]
         case ViewSnapshot(upto=upto, thoughts=thoughts):
             return [dump({"type": "MESSAGES_SNAPSHOT", VIEW: {"upto": upto, "thoughts": thoughts}})]
+        case StateSnapshot() | StateDelta() | StepStarted() | StepFinished():
+            return [dump(_beside(event))]
         case RunStarted() | RunFinished() | RunFailed():
             return [dump(_run(event))]
+
+
+def _beside(event: StateSnapshot | StateDelta | StepStarted | StepFinished) -> Mapping[str, Json]:
+    match event:
+        case StateSnapshot():
+            return {"type": "STATE_SNAPSHOT", "snapshot": event.state}
+        case StateDelta():
+            return {"type": "STATE_DELTA", "delta": event.operations}
+        case StepStarted():
+            return {"type": "STEP_STARTED", "stepName": event.step}
+        case StepFinished():
+            return {"type": "STEP_FINISHED", "stepName": event.step}
 
 
 def _call(event: CallOpened | CallClosed | CallAnswered) -> Mapping[str, Json]:
@@ -390,6 +436,10 @@ def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: st
                 still_open.pop(("reasoning", id), None)
             case {"type": "TOOL_CALL_END", "toolCallId": str(call)}:
                 still_open.pop(("call", call), None)
+            case {"type": "STEP_STARTED", "stepName": str(step)}:
+                still_open["step", step] = StepFinished(step=step)
+            case {"type": "STEP_FINISHED", "stepName": str(step)}:
+                still_open.pop(("step", step), None)
             case {"type": "CUSTOM", "name": name, "value": {"messageId": str(id)}} if name == DISCARDED:
                 messages.pop(id, None)
             case _:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
+from recto.conversation.json import Json, load
 from recto.conversation.messages import AssistantMessage, Logged, Message, UnreadMessages, UserMessage
 
 # `core` is what a client calls having no skill.
@@ -86,8 +87,20 @@ class Compacted(Logged):
     summary: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class StateChanged(Logged):
+    """From here on the thread and its clients share this state, which is JSON text; `null`: none.
+
+    One that comes with a request follows its user message; one of a tool's follows its result.
+    """
+
+    value: str
+
+
 TurnBack: TypeAlias = RolledBack | Undone
-Marker: TypeAlias = SkillChanged | ToolStarted | FoldStep | Interrupted | ReplyEnded | RolledBack | Undone | Compacted
+Marker: TypeAlias = (
+    SkillChanged | ToolStarted | FoldStep | Interrupted | ReplyEnded | RolledBack | Undone | Compacted | StateChanged
+)
 Entry: TypeAlias = Message | Marker
 MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))
 # What can be turned back to: not what stands for messages that were not read.
@@ -119,6 +132,12 @@ class View:
         """The skill the thread works in; None where it never had one or left it."""
         last = next((entry for entry in reversed(self.markers) if isinstance(entry, SkillChanged)), None)
         return last if last and last.skill not in NO_SKILL else None
+
+    @cached_property
+    def state(self) -> Json:
+        """The state that is shared with clients; None where there is none."""
+        last = next((entry for entry in reversed(self.markers) if isinstance(entry, StateChanged)), None)
+        return load(last.value) if last else None
 
     @cached_property
     def compaction(self) -> Compacted | None:

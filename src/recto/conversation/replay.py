@@ -11,6 +11,7 @@ from recto.conversation.input.take_input import pending_calls
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, View, view
 from recto.conversation.messages import AssistantMessage, Message, ToolMessage, words_of
+from recto.conversation.state.thread_state import state_events
 from recto.conversation.ui.compile_ui import hinted, ui_events
 
 # Its start, the snapshot, and its end.
@@ -34,8 +35,10 @@ def snapshot_events(ended: EndedRun, log: Sequence[Entry], context: RenderContex
     """That it started, the conversation as it left it, and how it ended. `log` is the thread's up to its last entry."""
     seen = view(log)
     start = RunStarted(thread=ended.thread, run=ended.run)
+    state = state_events(seen)
     snapshot = MessagesSnapshot(messages=message_rows(seen, context))
-    events = (start, snapshot, *_shown_by_hints(seen, ended.events, context.locale), _end(ended, seen))
+    hints = _shown_by_hints(seen, ended.events - len(state), context.locale)
+    events = (start, *state, snapshot, *hints, _end(ended, seen))
     return tuple(body for event in events for body in encode_event(event))
 
 

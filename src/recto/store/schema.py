@@ -17,6 +17,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     text,
 )
 
@@ -60,12 +61,14 @@ THREADS = Table(
     Column("last_seq", BigInteger, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("updated", BigInteger, nullable=False),
+    Column("archived", Boolean, nullable=False, server_default=false()),
     Index("ix_threads_owner_updated", "owner", "updated"),
 )
 
 # Written out, as it stands in the index: a database takes an index only for the words it was made with.
 TURNED_BACK = "kind IN ('rolled_back', 'undone')"
 STANDS_OUT = "kind IN ('skill_changed', 'compacted')"
+IS_STATE = "kind = 'state_changed'"
 
 LOG = Table(
     "log",
@@ -86,6 +89,8 @@ LOG = Table(
     Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(TURNED_BACK), postgresql_where=text(TURNED_BACK)),
     # And what holds from far back: a summary, a skill.
     Index("ix_log_stands_out", "thread", "seq", sqlite_where=text(STANDS_OUT), postgresql_where=text(STANDS_OUT)),
+    # By themselves: there may be many, each as long as the state is, and one of them is read.
+    Index("ix_log_states", "thread", "seq", sqlite_where=text(IS_STATE), postgresql_where=text(IS_STATE)),
 )
 
 IS_OPEN, HAS_ENDED = "status <> 'ended'", "ended IS NOT NULL"

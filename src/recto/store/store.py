@@ -13,7 +13,7 @@ from recto.config.access_settings import BodyLimits
 from recto.config.run_settings import PostgresSettings, SqliteSettings
 from recto.conversation.attachment import Attachment, FileRef
 from recto.conversation.json import Json
-from recto.conversation.log import Entry
+from recto.conversation.log import Entry, StateChanged
 from recto.page.prompt.reminder import Dataset
 from recto.store.database import notes
 from recto.store.database.database import Database, Result
@@ -24,6 +24,7 @@ from recto.store.log import read_end, read_log, visible
 from recto.store.ports import (
     Admission,
     Admitted,
+    CallEnded,
     Cancel,
     Claimant,
     FoundThread,
@@ -258,6 +259,10 @@ class Store:
         """What is in view of a thread's current turn."""
         return await self._database.read(partial(visible.turn_of, thread=thread))
 
+    async def state(self, thread: str) -> StateChanged | None:
+        """The state that a thread shares with its clients, as it was changed last."""
+        return await self._database.read(partial(visible.state_in, thread=thread))
+
     async def runs_of_thread(self, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
         """Runs of a thread, newest first (P8)."""
         found = partial(thread_rows.runs_of_thread, owner=owner, id=id, cursor=cursor, limit=limit)
@@ -266,6 +271,14 @@ class Store:
     async def rename(self, owner: str, id: str, title: str) -> StoredThread:
         """Give a thread a title that nobody but its user changes again."""
         return await self._database.write(partial(thread_rows.rename, owner=owner, id=id, title=title))
+
+    async def archive(self, owner: str, id: str, *, is_archived: bool) -> StoredThread:
+        """Say of a thread whether it is archived."""
+        return await self._database.write(partial(thread_rows.archive, owner=owner, id=id, is_archived=is_archived))
+
+    async def open_runs(self, owner: str, id: str) -> Sequence[StoredRun]:
+        """The runs of a thread that have not ended, the one at work first; none of somebody else's thread."""
+        return await self._database.read(partial(thread_rows.open_runs, owner=owner, id=id))
 
     async def set_title_if_automatic(self, thread: str, title: str) -> bool:
         """Give a thread a better title, unless its user gave it one."""
@@ -397,6 +410,10 @@ class Store:
     async def spent(self, owner: str, day: date) -> spending.Spent:
         """What a user's calls took on a day, in UTC."""
         return await self._database.read(partial(spending.spent, owner=owner, day=day))
+
+    async def spend(self, owner: str, call: CallEnded) -> None:
+        """Add what a call took that belongs to no run to its user's day."""
+        await self._database.write(partial(spending.spend_beside, owner=owner, call=call))
 
     def export_user(self, owner: str) -> AsyncGenerator[bytes]:
         """All there is of a user, as JSON lines."""

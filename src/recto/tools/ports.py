@@ -13,6 +13,7 @@ from recto.conversation.document import Element, Excerpt, Extent, Selection
 from recto.conversation.input_files import FileMaps, InputFile
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolOffer, ToolPart
+from recto.conversation.state.json_patch import ValueChange
 from recto.tools.mark import Mark
 
 LIMIT_CHARACTERS = 50_000
@@ -121,6 +122,28 @@ class ProfileAtHand(Protocol):
         ...
 
 
+class StateAtHand(Protocol):
+    """The state that the thread shares with its clients. Places are JSON Pointers: `/todo/0/done`; empty is the whole.
+
+    What a tool changes is stored with its result, and clients hear of it then; one that fails changes nothing.
+    """
+
+    def get(self, path: str = "") -> Json:
+        """What stands at a place, with what this call has changed; None where there is nothing. It is a copy."""
+        ...
+
+    def put(self, path: str, value: Json) -> None:
+        """Have a value stand at a place; objects on the way are made, `-` is behind the last of a list.
+
+        Raises ToolError for a place that cannot be, and for a state that would be too long.
+        """
+        ...
+
+    def remove(self, path: str) -> None:
+        """Have nothing stand at a place."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Activation:
     """What became of a wish for a skill: None is that of having none. `missing` are the paths nothing is known at.
@@ -158,6 +181,7 @@ class ToolContext:
     `message` is the reply that asks for the `call`; the two name it for good, and are the same when it is run again.
 
     `profile` is what is kept of its user, `skills` are those of its agent, `tier` is the user's, `locale` the agent's.
+    `state` is what the thread shares with its clients.
 
     `files` are those of the thread, `workspace` a folder of its own that may hold `workspace_bytes` (0: no limit); None
     where the server keeps none. Of an answer longer than `characters` the middle is left out: who cannot have that
@@ -179,6 +203,7 @@ class ToolContext:
     report: ReportProgress = report_nothing
     profile: ProfileAtHand | None = None
     skills: SkillsAtHand | None = None
+    state: StateAtHand | None = None
     tier: str = "free"
     locale: str = "en"
 
@@ -187,12 +212,14 @@ class ToolContext:
 class ToolResult:
     """What a tool answered. `error` is None when it went well, else the kind of failure; the parts say it in words.
 
-    `activates` changes the skill the thread works in, in the write that stores the result.
+    `activates` changes the skill the thread works in, `changes` the state it shares with its clients, in the write that
+    stores the result.
     """
 
     parts: tuple[ToolPart, ...] = ()
     error: str | None = None
     activates: Activation | None = None
+    changes: tuple[ValueChange, ...] = ()
 
 
 Action: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolResult]]

@@ -16,8 +16,10 @@ from recto.conversation.input.client_list import ListReading, read_list, take_li
 from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.input.take_input import EXPIRED, AdmittedRun, pending_calls, take_input
 from recto.conversation.json import Json, load_object
-from recto.conversation.log import Entry, SkillChanged, View, view
+from recto.conversation.log import Entry, SkillChanged, StateChanged, View, view
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
+from recto.conversation.state.json_patch import is_same
+from recto.conversation.state.thread_state import state_events, state_sent, state_text
 from recto.conversation.ui.compile_ui import ui_events
 from recto.engine.ports import Signal
 from recto.store.ports import RunChange, StoredRun
@@ -32,6 +34,7 @@ from recto.worker.page_inputs import PageInputs
 from recto.worker.recorder import Recorder
 from recto.worker.run_state import LoadedRun, RunState, is_done_in_time
 from recto.worker.runtime import Runtime
+from recto.worker.tools.shared_state import settle_state
 from recto.worker.tools.tool_context import act
 
 TAKEN_OVER = "The server stopped while this was being said; it is said again."
@@ -174,6 +177,9 @@ async def _hold_input(run: LoadedRun, entries: Sequence[Entry], said: Sequence[b
     events += [] if row.entered else [RunStarted(thread=row.thread, run=row.name, parent=run.inputs.asked.parent)]
     settled, shown = await _with_answers(run, entries)
     settled = (*settled, *(() if row.entered else _asked_for(run.inputs, writer.log)))
+    settled = (*settled, *(() if row.entered else _state_of(run, settled)))
+    # Whoever reads a run's events knows the state from their beginning on, whatever it knew before.
+    events += () if row.entered else state_events(view((*writer.log, *settled)))
     events += [*shown, *_expired(settled), *(() if row.entered else _left_out(run))]
     if events or not row.entered:
         writer.hold(RunChange(entries=settled, entered=True), events)
@@ -198,14 +204,19 @@ async def _with_answers(run: LoadedRun, entries: Sequence[Entry]) -> tuple[tuple
     settled, shown = list[Entry](), list[Event]()
     for entry in entries:
         call = calls.get(entry.tool_call_id) if isinstance(entry, ToolMessage) else None
-        message = await _acted_on(run, entry, call) if isinstance(entry, ToolMessage) and call else None
-        settled.append(message or entry)
+        result = await _acted_on(run, entry, call) if isinstance(entry, ToolMessage) and call else None
+        if not isinstance(entry, ToolMessage) or result is None:
+            settled.append(entry)
+            continue
+        made = settle_state(run.runtime, (*run.writer.log, *settled), result)
+        message = replace(entry, parts=made.result.parts, error=made.result.error)
+        settled += [message, *made.entries]
         # Clients have the message they sent: they get how what became of it may be shown, not the same again.
-        shown += ui_events(message.id, "\n".join(texts_of(message)), run.inputs.agent.locale) if message else ()
+        shown += ui_events(message.id, "\n".join(texts_of(message)), run.inputs.agent.locale)
     return tuple(settled), shown
 
 
-async def _acted_on(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> ToolMessage | None:
+async def _acted_on(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> ToolResult | None:
     """The result of the tool that a client answered for. An answer that is no object is left as it is."""
     tool, text = run.inputs.tools.get(call.name), "\n".join(texts_of(answer))
     if tool is None or not tool.mark.by_client or answer.error or load_object(text) is None:
@@ -215,8 +226,7 @@ async def _acted_on(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> Tool
         return None
     # Whatever skill the thread is in: the call was made, and is waited for.
     acting = act(run, replace(call, arguments=text), Registry((tool,)), report_nothing)
-    result = await _unless_stopped(run.state, acting)
-    return replace(answer, parts=result.parts, error=result.error) if result else None
+    return await _unless_stopped(run.state, acting)
 
 
 async def _unless_stopped(state: RunState, acting: Coroutine[object, object, ToolResult]) -> ToolResult | None:
@@ -249,6 +259,18 @@ def _left_out(run: LoadedRun) -> Iterator[ActivityUpdate]:
     if reasons := run.inputs.asked.left_out:
         content: Mapping[str, Json] = {"notes": list(reasons)}
         yield ActivityUpdate(message=f"{run.state.row.id}-left-out", activity="recto.attachments", content=content)
+
+
+def _state_of(run: LoadedRun, settled: Sequence[Entry]) -> Iterator[StateChanged]:
+    """What the client changed of the state that it shares with the thread."""
+    inputs, log = run.inputs, run.writer.log
+    now, at = view((*log, *settled)), inputs.row.created
+    after = state_sent(log, now, inputs.asked.state, at)
+    if not is_same(after, now.state):
+        # Two changes together may be too long; that of the client alone was found not to be.
+        text = state_text(after)
+        text = text if len(text) <= run.runtime.state_bytes else state_text(inputs.asked.state)
+        yield StateChanged(id=inputs.runtime.new_id(), time=at, value=text)
 
 
 def _expired(entries: Sequence[Entry]) -> Iterator[CallAnswered]:

@@ -14,7 +14,7 @@ from sys import getsizeof
 from typing import get_args
 
 from recto.config.run_settings import LogCacheSettings
-from recto.conversation.log import TURNS_BACK, Entry, messages_of
+from recto.conversation.log import TURNS_BACK, Entry, StateChanged, messages_of
 from recto.conversation.messages import Message, UnreadMessages, texts_of
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter, count_new, tokens_of
 from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
@@ -156,6 +156,8 @@ def _weighed(log: CachedLog, before: _Kept | None) -> _Kept:
 
 def _size(entry: Entry) -> int:
     texts = texts_of(entry) if isinstance(entry, MESSAGES) else ()
+    # Markers are short, but for this.
+    texts = (entry.value,) if isinstance(entry, StateChanged) else texts
     return ENTRY_BYTES + sum(map(_text_size, texts))
 
 

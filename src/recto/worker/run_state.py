@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from recto.config.settings import Limits
@@ -126,12 +126,16 @@ async def is_done_in_time(state: RunState, doing: asyncio.Task[object]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedRun:
-    """A claimed run while it is worked on: its state, what its pages are made of, and its log with the way to write."""
+    """A claimed run while it is worked on: its state, what its pages are made of, and its log with the way to write.
+
+    Whoever changes the state that is shared with clients waits for `state_turn`.
+    """
 
     runtime: Runtime
     state: RunState
     inputs: PageInputs
     writer: LogWriter
+    state_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def snapshot(self) -> Run:
         """What `next_step` decides by, as it is now."""

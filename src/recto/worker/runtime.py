@@ -40,8 +40,9 @@ class Runtime:
     `models` are those that agents ask for by name; the others have `model`. `zone` is where it is that time, for turns
     that name no other. `workspaces` is the folder in which each thread has one, of `workspace_bytes` at most; a server
     may keep neither these nor files. `vision` says whether models see pictures, where it is not left to what is known
-    of each; `profile_bytes` how much is kept of a user. `quoting` lets through as many as may make the quote of a page
-    at a time, `setting` one page that takes long; `schemas` checks the arguments of clients' tools.
+    of each; `profile_bytes` how much is kept of a user, `state_bytes` how long the state of a thread may be. `quoting`
+    lets through as many as may make the quote of a page at a time, `setting` one page that takes long; `schemas` checks
+    the arguments of clients' tools.
     """
 
     store: Store
@@ -66,6 +67,7 @@ class Runtime:
     workspace_bytes: int = WorkSettings.workspace_bytes
     vision: bool | None = None
     profile_bytes: int = WorkSettings.profile_bytes
+    state_bytes: int = WorkSettings.state_bytes
     quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
     setting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     schemas: Schemas = field(default_factory=Schemas)

@@ -14,6 +14,7 @@ from recto.conversation.log import (
     ReplyEnded,
     RolledBack,
     SkillChanged,
+    StateChanged,
     ToolStarted,
     Undone,
 )
@@ -136,6 +137,7 @@ def every_kind_of_entry() -> Sequence[Entry]:
         SkillChanged(skill=None),
         ToolStarted(message="m1", call="c1"),
         FoldStep(upto="m1"),
+        StateChanged(value='{"a":[1,null]}'),
         Interrupted(message="m1", reason="cancelled"),
         ReplyEnded(message="m1", finish="length"),
         RolledBack(to="m1"),

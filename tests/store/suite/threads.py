@@ -17,7 +17,7 @@ from recto.store.threads.forks import ForkOptions
 from recto.store.threads.history import HistoryQuery
 from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsQuery
 from tests.store.suite.calls import call
-from tests.store.suite.samples import NODE, START, admit, at, begin, claim_names, events, said
+from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, events, said
 
 TOGETHER = 20
 
@@ -52,6 +52,7 @@ class ThreadSuite:
             asked: Sequence[Awaitable[object]] = (
                 store.get_thread(owner, id),
                 store.rename(owner, id, "x"),
+                store.archive(owner, id, is_archived=True),
                 store.delete_thread(owner, id),
                 store.runs_of_thread(owner, id, None, 9),
                 store.fork(owner, ForkOptions(thread=id, id="fork", now=at(1))),
@@ -73,6 +74,30 @@ class ThreadSuite:
         assert await listed(store) == wanted
         for size in (1, 2, 3, 7):
             assert await pages(store, size) == wanted
+
+    async def test_a_list_is_of_one_agent_and_without_what_is_archived_where_that_is_asked(self, store: Store):
+        for number, agent in enumerate(("vibe", "chat", "vibe")):
+            new = replace(admission(f"r{number}", f"thread-{number}"), agent=agent, created=at(number))
+            await store.admit(new)
+        before = await store.get_thread("ann", "thread-0")
+        archived = await store.archive("ann", "thread-0", is_archived=True)
+        assert archived == replace(before, archived=True)
+        wanted = {(None, True): [2, 1, 0], (None, False): [2, 1], ("vibe", True): [2, 0], ("vibe", False): [2]}
+        for (agent, with_archived), numbers in wanted.items():
+            found = await store.list_threads("ann", ThreadsQuery(agent=agent, with_archived=with_archived))
+            assert [thread.id for thread in found.threads] == [f"thread-{number}" for number in numbers]
+        assert await store.archive("ann", "thread-0", is_archived=False) == before
+
+    async def test_the_runs_that_have_not_ended_are_told_in_their_order_to_their_owner(self, store: Store):
+        await end(store, "r1", "done")
+        await begin(store, "r2")
+        await admit(store, "r3")
+        await admit(store, "r4", "thread-2")
+        found = await store.open_runs("ann", "thread-1")
+        assert [(run.name, run.status) for run in found] == [("r2", "running"), ("r3", "queued")]
+        assert found[0] == await store.find_run("ann", "r2")
+        assert not await store.open_runs("bob", "thread-1")
+        assert not await store.open_runs("ann", "unknown")
 
     @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "é", "WzFd", "W251bGwsImEiXQ", "WzEsICJhIl0", "a" * 5000])
     async def test_a_cursor_that_is_none_is_refused(self, store: Store, cursor: str):

@@ -51,6 +51,13 @@ class SpendingSuite:
             await spend(store, stale, 2, CallEnded(number=2, ended=at(1), usage=b'{"inputTokens": 1}'))
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
 
+    async def test_a_call_that_belongs_to_no_run_is_added_to_the_day_of_its_user(self, store: Store):
+        call = CallEnded(number=0, ended=at(1), usage=b'{"inputTokens": 9, "outputTokens": 2}', price=4)
+        for _ in range(2):
+            await store.spend("ann", call)
+        assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=18, output=4, calls=2, price=8)
+        assert await store.spent("bob", DAY) == Spent(day="2026-03-01")
+
     async def test_what_was_spent_stays_when_the_thread_is_deleted(self, store: Store):
         lease = await begin(store, "r1")
         await spend(store, lease, 1, CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))

@@ -10,13 +10,17 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Message, Send
 
+from recto.api.problems import problem_media
+from recto.api.route import PROBLEM_MEDIA
 from recto.errors import SettingsError
 
 Field: TypeAlias = tuple[bytes, bytes]
 SETTING = "RECTO_CORS_ORIGINS"
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
-ALLOWED = "Authorization, Content-Type, Last-Event-ID"
+# Those of our own clients, and what CopilotKit sends along where an app has a key of its makers.
+ALLOWED = ("Authorization", "Content-Type", "Last-Event-ID", "X-CopilotCloud-Public-Api-Key")
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 EXPOSED = b"Retry-After, recto-task-id"
 VARY: Field = (b"vary", b"Origin")
 NO_CONTENT = 204
@@ -34,6 +38,7 @@ ONLY_HTTPS: Field = (b"strict-transport-security", b"max-age=31536000")
 # Data is no page: if a browser shows it all the same, it loads nothing and stands in no frame.
 NO_PAGE: Field = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 HTML = b"text/html"
+PROBLEM: Field = (b"content-type", PROBLEM_MEDIA.encode())
 
 
 def parse_origins(text: str) -> frozenset[str]:
@@ -49,13 +54,27 @@ def parse_origins(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
-class Cors:
-    """What is told to browsers, made once for each origin."""
+def parse_headers(text: str) -> tuple[str, ...]:
+    """The headers a setting names, by commas, that pages may send beside those every server takes."""
+    names = tuple(name.strip() for name in text.split(",")) if text.strip() else ()
+    for name in names:
+        if name == "*" or not HEADER_NAME.fullmatch(name):
+            allowed = "name each header, by commas, such as X-Tenant,X-Request-Id"
+            raise SettingsError(name="RECTO_CORS_HEADERS", value=name, allowed=allowed)
+    return names
 
-    def __init__(self, origins: frozenset[str]) -> None:
+
+class Cors:
+    """What is told to browsers, made once for each origin: `headers` more may be sent, and cookies with `credentials`.
+
+    No cookie means anything here; a page that sends some all the same gets no answer unless it is told that it may.
+    """
+
+    def __init__(self, origins: frozenset[str], headers: Sequence[str] = (), *, credentials: bool = False) -> None:
         self.is_on = bool(origins)
-        self._fields = {origin: _fields(origin) for origin in origins}
+        self._fields = {origin: _fields(origin, credentials=credentials) for origin in origins}
         self._others = (VARY,) if origins else ()
+        self._allowed = ", ".join((*ALLOWED, *headers))
 
     def allows(self, origin: str) -> bool:
         """Whether pages of an origin may use this server."""
@@ -65,28 +84,28 @@ class Cors:
         """What an answer has to say beside its own headers."""
         return self._fields.get(headers.get("origin", ""), self._others)
 
+    def preflight(self) -> Response:
+        """What a page may send. That it is a page of ours is said by the fields of every answer."""
+        allowed = {
+            "access-control-allow-methods": METHODS,
+            "access-control-allow-headers": self._allowed,
+            "access-control-max-age": ASKED_SECONDS,
+        }
+        return Response(status_code=NO_CONTENT, headers=allowed)
 
-def _fields(origin: str) -> tuple[Field, ...]:
+
+def _fields(origin: str, *, credentials: bool) -> tuple[Field, ...]:
     return (
         VARY,
         (b"access-control-allow-origin", origin.encode()),
         (b"access-control-expose-headers", EXPOSED),
+        *(((b"access-control-allow-credentials", b"true"),) if credentials else ()),
     )
 
 
 def is_preflight(method: str, headers: Headers) -> bool:
     """Whether a browser asks what a page may send."""
     return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
-
-
-def preflight() -> Response:
-    """What a page may send. That it is a page of ours is said by the fields of every answer."""
-    allowed = {
-        "access-control-allow-methods": METHODS,
-        "access-control-allow-headers": ALLOWED,
-        "access-control-max-age": ASKED_SECONDS,
-    }
-    return Response(status_code=NO_CONTENT, headers=allowed)
 
 
 class Stamp:
@@ -97,9 +116,9 @@ class Stamp:
         self._page = common
         self._data = (*common, NO_PAGE)
 
-    def around(self, send: Send, more: Sequence[Field] = ()) -> Stamped:
-        """A `send` that adds them to the answer, and `more` beside what is there."""
-        return Stamped(self, send, more)
+    def around(self, send: Send, more: Sequence[Field] = (), accept: str = "") -> Stamped:
+        """A `send` that adds them to the answer, and `more` beside what is there. `accept` is what the client takes."""
+        return Stamped(self, send, more, accept)
 
     def fields(self, given: Iterable[Field], more: Sequence[Field]) -> list[Field]:
         """All headers of an answer that has these of its own."""
@@ -112,9 +131,10 @@ class Stamp:
 class Stamped:
     """Sends one answer, with its headers stamped. Knows whether it has begun."""
 
-    __slots__ = ("_more", "_send", "_stamp", "has_begun")
+    __slots__ = ("_accept", "_more", "_send", "_stamp", "has_begun")
 
-    def __init__(self, stamp: Stamp, send: Send, more: Sequence[Field]) -> None:
+    def __init__(self, stamp: Stamp, send: Send, more: Sequence[Field], accept: str) -> None:
+        self._accept = accept
         self._stamp = stamp
         self._send = send
         self._more = more
@@ -124,5 +144,9 @@ class Stamped:
         """Send a piece of it."""
         if message["type"] == "http.response.start":
             self.has_begun = True
-            message = {**message, "headers": self._stamp.fields(message.get("headers", ()), self._more)}
+            given = [self._as_accepted(field) for field in message.get("headers", ())]
+            message = {**message, "headers": self._stamp.fields(given, self._more)}
         await self._send(message)
+
+    def _as_accepted(self, field: Field) -> Field:
+        return (field[0], problem_media(self._accept).encode()) if field == PROBLEM else field

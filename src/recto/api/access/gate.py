@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recto.api.access.audit import RareLines, audit, peer_of
 from recto.api.access.auth import Authenticator
-from recto.api.access.browsers import Cors, Stamp, Stamped, is_preflight, parse_origins, preflight
+from recto.api.access.browsers import Cors, Stamp, Stamped, is_preflight, parse_headers, parse_origins
 from recto.api.access.rate import Buckets, neighbourhood
 from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.api.codings import TAKEN, coding_of, is_taken
@@ -56,6 +56,7 @@ class GateRules(GateSettings):
 
     def __post_init__(self) -> None:
         parse_origins(self.cors_origins)
+        parse_headers(self.cors_headers)
         _public_hosts(self.public_url)
 
     @property
@@ -91,7 +92,8 @@ class Gate:
         self._rules = rules
         self._hosts = _public_hosts(rules.public_url)
         self._origins = {f"{'https' if rules.is_https else 'http'}://{host}" for host in self._hosts}
-        self._cors = Cors(parse_origins(rules.cors_origins))
+        more_headers = parse_headers(rules.cors_headers)
+        self._cors = Cors(parse_origins(rules.cors_origins), more_headers, credentials=rules.cors_credentials)
         self._stamp = Stamp(is_https=rules.is_https, is_shared=self._cors.is_on)
         self._users = Buckets(rules.user_requests, ticks)
         self._strangers = Buckets(rules.user_requests, ticks)
@@ -107,7 +109,9 @@ class Gate:
             await self._app(scope, receive, send)
         else:
             request = HTTPConnection(scope)
-            await self._answer(request, receive, self._stamp.around(send, self._cors.fields(request.headers)))
+            headers = request.headers
+            stamped = self._stamp.around(send, self._cors.fields(headers), headers.get("accept", ""))
+            await self._answer(request, receive, stamped)
 
     async def _answer(self, request: HTTPConnection, receive: Receive, send: Stamped) -> None:
         app: ASGIApp = await self._own_answer(request) or self._app
@@ -130,7 +134,7 @@ class Gate:
     async def _own_answer(self, request: HTTPConnection) -> Response | None:
         refusal = self._bad_manners(request)
         if not refusal and self._is_asking(request):
-            return preflight()
+            return self._cors.preflight()
         refusal = refusal or await self._not_admitted(request) or self._may_not(request)
         if not refusal:
             return None

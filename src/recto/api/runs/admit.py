@@ -21,6 +21,7 @@ from recto.conversation.attachment import files_in
 from recto.conversation.history import time_text
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.input.run_options import RunOptions
+from recto.conversation.json import dump
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, FoundThread, StoredRun
@@ -52,6 +53,7 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
         # It was taken before (P4): its files are not looked for, nor stored, once more.
         return _known(backend, again.run, render, streams=streams)
     try:
+        _check_state(backend, asked)
         _check_names(backend, asked.options)
         await _check_datasets(backend, owner, asked.options)
         thread = await _thread_of(backend, owner, asked)
@@ -87,6 +89,14 @@ def _known(backend: Backend, run: StoredRun, render: EventRenderer, *, streams: 
         return json_answer(admitted_row(run), 202)
     with backend.streams.hold(run.owner) as held:
         return stream(backend.hub, run, 0, render, held.pop_all())
+
+
+def _check_state(backend: Backend, asked: RunInput) -> None:
+    """The state that is shared with a thread stands in its log and in events as a whole."""
+    size = len(dump(asked.state)) if asked.state is not None else 0
+    if size > backend.state_bytes:
+        problem = f"has {size} bytes; up to {backend.state_bytes} are taken. Keep in it what tools and clients share"
+        raise WireError(where="state", problem=problem)
 
 
 def _check_names(backend: Backend, options: RunOptions) -> None:

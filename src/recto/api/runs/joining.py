@@ -29,6 +29,7 @@ from recto.conversation.joining import join_events, view_event
 from recto.conversation.json import load_object
 from recto.conversation.log import view
 from recto.conversation.replay import EndedRun, snapshot_events
+from recto.conversation.state.thread_state import state_events
 from recto.store.ports import StoredEvent, StoredRun
 from recto.store.runs.so_far import RunSoFar
 
@@ -85,6 +86,7 @@ async def snapshot_stream(
         pending = tuple([call.id for call in pending_calls(seen, context.own_tools)])
         events = (
             RunStarted(thread=thread, run=run_id),
+            *state_events(seen),
             MessagesSnapshot(messages=rows),
             RunFinished(thread=thread, run=run_id, pending=pending),
         )

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import NUL, parse_run, read_body
 from recto.api.parameters import in_header, in_path, in_query
 from recto.api.route import THREAD, TIME, Route
@@ -169,13 +169,17 @@ def _check_after(after: int, run: StoredRun) -> None:
 
 async def cancel_run(request: Request, id: RunId) -> Response:
     """End a run; what it wrote so far is kept. Asking twice, or after its end, changes nothing."""
-    backend, run = backend_of(request), await find_run(request, id)
+    return json_answer(run_row(await end_run(backend_of(request), await find_run(request, id))))
+
+
+async def end_run(backend: Backend, run: StoredRun) -> StoredRun:
+    """End a run for its user. One that has ended stays as it is."""
     ended = RunFinished(thread=run.thread, run=run.name, outcome="cancelled")
     events = [*encode_event(RunStarted(thread=run.thread, run=run.name)), *encode_event(ended)]
     cancel = Cancel(reason="cancelled by its user", now=backend.clock(), events=events)
-    run = await backend.store.cancel(run, cancel)
+    ended_run = await backend.store.cancel(run, cancel)
     backend.cancel(run.id)
-    return json_answer(run_row(run))
+    return ended_run
 
 
 async def find_run(request: Request, id: str) -> StoredRun:

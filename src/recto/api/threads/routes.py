@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
@@ -24,6 +24,7 @@ from recto.conversation.attachment import FileRef
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
 from recto.conversation.input.take_input import pending_calls
+from recto.conversation.json import load
 from recto.conversation.log import View
 from recto.conversation.messages import AssistantMessage
 from recto.conversation.title import MOST, given_title
@@ -65,10 +66,11 @@ class ThreadRow(TypedDict):
 
 
 class ThreadShape(ThreadRow):
-    """A thread and what it waits for."""
+    """A thread, what it waits for, and the state it shares with its clients."""
 
     pendingCalls: Sequence[PendingCall]
     queued: Sequence[HistoryMessageShape]
+    state: JsonValue
 
 
 class ThreadsShape(TypedDict):
@@ -122,7 +124,7 @@ THREAD_ROW: ThreadRow = {
     "activeRun": None,
 }
 PENDING_EXAMPLE: PendingCall = {"id": "c1", "name": "pick_date", "arguments": "{}", "expiresAt": TIME}
-THREAD_EXAMPLE: ThreadShape = {**THREAD_ROW, "pendingCalls": [PENDING_EXAMPLE], "queued": []}
+THREAD_EXAMPLE: ThreadShape = {**THREAD_ROW, "pendingCalls": [PENDING_EXAMPLE], "queued": [], "state": None}
 THREADS_EXAMPLE: ThreadsShape = {"threads": [THREAD_ROW], "next": None}
 RUNS_EXAMPLE: RunsShape = {"runs": [{**RUN_EXAMPLE, "active": False}], "next": None}
 DELETED_EXAMPLE: DeletedShape = {"id": THREAD, "stopped": [TASK]}
@@ -141,7 +143,7 @@ async def list_threads(
 
 
 async def get_thread(request: Request, id: ThreadId) -> Response:
-    """A thread, the run at work on it, messages that wait for their turn, and calls that wait for your results."""
+    """A thread, the run at work on it, messages that wait, calls that wait for your results, and the shared state."""
     backend = backend_of(request)
     return await _answer(backend, await backend.store.get_thread(user_of(request).name, await own_thread(request, id)))
 
@@ -157,13 +159,19 @@ async def rename_thread(request: Request, id: ThreadId) -> Response:
 
 async def delete_thread(request: Request, id: ThreadId) -> Response:
     """Delete a thread with all there is of it, for good. Runs at work on it are stopped."""
-    backend, known = backend_of(request), await own_thread(request, id)
-    stopped = await backend.store.delete_thread(user_of(request).name, known)
-    stop(backend, stopped)
-    if backend.workspaces:
-        await drop_workspace(backend.workspaces, known)
+    known = await own_thread(request, id)
+    stopped = await drop_thread(backend_of(request), user_of(request).name, known)
     answer: DeletedShape = {"id": known, "stopped": [run.id for run in stopped]}
     return json_answer(answer)
+
+
+async def drop_thread(backend: Backend, owner: str, id: str) -> Sequence[Stopped]:
+    """Delete a thread, its workspace too, and end its runs. Returns those that had not ended."""
+    stopped = await backend.store.delete_thread(owner, id)
+    stop(backend, stopped)
+    if backend.workspaces:
+        await drop_workspace(backend.workspaces, id)
+    return stopped
 
 
 async def fork_thread(request: Request, id: ThreadId) -> Response:
@@ -224,7 +232,9 @@ async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> 
     # While a run is at work, calls are its own to wait for or to answer.
     calls = await _pending(backend, thread, refs) if thread.active is None else ()
     waiting = [queued_row(one, url_of) for one in queued]
-    answer: ThreadShape = {**thread_row(thread), "pendingCalls": calls, "queued": waiting}
+    shared = await backend.store.state(thread.id)
+    state = cast("JsonValue", load(shared.value)) if shared else None
+    answer: ThreadShape = {**thread_row(thread), "pendingCalls": calls, "queued": waiting, "state": state}
     return json_answer(answer, status)
 
 

@@ -43,7 +43,8 @@ class RunInput:
     """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'.
 
     A client that sends all it shows has it `listed`; `messages` are then what may be new of it. `sent_thread` is what
-    it calls a thread whose id here is another; `left_out` says why parts of what it sent could not be used.
+    it calls a thread whose id here is another; `left_out` says why parts of what it sent could not be used. `state` is
+    the client's copy of the state it shares with the thread; None says nothing of it.
     """
 
     thread: str
@@ -54,6 +55,7 @@ class RunInput:
     context: tuple[ContextItem, ...] = ()
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     protocol: str | None = None
+    state: Json = None
     options: RunOptions = RunOptions()
     listed: ListedIds | None = None
     sent_thread: str | None = None
@@ -119,6 +121,7 @@ def decode_input(body: Json) -> RunInput:
         context=tuple(_context(_get(item, "context"))),
         props=as_object(props, "forwardedProps") if props is not None else {},
         protocol=_protocol(item),
+        state=item.get("state"),
     )
 
 

@@ -5,4 +5,5 @@
 - `tools_prompt`: tools for models that have no native calls (P11)
 - `quote`: documents in the page (D2)
 - `summarise`: asking a model for a summary (R13)
+- `suggestion_page`: asking a model what a user could say next (P15)
 """

@@ -21,6 +21,7 @@ from recto.conversation.log import (
     ReplyEnded,
     RolledBack,
     SkillChanged,
+    StateChanged,
     ToolStarted,
     Undone,
 )
@@ -61,6 +62,7 @@ ENTRIES: Mapping[str, type[Logged]] = {
     "rolled_back": RolledBack,
     "undone": Undone,
     "compacted": Compacted,
+    "state_changed": StateChanged,
 }
 MESSAGE_KINDS = tuple(name for name, kind in ENTRIES.items() if issubclass(kind, page_log.MESSAGES))
 VALUES: Mapping[str, type[object]] = {

@@ -12,11 +12,11 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, func, select, text, update
 
-from recto.conversation.log import TURNS_BACK, Compacted, Entry, Seen, SkillChanged, view
+from recto.conversation.log import TURNS_BACK, Compacted, Entry, Seen, SkillChanged, StateChanged, view
 from recto.conversation.messages import AssistantMessage, File, ToolMessage, UnreadMessages, UserMessage
 from recto.store.log.entries import MESSAGE_KINDS
 from recto.store.log.read_log import ENTRY_COLUMNS, LOG_AFTER, entry_of
-from recto.store.log.visible import seen_in
+from recto.store.log.visible import seen_in, state_in
 from recto.store.schema import FILE_REFS, LOG, STANDS_OUT, moment
 from recto.store.statement import Statement, Value, param
 
@@ -131,6 +131,7 @@ def read_end(connection: Connection, query: EndQuery) -> LogEnd | Uncounted | No
         *([summary] if summary and (summary.seq or 0) <= last else ()),
         *log.stand_for(history),
         *log.skill(last),
+        *log.state(last),
         *map(entry_of, LOG_AFTER.rows(connection, {"this": query.thread, "after": last})),
     )
     is_windowed = history.count > 0
@@ -179,6 +180,11 @@ class _StoredLog:
         """The newest change of skill in view up to a number."""
         found = (entry_of(row) for row in self._rows(STANDING_OUT, upto=upto))
         yield from [one for one in found if isinstance(one, SkillChanged) and (one.seq or 0) in self.seen][:1]
+
+    def state(self, upto: int) -> Iterator[StateChanged]:
+        """The newest change of state in view up to a number."""
+        found = state_in(self.connection, self.query.thread, self.seen, upto)
+        yield from () if found is None else (found,)
 
     def window_start(self, turn: int, after: int) -> int:
         """The number of the user message from which on the newest messages of history stand, behind `after`."""

@@ -7,11 +7,11 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from recto.conversation.log import Entry, RolledBack, Seen, SkillChanged, TurnBack, seen_of
+from recto.conversation.log import Entry, RolledBack, Seen, SkillChanged, StateChanged, TurnBack, seen_of
 from recto.conversation.messages import UserMessage
 from recto.store.log.entries import MESSAGE_KINDS
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
-from recto.store.schema import LOG, STANDS_OUT, TURNED_BACK
+from recto.store.schema import IS_STATE, LOG, STANDS_OUT, TURNED_BACK
 from recto.store.statement import Statement, in_pieces
 
 BATCH = 64
@@ -22,6 +22,13 @@ TURNS = Statement(
 SKILLS = Statement(
     select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(STANDS_OUT)).order_by(LOG.c.seq.desc())
 )
+STATES = Statement(
+    select(LOG.c.seq)
+    .where(LOG.c.thread == bindparam("this"), text(IS_STATE), LOG.c.seq <= bindparam("upto"))
+    .order_by(LOG.c.seq.desc())
+    .limit(bindparam("most"))
+)
+ONE = Statement(select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), LOG.c.seq == bindparam("number")))
 BACKWARDS = Statement(
     select(*ENTRY_COLUMNS)
     .where(LOG.c.thread == bindparam("this"), LOG.c.seq < bindparam("below"))
@@ -61,6 +68,17 @@ def skill_in(connection: Connection, thread: str) -> SkillChanged | None:
     seen = seen_in(connection, thread)
     found = (entry_of(row) for row in SKILLS.rows(connection, {"this": thread}))
     return next((one for one in found if isinstance(one, SkillChanged) and (one.seq or 0) in seen), None)
+
+
+def state_in(connection: Connection, thread: str, seen: Seen | None = None, upto: int = 2**62) -> StateChanged | None:
+    """The newest change of state that is in view, up to a number. No other is read."""
+    seen = seen_in(connection, thread) if seen is None else seen
+    while rows := STATES.rows(connection, {"this": thread, "upto": upto, "most": BATCH}):
+        numbers = cast("list[int]", [row[0] for row in rows])
+        for number in (number for number in numbers if number in seen):
+            return cast("StateChanged", entry_of(ONE.rows(connection, {"this": thread, "number": number})[0]))
+        upto = numbers[-1] - 1
+    return None
 
 
 def _backwards(connection: Connection, thread: str) -> Iterator[Entry]:

@@ -79,8 +79,13 @@ def _check_tokens(connection: Connection, admission: Admission) -> None:
     rows = SPENT.rows(connection, {"of": admission.owner, "on": now.date().isoformat()})
     spent, most = cast("int", rows[0][0]) if rows else 0, admission.bounds.user_tokens
     if spent >= most:
-        problem = f"You used {spent} of {most} tokens today (UTC). Try again tomorrow."
-        raise LimitReached(problem, retry=_until_tomorrow(now))
+        raise day_is_spent(spent, most, now)
+
+
+def day_is_spent(spent: int, most: int, now: datetime) -> LimitReached:
+    """What a user is told who has no tokens left today."""
+    problem = f"You used {spent} of {most} tokens today (UTC). Try again tomorrow."
+    return LimitReached(problem, retry=_until_tomorrow(now.astimezone(UTC)))
 
 
 def _until_tomorrow(now: datetime) -> float:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date
 
-from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal, null, select
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal, null, select, true
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ColumnCollection
 
 from recto.conversation.json import load_object
 from recto.store.ports import CallEnded
 from recto.store.schema import RUNS, SPENDING
-from recto.store.statement import Statement, param
+from recto.store.statement import Statement, StatementValues, param
 
 COUNTS = ("input", "output", "cached")
 USAGE = {"input": "inputTokens", "output": "outputTokens", "cached": "cachedInputTokens"}
@@ -31,10 +31,12 @@ class Spent:
     price: int | None = None
 
 
-def _spend() -> Statement:
+def _spend(owner: ColumnElement[object], *where: ColumnElement[bool]) -> Statement:
+    """Add to the day of an owner, who is that of what is looked for where anything is."""
     values = [param(f"new_{name}", SPENDING.c[name]) for name in ("day", *COUNTS)]
     price = param("new_price", SPENDING.c.price)
-    rows = select(RUNS.c.owner, *values, literal(1, SPENDING.c.calls.type), price).where(RUNS.c.id == bindparam("this"))
+    # SQLite takes the words behind a SELECT without WHERE for a join.
+    rows = select(owner, *values, literal(1, SPENDING.c.calls.type), price).where(*(where or (true(),)))
     on_postgres, on_sqlite = (kind.insert(SPENDING).from_select(NAMES, rows) for kind in (postgresql, sqlite))
     key = ("owner", "day")
     return Statement(
@@ -50,7 +52,8 @@ def _added(new: ColumnCollection[str, ColumnElement[int]]) -> dict[str, ColumnEl
     return {**{name: old[name] + new[name] for name in (*COUNTS, "calls")}, "price": price}
 
 
-SPEND = _spend()
+SPEND = _spend(RUNS.c.owner, RUNS.c.id == bindparam("this"))
+SPEND_BESIDE = _spend(param("new_owner", SPENDING.c.owner))
 SPENT = Statement(
     select(*[SPENDING.c[name] for name in NAMES if name != "owner"]).where(
         SPENDING.c.owner == bindparam("owner_is"), SPENDING.c.day == bindparam("day_is")
@@ -60,10 +63,19 @@ SPENT = Statement(
 
 def spend(connection: Connection, run: str, call: CallEnded) -> None:
     """Add what a call took to its user's day."""
+    SPEND.count(connection, {**_taken(call), "this": run})
+
+
+def spend_beside(connection: Connection, owner: str, call: CallEnded) -> None:
+    """The same of a call that belongs to no run."""
+    SPEND_BESIDE.count(connection, {**_taken(call), "new_owner": owner})
+
+
+def _taken(call: CallEnded) -> StatementValues:
     usage = (load_object(call.usage) if call.usage else None) or {}
     counts = {f"new_{name}": count if isinstance(count := usage.get(key), int) else 0 for name, key in USAGE.items()}
     day = call.ended.astimezone(UTC).date().isoformat()
-    SPEND.count(connection, {**counts, "this": run, "new_day": day, "new_price": call.price})
+    return {**counts, "new_day": day, "new_price": call.price}
 
 
 def spent(connection: Connection, owner: str, day: date) -> Spent:

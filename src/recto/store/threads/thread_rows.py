@@ -17,6 +17,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    text,
     update,
 )
 
@@ -25,7 +26,7 @@ from recto.store.cursor import read_cursor, write_cursor
 from recto.store.ports import FoundThread, StoredRun
 from recto.store.runs.run_queue import COLUMNS as RUN_COLUMNS
 from recto.store.runs.run_queue import run_of_row
-from recto.store.schema import RUNS, THREADS, moment
+from recto.store.schema import IS_OPEN, RUNS, THREADS, moment
 from recto.store.statement import SQLITE, Statement, param
 
 # Whom a title is from.
@@ -34,7 +35,7 @@ BY_USER, BY_MODEL = "user", "model"
 
 @dataclass(frozen=True, kw_only=True)
 class StoredThread:
-    """A thread's row. `active` is the run at work on it."""
+    """A thread's row. `active` is the run at work on it. One that is archived is as any other, but for lists."""
 
     id: str
     title: str | None
@@ -43,16 +44,19 @@ class StoredThread:
     scenario: str | None
     created: datetime
     updated: datetime
+    archived: bool = False
     active: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadsQuery:
-    """Which threads are wanted: from where on, how many, and with what in their title."""
+    """Which threads are wanted: from where on, how many, with what in their title, of which agent."""
 
     cursor: str | None = None
     limit: int = 50
     search: str | None = None
+    agent: str | None = None
+    with_archived: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +105,16 @@ RENAME = Statement(
     .where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
     .values(title=param("new_title", THREADS.c.title), title_by=BY_USER)
 )
+ARCHIVE = Statement(
+    update(THREADS)
+    .where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
+    .values(archived=param("is_archived", THREADS.c.archived))
+)
+OPEN_RUNS = Statement(
+    select(*RUN_COLUMNS)
+    .where(RUNS.c.thread == bindparam("this"), RUNS.c.owner == bindparam("owner_is"), text(IS_OPEN))
+    .order_by(RUNS.c.number)
+)
 SET_TITLE = Statement(
     update(THREADS)
     .where(THREADS.c.id == bindparam("this"), or_(THREADS.c.title_by.is_(None), THREADS.c.title_by != BY_USER))
@@ -145,6 +159,10 @@ def get_thread(connection: Connection, owner: str, id: str) -> StoredThread:
 def list_threads(connection: Connection, owner: str, query: ThreadsQuery) -> ThreadList:
     """Threads of this owner, newest activity first."""
     found = select(*COLUMNS).where(THREADS.c.owner == owner)
+    if query.agent is not None:
+        found = found.where(THREADS.c.agent == query.agent)
+    if not query.with_archived:
+        found = found.where(THREADS.c.archived.is_(False))
     if query.search:
         found = found.where(_has_title(connection, query.search))
     if query.cursor is not None:
@@ -172,6 +190,12 @@ def rename(connection: Connection, owner: str, id: str, title: str) -> StoredThr
     return get_thread(connection, owner, id)
 
 
+def archive(connection: Connection, owner: str, id: str, *, is_archived: bool) -> StoredThread:
+    """Say of a thread whether it is archived."""
+    ARCHIVE.count(connection, {"this": id, "owner_is": owner, "is_archived": is_archived})
+    return get_thread(connection, owner, id)
+
+
 def set_title_if_automatic(connection: Connection, id: str, title: str) -> bool:
     """Put a better title in the place of one that no user gave. Returns whether it was."""
     return SET_TITLE.count(connection, {"this": id, "new_title": title}) > 0
@@ -189,7 +213,13 @@ def runs_of_thread(connection: Connection, owner: str, id: str, cursor: str | No
     return RunList(runs=runs, next=write_cursor(0, runs[-1].id) if len(rows) > limit else None)
 
 
+def open_runs(connection: Connection, owner: str, id: str) -> tuple[StoredRun, ...]:
+    """The runs of a thread that have not ended, the one at work first. There are none of somebody else's thread."""
+    return tuple([run_of_row(row) for row in OPEN_RUNS.rows(connection, {"this": id, "owner_is": owner})])
+
+
 def _thread(row: Sequence[object]) -> StoredThread:
     values = dict(zip(NAMES, row, strict=True))
     values |= {name: moment(cast("int", values[name])) for name in ("created", "updated")}
+    values["archived"] = bool(values["archived"])
     return StoredThread(**cast("dict[str, datetime]", values))  # pyright: ignore[reportArgumentType] - by name

@@ -5,4 +5,5 @@
 - `side_call`: a call beside the conversation, recorded and paid for like any other
 - `write_summary`: a summary in the place of what no longer fits
 - `name_thread`: a title for the thread
+- `suggest`: what a user could say next, with no run and nothing stored
 """

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from recto.conversation.events import StepFinished, StepStarted
 from recto.conversation.log import Compacted, view
 from recto.conversation.messages import Message
 from recto.models.faults import delay
@@ -16,6 +17,7 @@ from recto.worker.model.side_call import side_call
 from recto.worker.run_state import LoadedRun
 
 LOGGER = logging.getLogger("recto.worker")
+COMPACT = "compact"
 
 
 async def summarise(run: LoadedRun) -> None:
@@ -31,14 +33,23 @@ async def summarise(run: LoadedRun) -> None:
         await _do_without(run, "there is too little to summarise")
         return
     so_far = seen.compaction.summary if seen.compaction else None
-    for piece in summary_pieces(to_summarise(seen, place), settings=settings, counter=runtime.counter):
-        request = summary_request(piece, so_far=so_far, settings=settings, counter=runtime.counter)
-        so_far = await _ask(run, request)
-        if so_far is None:
-            await _do_without(run, "the model gave no summary")
-            return
+    # It may take a minute: that the run began is not held back for so long, and that it does something is told.
+    await run.writer.settle()
+    run.writer.mention(StepStarted(step=COMPACT))
+    try:
+        for piece in summary_pieces(to_summarise(seen, place), settings=settings, counter=runtime.counter):
+            request = summary_request(piece, so_far=so_far, settings=settings, counter=runtime.counter)
+            so_far = await _ask(run, request)
+            if so_far is None:
+                break
+    finally:
+        # What is written next takes it along. Where nothing is any more, whoever goes on with the run closes it.
+        run.writer.mention(StepFinished(step=COMPACT))
+    if so_far is None:
+        await _do_without(run, "the model gave no summary")
+        return
     upto, now = seen.messages[place].id, runtime.clock()
-    marker = Compacted(id=runtime.new_id(), time=now, upto=upto, summary=so_far or "")
+    marker = Compacted(id=runtime.new_id(), time=now, upto=upto, summary=so_far)
     await run.writer.write(RunChange(entries=(marker,)))
     # The page is another one now: what the provider said of the last says nothing of it.
     run.inputs.calibrate(None)

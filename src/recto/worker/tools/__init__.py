@@ -2,6 +2,7 @@
 
 - `calls_in_text`: calls a model writes into its words, taken out of them
 - `run_tools`: the calls of a reply, run and answered
+- `shared_state`: the state shared with clients, in the hands of a tool
 - `tool_context`: what a tool may know and do of the run it acts for
 - `tool_progress`: how far a tool is, for whoever watches
 """

@@ -21,6 +21,7 @@ from recto.tools.registry import Registry
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
 from recto.worker.tools.calls_in_text import UNREADABLE
+from recto.worker.tools.shared_state import settle_state
 from recto.worker.tools.tool_context import act, tools_of_reply
 from recto.worker.tools.tool_progress import ProgressReporter
 
@@ -126,11 +127,22 @@ async def _act(
     finally:
         progress.end()
     runtime.reached("tool_acted")
-    message = _message(runtime, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
-    # In one write: whoever goes on after a crash goes on in the skill.
-    change = RunChange(entries=(message, *_activated(runtime, result)))
-    await run.writer.write(change, _events_of((message,), run.inputs.agent.locale))
+    if result.changes:
+        # One after the other: each changes the state that the one before it has left.
+        async with run.state_turn:
+            await _store(run, call, earlier, result)
+    else:
+        await _store(run, call, earlier, result)
     runtime.reached("tool_ended")
+
+
+async def _store(run: LoadedRun, call: ToolCall, earlier: Earlier, acted: ToolResult) -> None:
+    runtime, settled = run.runtime, settle_state(run.runtime, run.writer.log, acted)
+    result = settled.result
+    message = _message(runtime, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
+    # In one write: whoever goes on after a crash goes on in the skill, and with the state.
+    change = RunChange(entries=(message, *_activated(runtime, result), *settled.entries))
+    await run.writer.write(change, [*_events_of((message,), run.inputs.agent.locale), *settled.events])
 
 
 async def _result(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
@@ -211,8 +223,8 @@ def _with_notice(count: int, result: ToolResult) -> ToolResult:
     """A call made again with nothing new to show for it says so, where the model will read it."""
     notice = REPEATED + REPEATED_MORE.format(count=count)
     match result.parts:
-        # Whoever shows it reads it as JSON; and what took up a skill did change something.
-        case _ if count == 1 or result.activates or _is_shown(result):
+        # Whoever shows it reads it as JSON; and what took up a skill or changed the state did change something.
+        case _ if count == 1 or result.activates or result.changes or _is_shown(result):
             return result
         case (*others, Text() as last):
             return replace(result, parts=(*others, replace(last, text=last.text + notice)))

@@ -29,6 +29,7 @@ from recto.worker.context.prompt_context import offered, skill_of
 from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
 from recto.worker.run_state import LoadedRun
+from recto.worker.tools.shared_state import SharedState
 
 SHOWN = 64
 NO_SKILL = "There is no skill {name!r}{known}."
@@ -37,11 +38,13 @@ NO_FILES = "No skill is active, so there are no files to read. Take one up with 
 
 async def act(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
     """Have the tool act that a call names, if it is among those that may be called."""
-    limits, context = run.state.limits, _context_of(run, call, report)
+    state = SharedState(run.writer, run.runtime.state_bytes)
+    limits, context = run.state.limits, replace(_context_of(run, call, report), state=state)
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     tool = tools.get(call.name)
     asked = _with_urls(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.mark.external else call
-    return await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.asked.tools])
+    result = await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.asked.tools])
+    return replace(result, changes=(*result.changes, *state.changes)) if state.changes else result
 
 
 def _with_urls(call: ToolCall, urls: Mapping[str, str]) -> ToolCall:

@@ -1,0 +1,131 @@
+"""What CopilotKit's inspector looks at in a thread: its messages, the events of its newest runs, its state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.copilotkit.info import BASE, ThreadName
+from recto.api.route import JSON_MEDIA, THREAD, Route
+from recto.api.runs.client_threads import own_thread
+from recto.api.runs.joining import event_renderer
+from recto.api.signed import render_context
+from recto.conversation.agui_messages import MessageRow, message_rows
+from recto.conversation.events import view_named
+from recto.conversation.json import Json
+from recto.conversation.log import view
+from recto.store.ports import StoredRun
+
+ONE = f"{BASE}/threads/{{thread}}"
+# Runs whose events are told, and how many events and bytes of them: an inspector shows all it gets.
+MOST_RUNS, MOST_EVENTS, MOST_BYTES = 20, 5_000, 2**20
+
+
+class KitMessagesShape(TypedDict):
+    """Messages, oldest first; a call has `id`, `name` and `args`."""
+
+    messages: Sequence[Mapping[str, object]]
+
+
+class KitEventsShape(TypedDict):
+    """Events of AG-UI, oldest first."""
+
+    events: Sequence[Mapping[str, object]]
+
+
+class KitStateShape(TypedDict):
+    """The state that agent and page share; null where there is none."""
+
+    state: object
+
+
+async def inspect_copilotkit_messages(request: Request, thread: ThreadName) -> Response:
+    """The messages of a thread, as CopilotKit's inspector shows them."""
+    backend, owner = backend_of(request), user_of(request).name
+    row = await backend.store.get_thread(owner, await own_thread(request, thread))
+    context = await render_context(backend, row.id, row.agent)
+    rows = await asyncio.to_thread(message_rows, view(await backend.store.log_after(row.id)), context)
+    answer: KitMessagesShape = {"messages": [inspected(message) for message in rows]}
+    return json_answer(answer)
+
+
+def inspected(row: MessageRow) -> Mapping[str, Json]:
+    """A message of AG-UI as the inspector has it."""
+    kept = {name: row[name] for name in ("id", "role", "content", "toolCallId") if name in row}
+    calls = row.get("toolCalls")
+    return {**kept, "toolCalls": [_call(call) for call in calls]} if isinstance(calls, list) and calls else kept
+
+
+def _call(call: Json) -> Json:
+    match call:
+        case {"id": id, "function": {"name": name, "arguments": arguments}}:
+            return {"id": id, "name": name, "args": arguments}
+        case _:
+            return call
+
+
+async def inspect_copilotkit_events(request: Request, thread: ThreadName) -> Response:
+    """The events of a thread's newest runs, as many as one answer holds."""
+    backend, owner = backend_of(request), user_of(request).name
+    found = await backend.store.runs_of_thread(owner, await own_thread(request, thread), None, MOST_RUNS)
+    told, left = list[bytes](), MOST_BYTES
+    for run in found.runs:
+        bodies = await _bodies(backend, run, left)
+        told, left = [*bodies, *told], left - sum(map(len, bodies))
+        if left <= 0:
+            break
+    return Response(b'{"events":[' + b",".join(told) + b"]}", media_type=JSON_MEDIA)
+
+
+async def _bodies(backend: Backend, run: StoredRun, most: int) -> Sequence[bytes]:
+    render = event_renderer(backend, None).render
+    events = await backend.store.events(run.id, 0, MOST_EVENTS, most)
+    # A view of the log that a reader was given stands for what the inspector has by `messages`.
+    return [render(event.body) for event in events if view_named(event.body) is None]
+
+
+async def inspect_copilotkit_state(request: Request, thread: ThreadName) -> Response:
+    """The state of a thread."""
+    owner = user_of(request).name
+    await backend_of(request).store.get_thread(owner, await own_thread(request, thread))
+    answer: KitStateShape = {"state": None}
+    return json_answer(answer)
+
+
+MESSAGES_EXAMPLE: KitMessagesShape = {"messages": [{"id": "m1", "role": "user", "content": "Hi"}]}
+EVENTS_EXAMPLE: KitEventsShape = {"events": [{"type": "RUN_STARTED", "threadId": THREAD, "runId": "run-001"}]}
+STATE_EXAMPLE: KitStateShape = {"state": None}
+ROUTES = (
+    Route(
+        method="GET",
+        path=f"{ONE}/messages",
+        handler=inspect_copilotkit_messages,
+        tag="copilotkit",
+        answer=KitMessagesShape,
+        refusals=(404,),
+        examples={"answer": MESSAGES_EXAMPLE},
+    ),
+    Route(
+        method="GET",
+        path=f"{ONE}/events",
+        handler=inspect_copilotkit_events,
+        tag="copilotkit",
+        answer=KitEventsShape,
+        refusals=(404,),
+        examples={"answer": EVENTS_EXAMPLE},
+    ),
+    Route(
+        method="GET",
+        path=f"{ONE}/state",
+        handler=inspect_copilotkit_state,
+        tag="copilotkit",
+        answer=KitStateShape,
+        refusals=(404,),
+        examples={"answer": STATE_EXAMPLE},
+    ),
+)

@@ -1,0 +1,197 @@
+"""Routes of threads as CopilotKit's list of them asks: list, rename, archive, delete.
+
+Somebody else's thread is not there. Nothing tells a client of changes; it asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.bodies import read_object
+from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, kit_agent
+from recto.api.parameters import in_query
+from recto.api.route import THREAD, TIME, Route
+from recto.api.runs.client_threads import own_thread
+from recto.api.threads.routes import drop_thread
+from recto.conversation.history import time_text
+from recto.conversation.title import MOST, given_title
+from recto.errors import WireError
+from recto.store.threads.thread_rows import StoredThread, ThreadsQuery
+
+THREADS = f"{BASE}/threads"
+ONE = f"{THREADS}/{{thread}}"
+# However many are asked for: the rest is behind the cursor.
+MOST_LISTED = 100
+
+
+class KitThreadShape(TypedDict):
+    """A thread. It belongs to a user, not to an organization."""
+
+    id: str
+    name: str | None
+    agentId: str
+    organizationId: str
+    createdById: str
+    archived: bool
+    createdAt: str
+    updatedAt: str
+    lastRunAt: str
+
+
+class KitThreadsShape(TypedDict):
+    """Threads, newest activity first. `nextCursor` is that of the page that follows."""
+
+    threads: Sequence[KitThreadShape]
+    nextCursor: str | None
+
+
+class KitArchivedShape(TypedDict):
+    """What was archived."""
+
+    threadId: str
+    archived: bool
+
+
+class KitDeletedShape(TypedDict):
+    """What is gone."""
+
+    threadId: str
+    deleted: bool
+
+
+class KitThreadBody(BaseModel):
+    """A new name, or whether it is archived, or both."""
+
+    agent_id: str | None = Field(default=None, alias="agentId", description="Not looked at.")
+    name: str | None = Field(default=None, min_length=1, max_length=MOST)
+    archived: bool | None = None
+
+
+ROW: KitThreadShape = {
+    "id": THREAD,
+    "name": "Plan my week",
+    "agentId": DEFAULT,
+    "organizationId": "",
+    "createdById": "anna",
+    "archived": False,
+    "createdAt": TIME,
+    "updatedAt": TIME,
+    "lastRunAt": TIME,
+}
+LISTED: KitThreadsShape = {"threads": [ROW], "nextCursor": None}
+
+
+async def list_copilotkit_threads(
+    request: Request,
+    agent: Annotated[str, in_query("The agent that answers in them.", alias="agentId")] = DEFAULT,
+    cursor: Annotated[str | None, in_query("`nextCursor` of the page before.")] = None,
+    limit: Annotated[int, in_query(f"How many; {MOST_LISTED} at most are told at once.", ge=1)] = 50,
+    archived: Annotated[bool, in_query("Archived ones too.", alias="includeArchived")] = False,
+) -> Response:
+    """Your threads with an agent, newest activity first."""
+    backend, owner = backend_of(request), user_of(request).name
+    query = ThreadsQuery(
+        cursor=cursor,
+        limit=min(limit, MOST_LISTED),
+        agent=backend.agent if agent == DEFAULT else kit_agent(backend, agent).name,
+        with_archived=archived,
+    )
+    found = await backend.store.list_threads(owner, query)
+    rows = [_row(thread, agent, owner) for thread in found.threads]
+    answer: KitThreadsShape = {"threads": rows, "nextCursor": found.next}
+    return json_answer(answer)
+
+
+async def change_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
+    """Rename a thread, or bring it back from the archive."""
+    store, owner, body = backend_of(request).store, user_of(request).name, await read_object(request, b"{}")
+    archived = body.get("archived")
+    if archived is not None and not isinstance(archived, bool):
+        raise WireError(where="archived", problem="must be true or false")
+    name = given_title(body["name"]) if body.get("name") is not None else None
+    id = await own_thread(request, thread)
+    found = await store.get_thread(owner, id)
+    if name is not None:
+        found = await store.rename(owner, id, name)
+    if archived is not None:
+        found = await store.archive(owner, id, is_archived=archived)
+    return json_answer(_row(found, found.agent or DEFAULT, owner))
+
+
+async def archive_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
+    """Archive a thread: it stays as it is, and lists leave it out that do not ask for it."""
+    owner = user_of(request).name
+    await backend_of(request).store.archive(owner, await own_thread(request, thread), is_archived=True)
+    answer: KitArchivedShape = {"threadId": thread, "archived": True}
+    return json_answer(answer)
+
+
+async def delete_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
+    """Delete a thread with all there is of it, for good."""
+    owner = user_of(request).name
+    await drop_thread(backend_of(request), owner, await own_thread(request, thread))
+    answer: KitDeletedShape = {"threadId": thread, "deleted": True}
+    return json_answer(answer)
+
+
+def _row(thread: StoredThread, agent: str, owner: str) -> KitThreadShape:
+    updated = time_text(thread.updated)
+    return {
+        "id": thread.id,
+        "name": thread.title,
+        "agentId": agent,
+        "organizationId": "",
+        "createdById": owner,
+        "archived": thread.archived,
+        "createdAt": time_text(thread.created),
+        "updatedAt": updated,
+        "lastRunAt": updated,
+    }
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=THREADS,
+        handler=list_copilotkit_threads,
+        tag="copilotkit",
+        answer=KitThreadsShape,
+        refusals=(404, 422),
+        examples={"answer": LISTED},
+    ),
+    Route(
+        method="PATCH",
+        path=ONE,
+        handler=change_copilotkit_thread,
+        tag="copilotkit",
+        body=KitThreadBody,
+        answer=KitThreadShape,
+        refusals=(404, 413, 422),
+        examples={"body": {"agentId": DEFAULT, "name": "Plan my week"}, "answer": ROW},
+    ),
+    Route(
+        method="POST",
+        path=f"{ONE}/archive",
+        handler=archive_copilotkit_thread,
+        tag="copilotkit",
+        answer=KitArchivedShape,
+        refusals=(404,),
+        examples={"answer": {"threadId": THREAD, "archived": True}},
+    ),
+    Route(
+        method="DELETE",
+        path=ONE,
+        handler=delete_copilotkit_thread,
+        tag="copilotkit",
+        answer=KitDeletedShape,
+        refusals=(404,),
+        examples={"answer": {"threadId": THREAD, "deleted": True}},
+    ),
+)

@@ -1,0 +1,63 @@
+"""Asking a model what a user could say next: the tool, the instruction, and of the rest what fits, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recto.conversation.input.run_input import ContextItem
+from recto.conversation.input.suggestion_input import SaidMessage, SuggestionInput
+from recto.conversation.messages import Text, UserMessage, words_of
+from recto.page.prompt.system_prompt import CUT_MARK
+from recto.page.text.cut import cut_to
+from recto.page.text.tokens import TOKENS_PER_MESSAGE, TokenCounter, count_text
+
+# The instruction is in the words of CopilotKit, which are English.
+CUT = CUT_MARK["en"]
+# Longer text is not counted: a token has no more characters than these, but for blanks.
+CHARACTERS_PER_TOKEN = 16
+
+
+def fit_suggestion(asked: SuggestionInput, tokens: int, counter: TokenCounter) -> SuggestionInput | None:
+    """The wish with no more than so many tokens: the tool whole, its instruction cut if need be, then context in its
+    order and the newest of what was said, as far as they fit. None: there is no room for the tool.
+    """
+    tool, instruction = asked.tool, words_of(asked.said[-1])
+    offered = "\n".join((tool.name, tool.description, tool.parameters))
+    left = tokens - _size(offered, tokens, counter)
+    if left <= 0:
+        return None
+    words = cut_to(instruction[: left * CHARACTERS_PER_TOKEN], left, CUT, counter)
+    if not words:
+        return None
+    left -= count_text(words, counter)
+    context, left = _items_within(asked.context, left, counter)
+    history = _newest_within(asked.said[:-1], left, counter)
+    asking = UserMessage(id=asked.said[-1].id, parts=(Text(text=words),))
+    return replace(asked, said=(*history, asking), context=context)
+
+
+def _items_within(
+    items: Sequence[ContextItem], left: int, counter: TokenCounter
+) -> tuple[tuple[ContextItem, ...], int]:
+    kept = list[ContextItem]()
+    for item in items:
+        size = _size(f"{item.description}\n{item.value}", left, counter)
+        if size <= left:
+            kept.append(item)
+            left -= size
+    return tuple(kept), left
+
+
+def _newest_within(said: Sequence[SaidMessage], left: int, counter: TokenCounter) -> Sequence[SaidMessage]:
+    """The end of a history: where a message does not fit, none before it is shown."""
+    for place in range(len(said) - 1, -1, -1):
+        left -= TOKENS_PER_MESSAGE + _size(words_of(said[place]), left, counter)
+        if left < 0:
+            return said[place + 1 :]
+    return said
+
+
+def _size(text: str, left: int, counter: TokenCounter) -> int:
+    """The tokens of a text; of one that is too long in any case, more than are left."""
+    return left + 1 if len(text) > max(0, left) * CHARACTERS_PER_TOKEN else count_text(text, counter)

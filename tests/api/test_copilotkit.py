@@ -1,0 +1,306 @@
+"""CopilotKit without its runtime (P15): info, stop, threads and the single endpoint, over HTTP as its client asks."""
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import cast
+from urllib.parse import quote
+
+import pytest
+
+from recto.api.copilotkit.single_endpoint import KINDS
+from recto.conversation.json import Json
+from recto.ids import new_id
+from recto.testing.client import HttpReply, ask, request, start
+from tests.api.copilotkit_client import BASE, events_of, send
+from tests.api.scripted_server import ALICE, BOB, LOOKER, PLAIN, Scripted, page_messages, scripted_server
+
+ENDPOINTS = {"list": True, "inspect": True, "mutations": True, "realtimeMetadata": False}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
+    with scripted_server(tmp_path_factory.mktemp("copilotkit")) as made:
+        yield made
+
+
+def talk(server: Scripted, agent: str = "chat", words: str = "Plan my week") -> str:
+    """A thread with one answer."""
+    body = ask(words, forwardedProps={"agent": agent})
+    server.reader(start(server.url, body, token=ALICE)).wait()
+    return str(body["threadId"])
+
+
+def listed(server: Scripted, query: str = "", token: str = ALICE) -> list[Mapping[str, Json]]:
+    reply = send(server.url, "GET", f"/threads?limit=100{query}", token=token)
+    assert reply.status == 200, reply.body
+    return list(cast("list[Mapping[str, Json]]", reply.json["threads"]))
+
+
+def ids(server: Scripted, query: str = "", token: str = ALICE) -> list[Json]:
+    return [row["id"] for row in listed(server, query, token)]
+
+
+def assert_message(reply: HttpReply, status: int, words: str) -> None:
+    assert (reply.status, words in str(reply.json.get("message"))) == (status, True), reply.body
+
+
+# Info
+
+
+def test_P15_info_names_every_agent_and_default_is_the_one_that_answers(server: Scripted):
+    told = send(server.url, "GET", "/info")
+    agents = cast("Mapping[str, Mapping[str, Json]]", told.json["agents"])
+    known = {str(row["name"]): row for row in server.rows("/agents", "agents")}
+    assert agents.keys() == {"default", *known}
+    assert {name: agents[name]["description"] for name in known} == {
+        name: row["description"] for name, row in known.items()
+    }
+    assert agents["default"] == {**agents["chat"], "name": "default"}
+    assert told.json["threadEndpoints"] == ENDPOINTS
+    assert (told.json["mode"], told.json["suggestions"]) == ("sse", True)
+
+
+def test_P15_without_a_credential_info_tells_the_reason_where_the_client_looks_for_it(server: Scripted):
+    for reply in (
+        send(server.url, "GET", "/info", token=None),
+        send(server.url, "POST", "", {"method": "info"}, None),
+    ):
+        assert_message(reply, 401, "Authorization: Bearer")
+
+
+# Run
+
+
+def chat(words: str, thread: str, history: Sequence[Json] = (), **rest: Json) -> dict[str, Json]:
+    """What the chat sends: all it shows, and what its user says now."""
+    said: list[Json] = [*history, {"id": new_id(), "role": "user", "content": words}]
+    body: dict[str, Json] = {"threadId": thread, "runId": new_id(), "messages": said, "tools": [], "context": []}
+    return {**body, "state": {}, "forwardedProps": {}, **rest}
+
+
+@pytest.mark.parametrize("is_single", [True, False])
+def test_P15_a_chat_goes_on_over_several_runs_under_the_name_its_client_gave_it(server: Scripted, is_single: bool):
+    name, history = f"my thread/{is_single}", list[Json]()
+    for words in ("First", "Second"):
+        body = chat(words, name, history)
+        envelope: dict[str, Json] = {"method": "agent/run", "params": {"agentId": "default"}, "body": body}
+        path, sent = ("", envelope) if is_single else ("/agent/default/run", body)
+        events = events_of(send(server.url, "POST", path, sent, accept="text/event-stream"))
+        assert [events[place]["threadId"] for place in (0, -1)] == [name, name]
+        assert (events[0]["type"], events[-1]["type"]) == ("RUN_STARTED", "RUN_FINISHED")
+        # As older clients take it.
+        assert events[-1].keys() == {"type", "threadId", "runId"}
+        answer = "".join(str(event["delta"]) for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
+        replied = str(next(event["messageId"] for event in events if event["type"] == "TEXT_MESSAGE_START"))
+        said = cast("list[Json]", body["messages"])
+        history = [*said, {"id": replied, "role": "assistant", "content": answer}]
+    asked = [str(message["content"]) for message in page_messages(server.model.requests[-1])]
+    assert [any(words in one for one in asked) for words in ("First", PLAIN.text, "Second")] == [True] * 3
+    thread = listed(server)[0]
+    assert (thread["name"], thread["agentId"]) == ("First", "default")
+    # The thread goes by either name.
+    assert send(server.url, "DELETE", f"/threads/{quote(name, safe='')}", {"agentId": "default"}).status == 200
+    assert thread["id"] not in ids(server)
+
+
+def test_P15_an_agent_answers_under_its_name_and_default_is_who_answered_before(server: Scripted):
+    thread = new_id()
+    for agent in ("vibe", "default"):
+        send(server.url, "POST", f"/agent/{agent}/run", chat("Hi", thread), accept="text/event-stream")
+        assert server.rows(f"/threads/{thread}/runs", "runs")[0]["agent"] == "vibe"
+    assert_message(send(server.url, "POST", "/agent/nobody/run", chat("Hi", thread)), 404, "no agent 'nobody'")
+
+
+def test_P15_a_refused_run_is_told_as_the_client_reads_it(server: Scripted):
+    reply = send(server.url, "POST", "/agent/default/run", chat("x" * 10_001, new_id()), accept="text/event-stream")
+    assert (reply.headers["content-type"], reply.status) == ("application/json", 422)
+    assert reply.json["message"] == "RunAgentInput user message text exceeds limit"
+
+
+# Stop
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_P15_stop_ends_the_run_of_the_thread_and_what_it_said_stays(server: Scripted, is_named: bool):
+    body = ask("hold on")
+    run, made = server.begin(body)
+    path = f"/agent/default/stop/{body['threadId']}"
+    scope = {"runId": body["runId"]} if is_named else None
+    stopped = send(server.url, "POST", path, scope)
+    interrupt = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
+    assert stopped.json == {"stopped": True, "interrupt": interrupt}
+    assert made.wait_disconnected()
+    assert server.reader(run).wait()[-1].event["outcome"] == {"type": "cancelled"}
+    again = send(server.url, "POST", path, scope)
+    words = f"Run '{body['runId']}' is not the active" if is_named else f"No active run for thread '{body['threadId']}'"
+    assert (again.status, again.json["stopped"], words in str(again.json["message"])) == (200, False, True)
+
+
+def test_P15_a_run_that_waits_is_stopped_by_its_name_and_the_one_at_work_goes_on(server: Scripted):
+    body = ask("hold on")
+    run, _ = server.begin(body)
+    waiting = ask("next", thread=str(body["threadId"]))
+    queued = start(server.url, waiting, token=ALICE)
+    send(server.url, "POST", f"/agent/chat/stop/{body['threadId']}", {"runId": waiting["runId"]})
+    server.go.set()
+    assert [server.reader(one).wait()[-1].event["outcome"] for one in (queued, run)] == [
+        {"type": "cancelled"},
+        {"type": "success"},
+    ]
+
+
+def test_P5_a_run_of_somebody_else_is_not_stopped_and_is_not_there(server: Scripted):
+    body = ask("hold on")
+    run, _ = server.begin(body)
+    for scope in (None, {"runId": body["runId"]}):
+        foreign = send(server.url, "POST", f"/agent/default/stop/{body['threadId']}", scope, BOB)
+        absent = send(server.url, "POST", f"/agent/default/stop/{(other := new_id())}", scope, BOB)
+        assert foreign.json["stopped"] is False
+        assert foreign.body.replace(str(body["threadId"]).encode(), other.encode()) == absent.body
+    server.go.set()
+    assert server.reader(run).wait()[-1].event["outcome"] == {"type": "success"}
+
+
+@pytest.mark.parametrize("body", [{"runId": "r", "more": 1}, {"run": "r"}, {"runId": 7}, {"runId": " "}, [], "r"])
+def test_P15_stop_takes_the_name_of_a_run_and_nothing_else(server: Scripted, body: Json):
+    assert_message(send(server.url, "POST", f"/agent/default/stop/{new_id()}", body), 400, '{"runId": "..."}')
+
+
+@pytest.mark.parametrize("path", [f"/agent/nobody/stop/{new_id()}", "/agent/nobody/suggest", "/threads?agentId=nobody"])
+def test_P15_an_agent_that_is_not_there_is_not_found(server: Scripted, path: str):
+    method = "GET" if path.startswith("/threads") else "POST"
+    assert_message(send(server.url, method, path), 404, "There is no agent 'nobody'.")
+
+
+# Threads
+
+
+def test_P15_threads_are_listed_for_their_agent_page_by_page(server: Scripted):
+    of_default, of_vibe = talk(server), talk(server, "vibe")
+    assert ids(server)[0] == ids(server, "&agentId=chat")[0] == of_default
+    assert ids(server, "&agentId=vibe")[0] == of_vibe
+    assert of_vibe not in ids(server)
+    assert set(listed(server, "&agentId=vibe")[0].items()) >= {
+        *{"id": of_vibe, "name": "Plan my week", "agentId": "vibe", "archived": False, "createdById": "alice"}.items()
+    }
+    first = send(server.url, "GET", "/threads?agentId=default&limit=1").json
+    following = send(server.url, "GET", f"/threads?agentId=default&limit=1000&cursor={first['nextCursor']}").json
+    rest = cast("list[Mapping[str, Json]]", following["threads"])
+    assert [of_default, *(row["id"] for row in rest)] == ids(server)
+    assert following["nextCursor"] is None
+
+
+def test_P15_a_thread_is_renamed_archived_brought_back_and_deleted(server: Scripted):
+    thread = talk(server)
+    renamed = send(server.url, "PATCH", f"/threads/{thread}", {"agentId": "default", "name": "Mine"})
+    assert (renamed.status, renamed.json["name"]) == (200, "Mine")
+    archived = send(server.url, "POST", f"/threads/{thread}/archive", {"agentId": "default"})
+    assert archived.json == {"threadId": thread, "archived": True}
+    assert thread not in ids(server)
+    assert [row["archived"] for row in listed(server, "&includeArchived=true") if row["id"] == thread] == [True]
+    back = send(server.url, "PATCH", f"/threads/{thread}", {"agentId": "default", "archived": False})
+    assert (back.json["archived"], ids(server)[0], listed(server)[0]["name"]) == (False, thread, "Mine")
+    deleted = send(server.url, "DELETE", f"/threads/{thread}", {"agentId": "default"})
+    assert deleted.json == {"threadId": thread, "deleted": True}
+    assert thread not in ids(server, "&includeArchived=true")
+    assert request(server.url, "GET", f"/api/v1/agent/threads/{thread}", token=ALICE).status == 404
+
+
+def test_P5_a_thread_of_somebody_else_is_not_there(server: Scripted):
+    thread = talk(server)
+    for method, path, body in (
+        ("PATCH", f"/threads/{thread}", {"name": "taken"}),
+        ("PATCH", f"/threads/{thread}", {"archived": True}),
+        ("PATCH", f"/threads/{thread}", {}),
+        ("POST", f"/threads/{thread}/archive", {}),
+        ("DELETE", f"/threads/{thread}", {}),
+    ):
+        assert_message(send(server.url, method, path, body, BOB), 404, f"There is no thread '{thread}'.")
+        assert send(server.url, method, path, body, LOOKER).status == 403
+    assert ids(server, token=BOB) == []
+    assert listed(server)[0]["name"] == "Plan my week"
+
+
+@pytest.mark.parametrize("body", [{"name": ""}, {"name": 7}, {"name": "a\nb"}, {"archived": "yes"}, []])
+def test_P15_a_name_that_is_none_is_refused(server: Scripted, body: Json):
+    assert send(server.url, "PATCH", f"/threads/{talk(server)}", body).status == 422
+
+
+# The single endpoint
+
+
+def single(server: Scripted, method: str, token: str | None = ALICE, **rest: Json) -> HttpReply:
+    return send(server.url, "POST", "", {"method": method, **rest}, token)
+
+
+def test_P15_the_single_endpoint_answers_as_the_routes_do(server: Scripted):
+    assert single(server, "info").body == send(server.url, "GET", "/info").body
+    body = ask("hold on")
+    run, _ = server.begin(body)
+    params: Json = {"agentId": "default", "threadId": body["threadId"]}
+    stopped = single(server, "agent/stop", params=params, body={"runId": body["runId"]})
+    assert stopped.json["stopped"] is True
+    server.reader(run).wait()
+    assert single(server, "agent/stop", params=params).json["stopped"] is False
+
+
+def test_P15_threads_go_by_the_single_endpoint_too(server: Scripted):
+    thread = talk(server)
+    path: Json = {"path": f"/threads/{thread}", "httpMethod": "PATCH"}
+    assert single(server, "resource/request", params=path, body={"name": "One"}).json["name"] == "One"
+    page: Json = {"path": "/threads?agentId=default&limit=1", "httpMethod": "GET"}
+    told = cast("list[Mapping[str, Json]]", single(server, "resource/request", params=page).json["threads"])
+    assert [(row["id"], row["name"]) for row in told] == [(thread, "One")]
+    foreign = single(server, "resource/request", BOB, params=path, body={"name": "taken"})
+    assert_message(foreign, 404, f"There is no thread '{thread}'.")
+    assert single(server, "resource/request", LOOKER, params=page).status == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "must be a JSON object"),
+        ([], "must be a JSON object"),
+        ({}, f"must be one of: {', '.join(KINDS)}"),
+        ({"method": ["info"]}, "must be one of"),
+        ({"method": "transcribe"}, "must be one of"),
+        ({"method": "agent/run", "params": {"agentId": "default"}}, "`body` is missing"),
+        ({"method": "agent/run", "body": {}}, "`params.agentId` is missing"),
+        ({"method": "agent/stop", "params": {"agentId": "default"}}, "`params.threadId` is missing"),
+        ({"method": "resource/request", "params": {"path": "/info", "httpMethod": "GET"}}, "begin with /threads"),
+        ({"method": "resource/request", "params": {"path": "//x/threads", "httpMethod": "GET"}}, "begin with"),
+        ({"method": "resource/request", "params": {"path": "/threads/\n", "httpMethod": "GET"}}, "as in a request"),
+    ],
+)
+def test_P15_an_envelope_that_means_nothing_is_told_why(server: Scripted, body: Json | bytes, words: str):
+    assert_message(send(server.url, "POST", "", body), 400, words)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/threads/../info", "GET", 404),
+        ("/threads/x/y/z", "GET", 404),
+        ("/threads", "BREW", 405),
+        ("/threads/%2e%2e%2finfo", "PATCH", 404),
+    ],
+)
+def test_P15_an_envelope_leads_to_no_other_route(server: Scripted, path: str, method: str, status: int):
+    assert single(server, "resource/request", params={"path": path, "httpMethod": method}).status == status
+
+
+def test_P15_an_id_in_an_envelope_is_one_part_of_a_path(server: Scripted):
+    params: Json = {"agentId": "chat/stop", "threadId": "a/b?c#d"}
+    assert_message(single(server, "agent/stop", params=params), 404, "There is no agent 'chat/stop'.")
+    params = {"agentId": "chat", "threadId": "a/b?c#d"}
+    assert "No active run for thread 'a/b?c#d'." in str(single(server, "agent/stop", params=params).json["message"])
+
+
+def test_P15_a_page_of_another_origin_gets_the_headers_it_needs(tmp_path_factory: pytest.TempPathFactory):
+    page = "https://app.example"
+    settings = {"RECTO_CORS_ORIGINS": page, "RECTO_CORS_HEADERS": "X-Tenant", "RECTO_CORS_CREDENTIALS": "true"}
+    with scripted_server(tmp_path_factory.mktemp("cors"), settings) as server:
+        asked = {"origin": page, "access_control_request_method": "GET"}
+        told = request(server.url, "OPTIONS", f"{BASE}/info", token=None, **asked)
+        assert "X-CopilotCloud-Public-Api-Key, X-Tenant" in told.headers["access-control-allow-headers"]
+        answer = request(server.url, "GET", f"{BASE}/info", token=ALICE, origin=page)
+        assert answer.headers["access-control-allow-credentials"] == "true"

@@ -1,0 +1,230 @@
+"""P1, P15: the state a thread shares with its clients, over the API: sent, read and changed by tools, told, kept."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+from ag_ui.core import events as official
+from pydantic import TypeAdapter
+
+from recto.conversation.json import Json, dump
+from recto.conversation.log import RolledBack, StateChanged
+from recto.conversation.messages import UserMessage
+from recto.ids import new_id
+from recto.store.ports import RunChange
+from recto.testing.client import RUNS, SentEvent, ask
+from recto.testing.model_server import Answer, Call
+from tests.flow.in_process import STREAM, InProcess, events_of, in_process, types_of
+from tests.stored_runs import WHO, an_admission
+
+THREADS = "/api/v1/agent/threads"
+PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
+TOOLS = '''
+import asyncio
+
+from recto import tool
+from recto.errors import ToolError
+from recto.tools.ports import ToolContext
+
+TURN = asyncio.Event()
+
+
+@tool
+def put(path: str, value: str, context: ToolContext) -> str:
+    """Put a value somewhere."""
+    before = context.state.get(path)
+    context.state.put(path, value)
+    return f"{before} became {context.state.get(path)}"
+
+
+@tool
+async def put_together(path: str, value: str, is_last: bool, context: ToolContext) -> str:
+    """Put a value somewhere while another does."""
+    context.state.put(path, value)
+    if is_last:
+        TURN.set()
+    await TURN.wait()
+    return "put"
+
+
+@tool
+def drop(path: str, context: ToolContext) -> str:
+    """Take something out."""
+    context.state.remove(path)
+    return "gone"
+
+
+@tool
+def put_and_fail(path: str, context: ToolContext) -> str:
+    """Change something, and fail."""
+    context.state.put(path, "never")
+    raise ToolError("It went wrong.")
+
+
+@tool(by_client=True)
+def form(city: str, context: ToolContext) -> str:
+    """Ask the user for a city."""
+    context.state.put("/city", city)
+    return "thanks"
+'''
+
+
+@pytest.fixture
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[InProcess]:
+    async with in_process(tmp_path, monkeypatch, tools=TOOLS, state_bytes=2_000) as server:
+        yield server
+
+
+def calling(name: str, **arguments: Json) -> Call:
+    return Call(name=name, arguments=dump(arguments).decode(), id=new_id())
+
+
+async def say(server: InProcess, thread: str, *answers: Answer, **rest: Json) -> Sequence[SentEvent]:
+    server.answers += [*answers, Answer(text="Done.")]
+    reply = await server.send("POST", RUNS, ask("go", thread=thread, **rest), headers=STREAM)
+    assert reply.status == 200, reply.body
+    events = events_of(reply)
+    for sent in events:
+        PARSER.validate_json(sent.body)
+    return events
+
+
+def told(events: Sequence[SentEvent]) -> list[Json]:
+    """What a client hears of the state."""
+    kinds = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta"}
+    return [one.event[kinds[kind]] for one in events if (kind := str(one.event["type"])) in kinds]
+
+
+async def state_of(server: InProcess, thread: str) -> Json:
+    return (await server.send("GET", f"{THREADS}/{thread}")).json["state"]
+
+
+def results(events: Sequence[SentEvent]) -> list[Json]:
+    return [one.event["content"] for one in events if one.event["type"] == "TOOL_CALL_RESULT"]
+
+
+async def test_P1_a_state_that_was_sent_is_kept_told_and_read_by_tools(server: InProcess):
+    thread = new_id()
+    oslo = Answer(calls=(calling("put", path="/city", value="Oslo"),))
+    events = await say(server, thread, oslo, state={"city": "Rome"})
+    assert types_of(events)[:2] == ["RUN_STARTED", "STATE_SNAPSHOT"]
+    assert results(events) == ["Rome became Oslo"]
+    assert told(events) == [{"city": "Rome"}, [{"op": "replace", "path": "/city", "value": "Oslo"}]]
+    assert types_of(events).index("STATE_DELTA") == types_of(events).index("TOOL_CALL_RESULT") + 1
+    assert await state_of(server, thread) == {"city": "Oslo"}
+
+
+async def test_P1_a_thread_without_a_state_has_nothing_told_of_it(server: InProcess):
+    thread = new_id()
+    events = [*await say(server, thread), *await say(server, thread, state={}), *await say(server, thread, state=None)]
+    assert told(events) == []
+    assert not [entry for entry in await server.log(thread) if isinstance(entry, StateChanged)]
+    assert await state_of(server, thread) is None
+
+
+async def test_P1_the_first_state_is_told_whole_and_the_next_run_begins_with_it(server: InProcess):
+    thread = new_id()
+    calls = (calling("put", path="/todo/-", value="x"),)
+    events = await say(server, thread, Answer(calls=(calling("put", path="/todo", value="y"),)))
+    assert told(events) == [{"todo": "y"}]
+    assert results(events) == ["None became y"]
+    # Whatever the client has: nothing, as an older one, an old copy, or the very same.
+    for sent in (None, {}, {"todo": "y"}):
+        assert told(await say(server, thread, state=sent)) == [{"todo": "y"}]
+    (failed,) = results(await say(server, thread, Answer(calls=calls)))
+    assert "there is no place '-' in \"y\"" in str(failed)
+
+
+async def test_P1_both_of_two_tools_at_once_change_the_state(server: InProcess):
+    thread = new_id()
+    calls = [calling("put_together", path=f"/{name}", value=name, is_last=name == "b") for name in ("a", "b")]
+    events = await say(server, thread, Answer(calls=tuple(calls)), state={"c": 1})
+    assert await state_of(server, thread) == {"c": 1, "a": "a", "b": "b"}
+    changes = cast("list[list[Mapping[str, Json]]]", told(events)[1:])
+    assert sorted(str(one["path"]) for some in changes for one in some) == ["/a", "/b"]
+
+
+async def test_P1_a_tool_that_fails_changes_nothing(server: InProcess):
+    thread = new_id()
+    events = await say(server, thread, Answer(calls=(calling("put_and_fail", path="/a"),)), state={"a": 1})
+    assert told(events) == [{"a": 1}]
+    assert await state_of(server, thread) == {"a": 1}
+
+
+async def test_P1_a_tool_may_take_the_whole_away(server: InProcess):
+    thread = new_id()
+    events = await say(server, thread, Answer(calls=(calling("drop", path=""),)), state={"a": 1})
+    assert told(events) == [{"a": 1}, {}]
+    assert await state_of(server, thread) is None
+    assert told(await say(server, thread)) == []
+
+
+async def test_P1_a_state_that_is_too_long_is_refused_or_told_to_the_model(server: InProcess):
+    thread = new_id()
+    body = ask("go", thread=thread, state={"a": "x" * 2_000})
+    reply = await server.send("POST", RUNS, body)
+    assert reply.status == 422
+    assert "state: has 2008 bytes; up to 2000 are taken" in str(reply.json["detail"])
+    calls = (calling("put", path="/b", value="x" * 2_000),)
+    (failed,) = results(await say(server, thread, Answer(calls=calls), state={"a": 1}))
+    assert str(failed).startswith("The shared state cannot be changed: it would have")
+    assert await state_of(server, thread) == {"a": 1}
+
+
+async def test_P1_what_a_client_changes_is_taken_over_in_a_turn_that_goes_on(server: InProcess):
+    thread = new_id()
+    tool = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object"}}
+    first = ask("pick", thread=thread, state={"a": 1}, tools=[tool])
+    server.answers += [Answer(calls=(Call(name="pick", arguments="{}", id="c1"),)), Answer(text="Done.")]
+    await server.send("POST", RUNS, first, headers=STREAM)
+    brought = {"id": new_id(), "role": "tool", "toolCallId": "c1", "content": "mine"}
+    messages = [*cast("list[Json]", first["messages"]), brought]
+    again = {**first, "runId": new_id(), "messages": messages, "state": {"a": 2}}
+    events = events_of(await server.send("POST", RUNS, again, headers=STREAM))
+    assert told(events) == [{"a": 2}]
+    assert "TEXT_MESSAGE_START" in types_of(events)
+
+
+async def test_P1_a_tool_that_a_client_answers_for_changes_the_state(server: InProcess):
+    thread = new_id()
+    tool = {"name": "form", "description": "A form.", "parameters": {"type": "object"}}
+    first = ask("where", thread=thread, tools=[tool])
+    server.answers += [Answer(calls=(Call(name="form", arguments='{"city": "?"}', id="c1"),)), Answer(text="Done.")]
+    waiting = events_of(await server.send("POST", RUNS, first, headers=STREAM))
+    call = next(one.event["toolCallId"] for one in waiting if one.event["type"] == "TOOL_CALL_START")
+    assert await state_of(server, thread) is None
+    brought = {"id": new_id(), "role": "tool", "toolCallId": call, "content": '{"city": "Oslo"}'}
+    messages = [*cast("list[Json]", first["messages"]), brought]
+    again = {**first, "runId": new_id(), "messages": messages}
+    events = events_of(await server.send("POST", RUNS, again, headers=STREAM))
+    assert told(events) == [{"city": "Oslo"}]
+    assert await state_of(server, thread) == {"city": "Oslo"}
+
+
+async def test_R12_rollback_and_fork_bring_the_state_of_then_back(server: InProcess):
+    thread = new_id()
+    await say(server, thread, state={"a": 1})
+    await say(server, thread, state={"a": 2})
+    users = [entry for entry in await server.log(thread) if isinstance(entry, UserMessage)]
+    forked = (await server.send("POST", f"{THREADS}/{thread}/fork", {"before": users[1].id})).json
+    assert forked["state"] == {"a": 1}
+    store = server.backend.store
+    run = (await store.admit(an_admission(thread=thread, owner="local"), WHO)).run
+    await store.record(run.lease, RunChange(entries=[RolledBack(id="back", to=users[1].id)]), server.backend.clock())
+    assert await state_of(server, thread) == {"a": 1}
+
+
+async def test_P7_readers_of_older_clients_are_told_the_same(server: InProcess):
+    thread = new_id()
+    calls = (calling("put", path="/a", value="new"),)
+    server.answers += [Answer(calls=calls), Answer(text="Done.")]
+    body = ask("go", thread=thread, state={"a": 1})
+    newer = events_of(await server.send("POST", RUNS, body, headers=STREAM))
+    older = events_of(await server.send("GET", f"{RUNS}/{body['runId']}/events?protocolVersion=0.0"))
+    assert told(older) == told(newer)
+    assert [one.number for one in older] == [one.number for one in newer]
+    # From any number on, a reader that knows what came before knows the state after.
+    half = next(one.number for one in newer if one.event["type"] == "TOOL_CALL_RESULT")
+    rest = events_of(await server.send("GET", f"{RUNS}/{body['runId']}/events?after={half}"))
+    assert told(rest) == told(newer)[1:]

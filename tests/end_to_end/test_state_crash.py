@@ -1,0 +1,94 @@
+"""X4, P1: a server killed around a change of the shared state loses none, and readers know it all the same."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.conversation.log import StateChanged
+from recto.testing.client import Reader, SentEvent, ask, request, start
+from recto.testing.model_server import Answer, Call, Request
+from tests.conversation.test_json_patch import patched
+from tests.end_to_end.harness import Harness
+from tests.end_to_end.test_crash import KILLED, assert_whole, try_to_start
+
+pytestmark = pytest.mark.full
+
+TOOLS = '''
+from recto import tool
+from recto.tools.ports import ToolContext
+
+
+@tool(safe_to_repeat=True)
+def count(context: ToolContext) -> str:
+    """Count one more."""
+    context.state.put("/count", context.state.get("/count") + 1)
+    return "counted"
+'''
+SENT = {"count": 1, "of": "sheep"}
+
+
+def counting(request: Request) -> Answer:
+    """The model: it counts once, then says so."""
+    messages = cast("list[Mapping[str, Json]]", request.page["messages"])
+    done = messages[-1]["role"] == "tool"
+    return Answer(text="Counted.") if done else Answer(calls=(Call(name="count", arguments="{}", id="c1"),))
+
+
+def state_heard(events: list[SentEvent]) -> Json:
+    """What a client has after these."""
+    state: Json = {}
+    for sent in events:
+        match sent.event:
+            case {"type": "STATE_SNAPSHOT", "snapshot": whole}:
+                state = whole
+            case {"type": "STATE_DELTA", "delta": delta}:
+                state = patched(state, cast("list[Mapping[str, Json]]", delta))
+            case _:
+                pass
+    return state
+
+
+@pytest.mark.parametrize(
+    ("point", "times"),
+    [("claimed", 1), ("entered", 1), ("call_begun", 1), ("tools_started", 1), ("tool_acted", 1), ("tool_ended", 1)],
+)
+def test_X4_P1_a_server_killed_around_a_change_of_state_changes_it_once(point: str, times: int, tmp_path: Path):
+    with Harness(tmp_path, counting) as harness:
+        (harness.agent / "tools.py").write_text(TOOLS)
+        body = ask("Count.", state=cast("Json", SENT))
+        with harness.crash(point, times) as server:
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            answered = try_to_start(harness.url, body)
+            assert server.wait() == KILLED
+        with harness.serve():
+            assert answered or start(harness.url, body)
+            events = reader.wait()
+            log = assert_whole(harness, body, events)
+            changes = [entry.value for entry in log if isinstance(entry, StateChanged)]
+            assert changes == ['{"count":1,"of":"sheep"}', '{"count":2,"of":"sheep"}']
+            assert state_heard(list(events)) == {"count": 2, "of": "sheep"}
+            thread = request(harness.url, "GET", f"/api/v1/agent/threads/{body['threadId']}").json
+            assert thread["state"] == {"count": 2, "of": "sheep"}
+
+
+def test_X4_R13_a_server_killed_while_it_summarises_closes_the_step(tmp_path: Path):
+    long = "words " * 600
+    answers = [Answer(text="One.", usage=None), Answer(text="SUMMARY."), Answer(text="SUMMARY."), Answer(text="Two.")]
+    with Harness(tmp_path, answers) as harness:
+        agent = harness.agent / "AGENT.md"
+        agent.write_text("---\nwindow: 1000\ncompact: {least: 1}\n---\n\nBe brief.\n")
+        first = ask(long)
+        second = ask(long, thread=str(first["threadId"]))
+        with harness.serve():
+            Reader(lambda: harness.url, start(harness.url, first)).wait()
+        with harness.crash("call_begun", 1) as server:
+            reader = Reader(lambda: harness.url, str(second["runId"]))
+            answered = try_to_start(harness.url, second)
+            assert server.wait() == KILLED
+        with harness.serve():
+            assert answered or start(harness.url, second)
+            types = [sent.event["type"] for sent in reader.wait()]
+            assert types.count("STEP_STARTED") == types.count("STEP_FINISHED") >= 1
