@@ -13,13 +13,21 @@ from tests.clients.browser import Page, PageMaker
 from tests.clients.node import NodeProcess
 
 TOOLS = '''
-from recto import tool
+from recto import ToolContext, tool
 
 
 @tool
 def weather(city: str) -> str:
     """What the weather is like."""
     return f"Sunny in {city}."
+
+
+@tool
+def plan(stop: str, context: ToolContext) -> str:
+    """Add a stop to the trip that the user sees."""
+    stops = context.state.get("/stops") or []
+    context.state.put("/stops", [*stops, stop])
+    return f"{stop} is stop {len(stops) + 1}."
 
 
 @tool(confirm=True)

@@ -54,6 +54,7 @@ def test_P15_tools_of_the_page_and_of_the_server_work_together(show: PageMaker, 
     say(page, "and now the rain")
     page.wait("text=Grey for the rain.")
     assert page.evaluate("window.painted") == ["gold", "grey"]
+    assert "weather" in page.texts("[data-testid=copilot-tool-render-name]")
     assert model_page(server)[-1] == "tool: painted grey"
     assert "tool: Sunny in Bonn." in model_page(server)
 

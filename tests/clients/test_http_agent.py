@@ -177,3 +177,15 @@ def test_P15_an_empty_list_of_a_known_thread_is_answered_with_all_of_it(make: Cl
     assert (seen.said, seen.unanswered) == (before.said, [])
     taken(other.say("thanks"))
     assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
+
+
+def test_P15_a_state_is_shared_by_the_client_and_the_tools_of_the_server(make: ClientMaker, server: Scripted):
+    client = make(state={"stops": ["Rome"], "by": "train"})
+    script(server, Answer(calls=(call("plan", '{"stop": "Oslo"}'),)), Answer(text="Two stops."))
+    first = taken(client.say("to Oslo, too"))
+    assert first.state == {"stops": ["Rome", "Oslo"], "by": "train"}
+    assert {"STATE_SNAPSHOT", "STATE_DELTA"} <= set(first.types)
+    script(server, Answer(calls=(call("plan", '{"stop": "Bonn"}'),)), Answer(text="Two again."))
+    second = taken(client.say("not Rome", state={"stops": ["Oslo"], "by": "train"}))
+    assert second.state == {"stops": ["Oslo", "Bonn"], "by": "train"}
+    assert taken(make(threadId=client.thread).run()).state == second.state

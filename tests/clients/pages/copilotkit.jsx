@@ -7,6 +7,7 @@ import {
   CopilotKitProvider,
   useAgent,
   useCopilotKit,
+  useDefaultRenderTool,
   useFrontendTool,
   useHumanInTheLoop,
 } from "@copilotkit/react-core/v2";
@@ -39,6 +40,7 @@ function Tools() {
         <p data-testid="answered">{result}</p>
       ),
   });
+  useDefaultRenderTool();
   return <style>{`body { background: ${colour} }`}</style>;
 }
 
